@@ -14,7 +14,7 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 

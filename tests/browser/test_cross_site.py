@@ -15,7 +15,7 @@ from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 # Each sends one request without asking anybody; it says by whom it was sent in its query.

@@ -19,7 +19,7 @@ from tmpmaild.mail import htmlview
 from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

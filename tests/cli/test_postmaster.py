@@ -17,7 +17,7 @@ from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import look, open_storage, operator_mail, upgrade
 
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"

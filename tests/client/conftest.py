@@ -28,7 +28,7 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 from tmpmaild.webhooktargets import parse_rule
 

@@ -14,7 +14,7 @@ from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000

@@ -6,7 +6,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
 from tmpmaild.inboxes.access import Access, digest
 from tmpmaild.inboxes.caches import Caches
 from tmpmaild.model import NewInbox
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 OPEN, SECRET = "open@mail.example.com", "secret@mail.example.com"

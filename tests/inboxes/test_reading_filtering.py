@@ -5,7 +5,7 @@ import pytest
 
 from tmpmaild.inboxes.reading import MOST_LOOKED_AT, filtered, matches, rest_of
 from tmpmaild.model import Attachment, Code, Findings, Inbox, Link, Listing, Message, Page
-from tmpmaild.storage import ids
+from tmpmaild.storage.rows import message_id_of
 
 INBOX = Inbox("7", "ada@mail.example.com", 0, 1, private=False, token_hash=None, message_count=0, full=False)
 CODE = Findings(codes=(Code("481516", 0.3),))
@@ -16,7 +16,7 @@ NEITHER = Findings()
 
 def message(number, findings, body="x"):
     return Message(
-        id=ids.message_id(number),
+        id=message_id_of(number),
         received_at_ms=0,
         recipient="",
         from_address="",

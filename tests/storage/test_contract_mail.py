@@ -6,8 +6,8 @@ import pytest
 
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, StorageFull
 from tmpmaild.model import NAME_HELD_MS, Inbox, InboxChange, Page
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import is_message_id
 
 from .conftest import LIFETIME_MS, fill_up
 
@@ -194,7 +194,7 @@ async def test_ids_ascend_when_the_clock_steps_back(engine):
     engine.clock.advance(seconds=-3600)
     after = await engine.add(inbox)
     assert after > before
-    assert ids.is_message_id(after)
+    assert is_message_id(after)
 
 
 async def test_ids_ascend_after_everything_was_deleted_and_the_engine_reopened(open_engine, clock):

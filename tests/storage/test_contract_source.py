@@ -3,8 +3,8 @@
 import pytest
 
 from tmpmaild.model import NAME_HELD_MS, Page
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import MAX_KEY, message_id_of
 
 from .conftest import LIFETIME_MS
 
@@ -57,7 +57,7 @@ async def test_the_id_of_another_inbox_or_of_none_finds_nothing(engine):
     await engine.inbox("ada")
     stored = await engine.add(await engine.inbox("bob"))
     operators = await engine.add(OPERATOR_INBOX_ID)
-    for message_id in (stored, operators, ids.message_id(1), ids.message_id(ids.MAX_KEY)):
+    for message_id in (stored, operators, message_id_of(1), message_id_of(MAX_KEY)):
         inbox, read = await source(engine, "ada", message_id)
         assert (inbox.address, read) == ("ada@mail.example.com", None)
 

@@ -15,8 +15,8 @@ from tmpmaild.model import (
     VerdictReached,
     unchecked,
 )
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import message_id_of
 
 from .conftest import LIFETIME_MS
 
@@ -71,7 +71,7 @@ async def test_nothing_is_stored_for_a_message_or_an_inbox_that_has_ended(engine
     await engine.end(ended)
     told = []
     engine.storage.on_committed(told.extend)
-    wrong = [(gone, stored[0]), (ended, stored[1]), (gone, stored[2]), (gone, ids.message_id(1)), (gone, "x")]
+    wrong = [(gone, stored[0]), (ended, stored[1]), (gone, stored[2]), (gone, message_id_of(1)), (gone, "x")]
     for inbox, message_id in wrong:
         with pytest.raises(MessageNotFound):
             await engine.storage.set_authentication(inbox.id, message_id, VERDICT)

@@ -4,7 +4,7 @@ from tmpmaild.cli.console import cut, shown, width
 from tmpmaild.errors import StartError
 from tmpmaild.mail import extracts
 from tmpmaild.model import Attachment, Message, counted, rfc3339
-from tmpmaild.storage.operatormail import OperatorMail
+from tmpmaild.storage.engines import OperatorMail
 
 NO_MAIL = "no mail for postmaster or abuse\n"
 

@@ -14,7 +14,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -34,7 +34,6 @@ from tmpmaild.model import (
     Texts,
 )
 from tmpmaild.ratelimit import Buckets
-from tmpmaild.storage.settings import StorageLimits
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
 OPERATOR_INBOX_ID = "1"
@@ -54,6 +53,10 @@ Permit = Callable[[Inbox], object]
 
 ANY_SIZE = 1 << 62
 """As a bound of octets: none."""
+
+OPERATOR_MAX_MESSAGES: Final = 200
+OPERATOR_MAX_BYTES: Final = 50 * 1024 * 1024
+NO_LIMIT: Final = 1 << 62
 
 
 def anybody(_: Inbox) -> None:
@@ -95,6 +98,44 @@ def cut(body: str) -> tuple[str, bool]:
     """Return the first ``TRUNCATED_BYTES`` of a body, and whether there are more."""
     octets = body.encode()
     return octets[:TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > TRUNCATED_BYTES
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What inboxes may hold: all of them, one (messages and octets), and all inboxes of its creator.
+
+    The operator's inbox has limits of its own.
+    """
+
+    cap_bytes: int = NO_LIMIT
+    reserve_bytes: int = 0
+    max_messages: int = NO_LIMIT
+    max_bytes: int = NO_LIMIT
+    max_creator_bytes: int = NO_LIMIT
+    operator_max_messages: int = OPERATOR_MAX_MESSAGES
+    operator_max_bytes: int = OPERATOR_MAX_BYTES
+
+
+class StorageLimits(Struct, frozen=True, kw_only=True):
+    """What may be stored; 0 means no limit, for ``max_bytes`` the default of the engine.
+
+    ``reserve_bytes`` must stay free for mail that is being received. The share is of ``max_bytes``.
+    """
+
+    max_bytes: int = 0
+    reserve_bytes: int = 0
+    max_messages_per_inbox: int = 0
+    max_bytes_per_inbox: int = 0
+    max_share_per_creator: float = 1.0
+
+    def up_to(self, cap_bytes: int) -> Limits:
+        """Return what follows for inboxes that may hold so much together."""
+        return Limits(
+            cap_bytes=cap_bytes,
+            reserve_bytes=self.reserve_bytes,
+            max_messages=self.max_messages_per_inbox or NO_LIMIT,
+            max_bytes=self.max_bytes_per_inbox or NO_LIMIT,
+            max_creator_bytes=int(self.max_share_per_creator * cap_bytes),
+        )
 
 
 class Summary(Struct, frozen=True):

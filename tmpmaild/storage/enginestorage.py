@@ -13,11 +13,23 @@ from msgspec.structs import replace
 from tmpmaild.errors import MessageNotFound, RequestError, Stopping, StorageUnavailable
 from tmpmaild.measures import Count, Histogram, Measure
 from tmpmaild.model import Authentication, Inbox, InboxChange, InboxPage, NewInbox, NewMail
-from tmpmaild.storage import ids, rows
 from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES
-from tmpmaild.storage.ids import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import Between, expired_between, live_between
-from tmpmaild.storage.rows import MAX_VERSION, StateRow, WebhookRow, state_row, text
+from tmpmaild.storage.rows import (
+    MAX_KEY,
+    MAX_VERSION,
+    StateRow,
+    WebhookRow,
+    changeable_inbox_key,
+    holders_inbox_key,
+    inbox_at,
+    key_not_above,
+    keyed_hash,
+    message_key,
+    state_row,
+    verdict_text,
+    webhook_text,
+)
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
 Q = TypeVar("Q")
@@ -199,7 +211,7 @@ class EngineStorage:
         creator_hash = None if new.creator is None else self._hash(new.creator)
         inbox_id = await self._submit(self._operations.create(new, self._hash(new.address), creator_hash))
         row = (inbox_id, new.created_at_ms, new.expires_at_ms, new.private, new.token_hash, 0, False)
-        return rows.inbox_at(new.address, row)
+        return inbox_at(new.address, row)
 
     async def _make_place(self, expires_at_ms: int, now_ms: int) -> None:
         """Make sure that mail for an inbox which expires then can be stored."""
@@ -240,13 +252,13 @@ class EngineStorage:
     def _doomed(self, inbox_key: int, message_ids: Collection[str] | None, up_to: str | None) -> Doomed:
         if message_ids is not None:
             keys = [self._message_key(message_id, inbox_key) for message_id in message_ids]
-            return Doomed(ids.MAX_KEY, sorted({key for key in keys if key is not None}))
+            return Doomed(MAX_KEY, sorted({key for key in keys if key is not None}))
         of_inbox = inbox_key if self._keys_by_inbox else 0
-        return Doomed(ids.MAX_KEY if up_to is None else ids.key_not_above(up_to, of_inbox))
+        return Doomed(MAX_KEY if up_to is None else key_not_above(up_to, of_inbox))
 
     async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:
         """See ``Storage``."""
-        place, text = self._place(inbox_id, message_id), rows.authentication(authentication)
+        place, text = self._place(inbox_id, message_id), verdict_text(authentication)
         await self._submit(self._operations.set_verdict(*place, text))
 
     def _place(self, inbox_id: str, message_id: str) -> tuple[int, int]:
@@ -272,7 +284,7 @@ class EngineStorage:
     async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
         """See ``Storage``."""
         values = (changeable_inbox_key(inbox_id), now_ms, secrets.randbelow(MAX_VERSION))
-        await self._submit(self._operations.set_webhook(*values, None if webhook is None else text(webhook)))
+        await self._submit(self._operations.set_webhook(*values, None if webhook is None else webhook_text(webhook)))
 
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
         """See ``Storage``."""

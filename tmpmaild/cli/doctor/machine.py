@@ -25,7 +25,7 @@ from tmpmaild.cli.doctor.service import Running
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import StartError
 from tmpmaild.host.sockets import load_certificate
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.database import disk_reserve_bytes, sensible_cap_bytes, wal_of
 
 _DATABASE, _KEY, _CERTIFICATE = "database files", "key file", "certificate file"

@@ -16,9 +16,8 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
 from tmpmaild.model import Message, Page, Source
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary, anybody
-from tmpmaild.storage.engines import differences, steps_in, tell
-from tmpmaild.storage.operatormail import OperatorMail
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, anybody
+from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
 from tmpmaild.storage.postgresql.notifications import Waker
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages, select_source
@@ -26,7 +25,6 @@ from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Sessio
 from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock, Sharing
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage, Writer
-from tmpmaild.storage.settings import Limits, PostgresqlSettings, ServerFacts
 
 _LOCK: Final = "SELECT pg_try_advisory_lock(7238716, 1)"
 _TURN_SECONDS: Final = 0.02

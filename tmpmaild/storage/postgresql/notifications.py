@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
 from tmpmaild.storage.enginestorage import OnCommitted, tell
-from tmpmaild.storage.ids import message_key
 from tmpmaild.storage.postgresql.server import FAILURES, PROBE_SECONDS, Session, deadline, reason
-from tmpmaild.storage.rows import verdict_reached
+from tmpmaild.storage.rows import message_key, verdict_reached
 
 MISSED: Final = "!"
 """In place of a change: some could not be told."""

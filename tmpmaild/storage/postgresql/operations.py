@@ -16,12 +16,22 @@ from tmpmaild.errors import (
     StorageFull,
 )
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox, NewMail
-from tmpmaild.storage import ids, rows
+from tmpmaild.storage import rows
 from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS
 from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.writer import INBOX_BYTES, LEAST_STORED_BYTES, Batch, NotTogether, Operation, allowed
-from tmpmaild.storage.rows import Column, ListedRow, StateRow, WebhookRow, body, octets, verdict_reached
+from tmpmaild.storage.rows import (
+    Column,
+    ListedRow,
+    StateRow,
+    WebhookRow,
+    body,
+    first_key,
+    message_id_in,
+    octets,
+    verdict_reached,
+)
 
 
 def stored_bytes(mail: NewMail) -> int:
@@ -196,8 +206,7 @@ class _Delivery:
         """Return the id of the first message of each mail."""
         firsts = (self._rows[first] for first in self._firsts)
         return [
-            ids.inbox_message_id(self._inbox_keys[place - 1], keys_before[place - 1] + rank)
-            for _, place, rank, _ in firsts
+            message_id_in(self._inbox_keys[place - 1], keys_before[place - 1] + rank) for _, place, rank, _ in firsts
         ]
 
 
@@ -313,7 +322,7 @@ async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[
     for (inbox_key, key), is_there, full, share_full in states:
         if is_there:
             there.add((inbox_key, key))
-            notice = MessageDeleted(ids.inbox_message_id(inbox_key, key))
+            notice = MessageDeleted(message_id_in(inbox_key, key))
             batch.changes.append(InboxChange(str(inbox_key), full=full, share_full=share_full, notice=notice))
     return there
 
@@ -363,7 +372,7 @@ class SetVerdict(Operation):
         outcomes: list[Any] = []
         for (inbox_key, key, text), is_stored in zip(values, stored, strict=True):
             if is_stored:
-                notice = verdict_reached(ids.inbox_message_id(inbox_key, key), text)
+                notice = verdict_reached(message_id_in(inbox_key, key), text)
                 batch.changes.append(InboxChange(str(inbox_key), full=False, notice=notice))
             outcomes.append(None if is_stored else MessageNotFound("no such message without a verdict in a live inbox"))
         return outcomes
@@ -419,7 +428,7 @@ class Sweep(Operation):
 
     async def apply(self, batch: Batch) -> bool:
         """Run one step."""
-        operator_before = ids.first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
+        operator_before = first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
         values = (batch.usage.shard, self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
         found = await batch.connection.fetchrow(_SWEEP, *values)
         batch.usage.note(found["totals"])

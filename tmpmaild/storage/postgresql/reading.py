@@ -20,22 +20,24 @@ from tmpmaild.model import (
     Source,
     Texts,
 )
-from tmpmaild.storage import ids
-from tmpmaild.storage.base import TRUNCATED_BYTES, Permit, bodies_to_read, cut, small_bytes
-from tmpmaild.storage.ids import message_key
+from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.pages import PAGE_ROWS, Between, by_creator, page, up_to_the_end
 from tmpmaild.storage.postgresql.operations import LISTED, beginning, body_text, if_small, listed, selected
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
     HEAD_BYTES,
+    MAX_KEY,
     FullRow,
     InboxRow,
     ListedRow,
     SourceRow,
     inbox_at,
     is_of_html,
+    key_not_above,
+    key_not_below,
+    message_id_in,
+    message_key,
 )
-from tmpmaild.storage.settings import Limits
 
 T = TypeVar("T")
 
@@ -200,8 +202,8 @@ async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLo
 
 def bounds(page: Page, inbox_key: int) -> tuple[int, int]:
     """Return the keys between which a page lies, both excluded."""
-    after = ids.key_not_above(page.after, inbox_key) if page.after else -1
-    before = ids.key_not_below(page.before, inbox_key) if page.before else ids.MAX_KEY
+    after = key_not_above(page.after, inbox_key) if page.after else -1
+    before = key_not_below(page.before, inbox_key) if page.before else MAX_KEY
     return max(after, -1), max(before, 0)
 
 
@@ -229,7 +231,7 @@ async def messages(
         read |= await _large_bodies(connection, found, rows, page)
     return tuple(
         [
-            row.message(ids.inbox_message_id(found.key, row.key), body, truncated=truncated)
+            row.message(message_id_in(found.key, row.key), body, truncated=truncated)
             for row, (body, truncated) in ((row, read[row.key]) for row in rows if row.key in read)
         ]
     )
@@ -329,13 +331,13 @@ async def select_next_source(
     """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
 
     def values(found: Found) -> tuple[int, int]:
-        return max(ids.key_not_above(after, found.key), -1) if after else -1, up_to_bytes
+        return max(key_not_above(after, found.key), -1) if after else -1, up_to_bytes
 
     async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, Source | None]:
         if not rows:
             return found.inbox, None
         key, *columns = rows[0]
-        return found.inbox, SourceRow._make(columns).of(ids.inbox_message_id(found.key, key))
+        return found.inbox, SourceRow._make(columns).of(message_id_in(found.key, key))
 
     return await lookup.read(connection, _NEXT_SOURCE, values, use)
 
@@ -349,5 +351,5 @@ async def select_texts(
         part = keys[start : start + _TEXTS_AT_ONCE]
         for key, body, verbatim, html, headers in await connection.fetch(_TEXTS, inbox_key, part, up_to_characters):
             text = (body_text(body, verbatim) or "")[:up_to_characters]
-            texts.append(Texts(ids.inbox_message_id(inbox_key, key), text, html, is_of_html(html, headers)))
+            texts.append(Texts(message_id_in(inbox_key, key), text, html, is_of_html(html, headers)))
     return texts

@@ -17,8 +17,8 @@ from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.ratelimit import Decision, decision_on
 from tmpmaild.storage.enginestorage import Batcher
-from tmpmaild.storage.ids import keyed_hash
 from tmpmaild.storage.postgresql.server import FAILURES, Session, repeated, translate
+from tmpmaild.storage.rows import keyed_hash
 
 T = TypeVar("T")
 

@@ -13,9 +13,8 @@ import asyncpg
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, anybody, retired_domains
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody, retired_domains
 from tmpmaild.storage.enginestorage import Batcher, EngineStorage, OnCommitted, Operations
-from tmpmaild.storage.ids import holders_inbox_key
 from tmpmaild.storage.pages import Between
 from tmpmaild.storage.postgresql.notifications import Waker
 from tmpmaild.storage.postgresql.operations import (
@@ -45,8 +44,7 @@ from tmpmaild.storage.postgresql.reading import (
 from tmpmaild.storage.postgresql.server import FAILURES, Readers
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Batch, Clock, Operation, Usage, Writer, allowed
-from tmpmaild.storage.rows import WebhookRow
-from tmpmaild.storage.settings import StorageLimits
+from tmpmaild.storage.rows import WebhookRow, holders_inbox_key
 
 _PAUSE_SECONDS: Final = 1.0
 _BLOCKS: Final = (

@@ -17,6 +17,7 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
+from tmpmaild.storage.base import Limits
 from tmpmaild.storage.enginestorage import Batcher, CommitFigures, OnCommitted, failures, tell
 from tmpmaild.storage.postgresql.server import (
     FAILURES,
@@ -27,7 +28,6 @@ from tmpmaild.storage.postgresql.server import (
     repeated,
     translate,
 )
-from tmpmaild.storage.settings import Limits
 
 LEAST_STORED_BYTES: Final = 4096
 """What the smallest mail is charged: rows and their indexes, with the free room that pages have."""

@@ -19,10 +19,8 @@ import anyio
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import clock_ms
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary
-from tmpmaild.storage.engines import differences, steps_in, tell
-from tmpmaild.storage.operatormail import OperatorMail
-from tmpmaild.storage.settings import Limits, SqliteSettings
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
+from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.backup import remove_unfinished
 from tmpmaild.storage.sqlite.database import (

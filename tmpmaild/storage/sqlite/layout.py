@@ -21,9 +21,8 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild.model import InboxChange, NewMail
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.base import NO_LIMIT, OPERATOR_INBOX_ID, Limits
 from tmpmaild.storage.rows import CONTENT, Column
-from tmpmaild.storage.settings import NO_LIMIT, Limits
 
 PAGE_BYTES = 4096
 LOCAL_BYTES = (PAGE_BYTES - 12) * 32 // 255 - 23  # M: 489

@@ -10,10 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, RequestError
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox, NewMail
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import DELETED_AT_ONCE
 from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
-from tmpmaild.storage.rows import StateRow, WebhookRow, verdict_reached
+from tmpmaild.storage.rows import StateRow, WebhookRow, message_id_of, verdict_reached
 from tmpmaild.storage.sqlite.layout import (
     EMPTY_SLOTS,
     FILLER,
@@ -157,7 +156,7 @@ class DeleteMessage(Operation):
             return MessageNotFound("no such message in this inbox")
         batch.state.unerased = True
         delete_messages(batch, [MessageRow(*row)])
-        batch.tell(self.inbox_key, MessageDeleted(ids.message_id(self.message_key)))
+        batch.tell(self.inbox_key, MessageDeleted(message_id_of(self.message_key)))
         return None
 
 
@@ -176,7 +175,7 @@ class DeleteMessages(Operation):
         if chosen:
             batch.state.unerased = True
             delete_messages(batch, chosen)
-            batch.tell(self.inbox_key, *[MessageDeleted(ids.message_id(row.message_id)) for row in chosen])
+            batch.tell(self.inbox_key, *[MessageDeleted(message_id_of(row.message_id)) for row in chosen])
         return Deleted(len(chosen), more=len(rows) > len(chosen))
 
     def _rows(self, connection: sqlite3.Connection) -> list[MessageRow]:
@@ -207,7 +206,7 @@ class SetVerdict(Operation):
         cursor = batch.connection.execute(sql, (FILLER, *text, self.message_key, self.inbox_key, batch.now_ms))
         if not cursor.rowcount:
             return MessageNotFound("no such message without a verdict in a live inbox")
-        batch.tell(self.inbox_key, verdict_reached(ids.message_id(self.message_key), self.authentication))
+        batch.tell(self.inbox_key, verdict_reached(message_id_of(self.message_key), self.authentication))
         return None
 
 
@@ -277,7 +276,7 @@ class AddMessage(Operation):
                 outcomes.append(messages)
                 continue
             rows += messages
-            outcomes.append(ids.message_id(messages[0][0]))
+            outcomes.append(message_id_of(messages[0][0]))
         insert(batch.connection, rows)
         batch.added_messages += len(rows)
         batch.changes += quotas.changes()

@@ -17,12 +17,22 @@ from tmpmaild.model import (
     Source,
     Texts,
 )
-from tmpmaild.storage import ids
-from tmpmaild.storage.base import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes
-from tmpmaild.storage.ids import message_key
+from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.pages import PAGE_ROWS, Between, by_creator, page, up_to_the_end
-from tmpmaild.storage.rows import HEAD_BYTES, FullRow, InboxRow, ListedRow, SourceRow, inbox_at, is_of_html
-from tmpmaild.storage.settings import Limits
+from tmpmaild.storage.rows import (
+    HEAD_BYTES,
+    MAX_KEY,
+    FullRow,
+    InboxRow,
+    ListedRow,
+    SourceRow,
+    inbox_at,
+    is_of_html,
+    key_not_above,
+    key_not_below,
+    message_id_of,
+    message_key,
+)
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
 
 # A swept inbox has expired, even if the clock has been set back since.
@@ -94,8 +104,8 @@ def select_inbox(
 
 def bounds(page: Page) -> tuple[int, int]:
     """Return the keys between which a page lies, both excluded."""
-    after = ids.key_not_above(page.after) if page.after else -1
-    before = ids.key_not_below(page.before) if page.before else ids.MAX_KEY
+    after = key_not_above(page.after) if page.after else -1
+    before = key_not_below(page.before) if page.before else MAX_KEY
     return after, before
 
 
@@ -124,7 +134,7 @@ def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tu
 def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> tuple[Message, ...]:
     bodies = _large_bodies(connection, rows, page)
     read = ((row, *bodies.get(row.key, (row.body or "", False))) for row in rows)
-    return tuple([row.message(ids.message_id(row.key), body, truncated=truncated) for row, body, truncated in read])
+    return tuple([row.message(message_id_of(row.key), body, truncated=truncated) for row, body, truncated in read])
 
 
 def _large_bodies(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> dict[int, tuple[str, bool]]:
@@ -216,10 +226,10 @@ def select_source(connection: sqlite3.Connection, inbox_id: str, message_id: str
 
 def select_next_source(connection: sqlite3.Connection, inbox_id: str, after: str, up_to_bytes: int) -> Source | None:
     """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
-    after_key = ids.key_not_above(after) if after else -1
+    after_key = key_not_above(after) if after else -1
     values = {"after": after_key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
     found = connection.execute(_NEXT_SOURCE, values).fetchone()
-    return SourceRow._make(found[1:]).of(ids.message_id(found[0])) if found else None
+    return SourceRow._make(found[1:]).of(message_id_of(found[0])) if found else None
 
 
 def select_texts(
@@ -231,7 +241,7 @@ def select_texts(
     looked_at_bytes = 0
     with closing(connection.execute(_TEXTS, values)) as rows:
         for key, size_bytes, body, html, headers in rows:
-            texts.append(Texts(ids.message_id(key), body, html, is_of_html(html, headers)))
+            texts.append(Texts(message_id_of(key), body, html, is_of_html(html, headers)))
             looked_at_bytes += size_bytes
             if looked_at_bytes >= _STEP_BYTES:
                 return texts, [later for later in keys if later > key]

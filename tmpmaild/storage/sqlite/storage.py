@@ -18,12 +18,10 @@ from msgspec.structs import astuple
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import ANY_SIZE, Permit, anybody, retired_domains
+from tmpmaild.storage.base import ANY_SIZE, Limits, Permit, StorageLimits, anybody, retired_domains
 from tmpmaild.storage.enginestorage import EngineStorage, OnCommitted, Operations
-from tmpmaild.storage.ids import holders_inbox_key, message_key
 from tmpmaild.storage.pages import Between
-from tmpmaild.storage.rows import WebhookRow
-from tmpmaild.storage.settings import Limits, StorageLimits
+from tmpmaild.storage.rows import WebhookRow, holders_inbox_key, message_key
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.database import DiskSpace, Remeasuring, cap_pages, sensible_cap_bytes
 from tmpmaild.storage.sqlite.layout import InboxQuotas, operator_is_full

@@ -12,8 +12,8 @@ from typing import ClassVar
 import aiosqlite
 
 from tmpmaild.model import NAME_HELD_MS
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
+from tmpmaild.storage.rows import first_key
 from tmpmaild.storage.sqlite.database import truncate_wal
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
 from tmpmaild.storage.sqlite.operations import MESSAGE_ROWS, MessageRow, delete_messages, json_array
@@ -128,7 +128,7 @@ def _choose_messages(
     limit = max(most_units // _MESSAGE_UNITS, 1)
     rows = connection.execute(
         f"{MESSAGE_ROWS} WHERE m.inbox_id IN (SELECT value FROM json_each(?)) OR (m.inbox_id = ? AND m.id < ?) LIMIT ?",
-        (json_array(inbox_ids), int(OPERATOR_INBOX_ID), ids.first_key(now_ms - OPERATOR_MAIL_MS), limit),
+        (json_array(inbox_ids), int(OPERATOR_INBOX_ID), first_key(now_ms - OPERATOR_MAIL_MS), limit),
     ).fetchall()
     chosen: list[MessageRow] = []
     units = 0

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from tmpmaild.errors import Stopping, StorageFull, StorageLost, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReached
-from tmpmaild.storage import ids
+from tmpmaild.storage.base import Limits
 from tmpmaild.storage.enginestorage import CommitFigures, OnCommitted, failures, settle, tell
-from tmpmaild.storage.settings import Limits
+from tmpmaild.storage.rows import next_key
 from tmpmaild.storage.sqlite.layout import InboxQuotas, forget_values
 
 MAX_BATCH_OPERATIONS = 64
@@ -79,7 +79,7 @@ class Batch:
 
     def draw_message_key(self) -> int:
         """Return the next key, above every key ever committed; a rollback frees it again."""
-        self.last_message_key = key = ids.next_key(self.last_message_key, self.now_ms)
+        self.last_message_key = key = next_key(self.last_message_key, self.now_ms)
         return key
 
     def tell(self, inbox_key: int, *notices: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
