@@ -16,9 +16,10 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
 from tmpmaild.model import Message, Page, Source
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, anybody
-from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
-from tmpmaild.storage.postgresql.notifications import Waker
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary, anybody
+from tmpmaild.storage.engines import differences, steps_in, tell
+from tmpmaild.storage.operatormail import OperatorMail
+from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages, select_source
 from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session, advice, reason
@@ -450,17 +451,17 @@ async def _assemble(
         await partitions.add_ahead(clock())
     except (*FAILURES, RequestError) as error:
         raise DatabaseError(f"{settings.url}: {advice(error)}") from error
-    waker = Waker(Session(server), clock)
+    writer = Writer(Session(server), clock=clock, usage=usage)
+    notifications = ChangeNotifications(Session(server), clock, writer.figures.forget_trouble)
     try:
-        await waker.start()
+        await notifications.start()
     except (*FAILURES, RequestError) as error:
         raise DatabaseError(f"{settings.url}: {advice(error)}") from error
-    writer = Writer(Session(server), clock=clock, usage=usage)
     sharing = Sharing(Session(server), hash_key, clock)
     return PostgresStorage(
         writer,
         Readers(server),
-        waker=waker,
+        notifications=notifications,
         partitions=partitions,
         usage=usage,
         sharing=sharing,

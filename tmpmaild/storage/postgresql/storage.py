@@ -16,7 +16,7 @@ from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, 
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody, retired_domains
 from tmpmaild.storage.enginestorage import Batcher, EngineStorage, OnCommitted, Operations
 from tmpmaild.storage.pages import Between
-from tmpmaild.storage.postgresql.notifications import Waker
+from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.operations import (
     AddMessage,
     CountUsage,
@@ -76,14 +76,14 @@ SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 922337203685
 class PostgresPolicy:
     """``Policy`` in the tables of the engine."""
 
-    def __init__(self, writer: Writer, readers: Readers, waker: Waker) -> None:
+    def __init__(self, writer: Writer, readers: Readers, notifications: ChangeNotifications) -> None:
         self._writer = writer
         self._readers = readers
-        self._waker = waker
+        self._notifications = notifications
         self._callbacks: list[Callable[[Sequence[Block]], None]] = []
         self._reading: asyncio.Task[None] | None = None
         self._is_stale = False
-        waker.on_blocks = self._read_again
+        notifications.watch_blocks(self._read_again)
 
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
         """See ``Policy``."""
@@ -104,13 +104,13 @@ class PostgresPolicy:
         await self._writer.submit(
             ChangeBlocks(_ADD_BLOCKS, [[getattr(block, name) for block in blocks] for name in columns])
         )
-        self._waker.tell_blocks()
+        self._notifications.tell_blocks()
 
     async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
         """See ``Policy``."""
         columns = [[kind for kind, _ in blocks], [value for _, value in blocks]]
         await self._writer.submit(ChangeBlocks(_REMOVE_BLOCKS, columns))
-        self._waker.tell_blocks()
+        self._notifications.tell_blocks()
 
     def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
         """See ``Policy``."""
@@ -193,7 +193,7 @@ class PostgresStorage(EngineStorage):
         writer: Writer,
         readers: Readers,
         *,
-        waker: Waker,
+        notifications: ChangeNotifications,
         partitions: Partitions,
         usage: Usage,
         sharing: Sharing,
@@ -206,20 +206,19 @@ class PostgresStorage(EngineStorage):
             CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, *webhooks
         )
         super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
-        self.policy = PostgresPolicy(writer, readers, waker)
+        self.policy = PostgresPolicy(writer, readers, notifications)
         self.sharing = sharing
         self.keep, self.kept = sharing.keep, sharing.kept
         self._writer = writer
         self._readers = readers
-        self._waker = waker
+        self._notifications = notifications
         self._finding = Batcher(self._find, lambda _: 64)
         self._partitions = partitions
         self._usage = usage
         self._measures = measures
         self._counting: asyncio.Future[object] | None = None
         self._lost = asyncio.Event()
-        writer.on_committed(waker.tell)
-        waker.on_back = writer.figures.forget_trouble
+        writer.on_committed(notifications.tell)
 
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> SharedBuckets:
         """See ``Storage``."""
@@ -331,7 +330,7 @@ class PostgresStorage(EngineStorage):
 
     def trouble(self) -> str:
         """See ``Storage``: also why a part has no connection."""
-        parts = (self._waker, self._writer, self._readers, self.sharing)
+        parts = (self._notifications, self._writer, self._readers, self.sharing)
         return next((part.trouble for part in parts if part.trouble), "")
 
     def measures(self) -> Sequence[Measure]:
@@ -349,16 +348,16 @@ class PostgresStorage(EngineStorage):
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
         self._writer.on_committed(callback)
-        self._waker.on_heard(callback)
+        self._notifications.on_heard(callback)
 
     def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
         """See ``Storage``."""
-        self._waker.watch(listened, on_missed)
+        self._notifications.watch(listened, on_missed)
 
     async def close(self) -> None:
         """See ``Storage``."""
         await self._writer.close()
-        await self._waker.close()
+        await self._notifications.close()
         await self.policy.close()
         await self._finding.close()
         await self._readers.close()

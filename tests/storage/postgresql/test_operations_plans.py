@@ -25,7 +25,7 @@ from tmpmaild.storage.postgresql.reading import (
 from tmpmaild.storage.postgresql.writer import Batch
 from tmpmaild.storage.rows import StateRow
 
-from .conftest import new_mail, postgresql_settings
+from ..conftest import new_mail, postgresql_settings
 
 INBOXES = 2000
 ROWS = """

@@ -13,7 +13,7 @@ from tmpmaild.storage.postgresql import engine, server, sharing
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.sharing import DatabaseClock
 
-from .conftest import LIFETIME_MS, Engine, postgresql_settings
+from ..conftest import LIFETIME_MS, Engine, postgresql_settings
 
 READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"

@@ -17,7 +17,7 @@ from tmpmaild.storage.postgresql.operations import CONTENT
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.webhookmodel import Webhook
 
-from .conftest import LIFETIME_MS, Engine, postgresql_settings
+from ..conftest import LIFETIME_MS, Engine, postgresql_settings
 
 DAY_MS = 86_400_000
 

@@ -12,7 +12,7 @@ from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql import server, writer
 from tmpmaild.storage.postgresql.server import Server, translate
 
-from .conftest import Engine, postgresql_settings
+from ..conftest import Engine, postgresql_settings
 
 
 def elsewhere(url, folder):
