@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.model import (
     DmarcVerdict,
     ExpiryMoved,
@@ -17,8 +18,6 @@ from tmpmaild.model import (
     unchecked,
 )
 from tmpmaild.storage.postgresql import engine, notifications
-
-from ..conftest import Engine, postgresql_settings
 
 PATIENCE_SECONDS = 20
 END_OF_LISTENING = """

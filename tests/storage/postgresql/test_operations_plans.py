@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.storage.conftest import new_mail, postgresql_settings
 from tmpmaild.model import NewInbox, Page
 from tmpmaild.storage.pages import PAGE_ROWS, live_between
 from tmpmaild.storage.postgresql import engine
@@ -24,8 +25,6 @@ from tmpmaild.storage.postgresql.reading import (
 )
 from tmpmaild.storage.postgresql.writer import Batch
 from tmpmaild.storage.rows import StateRow
-
-from ..conftest import new_mail, postgresql_settings
 
 INBOXES = 2000
 ROWS = """

@@ -6,14 +6,13 @@ import struct
 import asyncpg
 import pytest
 
+from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import NAME_HELD_MS, Page
 from tmpmaild.storage.postgresql import engine, server, sharing
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.sharing import DatabaseClock
-
-from ..conftest import LIFETIME_MS, Engine, postgresql_settings
 
 READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"

@@ -5,12 +5,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
 from tmpmaild.storage.postgresql import engine, notifications
 from tmpmaild.storage.postgresql.sharing import SharedBuckets
-
-from ..conftest import Engine, postgresql_settings
 
 
 @pytest.fixture
