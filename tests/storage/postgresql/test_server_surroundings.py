@@ -137,9 +137,9 @@ async def test_extensions_are_no_change_of_the_schema(database, run):
 @pytest.fixture
 def stranger(cluster):
     """Return another role."""
-    cluster.execute("CREATE ROLE stranger")
-    yield "stranger"
-    cluster.execute("DROP ROLE stranger")
+    cluster.execute("CREATE ROLE other_role")
+    yield "other_role"
+    cluster.execute("DROP ROLE other_role")
 
 
 WHAT = ["TABLE inbox", "TABLE schema_step", "TABLE message_0", "FUNCTION sweep", "SEQUENCE content_id", "VIEW mail"]
@@ -161,7 +161,7 @@ async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error
     )
     assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {StorageUnavailable}
     told = await said(database)
-    assert "belongs to the role stranger; let the role of storage.url own it" in told or "not enough rights" in told
+    assert "belongs to the role other_role; let the role of storage.url own it" in told or "not enough rights" in told
     run(f"ALTER {what} OWNER TO {database.user}")
     assert await engine.upgrade(postgresql_settings(database)) == []
 

@@ -41,7 +41,7 @@ from tmpmaild.storage.postgresql.reading import (
     select_source,
     select_texts,
 )
-from tmpmaild.storage.postgresql.server import FAILURES, Readers
+from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Batch, Clock, Operation, Usage, Writer, allowed
 from tmpmaild.storage.rows import WebhookRow, holders_inbox_key
@@ -71,6 +71,11 @@ _LAST_EXPIRY: Final = """
 SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
     ORDER BY expires_at_ms DESC LIMIT 1
 """
+_OPERATIONS: Final = Operations(
+    CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, SetWebhook, StoreWebhook
+)
+
+log = logging.getLogger(__name__)
 
 
 class PostgresPolicy:
@@ -182,43 +187,43 @@ class ServeDomains(Operation):
         return retired
 
 
-log = logging.getLogger(__name__)
-
-
 class PostgresStorage(EngineStorage):
     """``Storage`` in a PostgreSQL database. Made by ``engine.open_storage``."""
 
     def __init__(
         self,
-        writer: Writer,
-        readers: Readers,
-        *,
-        notifications: ChangeNotifications,
+        server: Server,
         partitions: Partitions,
         usage: Usage,
-        sharing: Sharing,
+        *,
         hash_key: bytes,
         clock: Clock,
         measures: Sequence[Measure],
     ) -> None:
-        webhooks = (SetWebhook, StoreWebhook)
-        operations = Operations(
-            CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, *webhooks
-        )
-        super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
-        self.policy = PostgresPolicy(writer, readers, notifications)
-        self.sharing = sharing
-        self.keep, self.kept = sharing.keep, sharing.kept
-        self._writer = writer
-        self._readers = readers
-        self._notifications = notifications
-        self._finding = Batcher(self._find, lambda _: 64)
+        self._writer = Writer(Session(server), clock=clock, usage=usage)
+        self._readers = Readers(server)
+        self._notifications = ChangeNotifications(Session(server), clock, self._writer.figures.forget_trouble)
         self._partitions = partitions
         self._usage = usage
         self._measures = measures
+        self._finding = Batcher(self._find, lambda _: 64)
         self._counting: asyncio.Future[object] | None = None
-        self._lost = asyncio.Event()
-        writer.on_committed(notifications.tell)
+        self.sharing = Sharing(Session(server), hash_key, clock)
+        self.policy = PostgresPolicy(self._writer, self._readers, self._notifications)
+        super().__init__(self._writer.submit, _OPERATIONS, hash_key=hash_key, clock=clock, keys_by_inbox=True)
+        self._writer.on_committed(self._notifications.tell)
+
+    async def listen(self) -> None:
+        """Hear other daemons from now on. Raises as ``Session.connection``."""
+        await self._notifications.start()
+
+    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
+        """See ``Storage``."""
+        await self.sharing.keep(secret, content, until_ms)
+
+    async def kept(self, secret: str) -> bytes | None:
+        """See ``Storage``."""
+        return await self.sharing.kept(secret)
 
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> SharedBuckets:
         """See ``Storage``."""
@@ -343,7 +348,7 @@ class PostgresStorage(EngineStorage):
 
     async def wait_lost(self) -> None:
         """See ``Storage``."""
-        await self._lost.wait()
+        await asyncio.Event().wait()
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
