@@ -117,7 +117,7 @@ _ARRAYS: Final = (
     *("integer[]", "integer[]", "integer[]", "text[]"),
     *(f"{column.kind}[]" for column in CONTENT),
 )
-_SQL: Final = "SELECT * FROM deliver($1, $2, $3, $4::bigint[], {})".format(
+_DELIVER: Final = "SELECT * FROM deliver($1, $2, $3, $4::bigint[], {})".format(
     ", ".join(f"${number}::{kind}" for number, kind in enumerate(_ARRAYS, 5))
 )
 _VALUES: Final = tuple(column.value for column in CONTENT)
@@ -129,12 +129,9 @@ class AddMessage(Operation):
 
     def __init__(self, mail: NewMail) -> None:
         self.mail = mail
-        self.recipients = [
-            (int(inbox_id), recipient)
-            for inbox_id, recipient in dict(
-                zip(reversed(mail.inbox_ids), reversed(mail.envelope.recipients), strict=True)
-            ).items()
-        ][::-1]
+        self.recipients: dict[int, str] = {}
+        for inbox_id, recipient in zip(mail.inbox_ids, mail.envelope.recipients, strict=True):
+            self.recipients.setdefault(int(inbox_id), recipient)
         self.rows = len(self.recipients)
         self.size_bytes = len(mail.raw) + octets(body(mail))
 
@@ -149,7 +146,8 @@ class AddMessage(Operation):
         found = await delivery.run(batch)
         if found["missing"]:
             for operation in operations:
-                operation.recipients = [one for one in operation.recipients if one[0] not in found["missing"]]
+                for inbox_key in found["missing"]:
+                    operation.recipients.pop(inbox_key, None)
             return await cls.run(batch, operations)
         if found["refusal"] is None:
             batch.changes += delivery.changes(found)
@@ -165,7 +163,7 @@ class _Delivery:
     def __init__(self, operations: Sequence[AddMessage]) -> None:
         mails = [operation.mail for operation in operations]
         self._columns = [[value(mail) for mail in mails] for value in _VALUES]
-        self._inbox_keys = sorted({inbox_key for operation in operations for inbox_key, _ in operation.recipients})
+        self._inbox_keys = sorted({inbox_key for operation in operations for inbox_key in operation.recipients})
         self._messages = [0] * len(self._inbox_keys)
         self._bytes = [0] * len(self._inbox_keys)
         self._rows: list[tuple[int, int, int, str]] = []
@@ -173,7 +171,7 @@ class _Delivery:
         places = {inbox_key: place for place, inbox_key in enumerate(self._inbox_keys)}
         for number, (operation, cost) in enumerate(zip(operations, self._columns[_COST], strict=True), 1):
             self._firsts.append(len(self._rows))
-            for inbox_key, recipient in operation.recipients:
+            for inbox_key, recipient in operation.recipients.items():
                 place = places[inbox_key]
                 self._messages[place] += 1
                 self._bytes[place] += cost
@@ -181,21 +179,18 @@ class _Delivery:
 
     async def run(self, batch: Batch) -> asyncpg.Record:
         """Run the statement."""
-        usage = batch.usage
-        found = await batch.connection.fetchrow(
-            _SQL,
-            usage.shard,
+        limits = batch.usage.limits
+        return await batch.call(
+            _DELIVER,
             batch.now_ms,
-            usage.limits.cap_bytes,
-            allowed(usage.limits),
+            limits.cap_bytes,
+            allowed(limits),
             self._inbox_keys,
             self._messages,
             self._bytes,
             *zip(*self._rows, strict=True),
             *self._columns,
         )
-        usage.note(found["totals"])
-        return found
 
     def changes(self, found: asyncpg.Record) -> list[InboxChange]:
         """Return the state of each inbox after it."""
@@ -263,26 +258,24 @@ class CreateInbox(Operation):
 
 
 async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
-    usage = batch.usage
+    limits = batch.usage.limits
     news = [operation.new for operation in operations]
-    found = await batch.connection.fetchrow(
+    found = await batch.call(
         _CREATE,
-        usage.shard,
         batch.now_ms,
         NAME_HELD_MS,
-        usage.limits.cap_bytes,
+        limits.cap_bytes,
         INBOX_BYTES,
-        usage.limits.max_creator_bytes - LEAST_STORED_BYTES,
+        limits.max_creator_bytes - LEAST_STORED_BYTES,
         [operation.name_hash for operation in operations],
         [new.address for new in news],
         [new.created_at_ms for new in news],
         [new.expires_at_ms for new in news],
-        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # has partitions: see _have_slot in storage.py
+        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # has partitions: _make_place added them
         [new.private for new in news],
         [new.token_hash for new in news],
         [operation.creator_hash for operation in operations],
     )
-    usage.note(found["totals"])
     return [_created(result) for result in found["results"]]
 
 
@@ -313,10 +306,8 @@ class DeleteMessage(Operation):
 
 async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """Delete messages by the keys of their inboxes and their own, and tell of it; return those that were there."""
-    usage = batch.usage
-    values = (usage.shard, allowed(usage.limits), [inbox for inbox, _ in places], [key for _, key in places])
-    found = await batch.connection.fetchrow(_DELETE, *values)
-    usage.note(found["totals"])
+    columns = map(list, zip(*places, strict=True))
+    found = await batch.call(_DELETE, allowed(batch.usage.limits), *columns)
     there = set()
     states = zip(places, found["deleted"], found["is_full"], found["share_full"], strict=True)
     for (inbox_key, key), is_there, full, share_full in states:
@@ -378,7 +369,7 @@ class SetVerdict(Operation):
         return outcomes
 
 
-def refusal(result: int | None) -> RequestError | None:
+def _refusal(result: int | None) -> RequestError | None:
     """Return why an inbox could not be changed: it has expired, or has been forgotten."""
     if result == _NO_INBOX:
         return AddressNotFound("no such inbox")
@@ -399,15 +390,14 @@ class SetExpiry(Operation):
 
     async def apply(self, batch: Batch) -> RequestError | None:
         """Set the expiry of the inbox if it is alive."""
-        expires_at_ms, usage = self.expires_at_ms, batch.usage
+        expires_at_ms = self.expires_at_ms
         # An inbox that expired while this operation was queued may have lost mail to a sweep.
         now_ms = max(self.now_ms, batch.now_ms)
         ends_at_ms = self.now_ms if expires_at_ms is None else expires_at_ms
         new_slot = None if expires_at_ms is None else slot(expires_at_ms, self.now_ms)
-        values = (usage.shard, now_ms, allowed(usage.limits), self.inbox_key, ends_at_ms, new_slot)
-        found = await batch.connection.fetchrow(_SET_EXPIRY, *values)
-        usage.note(found["totals"])
-        refused = refusal(found["refusal"])
+        values = (now_ms, allowed(batch.usage.limits), self.inbox_key, ends_at_ms, new_slot)
+        found = await batch.call(_SET_EXPIRY, *values)
+        refused = _refusal(found["refusal"])
         if refused is not None:
             return refused
         if expires_at_ms is None:  # "full" means that it accepts no mail
@@ -428,10 +418,9 @@ class Sweep(Operation):
 
     async def apply(self, batch: Batch) -> bool:
         """Run one step."""
-        operator_before = first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
-        values = (batch.usage.shard, self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
-        found = await batch.connection.fetchrow(_SWEEP, *values)
-        batch.usage.note(found["totals"])
+        operator_before = ids.first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
+        values = (self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
+        found = await batch.call(_SWEEP, *values)
         more: bool = found["more"]
         return more
 
@@ -498,7 +487,7 @@ class SetWebhook(Operation):
     async def apply(self, batch: Batch) -> RequestError | None:
         """Delete the one before, and insert this one."""
         now_ms = max(self.now_ms, batch.now_ms)
-        return refusal(await batch.connection.fetchval(_SET, now_ms, self.inbox_key, self.version, self.webhook))
+        return _refusal(await batch.connection.fetchval(_SET, now_ms, self.inbox_key, self.version, self.webhook))
 
 
 @dataclass(eq=False)
