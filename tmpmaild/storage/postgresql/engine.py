@@ -16,16 +16,14 @@ import asyncpg
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.model import Message, Page, Source
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary, anybody
-from tmpmaild.storage.engines import differences, steps_in, tell
-from tmpmaild.storage.operatormail import OperatorMail
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, anybody
+from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages, select_source
 from tmpmaild.storage.postgresql.server import FAILURES, Server, Session, advice, reason
 from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage
-from tmpmaild.storage.settings import Limits, PostgresqlSettings, ServerFacts
 
 T = TypeVar("T")
 

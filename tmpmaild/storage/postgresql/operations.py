@@ -418,7 +418,7 @@ class Sweep(Operation):
 
     async def apply(self, batch: Batch) -> bool:
         """Run one step."""
-        operator_before = ids.first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
+        operator_before = first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
         values = (self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
         found = await batch.call(_SWEEP, *values)
         more: bool = found["more"]
