@@ -14,7 +14,6 @@ from tmpmaild.storage.postgresql.operations import (
     SetWebhook,
     StoreWebhook,
     Sweep,
-    select_webhooks,
 )
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import (
@@ -22,6 +21,7 @@ from tmpmaild.storage.postgresql.reading import (
     select_message,
     select_messages,
     select_texts,
+    select_webhooks,
 )
 from tmpmaild.storage.postgresql.writer import Batch
 from tmpmaild.storage.rows import StateRow

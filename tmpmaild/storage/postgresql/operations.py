@@ -1,6 +1,6 @@
-"""The columns of a mail as the functions of the database take them, and what its reads select of them."""
+"""What the writer runs: each operation is mostly one function of the database (``migrations/postgresql/``)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -15,17 +15,24 @@ from tmpmaild.errors import (
     RequestError,
     StorageFull,
 )
-from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox, NewMail
+from tmpmaild.model import (
+    NAME_HELD_MS,
+    Block,
+    ExpiryMoved,
+    InboxChange,
+    InboxDeleted,
+    MessageDeleted,
+    NewInbox,
+    NewMail,
+)
 from tmpmaild.storage import rows
-from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS
+from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS, retired_domains
 from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.writer import INBOX_BYTES, LEAST_STORED_BYTES, Batch, NotTogether, Operation, allowed
 from tmpmaild.storage.rows import (
     Column,
-    ListedRow,
     StateRow,
-    WebhookRow,
     body,
     first_key,
     message_id_in,
@@ -58,57 +65,6 @@ def _without_nul(column: Column) -> Column:
 
 CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, rows.CONTENT))
 """The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
-
-LISTED: Final = (*ListedRow._fields, "verbatim")
-"""What a list selects for a ``ListedRow``: of the body the text, or the octets in the source."""
-
-
-def listed(read: Sequence[Any]) -> ListedRow:
-    """Return the row of what was read for ``LISTED``."""
-    *others, body, verbatim = read
-    return ListedRow._make((*others, body_text(body, verbatim)))
-
-
-def body_text(body: str | None, verbatim: bytes | None) -> str | None:
-    """Return a body with LF line ends, wherever it was read from; None if it was not read."""
-    if verbatim is None:
-        return body
-    return verbatim.decode(errors="ignore").replace("\r\n", "\n")
-
-
-_EXPRESSIONS = {
-    "key": "m.key",
-    "recipient": "m.recipient",
-    "authentication": "m.authentication",
-    "has_html": "c.html IS NOT NULL AS has_html",
-    "verbatim": "substr(c.source, c.body_at + 1, c.body_bytes) AS verbatim",
-}
-
-
-def selected(names: Sequence[str], **expressions: str) -> str:
-    """Return what a SELECT reads for the fields of a row: the column of that name, or the given expression."""
-    known = _EXPRESSIONS | {name: f"{expression} AS {name}" for name, expression in expressions.items()}
-    return ", ".join(known.get(name, f"c.{name}") for name in names)
-
-
-def if_small(condition: str) -> dict[str, str]:
-    """Return the expressions of a body that is read only on a condition."""
-    return {
-        "body": f"CASE WHEN {condition} THEN c.body END",
-        "verbatim": f"CASE WHEN {condition} THEN substr(c.source, c.body_at + 1, c.body_bytes) END",
-    }
-
-
-def beginning(characters: str) -> dict[str, str]:
-    """Return the expressions of the beginning of a body; ``characters`` is a parameter.
-
-    A character has at most four octets, a line end two. So a character that the cut divides is always beyond those.
-    """
-    return {
-        "body": f"left(c.body, {characters})",
-        "verbatim": f"substr(c.source, c.body_at + 1, least(c.body_bytes, 4 * {characters}))",
-    }
-
 
 _FULL: Final = 2
 
@@ -435,13 +391,6 @@ class CountUsage(Operation):
         return [None for _ in operations]
 
 
-_ROWS: Final = """
-SELECT w.inbox_id, i.address, i.expires_at_ms, w.version, w.told_message, w.told_verdict, w.failures, w.next_at_ms,
-       w.called_at_ms, w.result, w.webhook, i.last_key
-FROM webhook AS w
-CROSS JOIN LATERAL (SELECT address, expires_at_ms, last_key FROM inbox WHERE id = w.inbox_id OFFSET 0) AS i
-WHERE w.inbox_id > $1 ORDER BY w.inbox_id LIMIT $2
-"""
 _SET: Final = "SELECT set_webhook($1, $2, $3, $4)"
 # Daemons up to 1.0.2 lease by take_webhooks() and store by settle_webhooks(). Rows are locked in the order of their
 # inboxes, then compared: what another daemon has changed in between is seen by then.
@@ -467,11 +416,6 @@ WITH wanted AS (
 )
 SELECT place FROM stored UNION ALL SELECT place FROM deleted
 """
-
-
-async def select_webhooks(connection: asyncpg.Connection, after: int, limit: int) -> list[WebhookRow]:
-    """Read the webhooks of the inboxes that follow."""
-    return [WebhookRow._make(row) for row in await connection.fetch(_ROWS, after, limit)]
 
 
 @dataclass(eq=False)
@@ -502,3 +446,82 @@ class StoreWebhook(Operation):
         columns = zip(*[one.row for one in operations], strict=True)
         places = {row["place"] for row in await batch.connection.fetch(_STORE, *map(list, columns))}
         return [place in places for place in range(1, len(operations) + 1)]
+
+
+# With each change a version, so that a daemon which was not told of it finds out.
+_VERSION: Final = "WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1)"
+_ADD_BLOCKS: Final = f"""
+{_VERSION}
+INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.created_at_ms, n.expires_at_ms
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+        AS n(kind, value, created_at_ms, expires_at_ms, place)
+    ORDER BY n.kind, n.value, n.place DESC
+    ON CONFLICT (kind, value)
+        DO UPDATE SET created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms
+"""
+_REMOVE_BLOCKS: Final = f"""
+{_VERSION}
+DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
+    WHERE b.kind = n.kind AND b.value = n.value
+"""
+_DOMAINS: Final = "SELECT name, kept_until_ms FROM domain"
+_LAST_EXPIRY: Final = """
+SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
+    ORDER BY expires_at_ms DESC LIMIT 1
+"""
+
+
+@dataclass(eq=False)
+class AddBlocks(Operation):
+    """Store blocks, each in place of one of the same kind and value."""
+
+    is_alone: ClassVar[bool] = True
+    blocks: Sequence[Block]
+
+    async def apply(self, batch: Batch) -> None:
+        """Store the blocks."""
+        columns = ("kind", "value", "created_at_ms", "expires_at_ms")
+        values = [[getattr(block, name) for block in self.blocks] for name in columns]
+        await batch.connection.execute(_ADD_BLOCKS, *values)
+
+
+@dataclass(eq=False)
+class RemoveBlocks(Operation):
+    """Delete the blocks of these kinds and values."""
+
+    is_alone: ClassVar[bool] = True
+    blocks: Sequence[tuple[str, str]]
+
+    async def apply(self, batch: Batch) -> None:
+        """Delete the blocks."""
+        kinds, values = [kind for kind, _ in self.blocks], [value for _, value in self.blocks]
+        await batch.connection.execute(_REMOVE_BLOCKS, kinds, values)
+
+
+@dataclass(eq=False)
+class ServeDomains(Operation):
+    """Store the domains that take new addresses; the result are the others that are kept, and until when."""
+
+    is_alone: ClassVar[bool] = True
+    domains: Sequence[str]
+    now_ms: int
+    until_ms: int
+
+    async def apply(self, batch: Batch) -> Mapping[str, int]:
+        """Store the domains."""
+        connection = batch.connection
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
+            known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
+            last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
+            retired = retired_domains(known, self.domains, self.now_ms, max(self.until_ms, last_expiry_ms))
+            wanted: dict[str, int | None] = dict.fromkeys(self.domains) | retired
+            gone = [name for name in known if name not in wanted]
+            await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
+            await connection.execute(
+                "INSERT INTO domain SELECT * FROM unnest($1::text[], $2::bigint[])"
+                " ON CONFLICT (name) DO UPDATE SET kept_until_ms = excluded.kept_until_ms",
+                list(wanted),
+                list(wanted.values()),
+            )
+        return retired

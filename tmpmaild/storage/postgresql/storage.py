@@ -4,31 +4,32 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO, ClassVar, Final
+from typing import BinaryIO, Final
 
 import asyncpg
 
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody, retired_domains
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody
 from tmpmaild.storage.enginestorage import Batcher, EngineStorage, OnCommitted, Operations
 from tmpmaild.storage.pages import Between
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.operations import (
+    AddBlocks,
     AddMessage,
     CountUsage,
     CreateInbox,
     DeleteMessage,
     DeleteMessages,
+    RemoveBlocks,
+    ServeDomains,
     SetExpiry,
     SetVerdict,
     SetWebhook,
     StoreWebhook,
     Sweep,
-    select_webhooks,
 )
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.reading import (
@@ -40,37 +41,17 @@ from tmpmaild.storage.postgresql.reading import (
     select_next_source,
     select_source,
     select_texts,
+    select_webhooks,
 )
 from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
-from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Batch, Clock, Operation, Usage, Writer, allowed
+from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage, Writer, allowed
 from tmpmaild.storage.rows import WebhookRow, holders_inbox_key
 
 _PAUSE_SECONDS: Final = 1.0
 _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
-# With each change a version, so that a daemon which was not told of it finds out.
-_VERSION: Final = "WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1)"
-_ADD_BLOCKS: Final = f"""
-{_VERSION}
-INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.created_at_ms, n.expires_at_ms
-    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
-        AS n(kind, value, created_at_ms, expires_at_ms, place)
-    ORDER BY n.kind, n.value, n.place DESC
-    ON CONFLICT (kind, value)
-        DO UPDATE SET created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms
-"""
-_REMOVE_BLOCKS: Final = f"""
-{_VERSION}
-DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
-    WHERE b.kind = n.kind AND b.value = n.value
-"""
-_DOMAINS: Final = "SELECT name, kept_until_ms FROM domain"
-_LAST_EXPIRY: Final = """
-SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
-    ORDER BY expires_at_ms DESC LIMIT 1
-"""
 _OPERATIONS: Final = Operations(
     CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, SetWebhook, StoreWebhook
 )
@@ -105,16 +86,12 @@ class PostgresPolicy:
 
     async def add_blocks(self, blocks: Sequence[Block]) -> None:
         """See ``Policy``."""
-        columns = ("kind", "value", "created_at_ms", "expires_at_ms")
-        await self._writer.submit(
-            ChangeBlocks(_ADD_BLOCKS, [[getattr(block, name) for block in blocks] for name in columns])
-        )
+        await self._writer.submit(AddBlocks(blocks))
         self._notifications.tell_blocks()
 
     async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
         """See ``Policy``."""
-        columns = [[kind for kind, _ in blocks], [value for _, value in blocks]]
-        await self._writer.submit(ChangeBlocks(_REMOVE_BLOCKS, columns))
+        await self._writer.submit(RemoveBlocks(blocks))
         self._notifications.tell_blocks()
 
     def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
@@ -143,48 +120,6 @@ class PostgresPolicy:
         """Read no more."""
         if self._reading is not None:
             self._reading.cancel()
-
-
-@dataclass(eq=False)
-class ChangeBlocks(Operation):
-    """Run a statement that takes the columns of some blocks."""
-
-    is_alone: ClassVar[bool] = True
-    sql: str
-    columns: Sequence[Sequence[Any]]
-
-    async def apply(self, batch: Batch) -> None:
-        """Change the blocks."""
-        await batch.connection.execute(self.sql, *self.columns)
-
-
-@dataclass(eq=False)
-class ServeDomains(Operation):
-    """Store the domains that take new addresses; the result are the others that are kept, and until when."""
-
-    is_alone: ClassVar[bool] = True
-    domains: Sequence[str]
-    now_ms: int
-    until_ms: int
-
-    async def apply(self, batch: Batch) -> Mapping[str, int]:
-        """Store the domains."""
-        connection = batch.connection
-        async with connection.transaction():
-            await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
-            known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
-            last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
-            retired = retired_domains(known, self.domains, self.now_ms, max(self.until_ms, last_expiry_ms))
-            wanted: dict[str, int | None] = dict.fromkeys(self.domains) | retired
-            gone = [name for name in known if name not in wanted]
-            await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
-            await connection.execute(
-                "INSERT INTO domain SELECT * FROM unnest($1::text[], $2::bigint[])"
-                " ON CONFLICT (name) DO UPDATE SET kept_until_ms = excluded.kept_until_ms",
-                list(wanted),
-                list(wanted.values()),
-            )
-        return retired
 
 
 class PostgresStorage(EngineStorage):
@@ -291,24 +226,21 @@ class PostgresStorage(EngineStorage):
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        read = partial(select_message, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes)
-        return await self._readers.run(read)
+        return await self._readers.run(lambda reader: select_message(reader, lookup, message_id, up_to_bytes))
 
     async def read_source(
         self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, Source | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        read = partial(select_source, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes)
-        return await self._readers.run(read)
+        return await self._readers.run(lambda reader: select_source(reader, lookup, message_id, up_to_bytes))
 
     async def read_next_source(
         self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, Source | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        read = partial(select_next_source, lookup=lookup, after=after, up_to_bytes=up_to_bytes)
-        return await self._readers.run(read)
+        return await self._readers.run(lambda reader: select_next_source(reader, lookup, after, up_to_bytes))
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
