@@ -4,20 +4,21 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, takewhile
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from tmpmaild.errors import MessageNotFound, RequestError, Stopping, StorageUnavailable
 from tmpmaild.measures import Count, Histogram, Measure
-from tmpmaild.model import Authentication, Inbox, InboxChange, InboxPage, NewInbox, NewMail
+from tmpmaild.model import Authentication, Inbox, InboxChange, InboxPage, NewInbox, NewMail, Page
 from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES
-from tmpmaild.storage.pages import Between, expired_between, live_between
 from tmpmaild.storage.rows import (
     MAX_KEY,
     MAX_VERSION,
+    InboxRow,
+    ListedRow,
     StateRow,
     WebhookRow,
     changeable_inbox_key,
@@ -35,6 +36,9 @@ from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 Q = TypeVar("Q")
 A = TypeVar("A")
 
+PAGE_ROWS: Final = 200
+"""How many inboxes a page is chosen from."""
+_LAST: Final = (1 << 63) - 1  # when the operator's inbox expires
 _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 log = logging.getLogger(__name__)
@@ -146,6 +150,53 @@ class Batcher(Generic[Q, A]):
             return await self._ask(questions)
         except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
             return failures(error, len(questions))
+
+
+def up_to_the_end(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRow], bool]:
+    """Take messages until the page has as many, or as much text, as it may have; tell whether there are more."""
+    rows: list[ListedRow] = []
+    characters = 0
+    for row in found:
+        characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
+        if len(rows) == page.limit or (rows and characters > page.other_characters):
+            return rows, True
+        rows.append(row)
+    return rows, False
+
+
+class Between(NamedTuple):
+    """A part of the list: behind the first two, which are the place of an inbox, up to the third."""
+
+    after_ms: int
+    after_id: int
+    up_to_ms: int
+
+
+def live_between(now_ms: int, after: str) -> Between:
+    """Return where the inboxes are that are alive at ``now_ms``, behind the place ``after`` if it is not empty."""
+    return Between(*_place(after), _LAST - 1) if after else Between(now_ms, _LAST, _LAST - 1)
+
+
+def expired_between(now_ms: int, after: str) -> Between:
+    """Return where the inboxes are that have expired at ``now_ms``, behind the place ``after`` if it is not empty."""
+    return Between(*_place(after), now_ms) if after else Between(-1, 0, now_ms)
+
+
+def by_creator(rows: Iterable[InboxRow], creator_hash: bytes | None) -> list[InboxRow]:
+    """Return the inboxes of a creator, or all with None."""
+    return [row for row in rows if creator_hash in (None, row.creator)]
+
+
+def inbox_page(read: Sequence[InboxRow], wanted: Iterable[InboxRow], addresses: Mapping[int, str]) -> InboxPage:
+    """Return a page with those inboxes of what was read that are wanted."""
+    is_last = len(read) < PAGE_ROWS
+    place = None if is_last else f"{read[-1].expires_at_ms}.{read[-1].id}"
+    return InboxPage(tuple([row.entry(addresses[row.id]) for row in wanted]), place)
+
+
+def _place(after: str) -> tuple[int, int]:
+    expires_at_ms, _, inbox_id = after.partition(".")
+    return int(expires_at_ms), int(inbox_id)
 
 
 class Doomed(NamedTuple):

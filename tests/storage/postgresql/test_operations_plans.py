@@ -4,7 +4,7 @@ import pytest
 
 from tests.storage.conftest import new_mail, postgresql_settings
 from tmpmaild.model import NewInbox, Page
-from tmpmaild.storage.pages import PAGE_ROWS, live_between
+from tmpmaild.storage.enginestorage import PAGE_ROWS, live_between
 from tmpmaild.storage.postgresql import engine
 from tmpmaild.storage.postgresql.operations import (
     AddMessage,

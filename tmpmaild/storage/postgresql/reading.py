@@ -21,7 +21,7 @@ from tmpmaild.model import (
     Texts,
 )
 from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_read, cut, small_bytes
-from tmpmaild.storage.pages import PAGE_ROWS, Between, by_creator, page, up_to_the_end
+from tmpmaild.storage.enginestorage import PAGE_ROWS, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
     HEAD_BYTES,
@@ -333,7 +333,7 @@ async def select_inboxes(connection: asyncpg.Connection, *, between: Between, cr
     for *row, address in await connection.fetch(_INBOXES, *between, PAGE_ROWS):
         rows.append(InboxRow._make(row))
         addresses[rows[-1].id] = address
-    return page(rows, by_creator(rows, creator_hash), addresses)
+    return inbox_page(rows, by_creator(rows, creator_hash), addresses)
 
 
 async def select_message(

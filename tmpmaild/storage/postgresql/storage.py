@@ -13,8 +13,7 @@ from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUn
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody
-from tmpmaild.storage.enginestorage import Batcher, EngineStorage, OnCommitted, Operations
-from tmpmaild.storage.pages import Between
+from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage, OnCommitted, Operations
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.operations import (
     AddBlocks,

@@ -33,8 +33,7 @@ from tmpmaild.storage.sqlite.database import (
     sensible_cap_bytes,
     wal_of,
 )
-from tmpmaild.storage.sqlite.reader import Reader, connect
-from tmpmaild.storage.sqlite.reading import select_page, select_source
+from tmpmaild.storage.sqlite.reading import Reader, connect, select_page, select_source
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run

@@ -19,8 +19,7 @@ from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import ANY_SIZE, Limits, Permit, StorageLimits, anybody, retired_domains
-from tmpmaild.storage.enginestorage import EngineStorage, OnCommitted, Operations
-from tmpmaild.storage.pages import Between
+from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted, Operations
 from tmpmaild.storage.rows import WebhookRow, holders_inbox_key, message_key
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.database import DiskSpace, Remeasuring, cap_pages, sensible_cap_bytes
@@ -36,8 +35,8 @@ from tmpmaild.storage.sqlite.operations import (
     StoreWebhook,
     select_webhooks,
 )
-from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import (
+    Reader,
     select_inbox,
     select_inboxes,
     select_message,
