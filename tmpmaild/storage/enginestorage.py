@@ -59,8 +59,12 @@ class CommitFigures:
         """Count a batch with the results of its operations."""
         self._seconds.observe(seconds)
         self._operations.observe(len(outcomes))
-        self.trouble = next((str(outcome) for outcome in outcomes if isinstance(outcome, StorageUnavailable)), "")
-        if self.trouble:
+        trouble = ""
+        for outcome in outcomes:
+            if isinstance(outcome, StorageUnavailable):
+                trouble = str(outcome)
+        self.trouble = trouble  # at once: another thread may read it
+        if trouble:
             self._failures.add()
 
     def measures(self) -> tuple[Measure, ...]:

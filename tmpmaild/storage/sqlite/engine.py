@@ -260,7 +260,7 @@ def _put_together(
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
     # The last step that may fail: from here on the connection belongs to the writer's thread.
     writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.look)
-    reader = Reader(readers[0], is_lost=lambda: files.lost)
+    reader = Reader(readers[0], files)
     return SqliteStorage(
         writer, reader, readers[1], space, hash_key=hash_key, clock=clock, limits=limits, wanted=settings
     )

@@ -282,12 +282,12 @@ class AddMessage(Operation):
         batch.changes += quotas.changes()
         return outcomes
 
-    def _recipients(self, quotas: InboxQuotas) -> dict[str, str]:
+    def _recipients(self, quotas: InboxQuotas) -> dict[str, bytes]:
         """Return the live inboxes with the recipient that first named each."""
-        recipients: dict[str, str] = {}
+        recipients: dict[str, bytes] = {}
         for inbox_id, recipient in zip(self.mail.inbox_ids, self.mail.envelope.recipients, strict=True):
             if quotas.is_live(inbox_id):
-                recipients.setdefault(inbox_id, recipient)
+                recipients.setdefault(inbox_id, recipient.encode())
         return recipients
 
     def _rows(self, batch: Batch, quotas: InboxQuotas) -> list[tuple[Any, ...]] | RequestError:
@@ -298,13 +298,12 @@ class AddMessage(Operation):
         recipients = self._recipients(quotas)
         if not recipients:
             return AddressNotFound("no recipient is left")
-        written = [recipient.encode() for recipient in recipients.values()]
-        cost_bytes, columns = content_columns(self.mail, b"".join(written), batch.now_ms)
+        cost_bytes, columns = content_columns(self.mail, b"".join(recipients.values()), batch.now_ms)
         if not quotas.charge(recipients, cost_bytes):
             return MailboxFull("a recipient has no room")
         rows: list[tuple[Any, ...]] = []
         start = content_id = 0
-        for inbox_id, recipient in zip(recipients, written, strict=True):
+        for inbox_id, recipient in recipients.items():
             key = batch.draw_message_key()
             content_id = content_id or key
             # The order is that of ``MessageColumns``.
