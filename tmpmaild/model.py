@@ -359,7 +359,7 @@ class FullMessage(Struct, frozen=True):
     """All of a message but its attachments; of the recipients the ``envelope`` names this inbox's alone.
 
     ``head`` is the beginning of the source, at least its header. ``html`` and the message's body are left out
-    (``complete`` is False) where the source is larger than was asked for.
+    (``complete`` is False) where the source is larger than was asked for, or where the ``source`` itself was asked for.
     """
 
     message: Message
@@ -369,6 +369,7 @@ class FullMessage(Struct, frozen=True):
     head: bytes
     html: str | None
     complete: bool
+    source: bytes | None = None
 
 
 class Person(Struct, frozen=True):
@@ -388,20 +389,6 @@ class HeaderDetails(Struct, frozen=True):
     reply_to: tuple[Person, ...]
     date_ms: int | None
     message_id: str
-
-
-class Source(Struct, frozen=True):
-    """A message as it came; of the recipients the ``envelope`` names this inbox's alone.
-
-    ``raw`` is None where there are more octets than were asked for.
-    """
-
-    id: str
-    received_at_ms: int
-    envelope: Envelope
-    size_bytes: int
-    raw: bytes | None
-    authentication: Authentication | None = None
 
 
 class Listing(Struct, frozen=True, weakref=True):

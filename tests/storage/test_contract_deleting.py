@@ -18,7 +18,7 @@ async def test_a_deleted_message_is_gone_and_the_others_stay(engine):
     await engine.delete(inbox, stored[1])
     assert [message.id for message in await engine.messages("ada", Page())] == [stored[2], stored[0]]
     assert (await engine.find("ada")).message_count == 2
-    _, source = await engine.storage.read_source("ada@mail.example.com", stored[1], engine.clock())
+    _, source = await engine.storage.read_message("ada@mail.example.com", stored[1], engine.clock(), source=True)
     assert source is None
 
 

@@ -33,8 +33,8 @@ async def _read(engine, name, message_id):
     address = f"{name}@mail.example.com"
     (listed,) = [one for one in await engine.messages(name, Page()) if one.id == message_id]
     _, full = await engine.storage.read_message(address, message_id, engine.clock())
-    _, source = await engine.storage.read_source(address, message_id, engine.clock())
-    assert listed.authentication == full.message.authentication == source.authentication
+    _, source = await engine.storage.read_message(address, message_id, engine.clock(), source=True)
+    assert listed.authentication == full.message.authentication == source.message.authentication
     return listed.authentication
 
 

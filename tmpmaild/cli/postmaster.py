@@ -60,9 +60,9 @@ def readable(mail: OperatorMail, message_id: str) -> str:
 def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
     """Return one mail as it came, below our trace fields. Raises as ``readable``."""
     found = mail.source(message_id)
-    if found is None or found.raw is None:
+    if found is None or found.source is None:
         raise _no_such_mail()
-    return extracts.fields(found, hostname) + found.raw
+    return extracts.fields(found, hostname) + found.source
 
 
 def _attachment(attachment: Attachment) -> str:

@@ -32,7 +32,6 @@ from tmpmaild.model import (
     Listing,
     Message,
     Page,
-    Source,
     Texts,
     unchecked,
 )
@@ -235,17 +234,18 @@ class MailReader:
         These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
         since = self._caches.last_invalidation
-        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
-        shown = await self._as_shown(inbox, source)
+        read = partial(self._storage.read_message, source=True)
+        inbox, full = await self._read(read, address, message_id, token, up_to_bytes=up_to_bytes)
+        shown = await self._as_shown(inbox, full)
         await self.confirm(inbox, message_id, since)
         return shown
 
-    async def _as_shown(self, inbox: Inbox, source: Source) -> tuple[bytes, bytes | None]:
-        trace, raw = extracts.fields(source, self.hostname), source.raw
+    async def _as_shown(self, inbox: Inbox, full: FullMessage) -> tuple[bytes, bytes | None]:
+        trace, raw = extracts.fields(full, self.hostname), full.source
         if self.check is not None:
-            if source.authentication is None:
-                self.check(inbox.address, source.id)
-            trace = extracts.results(source, self.hostname) + trace
+            if full.message.authentication is None:
+                self.check(inbox.address, full.message.id)
+            trace = extracts.results(full, self.hostname) + trace
             if raw is not None:
                 raw = await anyio.to_thread.run_sync(extracts.without_results_of, raw, self.hostname)
         return trace, raw
@@ -276,15 +276,15 @@ class MailReader:
         """
         since = self._caches.last_invalidation
         read = self._storage.read_next_source
-        inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
-        trace, raw = await self._as_shown(inbox, source)
+        inbox, full = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
+        trace, raw = await self._as_shown(inbox, full)
         assert raw is not None
-        part = await anyio.to_thread.run_sync(extracts.entry, source, trace, raw, limiter=self._extractors)
+        part = await anyio.to_thread.run_sync(extracts.entry, full, trace, raw, limiter=self._extractors)
         try:
-            await self.confirm(inbox, source.id, since)
+            await self.confirm(inbox, full.message.id, since)
         except MessageNotFound:
-            return source.id, b""
-        return source.id, part
+            return full.message.id, b""
+        return full.message.id, part
 
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None
@@ -306,10 +306,11 @@ class MailReader:
     ) -> bytes:
         """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
         since = self._caches.last_invalidation
-        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=ANY_SIZE)
-        assert source.raw is not None
+        read = partial(self._storage.read_message, source=True)
+        inbox, full = await self._read(read, address, message_id, token, up_to_bytes=ANY_SIZE)
+        assert full.source is not None
         content = await anyio.to_thread.run_sync(
-            extracts.attachment, source.raw, attachment.index, limiter=self._extractors
+            extracts.attachment, full.source, attachment.index, limiter=self._extractors
         )
         assert content is not None
         await self.confirm(inbox, message_id, since)

@@ -141,10 +141,10 @@ class Viewer:
         wanted = await anyio.to_thread.run_sync(htmlview.content_ids, html)
         if not wanted:
             return {}
-        found = await self._storage.read_source(grant.address, grant.message_id, self._clock(), permit)
-        _, source = present(found)
-        assert source.raw is not None
-        return await anyio.to_thread.run_sync(extracts.images, source.raw, wanted, mime.MAX_INLINE_BYTES)
+        found = await self._storage.read_message(grant.address, grant.message_id, self._clock(), permit, source=True)
+        _, full = present(found)
+        assert full.source is not None
+        return await anyio.to_thread.run_sync(extracts.images, full.source, wanted, mime.MAX_INLINE_BYTES)
 
 
 def _title(message: Message) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from tmpmaild import hostnames
 from tmpmaild.mail import addresses, headers, mime
-from tmpmaild.model import DkimVerdict, Envelope, HeaderDetails, Person, Source
+from tmpmaild.model import DkimVerdict, Envelope, FullMessage, HeaderDetails, Person
 
 MAX_MAILBOXES = 100
 MAX_MESSAGE_ID_CHARACTERS = 998
@@ -184,29 +184,29 @@ _PVALUE = re.compile(r"[A-Za-z0-9._-]{1,255}")
 _NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 
 
-def fields(source: Source, hostname: str) -> bytes:
+def fields(full: FullMessage, hostname: str) -> bytes:
     """Return ``Return-Path`` and ``Received``, each ended by CRLF; UTF-8 if an address is (RFC 6531 §3.7.3).
 
     The envelope is what a stranger said: only what is a path, a host name or an address by the grammar gets in, so
-    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``source``.
+    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``full``.
     """
-    envelope = source.envelope
+    envelope = full.envelope
     recipient = _path(envelope.recipients[0])
     lines = [
         f"Return-Path: <{_path(envelope.sender)}>",
         f"Received: from {_client(envelope)}",
-        f"\tby {hostname} with {_protocol(envelope)} id {source.id}",
-        f"\t{f'for <{recipient}>' if recipient else ''}; {_date(source.received_at_ms)}",
+        f"\tby {hostname} with {_protocol(envelope)} id {full.message.id}",
+        f"\t{f'for <{recipient}>' if recipient else ''}; {_date(full.message.received_at_ms)}",
     ]
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 
-def results(source: Source, hostname: str) -> bytes:
+def results(full: FullMessage, hostname: str) -> bytes:
     """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing before there is a verdict."""
-    found = source.authentication
+    found = full.message.authentication
     if found is None:
         return b""
-    by = "smtp.mailfrom" if source.envelope.sender else "smtp.helo"
+    by = "smtp.mailfrom" if full.envelope.sender else "smtp.helo"
     methods = [_method("spf", found.spf.result, found.spf.reason, {by: found.spf.domain})]
     methods += [
         _method("dkim", one.result, one.reason, {"header.d": one.domain, "header.s": one.selector})
@@ -298,15 +298,15 @@ _PLAIN_SENDER = re.compile(r"[!-~]+")
 _SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a substitution
 
 
-def entry(source: Source, *octets: bytes) -> bytes:
+def entry(full: FullMessage, *octets: bytes) -> bytes:
     """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
 
     Its lines end in LF (RFC 4155 appendix A): with CRLF Python's ``mailbox`` would leave an empty line at the end of
     each mail. A sender that is not one word of ASCII is not in the first line. All octets begin at a line.
     """
-    sender = source.envelope.sender
+    sender = full.envelope.sender
     by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"
-    at = datetime.fromtimestamp(source.received_at_ms // 1000, UTC).ctime()
+    at = datetime.fromtimestamp(full.message.received_at_ms // 1000, UTC).ctime()
     mail = [part for one in octets for part in _quoted(one)]
     end = b"" if not mail or mail[-1].endswith(b"\n") else b"\n"
     return b"".join([f"From {by} {at}\n".encode(), *mail, end, b"\n"])

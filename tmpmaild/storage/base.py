@@ -30,7 +30,6 @@ from tmpmaild.model import (
     NewInbox,
     NewMail,
     Page,
-    Source,
     Texts,
 )
 from tmpmaild.ratelimit import Buckets
@@ -256,27 +255,25 @@ class Storage(Protocol):
         """
 
     async def read_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """Read one message and the inbox in one snapshot; None as ``find_inbox``.
 
         The message is None when this inbox holds none with exactly that id, which may be any text. Its texts are left
-        out when its source has more than ``up_to_bytes``.
-        """
-
-    async def read_source(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
-        """Read the source of a message and the inbox in one snapshot; None as ``find_inbox``.
-
-        The source is None when this inbox holds no message with exactly that id, which may be any text. Its octets are
-        left out when they are more than ``up_to_bytes``.
+        out when its source has more than ``up_to_bytes``. With ``source`` that is read in place of head and texts.
         """
 
     async def read_next_source(
         self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
-        """Read as ``read_source``, of the oldest message that arrived after the one with this id, of all after "".
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """Read the source of the oldest message that arrived after the one with this id, of all after "".
 
         ``after`` is compared, so such a message need not exist.
         """

@@ -18,7 +18,7 @@ from msgspec import Struct
 import tmpmaild
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.model import Message, Page, Source
+from tmpmaild.model import FullMessage, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, Storage, StorageLimits, Summary
 from tmpmaild.storage.rows import message_id_in, message_key
 
@@ -87,7 +87,10 @@ class OperatorMail:
     """
 
     def __init__(
-        self, page: Callable[[Page], tuple[Message, ...]], source: Callable[[str], Source | None], inbox_key: int = 0
+        self,
+        page: Callable[[Page], tuple[Message, ...]],
+        source: Callable[[str], FullMessage | None],
+        inbox_key: int = 0,
     ) -> None:
         self._page = page
         self._source = source
@@ -104,7 +107,7 @@ class OperatorMail:
         found = self._page(Page(after=after, before=before, limit=1, bodies_bytes=ANY_SIZE))
         return found[0] if found else None
 
-    def source(self, message_id: str) -> Source | None:
+    def source(self, message_id: str) -> FullMessage | None:
         """Read the source of one message; None when the inbox does not hold it."""
         return self._source(message_id)
 

@@ -34,7 +34,6 @@ from tmpmaild.model import (
     InboxEntry,
     Message,
     NewMail,
-    Source,
     Verbatim,
     VerdictReached,
 )
@@ -198,6 +197,19 @@ def _session(mail: NewMail) -> str:
     return _encode((*others, recipients)).decode()
 
 
+class Bounds(NamedTuple):
+    """Up to which sizes the parts of a message are read: its texts and its source by the size of the source."""
+
+    texts_bytes: int
+    source_bytes: int
+    head_bytes: int
+
+
+def bounds_of(up_to_bytes: int, *, source: bool) -> Bounds:
+    """Return the bounds of ``Storage.read_message``."""
+    return Bounds(-1, up_to_bytes, 0) if source else Bounds(up_to_bytes, -1, HEAD_BYTES)
+
+
 def _session_for(text: str, inbox_id: str) -> Handover:
     """Return a stored session as the holder of one inbox may see it: others who got the same mail stay unknown."""
     stored = _decode_session(text)
@@ -297,6 +309,7 @@ class FullRow(NamedTuple):
     warnings: str
     head: bytes
     html: str | None
+    source: bytes | None
 
     def message(self, listed: ListedRow, message_id: str, inbox_id: str) -> FullMessage:
         """Return the whole message as the holder of one inbox may see it."""
@@ -317,29 +330,8 @@ class FullRow(NamedTuple):
             head=self.head,
             html=self.html,
             complete=complete,
+            source=self.source,
         )
-
-
-class SourceRow(NamedTuple):
-    """What is read with the source of a message."""
-
-    recipient: str
-    received_at_ms: int
-    envelope_from: str
-    helo: str
-    remote_ip: str
-    tls: bool
-    session: str
-    authentication: str | None
-    size_bytes: int
-    source: bytes | None
-
-    def of(self, message_id: str) -> Source:
-        """Return the source of a message."""
-        session = _session_for(self.session, "")
-        envelope = Envelope(self.envelope_from, (self.recipient,), self.helo, self.remote_ip, bool(self.tls), session)
-        authentication = _verdict(self.authentication)
-        return Source(message_id, self.received_at_ms, envelope, self.size_bytes, self.source, authentication)
 
 
 def inbox_at(address: str, row: Sequence[Any]) -> Inbox:

@@ -15,11 +15,11 @@ import asyncpg
 
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
-from tmpmaild.model import Message, Page, Source
+from tmpmaild.model import FullMessage, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, anybody
 from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
 from tmpmaild.storage.postgresql.partitions import Partitions
-from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages, select_source
+from tmpmaild.storage.postgresql.reading import InboxLookup, select_message, select_messages
 from tmpmaild.storage.postgresql.server import FAILURES, Server, Session, advice, reason
 from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.storage import PostgresStorage
@@ -377,8 +377,10 @@ def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
         found = _look(settings, lambda connection: select_messages(connection, lookup, wanted))
         return found.messages if found else ()
 
-    def source(message_id: str) -> Source | None:
-        found = _look(settings, lambda connection: select_source(connection, lookup, message_id, ANY_SIZE))
+    def source(message_id: str) -> FullMessage | None:
+        found = _look(
+            settings, lambda connection: select_message(connection, lookup, message_id, ANY_SIZE, source=True)
+        )
         return found and found[1]
 
     return OperatorMail(page, source, int(OPERATOR_INBOX_ID))

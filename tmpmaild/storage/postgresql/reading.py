@@ -17,20 +17,18 @@ from tmpmaild.model import (
     Listing,
     Message,
     Page,
-    Source,
     Texts,
 )
 from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.enginestorage import PAGE_ROWS, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
-    HEAD_BYTES,
     MAX_KEY,
     FullRow,
     InboxRow,
     ListedRow,
-    SourceRow,
     WebhookRow,
+    bounds_of,
     inbox_at,
     is_of_html,
     key_not_above,
@@ -165,15 +163,12 @@ _PAGES: Final = {
 _FULL_LISTED: Final = _selected(_LISTED_COLUMNS, **_if_small("c.size_bytes <= $6::bigint"))
 _FULL: Final = _selected(
     FullRow._fields,
-    head=f"substr(c.source, 1, {HEAD_BYTES})",
+    head="substr(c.source, 1, $8::integer)",
     html="CASE WHEN c.size_bytes <= $6::bigint THEN c.html END",
+    source="CASE WHEN c.size_bytes <= $7::bigint THEN c.source END",
 )
 _MESSAGE: Final = _with_inbox(f"{_FULL_LISTED}, {_FULL}", "m.key = $5")
-_SOURCE_COLUMNS: Final = _selected(
-    ("key", *SourceRow._fields), source="CASE WHEN c.size_bytes <= $6::bigint THEN c.source END"
-)
-_SOURCE: Final = _with_inbox(_SOURCE_COLUMNS, "m.key = $5")
-_NEXT_SOURCE: Final = _with_inbox(_SOURCE_COLUMNS, "m.key > $5", "ORDER BY m.key LIMIT 1")
+_NEXT_MESSAGE: Final = _with_inbox(f"{_FULL_LISTED}, {_FULL}", "m.key > $5", "ORDER BY m.key LIMIT 1")
 _TEXTS: Final = f"""
 SELECT m.key, {_selected(("body", "verbatim"), **_beginning("$3"))}, coalesce(left(c.html, $3), ''), c.headers
 FROM inbox AS i
@@ -337,53 +332,40 @@ async def select_inboxes(connection: asyncpg.Connection, *, between: Between, cr
 
 
 async def select_message(
-    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int
+    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int, *, source: bool
 ) -> tuple[Inbox, FullMessage | None] | None:
-    """Read one message and its inbox, without its texts if its source has more than ``up_to_bytes``."""
-    read = await lookup.read(connection, _MESSAGE, lambda found: (_key(message_id, found), up_to_bytes))
-    if read is None:
-        return None
-    found, rows = read
-    if not rows:
-        return found.inbox, None
-    full = FullRow._make(rows[0][len(_LISTED_COLUMNS) :])
-    return found.inbox, full.message(_listed(rows[0][: len(_LISTED_COLUMNS)]), message_id, found.inbox.id)
+    """Read one message and its inbox as ``Storage.read_message``."""
 
+    def values(found: Found) -> tuple[int, ...]:
+        key = message_key(message_id, found.key)
+        return _NO_KEY if key is None else key, *bounds_of(up_to_bytes, source=source)
 
-async def select_source(
-    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int
-) -> tuple[Inbox, Source | None] | None:
-    """Read the source of one message and its inbox, without its octets if they are more than ``up_to_bytes``."""
-    return await _source(connection, lookup, _SOURCE, lambda found: (_key(message_id, found), up_to_bytes))
+    return await _full(connection, lookup, _MESSAGE, values)
 
 
 async def select_next_source(
     connection: asyncpg.Connection, lookup: InboxLookup, after: str, up_to_bytes: int
-) -> tuple[Inbox, Source | None] | None:
-    """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
+) -> tuple[Inbox, FullMessage | None] | None:
+    """Read the oldest message after this id and its inbox as ``Storage.read_next_source``."""
 
-    def values(found: Found) -> tuple[int, int]:
-        return max(key_not_above(after, found.key), _NO_KEY) if after else _NO_KEY, up_to_bytes
+    def values(found: Found) -> tuple[int, ...]:
+        key = max(key_not_above(after, found.key), -1) if after else -1
+        return key, *bounds_of(up_to_bytes, source=True)
 
-    return await _source(connection, lookup, _NEXT_SOURCE, values)
-
-
-def _key(message_id: str, found: Found) -> int:
-    key = message_key(message_id, found.key)
-    return _NO_KEY if key is None else key
+    return await _full(connection, lookup, _NEXT_MESSAGE, values)
 
 
-async def _source(
-    connection: asyncpg.Connection, lookup: InboxLookup, sql: str, values: Callable[[Found], tuple[int, int]]
-) -> tuple[Inbox, Source | None] | None:
+async def _full(
+    connection: asyncpg.Connection, lookup: InboxLookup, sql: str, values: Callable[[Found], Sequence[object]]
+) -> tuple[Inbox, FullMessage | None] | None:
     read = await lookup.read(connection, sql, values)
     if read is None:
         return None
     found, rows = read
     if not rows:
         return found.inbox, None
-    key, *columns = rows[0]
-    return found.inbox, SourceRow._make(columns).of(message_id_in(found.key, key))
+    message, full = _listed(rows[0][: len(_LISTED_COLUMNS)]), FullRow._make(rows[0][len(_LISTED_COLUMNS) :])
+    return found.inbox, full.message(message, message_id_in(found.key, message.key), found.inbox.id)
 
 
 async def select_texts(

@@ -11,7 +11,7 @@ import asyncpg
 
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
-from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
+from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody
 from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage, OnCommitted, Operations
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
@@ -38,7 +38,6 @@ from tmpmaild.storage.postgresql.reading import (
     select_message,
     select_messages,
     select_next_source,
-    select_source,
     select_texts,
     select_webhooks,
 )
@@ -221,22 +220,23 @@ class PostgresStorage(EngineStorage):
         return tuple(await self._readers.run(read)) if keys else ()
 
     async def read_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        return await self._readers.run(lambda reader: select_message(reader, lookup, message_id, up_to_bytes))
-
-    async def read_source(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
-        """See ``Storage``."""
-        lookup = self._lookup(address, now_ms, permit)
-        return await self._readers.run(lambda reader: select_source(reader, lookup, message_id, up_to_bytes))
+        read = partial(select_message, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes, source=source)
+        return await self._readers.run(read)
 
     async def read_next_source(
         self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
+    ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
         return await self._readers.run(lambda reader: select_next_source(reader, lookup, after, up_to_bytes))

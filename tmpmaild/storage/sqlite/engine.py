@@ -18,7 +18,7 @@ import aiosqlite
 import anyio
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.model import clock_ms
+from tmpmaild.model import FullMessage, clock_ms
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
 from tmpmaild.storage.sqlite import database
@@ -33,7 +33,7 @@ from tmpmaild.storage.sqlite.database import (
     sensible_cap_bytes,
     wal_of,
 )
-from tmpmaild.storage.sqlite.reading import Reader, connect, select_page, select_source
+from tmpmaild.storage.sqlite.reading import Reader, connect, select_message, select_page
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
@@ -131,8 +131,12 @@ def operator_mail(settings: SqliteSettings) -> OperatorMail:
     inbox_id, path = OPERATOR_INBOX_ID, settings.path
     return OperatorMail(
         lambda page: look(path, lambda connection: select_page(connection, inbox_id, page)[0]),
-        lambda message_id: look(path, lambda connection: select_source(connection, inbox_id, message_id, ANY_SIZE)),
+        lambda message_id: look(path, partial(_source, message_id=message_id)),
     )
+
+
+def _source(connection: sqlite3.Connection, message_id: str) -> FullMessage | None:
+    return select_message(connection, OPERATOR_INBOX_ID, message_id, ANY_SIZE, source=True)
 
 
 def summary(settings: SqliteSettings) -> Summary:

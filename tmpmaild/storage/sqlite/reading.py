@@ -18,18 +18,17 @@ from tmpmaild.model import (
     Listing,
     Message,
     Page,
-    Source,
     Texts,
 )
 from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.enginestorage import PAGE_ROWS, Batcher, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.rows import (
-    HEAD_BYTES,
     MAX_KEY,
+    Bounds,
     FullRow,
     InboxRow,
     ListedRow,
-    SourceRow,
+    bounds_of,
     inbox_at,
     is_of_html,
     key_not_above,
@@ -176,32 +175,20 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
 
 _STEP_BYTES = 1024 * 1024
 
-_LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :up_to_bytes THEN c.body END")
+_LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :texts_bytes THEN c.body END")
 _FULL = selected(
     FullRow._fields,
     "o",
     head="coalesce(substr(o.source, 1, :head_bytes), x'')",
-    html="CASE WHEN c.size_bytes <= :up_to_bytes THEN o.html END",
+    html="CASE WHEN c.size_bytes <= :texts_bytes THEN o.html END",
+    source="CASE WHEN c.size_bytes <= :source_bytes THEN o.source END",
 )
-_MESSAGE = f"""
+_FULL_MESSAGE = f"""
 SELECT {_LISTED}, {_FULL}
 FROM message AS m JOIN readable AS c ON c.id = m.content_id JOIN content AS o ON o.id = m.content_id
-WHERE m.id = :key AND m.inbox_id = :inbox_id
 """
-
-_SOURCE_COLUMNS = selected(SourceRow._fields, source="CASE WHEN c.size_bytes <= :up_to_bytes THEN c.source END")
-_SOURCE = f"""
-SELECT {_SOURCE_COLUMNS}
-FROM message AS m JOIN content AS c ON c.id = m.content_id
-WHERE m.id = :key AND m.inbox_id = :inbox_id
-"""
-
-_NEXT_SOURCE = f"""
-SELECT m.id, {_SOURCE_COLUMNS}
-FROM message AS m JOIN content AS c ON c.id = m.content_id
-WHERE m.inbox_id = :inbox_id AND m.id > :after
-ORDER BY m.id LIMIT 1
-"""
+_MESSAGE = f"{_FULL_MESSAGE} WHERE m.id = :key AND m.inbox_id = :inbox_id"
+_NEXT_MESSAGE = f"{_FULL_MESSAGE} WHERE m.inbox_id = :inbox_id AND m.id > :key ORDER BY m.id LIMIT 1"
 
 _TEXTS = f"""
 SELECT m.id, c.size_bytes, {BEGINNING}, coalesce(substr(c.html, 1, :characters), ''), c.headers
@@ -212,36 +199,29 @@ ORDER BY m.id
 
 
 def select_message(
-    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int
+    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int, *, source: bool
 ) -> FullMessage | None:
-    """Read one message, without its texts if its source has more than ``up_to_bytes``."""
+    """Read one message as ``Storage.read_message``."""
     key = message_key(message_id)
-    if key is None:
-        return None
-    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes, "head_bytes": HEAD_BYTES}
-    found = connection.execute(_MESSAGE, values).fetchone()
+    return None if key is None else _full(connection, _MESSAGE, inbox_id, key, bounds_of(up_to_bytes, source=source))
+
+
+def select_next_source(
+    connection: sqlite3.Connection, inbox_id: str, after: str, up_to_bytes: int
+) -> FullMessage | None:
+    """Read the oldest message after this id as ``Storage.read_next_source``."""
+    key = key_not_above(after) if after else -1
+    return _full(connection, _NEXT_MESSAGE, inbox_id, key, bounds_of(up_to_bytes, source=True))
+
+
+def _full(connection: sqlite3.Connection, sql: str, inbox_id: str, key: int, bounds: Bounds) -> FullMessage | None:
+    values = {"inbox_id": int(inbox_id), "key": key, **bounds._asdict()}
+    found = connection.execute(sql, values).fetchone()
     if found is None:
         return None
-    listed, full = found[: len(ListedRow._fields)], found[len(ListedRow._fields) :]
-    return FullRow._make(full).message(ListedRow._make(listed), message_id, inbox_id)
-
-
-def select_source(connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int) -> Source | None:
-    """Read the source of one message, without its octets if they are more than ``up_to_bytes``."""
-    key = message_key(message_id)
-    if key is None:
-        return None
-    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
-    found = connection.execute(_SOURCE, values).fetchone()
-    return SourceRow._make(found).of(message_id) if found else None
-
-
-def select_next_source(connection: sqlite3.Connection, inbox_id: str, after: str, up_to_bytes: int) -> Source | None:
-    """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
-    after_key = key_not_above(after) if after else -1
-    values = {"after": after_key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
-    found = connection.execute(_NEXT_SOURCE, values).fetchone()
-    return SourceRow._make(found[1:]).of(message_id_of(found[0])) if found else None
+    listed = ListedRow._make(found[: len(ListedRow._fields)])
+    full = FullRow._make(found[len(ListedRow._fields) :])
+    return full.message(listed, message_id_of(listed.key), inbox_id)
 
 
 def select_texts(

@@ -16,7 +16,7 @@ import aiosqlite
 from msgspec.structs import astuple
 
 from tmpmaild.measures import Measure
-from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
+from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import ANY_SIZE, Limits, Permit, StorageLimits, anybody, retired_domains
 from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted, Operations
@@ -42,7 +42,6 @@ from tmpmaild.storage.sqlite.reading import (
     select_message,
     select_messages,
     select_next_source,
-    select_source,
     select_texts,
 )
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_pace
@@ -301,31 +300,28 @@ class SqliteStorage(EngineStorage):
         return tuple(texts)
 
     async def read_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
 
         def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
-            return select_message(connection, inbox.id, message_id, up_to_bytes)
-
-        return await self._read(address, now_ms, permit, read)
-
-    async def read_source(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
-        """See ``Storage``."""
-
-        def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
-            return select_source(connection, inbox.id, message_id, up_to_bytes)
+            return select_message(connection, inbox.id, message_id, up_to_bytes, source=source)
 
         return await self._read(address, now_ms, permit, read)
 
     async def read_next_source(
         self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
+    ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
 
-        def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
             return select_next_source(connection, inbox.id, after, up_to_bytes)
 
         return await self._read(address, now_ms, permit, read)
