@@ -119,7 +119,7 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
     work = {
         "find": lookup.find,
         "list": lambda client: select_messages(client, lookup, Page()),
-        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, 1000),
+        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, 1000, source=False),
         "texts": lambda client: select_texts(client, 58, [57], 100),
         "webhook": lambda client: select_webhooks(client, 56, 1),
         "inboxes": lambda client: select_inboxes(client, between=live_between(clock(), ""), creator_hash=None),
