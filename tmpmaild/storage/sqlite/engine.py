@@ -35,7 +35,7 @@ from tmpmaild.storage.sqlite.database import (
 )
 from tmpmaild.storage.sqlite.reading import Reader, connect, select_message, select_page
 from tmpmaild.storage.sqlite.storage import SqliteStorage
-from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
+from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
 
 _OURS: Final = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
@@ -311,10 +311,10 @@ def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
 
     Therefore the statements of a sweep must run on every schema since the first.
     """
-    pace, more = sweep_pace(), True
+    step_size, more = sweep_step_size(), True
     while more:
         batch = Batch(State(connection), now_ms)
-        (more,) = run(Sweep, batch, [Sweep(now_ms, pace)])
+        (more,) = run(Sweep, batch, [Sweep(now_ms, step_size)])
 
 
 def close(connection: sqlite3.Connection, *, clean: bool) -> None:

@@ -59,7 +59,7 @@ def stored_bytes(padded_bytes: int) -> int:
     return _ROW_BYTES + overflow_pages * _PAGE_COST_BYTES
 
 
-def slot(inbox_id: int) -> tuple[int, int]:
+def address_place(inbox_id: int) -> tuple[int, int]:
     """Return the row and the offset of the address of an inbox: twelve share an overflow page."""
     return inbox_id // SLOTS, inbox_id % SLOTS * SLOT_BYTES
 

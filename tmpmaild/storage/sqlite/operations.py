@@ -21,11 +21,11 @@ from tmpmaild.storage.sqlite.layout import (
     SLOT_BYTES,
     SLOTS,
     InboxQuotas,
+    address_place,
     content_columns,
     creator_is_full,
     insert,
     padding_bytes,
-    slot,
 )
 from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Operation
 
@@ -64,7 +64,7 @@ class CreateInbox(Operation):
 
 
 def _write_address(batch: Batch, inbox_id: int, address: str) -> None:
-    row_id, offset = slot(inbox_id)
+    row_id, offset = address_place(inbox_id)
     connection = batch.connection
     connection.execute("INSERT OR IGNORE INTO address VALUES (?, ?, ?)", (row_id, FILLER, EMPTY_SLOTS))
     with connection.blobopen("address", "slots", row_id) as slots:

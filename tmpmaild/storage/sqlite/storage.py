@@ -44,7 +44,7 @@ from tmpmaild.storage.sqlite.reading import (
     select_next_source,
     select_texts,
 )
-from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_pace
+from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, Operation, Pause, Writer
 
 _NEVER_MS = (1 << 63) - 1  # when the operator's inbox expires
@@ -198,7 +198,7 @@ class SqliteStorage(EngineStorage):
         self._space = space
         self._backups = BackupMaker(space)
         self._remeasuring = Remeasuring(self._measure)
-        self._sweep_pace = sweep_pace()
+        self._sweep_step_size = sweep_step_size()
         self._permissions = Permissions()
         self._limits, self._wanted = limits, wanted
 
@@ -329,7 +329,7 @@ class SqliteStorage(EngineStorage):
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
         self._permissions.forget_expired(now_ms)
-        more: bool = await self._writer.submit(Sweep(now_ms, self._sweep_pace))
+        more: bool = await self._writer.submit(Sweep(now_ms, self._sweep_step_size))
         return more
 
     async def erase(self) -> bool:
