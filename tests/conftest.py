@@ -38,7 +38,7 @@ STARTED_BY = {
     "launch": "chromium",
     "node": "node",
 }  # programs, by the fixtures that start them
-WITHOUT_PEERS = {"client", "config", "findings", "host", "inboxes", "mail", "mcp_server", "senders"}
+WITHOUT_PEERS = {"client", "config", "findings", "host", "mail", "mcp_server", "senders"}
 ONLY_WITH_PEERS = {"browser"}
 missing = functools.cache(lambda name: name in peers.missing([name]))
 

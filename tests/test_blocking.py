@@ -5,6 +5,7 @@ import secrets
 
 import pytest
 from blockbuster import blockbuster_ctx
+from services import connected
 
 from tmpmaild.host.sockets import bind_all
 from tmpmaild.inboxes.creating import NewAddress, Rules
@@ -12,7 +13,7 @@ from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp.server import SmtpServer, SmtpSettings
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 
@@ -30,12 +31,15 @@ async def send(port, address, body):
 async def test_no_call_blocks_the_loop(tmp_path, clock):
     settings = SqliteSettings(max_bytes=2**30, reserve_bytes=2**21, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as storage:
-        service = InboxService(
+        service = connected(
             storage,
-            Rules(domains=("ours.test",), lifetime_ms=1000),
-            clock=clock,
-            choice=secrets.choice,
-            new_token=secrets.token_urlsafe,
+            InboxService(
+                storage,
+                Rules(domains=("ours.test",), lifetime_ms=1000),
+                clock=clock,
+                choice=secrets.choice,
+                new_token=secrets.token_urlsafe,
+            ),
         )
         smtp = SmtpServer(
             service,

@@ -34,6 +34,7 @@ from tmpmaild.http.health import answering, operator_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
 from tmpmaild.inboxes.creating import Rules
+from tmpmaild.inboxes.delivering import Check
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, rfc3339
@@ -90,9 +91,9 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     # A server may be away for long; a file is there at once, or never.
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
-        service = _service(storage, await _noted_rules(config, storage))
+        rules, checker = await _noted_rules(config, storage), await _checker(config, storage)
+        service = _service(storage, rules, checker.ask if checker else None)
         service.blocks.add(await _known_blocks(config, storage))
-        checker = await _checker(config, storage, service)
         with controlsocket.bound(config, os.environ) as control:
             sockets = early or bind(config)
             parts = _Parts(config, service, storage, tls, checker, sockets=sockets, read_again=read_again)
@@ -164,6 +165,8 @@ class _Parts:
         self._web = HttpApp(self._service, roomsettings.http(config, names(sockets.http)), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
         self.sender = self._sender(config, ports(sockets))
+        for hear in (*service.hearers, self.sender.hear):  # in this order
+            storage.on_committed(hear)
         self.checkers = [checker] if checker else []
         measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag, self.sender)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
@@ -199,7 +202,7 @@ class _Parts:
     @property
     def served(self) -> str:
         """What is served and where, as text."""
-        domains = ", ".join(self._service.domains)
+        domains = ", ".join(self._service.rules.domains)
         http, smtp, smtps, metrics = (", ".join(names(some)) for some in self._sockets)
         tls = " with STARTTLS" if self.smtp.connections.tls is not None else ""
         tls += f"; SMTP within TLS on {smtps}" if smtps else ""
@@ -286,7 +289,7 @@ async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
         raise StartError(f"{roomsettings.storage(config).name}: the blocks cannot be read: {error}") from error
 
 
-async def _checker(config: Config, storage: Storage, service: InboxService) -> "Checker | None":
+async def _checker(config: Config, storage: Storage) -> "Checker | None":
     """Return what checks senders, if the operator has named a resolver. Raises ``StartError``."""
     if not config.senders.resolver:
         return None
@@ -300,12 +303,10 @@ async def _checker(config: Config, storage: Storage, service: InboxService) -> "
         resolver = await anyio.to_thread.run_sync(Resolver, config.senders.resolver)
     except Unresolved as error:
         raise StartError(f"senders.resolver: {error}") from error
-    checker = Checker(storage, resolver, config.senders.timeout_seconds, clock=storage.clock)
-    service.check_senders(checker.ask)
-    return checker
+    return Checker(storage, resolver, config.senders.timeout_seconds, clock=storage.clock)
 
 
-def _service(storage: Storage, rules: Rules) -> InboxService:
+def _service(storage: Storage, rules: Rules, check: Check | None) -> InboxService:
     return InboxService(
         storage,
         rules,
@@ -313,6 +314,7 @@ def _service(storage: Storage, rules: Rules) -> InboxService:
         choice=secrets.choice,
         new_token=secrets.token_urlsafe,
         give_memory_back=process.give_back,
+        check=check,
     )
 
 

@@ -295,7 +295,7 @@ class InboxChange(Struct, frozen=True):
     notice: MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None = None
 
 
-Held = Literal["code", "link", "attachment", "verdict"]
+Feature = Literal["code", "link", "attachment", "verdict"]
 """What a message may be asked to have: a detected code or link, an attachment that is not ``inline``, a verdict."""
 
 SEARCHED_CHARACTERS = 64 * 1024
@@ -318,7 +318,7 @@ class Page(Struct, frozen=True):
     sender: str | None = None
     subject: str | None = None
     text: str | None = None
-    has: frozenset[Held] = frozenset()
+    has: frozenset[Feature] = frozenset()
     bodies_bytes: int = 4 * 1024 * 1024
     other_characters: int = 2 * 1024 * 1024
 
@@ -326,7 +326,8 @@ class Page(Struct, frozen=True):
 class Message(Struct, frozen=True):
     """A message as a list shows it; ``recipient`` is the envelope's, as it was written.
 
-    ``authentication`` is None until it has been checked. Storage knows no findings.
+    ``authentication`` is None until it has been checked. ``body_bytes`` is the size of the whole body, roughly where
+    it is in the source unchanged. Storage knows no findings.
     """
 
     id: str
@@ -342,6 +343,7 @@ class Message(Struct, frozen=True):
     attachments: tuple[Attachment, ...]
     authentication: Authentication | None = None
     findings: Findings = Findings()
+    body_bytes: int = 0
 
 
 class Texts(Struct, frozen=True):
@@ -357,7 +359,7 @@ class FullMessage(Struct, frozen=True):
     """All of a message but its attachments; of the recipients the ``envelope`` names this inbox's alone.
 
     ``head`` is the beginning of the source, at least its header. ``html`` and the message's body are left out
-    (``complete`` is False) where the source is larger than was asked for.
+    (``complete`` is False) where the source is larger than was asked for, or where the ``source`` itself was asked for.
     """
 
     message: Message
@@ -367,6 +369,7 @@ class FullMessage(Struct, frozen=True):
     head: bytes
     html: str | None
     complete: bool
+    source: bytes | None = None
 
 
 class Person(Struct, frozen=True):
@@ -376,7 +379,7 @@ class Person(Struct, frozen=True):
     name: str
 
 
-class Details(Struct, frozen=True):
+class HeaderDetails(Struct, frozen=True):
     """What the header of a mail says besides sender and subject.
 
     ``date_ms`` is None, ``message_id`` "" where there is none that can be read; the latter has no angle brackets.
@@ -388,26 +391,12 @@ class Details(Struct, frozen=True):
     message_id: str
 
 
-class Source(Struct, frozen=True):
-    """A message as it came; of the recipients the ``envelope`` names this inbox's alone.
-
-    ``raw`` is None where there are more octets than were asked for.
-    """
-
-    id: str
-    received_at_ms: int
-    envelope: Envelope
-    size_bytes: int
-    raw: bytes | None
-    authentication: Authentication | None = None
-
-
 class Listing(Struct, frozen=True, weakref=True):
     """One page of an inbox, and whether there is another behind it.
 
-    ``searched_to`` is the id that a search went up to: what comes later is all above it. None where none was made.
-    ``looked_to`` is the last message that was looked at, where there may be others between the page and the next one;
-    such a page may be short or empty. ``characters`` is roughly how large it is as JSON. Storage leaves out both.
+    ``searched_to`` is the newest message that a filter has looked at. ``looked_to`` is the last one that was looked at,
+    where there may be others between the page and the next one; such a page may be short or empty. ``characters`` is
+    roughly how large it is as JSON. Storage leaves out these three.
     """
 
     inbox: Inbox

@@ -16,8 +16,9 @@ from tmpmaild.http.app import HttpSettings
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.ratelimit import Buckets, RateLimits
 from tmpmaild.smtp.server import SmtpSettings
+from tmpmaild.storage.base import StorageLimits
+from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.engines import Settings as StorageSettings
-from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings, StorageLimits
 
 NEED_RESTART: Final = (
     "http.listen",

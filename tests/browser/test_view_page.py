@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from services import connected
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
@@ -18,7 +19,7 @@ from tmpmaild.mail import htmlview
 from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -68,12 +69,15 @@ class House:
 async def house(tmp_path, clock):
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
-        service = InboxService(
+        service = connected(
             storage,
-            Rules(domains=("mail.example.com",), lifetime_ms=3_600_000),
-            clock=clock,
-            choice=chosen.choice,
-            new_token=lambda: f"{chosen.getrandbits(128):032x}",
+            InboxService(
+                storage,
+                Rules(domains=("mail.example.com",), lifetime_ms=3_600_000),
+                clock=clock,
+                choice=chosen.choice,
+                new_token=lambda: f"{chosen.getrandbits(128):032x}",
+            ),
         )
         inbox, _ = await service.create(NewAddress(), None)
         envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)

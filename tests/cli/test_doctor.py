@@ -21,7 +21,7 @@ from tmpmaild.cli.doctor import machine, network, ok, problem, warning
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Http, Smtp, Storage, Webhooks
 from tmpmaild.host.status import Served, Status
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.webhooktargets import parse_rule
 
 DAY = 86_400

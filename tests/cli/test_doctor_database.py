@@ -13,8 +13,7 @@ from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
 from tmpmaild import databaseurl
 from tmpmaild.cli.doctor import database
 from tmpmaild.storage import engines
-from tmpmaild.storage.engines import steps_in
-from tmpmaild.storage.settings import PostgresqlSettings
+from tmpmaild.storage.engines import PostgresqlSettings, steps_in
 
 LIMITS = {"max_bytes": 0, "reserve_bytes": 0, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}
 MEASURED = {"TMPMAILD_METRICS__LISTEN": "127.0.0.1:0"}

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
+from services import connected
 
 from tmpmaild.cli import postmaster
 from tmpmaild.cli.main import main
@@ -16,7 +17,7 @@ from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import look, open_storage, operator_mail, upgrade
 
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"
@@ -43,7 +44,9 @@ class Box:
 
     async def deliver(self, storage, raw=MAIL, *recipients):
         rules = Rules(domains=("mail.example.com",), lifetime_ms=1000)
-        service = InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
+        service = connected(
+            storage, InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
+        )
         recipients = recipients or ("postmaster@mail.example.com",)
         if "ada@mail.example.com" in recipients:
             await service.create(NewAddress("ada"), None)

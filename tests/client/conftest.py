@@ -17,6 +17,7 @@ from itertools import takewhile
 import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
+from services import connected
 
 import emptydatabase
 from tmpmaild import client as api
@@ -27,7 +28,7 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 from tmpmaild.webhooktargets import parse_rule
 
@@ -85,7 +86,7 @@ class World:
             yield f"http://127.0.0.1:{port}"
 
     def listeners(self):
-        return len(self.service._bus)
+        return len(self.service.bus)
 
     @contextmanager
     def listening(self, more=1):
@@ -126,18 +127,21 @@ async def _service(path, clock):
     )
     chosen = random.Random(1)
     async with open_storage(settings, clock) as storage:
-        service = InboxService(
+        service = connected(
             storage,
-            Rules(
-                domains=("mail.example.com", "second.test"),
-                lifetime_ms=LIFETIME_MS,
-                max_lifetime_ms=2 * LIFETIME_MS,
-                faults=True,
-                webhooks=(parse_rule("hooks.example.org"),),
+            InboxService(
+                storage,
+                Rules(
+                    domains=("mail.example.com", "second.test"),
+                    lifetime_ms=LIFETIME_MS,
+                    max_lifetime_ms=2 * LIFETIME_MS,
+                    faults=True,
+                    webhooks=(parse_rule("hooks.example.org"),),
+                ),
+                clock=clock,
+                choice=chosen.choice,
+                new_token=lambda: f"{chosen.getrandbits(256):064x}",
             ),
-            clock=clock,
-            choice=chosen.choice,
-            new_token=lambda: f"{chosen.getrandbits(256):064x}",
         )
         yield service
 

@@ -13,8 +13,8 @@ from failover import Pair, lose, until
 from tmpmaild import databaseurl
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.storage.engines import PostgresqlSettings
 from tmpmaild.storage.postgresql import engine, writer
-from tmpmaild.storage.settings import PostgresqlSettings
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
 pytestmark = pytest.mark.needs("postgresql")

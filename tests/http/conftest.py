@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import anyio
 import pytest
+from services import connected
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
@@ -143,6 +144,7 @@ def open_world(store, clock):
         faults=False,
         keep_refusals=False,
         webhooks=(),
+        check=None,
         **limits,
     ):
         without_limits = {
@@ -154,20 +156,24 @@ def open_world(store, clock):
         }
         chosen = random.Random(seed)
         async with store.open(clock, **(without_limits | limits)) as storage:
-            service = InboxService(
+            service = connected(
                 storage,
-                Rules(
-                    domains=domains,
-                    lifetime_ms=LIFETIME_MS,
-                    require_token=require_token,
-                    max_lifetime_ms=max_lifetime_ms,
-                    faults=faults,
-                    keep_refusals=keep_refusals,
-                    webhooks=webhooks,
+                InboxService(
+                    storage,
+                    Rules(
+                        domains=domains,
+                        lifetime_ms=LIFETIME_MS,
+                        require_token=require_token,
+                        max_lifetime_ms=max_lifetime_ms,
+                        faults=faults,
+                        keep_refusals=keep_refusals,
+                        webhooks=webhooks,
+                    ),
+                    clock=clock,
+                    choice=chosen.choice,
+                    new_token=lambda: f"{chosen.getrandbits(256):064x}",
+                    check=check,
                 ),
-                clock=clock,
-                choice=chosen.choice,
-                new_token=lambda: f"{chosen.getrandbits(256):064x}",
             )
             yield World(service, storage, clock)
 

@@ -26,8 +26,8 @@ async def test_a_client_that_pipelines_and_goes_frees_its_place_at_once(world, s
         for _ in range(3):
             async with await served.connect() as connection:
                 await connection.send(request(f"/api/v1/addresses/{held['address']}/{tail}") + early)
-                await until(lambda: len(world.service._bus))
-            await until(lambda: not len(world.service._bus))
+                await until(lambda: len(world.service.bus))
+            await until(lambda: not len(world.service.bus))
             await served.drained()
 
 
@@ -36,7 +36,7 @@ async def test_pipelined_requests_are_answered_in_order(world, served, held):
     asked = b"".join(request(f"{path}{tail}") for tail in ("/messages?wait=1", "", "/messages", "/none"))
     async with await served.connect() as connection:
         await connection.send(asked)
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         message_id = await world.deliver(held["address"])
         answers = b""
         with anyio.fail_after(PATIENCE_SECONDS):
@@ -50,11 +50,11 @@ async def test_pipelined_requests_are_answered_in_order(world, served, held):
 async def test_a_flood_of_pipelined_requests_is_cut_off(world, served, held):
     async with await served.connect() as connection:
         await connection.send(request(f"/api/v1/addresses/{held['address']}/events"))
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         with anyio.fail_after(PATIENCE_SECONDS), suppress(anyio.BrokenResourceError):
             while True:
                 await connection.send(request("/") * 1000)
-    await until(lambda: not len(world.service._bus))
+    await until(lambda: not len(world.service.bus))
 
 
 async def test_a_whole_request_is_answered_although_its_client_has_said_its_last(served):

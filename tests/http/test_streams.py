@@ -97,7 +97,7 @@ async def test_an_impossible_after_is_invalid(follow):
 async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follow):
     message_id = await world.deliver(held["address"])
     async with follow(f"?after={message_id}") as stream:
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         await world.service.delete_message(held["address"], message_id, held["token"])
         event = await stream.next()
         assert (event.id, event.name, event.data) == (None, "deleted", {"id": message_id})
@@ -114,17 +114,17 @@ async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follo
 async def test_expiry_is_told_and_ends_the_stream(world, held, follow, clock):
     clock.advance(ms=3_600_000 - 50)
     async with follow() as stream:
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         clock.advance(ms=50)
         event = await stream.next()
         assert (event.id, event.name, event.data) == (None, "expired", {})
         assert await stream.next() is None
-    assert len(world.service._bus) == 0
+    assert len(world.service.bus) == 0
 
 
 async def test_a_stop_ends_the_stream_without_an_event(world, follow):
     async with follow() as stream:
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         world.service.stop_waiting()
         assert await stream.next() is None
 
@@ -143,7 +143,7 @@ async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_unti
     async with serve(world.app()) as served, await served.connect() as connection:
         await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         stream = await Stream(connection).open()
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         await world.deliver(held["address"])
         with anyio.fail_after(streams.HEARTBEAT_SECONDS - 5):
             while b"event: message" not in await stream._chunk():
@@ -155,7 +155,7 @@ async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_unti
 async def test_mail_wakes_only_the_streams_of_its_inbox(world, client, held, follow):
     other = await client.create()
     async with follow() as mine, follow(address=other["address"]) as theirs:
-        await until(lambda: len(world.service._bus) == 2)
+        await until(lambda: len(world.service.bus) == 2)
         message_id = await world.deliver(held["address"])
         assert (await mine.next()).id == message_id
         with anyio.move_on_after(0.05) as waited:
@@ -176,7 +176,7 @@ async def test_a_client_that_goes_away_frees_its_place_at_once(world, serve, hel
                     refused = await Stream(another).open()
                     assert refused.status == 429
                     assert "retry-after: 5" in refused.head.lower()
-            await until(lambda: not len(world.service._bus))
+            await until(lambda: not len(world.service.bus))
 
 
 async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, serve, held, monkeypatch):
@@ -187,8 +187,8 @@ async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, ser
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             await anyio.to_thread.run_sync(deaf.connect, served.address)
             deaf.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            await until(lambda: len(world.service._bus))
-            await until(lambda: not len(world.service._bus))
+            await until(lambda: len(world.service.bus))
+            await until(lambda: not len(world.service.bus))
         monkeypatch.setattr(streams, "_SLICE_SECONDS", 10)  # for who reads, however busy the machine is
         async with await served.connect() as connection:
             await connection.send(
@@ -203,7 +203,7 @@ async def test_a_head_request_gets_the_head_alone(client, held, world):
         answer = await client.ask("HEAD", f"/api/v1/addresses/{held['address']}/events", stays=True)
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("content-type") == "text/event-stream"
-    assert len(world.service._bus) == 0
+    assert len(world.service.bus) == 0
 
 
 @pytest.mark.both_engines

@@ -76,7 +76,7 @@ async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_
         clock.advance(ms=50)
         assert await told(stream, 1) == [("expired", {"address": theirs})]
         assert await stream.next() is None
-        assert len(world.service._bus) == 0
+        assert len(world.service.bus) == 0
 
 
 @pytest.mark.both_engines
@@ -134,7 +134,7 @@ async def test_a_stream_takes_one_place_whatever_it_follows_and_ends_where_nothi
         await told(stream, 3)
         refused = await Client(app, peer="127.0.0.1").post(TARGET, {"inboxes": held})
         assert (refused.status, refused.json()["code"]) == (429, "too-many-streams")
-    await until(lambda: not len(world.service._bus))
+    await until(lambda: not len(world.service.bus))
     async with follow({"address": "never@mail.example.com"}, app=app) as stream:
         assert await told(stream, 1) == [("unavailable", {"address": "never@mail.example.com"})]
         assert await stream.next() is None

@@ -30,9 +30,8 @@ from tmpmaild.model import (
     SmtpSession,
     SpfVerdict,
 )
-from tmpmaild.storage.engines import operator_mail
+from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings, operator_mail
 from tmpmaild.storage.postgresql.engine import migrations as postgresql_migrations
-from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.sqlite.engine import migrations
 from tmpmaild.webhooktargets import parse_rule
 

@@ -26,9 +26,9 @@ def at(held, query):
 @asynccontextmanager
 async def waiting(world, client, target, **more):
     """Have a request wait, asleep, and see to it that it ends."""
-    before = len(world.service._bus)
+    before = len(world.service.bus)
     task = asyncio.ensure_future(client.get(target, stays=True, **more))
-    await until(lambda: len(world.service._bus) > before or task.done())
+    await until(lambda: len(world.service.bus) > before or task.done())
     await anyio.sleep(0.01)
     try:
         yield task
@@ -139,7 +139,7 @@ async def test_waits_beyond_the_cap_are_refused_and_a_place_comes_free_with_its_
         for _ in range(3):
             tasks.append(anyio.CancelScope())
             group.start_soon(wait_until_gone, client, at(held, "wait=50"), tasks[-1])
-        await until(lambda: len(world.service._bus) == 3)
+        await until(lambda: len(world.service.bus) == 3)
         for _ in range(100):
             answer = await client.get(at(held, "wait=50"), stays=True)
             assert (answer.status, answer.json()["code"]) == (429, "too-many-streams")
@@ -164,9 +164,9 @@ async def test_a_client_that_goes_away_ends_its_wait(world, client, held):
     gone = anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: client.get(at(held, "wait=50"), stays=gone))
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         gone.set()
-        await until(lambda: not len(world.service._bus))
+        await until(lambda: not len(world.service.bus))
 
 
 @pytest.mark.parametrize("mails", [0, 1])
@@ -180,13 +180,13 @@ async def test_a_client_that_only_sends_no_more_is_answered_as_one_that_does_not
     assert head.startswith(b"HTTP/1.1 200 ")
     assert [message["id"] for message in json.loads(body)["messages"]] == message_ids
     await served.drained()
-    assert len(world.service._bus) == 0
+    assert len(world.service.bus) == 0
 
 
 async def test_a_client_that_sends_no_more_amid_its_wait_is_answered_at_once(world, served, held):
     async with await served.connect() as stream:
         await stream.send(f"GET {at(held, 'wait=50')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         await stream.send_eof()
         head, _, body = (await read_all(stream)).partition(b"\r\n\r\n")
     assert (head[:13], json.loads(body)) == (b"HTTP/1.1 200 ", {"messages": []})
@@ -196,7 +196,7 @@ async def test_a_client_that_sends_no_more_amid_its_wait_is_answered_at_once(wor
 async def test_a_client_that_goes_as_its_inbox_ends_gets_the_answer_for_that(world, served, held, clock):
     async with await served.connect() as stream:
         await stream.send(f"GET {at(held, 'wait=50')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        await until(lambda: len(world.service._bus))
+        await until(lambda: len(world.service.bus))
         clock.advance(ms=3_600_000)
         await stream.send_eof()
         assert b"address-expired" in await read_all(stream)
@@ -225,7 +225,7 @@ async def test_what_ends_when_the_wait_is_over_and_the_answer_is_not_yet_there_i
 ):
     slow = SlowToLeave()
     task = asyncio.ensure_future(client.get(at(held, "wait=50"), stays=slow))
-    await until(lambda: len(world.service._bus))
+    await until(lambda: len(world.service.bus))
     message_id = await world.deliver(held["address"])
     await slow.leaving.wait()
     if end == "inbox":

@@ -214,10 +214,10 @@ async def test_a_secret_that_a_client_chooses_is_ignored(client):
     assert without_secret(created["webhook"]) == SHOWN
 
 
-async def test_verdicts_are_told_where_senders_are_checked(world, client):
-    world.service.check_senders(lambda *_: None)
-    created = await client.create(webhook=WEBHOOK | {"events": ["verdict"]})
-    assert created["webhook"]["events"] == ["verdict"]
+async def test_verdicts_are_told_where_senders_are_checked(open_world):
+    async with open_world(webhooks=tuple(map(parse_rule, ALLOW)), check=lambda *_: None) as world:
+        created = await world.client().create(webhook=WEBHOOK | {"events": ["verdict"]})
+        assert created["webhook"]["events"] == ["verdict"]
 
 
 @pytest.mark.both_engines

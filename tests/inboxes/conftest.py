@@ -1,21 +1,25 @@
-"""A service with an inbox, and mail for it, for tests of waiting and following."""
+"""A service with an inbox, and mail for it (``house``), and one with what it was built from (``world``)."""
 
 import asyncio
+import itertools
 from contextlib import asynccontextmanager
 
 import anyio
 import anyio.lowlevel
 import pytest
+from services import connected
 
 import emptydatabase
 from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
+DOMAINS = ("mail.example.com", "second.test")
+MAIL = b"From: Ada <ada@example.com>\r\nSubject: Hi\r\n\r\nHello\r\n"
 
 
 class House:
@@ -47,7 +51,7 @@ class House:
     async def asleep(self, listeners):
         """Return when so many listen and nothing else runs."""
         with anyio.fail_after(30):
-            while len(self.service._bus) != listeners:
+            while len(self.service.bus) != listeners:
                 await anyio.lowlevel.checkpoint()
         await anyio.sleep(0.01)  # the first look goes through threads
 
@@ -61,6 +65,70 @@ async def house(tmp_path, clock):
     async with open_storage(storage_settings, clock) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
-        service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        service = connected(
+            storage, InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        )
         inbox, token = await service.create(NewAddress(local_part="chosen"), None)
         yield House(service, inbox, token, clock)
+
+
+class Choice:
+    """Picks each character in turn, or always the first while ``stuck``."""
+
+    def __init__(self):
+        self.stuck = False
+        self._numbers = itertools.count()
+
+    def __call__(self, characters):
+        return characters[0 if self.stuck else next(self._numbers) % len(characters)]
+
+
+class World:
+    """A service and what it was built from."""
+
+    def __init__(self, storage, clock, **rules):
+        self.clock = clock
+        self.choice = Choice()
+        tokens = itertools.count()
+        self.service = connected(
+            storage,
+            InboxService(
+                storage,
+                Rules(domains=DOMAINS, lifetime_ms=LIFETIME_MS, **rules),
+                clock=clock,
+                choice=self.choice,
+                new_token=lambda: f"token-{next(tokens)}",
+                give_memory_back=lambda: self.gave_back.append(clock()),
+            ),
+        )
+        self.gave_back = []
+
+    async def create(self, **wish):
+        return await self.service.create(NewAddress(**wish), "192.0.2.1")
+
+    async def deliver(self, *recipients, raw=MAIL):
+        inbox_ids = [await self.service.recipient(mailbox_of(recipient)) for recipient in recipients]
+        envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.9", tls=False)
+        return await self.service.deliver(envelope, inbox_ids, raw)
+
+
+def mailbox_of(address):
+    return Mailbox(*address.rsplit("@", 1))
+
+
+@pytest.fixture
+async def storage(tmp_path, clock):
+    settings = SqliteSettings(
+        max_bytes=2**24,
+        reserve_bytes=2**21,
+        max_messages_per_inbox=2,
+        max_bytes_per_inbox=2**20,
+        path=tmp_path / "mail.db",
+    )
+    async with open_storage(settings, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def world(storage, clock):
+    return World(storage, clock)

@@ -4,8 +4,9 @@ import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
 from tmpmaild.inboxes.access import Access, digest
+from tmpmaild.inboxes.caches import Caches
 from tmpmaild.model import NewInbox
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 OPEN, SECRET = "open@mail.example.com", "secret@mail.example.com"
@@ -22,7 +23,7 @@ async def storage(tmp_path, clock):
 
 @pytest.fixture
 def access(storage, clock):
-    return Access(storage, clock, require_token=False)
+    return Access(storage, Caches(storage.may_cache), clock=clock, require_token=False)
 
 
 async def test_an_address_is_enough_to_read_unless_its_inbox_is_private(access):
@@ -56,7 +57,7 @@ async def test_who_has_the_token_learns_of_the_end_and_others_of_a_private_inbox
 
 
 async def test_where_every_inbox_needs_its_token_none_is_asked_for_it_before_anything_is_looked_up(storage, clock):
-    strict = Access(storage, clock, require_token=True)
+    strict = Access(storage, Caches(storage.may_cache), clock=clock, require_token=True)
     for address in (OPEN, "nobody@mail.example.com", "no address"):
         with pytest.raises(Unauthorized):
             await strict.find(address, None)

@@ -11,7 +11,7 @@ from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.commands import BlockCommands, Blocked, Named
 from tmpmaild.model import Block
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 

@@ -7,7 +7,7 @@ from tmpmaild.inboxes.commands import InboxCommands, Listed, Purged
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 1000

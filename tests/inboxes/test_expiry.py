@@ -10,7 +10,7 @@ import pytest
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 1000

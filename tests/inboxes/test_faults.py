@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.inboxes import faults as faults_module
-from tmpmaild.inboxes.faults import Fault, Faults
+from tmpmaild.inboxes.faults import Fault, Faults, Refusals
 from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted, MessageDeleted
 
 ADA = Inbox("7", "ada@mail.example.com", 0, 1000, private=False, token_hash=None, message_count=0, full=False)
@@ -87,3 +87,13 @@ def test_faults_end_with_their_inbox_and_when_they_are_no_longer_allowed(faults)
     assert len(faults) == 0
     faults.order(ADA, [SLOW])
     assert len(faults) == 0
+
+
+def test_a_refusal_is_kept_for_an_hour(clock):
+    refusals = Refusals(clock, wanted=True)
+    refusals.add("192.0.2.1", "RCPT TO:<ada@mail.example.com>", "550 5.1.1 No such address here")
+    clock.advance(seconds=1)
+    refusals.add("192.0.2.2", "", "")
+    clock.advance(seconds=3599)
+    refusals.forget_expired(clock())
+    assert [one.client for one in refusals.newest()] == ["192.0.2.2"]

@@ -9,10 +9,8 @@ import pytest
 from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
 from tmpmaild.inboxes import reading
 from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.events import Bus
-from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
+from tmpmaild.inboxes.following import Bus, Follower, Following, InboxExpired, seconds_until
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
-from tmpmaild.storage.pages import Search
 
 LIFETIME_MS = 3_600_000
 
@@ -32,7 +30,7 @@ async def test_a_wait_returns_as_soon_as_mail_comes(house):
     async with house.waiting() as waiting:
         message_id = await house.deliver()
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
-    assert len(house.service._bus) == 0
+    assert len(house.service.bus) == 0
 
 
 async def test_a_wait_begins_after_a_position(house):
@@ -56,13 +54,13 @@ async def test_a_wait_passes_over_what_does_not_match(house):
 async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
     """Not at all of them again for each that comes."""
     looked_at = []
-    matches = Search._matches
+    matches = reading.matches
 
-    def counted(self, *texts):
-        looked_at.append(texts)
-        return matches(self, *texts)
+    def counted(message, page, body):
+        looked_at.append(message.id)
+        return matches(message, page, body)
 
-    monkeypatch.setattr(Search, "_matches", counted)
+    monkeypatch.setattr(reading, "matches", counted)
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(subject="code", ascending=ascending)) as waiting:
@@ -81,13 +79,13 @@ async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, 
     """At what is there in several pages, then at each that comes."""
     monkeypatch.setattr(reading, "MOST_LOOKED_AT", 8)
     looked_at = []
-    has_all = reading._has_all
+    has_findings = reading._has_findings
 
     def counted(message, page):
         looked_at.append(message.id)
-        return has_all(message, page)
+        return has_findings(message, page)
 
-    monkeypatch.setattr(reading, "_has_all", counted)
+    monkeypatch.setattr(reading, "_has_findings", counted)
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(has=frozenset({"code"}), ascending=ascending)) as waiting:
@@ -314,7 +312,7 @@ async def test_a_stop_ends_streams(house):
         house.service.stop_waiting()
         with pytest.raises(Stopping):
             await following.next(60)
-    assert len(house.service._bus) == 0
+    assert len(house.service.bus) == 0
 
 
 async def test_a_long_body_is_cut_in_a_stream(house):
@@ -338,7 +336,7 @@ def test_a_sleep_lasts_until_the_end_and_is_never_nothing():
 async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house, moved_seconds, advance_ms):
     """The inbox as it was found is old by the time somebody subscribes."""
     moved = await house.service.change(house.inbox.address, house.token, moved_seconds)
-    with house.service._bus.subscribe(house.inbox.id) as subscription:
+    with house.service.bus.subscribe(house.inbox.id) as subscription:
         following = Following(
             house.service.mail, subscription, house.inbox, page=Page(ascending=True), token=None, clock=house.clock
         )
@@ -365,4 +363,4 @@ async def test_a_quiet_listener_keeps_nothing_of_what_others_delete(house):
         for lifetime_seconds in range(1, 51):
             await house.service.change(other.address, token, lifetime_seconds)
         assert await following.next(0) == []
-        assert following._read_at is house.service.mail.last_loss
+        assert following._read_at is house.service.mail.last_invalidation

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.to_thread
 import pytest
+from services import connected
 
 import emptydatabase
 from tables import table
@@ -16,8 +17,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Envelope, Page
-from tmpmaild.storage.settings import SqliteSettings
-from tmpmaild.storage.sqlite import reading as searching
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
@@ -97,7 +97,9 @@ async def house(tmp_path, clock):
     ) as storage:
         tokens = map("token-{}".format, itertools.count())
         rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
-        service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        service = connected(
+            storage, InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        )
         house = House(service, storage, clock)
         await house.open_inbox()
         yield house
@@ -359,8 +361,8 @@ async def test_an_encoded_page_whose_messages_all_go_meanwhile_is_read_again(hou
     assert (encoded, listing.has_more) == (house.message_ids[1:], False)
 
 
-async def test_an_inbox_that_is_deleted_between_two_steps_of_a_search_is_over(house, monkeypatch):
-    monkeypatch.setattr(searching, "_STEP_MESSAGES", 1)
+async def test_an_inbox_that_is_deleted_between_two_portions_of_a_search_has_expired(house, monkeypatch):
+    monkeypatch.setattr("tmpmaild.inboxes.reading._PORTION", 1)
     async with reader(house, search) as reading:
         await house.delete_inbox()
     with pytest.raises(AddressExpired):

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tmpmaild.mail import extracts
-from tmpmaild.model import Envelope, Source
+from tmpmaild.model import Envelope, FullMessage, Message
 
 AT_MS = 1_790_000_000_999
 PIECES = [
@@ -31,7 +31,20 @@ mails = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join) | st.binary
 
 def source(sender="ann@example.org", at_ms=AT_MS):
     envelope = Envelope(sender, ("kate@mail.example.com",), "client.example", "192.0.2.7", tls=False)
-    return Source("msg_01m7y0sgyf0000000000000000", at_ms, envelope, 0, b"")
+    message = Message(
+        "msg_01m7y0sgyf0000000000000000",
+        at_ms,
+        *envelope.recipients,
+        sender,
+        "",
+        "",
+        "",
+        truncated=False,
+        size_bytes=0,
+        has_html=False,
+        attachments=(),
+    )
+    return FullMessage(message, envelope, (), (), b"", None, complete=False, source=b"")
 
 
 def read_back(path, octets):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from growth import assert_linear
 from tables import table
 from tmpmaild.mail import extracts
-from tmpmaild.model import Envelope, SmtpSession, Source
+from tmpmaild.model import Envelope, FullMessage, Message, SmtpSession
 
 ID = "msg_01m7y0sgyf0000000000000000"
 RAW = b"Subject: x\r\n\r\nbody\r\n"
@@ -27,8 +27,12 @@ def fields(
     greeting="EHLO",
     time_ms=1_790_000_000_999,
 ):
-    source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls, SmtpSession(greeting)), len(RAW), RAW)
-    return extracts.trace_fields(source, "mx.mail.example.com")
+    envelope = Envelope(sender, (recipient,), helo, ip, tls, SmtpSession(greeting))
+    message = Message(
+        ID, time_ms, recipient, sender, "", "", "", truncated=False, size_bytes=len(RAW), has_html=False, attachments=()
+    )
+    full = FullMessage(message, envelope, (), (), b"", None, complete=False, source=RAW)
+    return extracts.trace_fields(full, "mx.mail.example.com")
 
 
 def test_the_fields_are_these():

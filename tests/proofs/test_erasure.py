@@ -1,7 +1,7 @@
 """Nothing outlives its hour: of many inboxes, nothing that has expired stays in any file."""
 
 from crowd import prove_erasure
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import clusters
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail, Verbatim
+from tmpmaild.storage.engines import PostgresqlSettings
 from tmpmaild.storage.postgresql import engine
-from tmpmaild.storage.settings import PostgresqlSettings
 
 LIFETIME_MINUTES = 60
 MAILS_PER_INBOX = 10

@@ -14,7 +14,7 @@ from targets import Target, first_call_fails
 import powercut
 from daemons import NO_LIMITS, Daemon
 from senders import SENDERS, Sender, damage, stored
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 from tmpmaild.webhooks.sender import is_waiting
 

@@ -7,6 +7,7 @@ import anyio
 import pytest
 from blockbuster import blockbuster_ctx
 from msgspec.structs import replace
+from services import connected
 
 from signing import RAW
 from tmpmaild.errors import InvalidRequest
@@ -34,9 +35,17 @@ class House:
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
         rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, hostname="mx.example.com")
         self.clock, self.storage, self.told = clock, storage, []
-        self.service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
+        self.rules = rules
+        self.serve(None)
         self.checker = Checker(storage, Resolver(place), timeout_seconds, clock=clock)
         storage.on_committed(lambda changes: self.told.extend(one.notice for one in changes if one.notice))
+
+    def serve(self, check):
+        """Have mail delivered and read by a new service, as after a restart."""
+        service = InboxService(
+            self.storage, self.rules, clock=self.clock, choice=min, new_token=lambda: "token", check=check
+        )
+        self.service = connected(self.storage, service)
 
     async def create(self, name):
         inbox, _ = await self.service.create(NewAddress(local_part=name), None)
@@ -57,7 +66,7 @@ class House:
 
     @asynccontextmanager
     async def checking(self):
-        self.service.check_senders(self.checker.ask)
+        self.serve(self.checker.ask)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.checker.run)
             yield
@@ -140,7 +149,7 @@ async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
     house = deaf
     address = await house.create("ada")
     house.checker._queue = type(house.checker._queue)(2)
-    house.service.check_senders(house.checker.ask)
+    house.serve(house.checker.ask)
     for _ in range(3):
         await house.deliver(address)
     found = await house.shown(address)
@@ -155,7 +164,7 @@ async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
 async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf):
     address = await deaf.create("ada")
     deaf.checker._queue = type(deaf.checker._queue)(1)
-    deaf.service.check_senders(deaf.checker.ask)
+    deaf.serve(deaf.checker.ask)
     await deaf.deliver(address)
     message_id = await deaf.deliver(address)
     with anyio.fail_after(20):

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trustme
+from services import connected
 
 from tmpmaild.host import sockets
 from tmpmaild.inboxes.creating import NewAddress, Rules
@@ -180,18 +181,21 @@ def serve(store, clock):
         holds = {"max_messages_per_inbox": 1000, "max_bytes_per_inbox": 0, "max_share_per_creator": 1.0}
         holds = {"max_bytes": storage_bytes, "reserve_bytes": 4096} | holds | (limits or {})
         async with store.open(clock, **holds) as storage:
-            service = InboxService(
+            service = connected(
                 storage,
-                Rules(
-                    domains=("ours.test", "second.test"),
-                    lifetime_ms=3_600_000,
-                    accept_unknown=accept_unknown,
-                    faults=faults,
-                    keep_refusals=keep_refusals,
+                InboxService(
+                    storage,
+                    Rules(
+                        domains=("ours.test", "second.test"),
+                        lifetime_ms=3_600_000,
+                        accept_unknown=accept_unknown,
+                        faults=faults,
+                        keep_refusals=keep_refusals,
+                    ),
+                    clock=clock,
+                    choice=secrets.choice,
+                    new_token=secrets.token_urlsafe,
                 ),
-                clock=clock,
-                choice=secrets.choice,
-                new_token=secrets.token_urlsafe,
             )
             server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls, clock)
             bound = listener or sockets.bind_all(["127.0.0.1:0"])[0]

@@ -310,7 +310,7 @@ class Broken:
 async def test_a_fault_of_ours_is_temporary_and_the_session_goes_on(serve, caplog, where, expected):
     async with serve(wrap=Broken) as house:
         service = house.server.handler._service
-        service._service._recipients.forget("2")  # so that the disk is asked
+        service._service.caches.recipients.forget("2")  # so that the disk is asked
         service.fails = {where}
         client = await house.connect()
         await client.reply()

@@ -9,7 +9,7 @@ from stores import ENGINES, SqliteStore
 
 from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import NO_SESSION, Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
+from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 
 from .plans import Recorder, filled_database, objections

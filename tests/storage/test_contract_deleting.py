@@ -6,8 +6,8 @@ import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MailboxFull, MessageNotFound
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, Page
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import MAX_KEY, message_id_of
 
 from .conftest import NO_INBOX_IDS, fill_up, until_full
 
@@ -18,7 +18,7 @@ async def test_a_deleted_message_is_gone_and_the_others_stay(engine):
     await engine.delete(inbox, stored[1])
     assert [message.id for message in await engine.messages("ada", Page())] == [stored[2], stored[0]]
     assert (await engine.find("ada")).message_count == 2
-    _, source = await engine.storage.read_source("ada@mail.example.com", stored[1], engine.clock())
+    _, source = await engine.storage.read_message("ada@mail.example.com", stored[1], engine.clock(), source=True)
     assert source is None
 
 
@@ -36,7 +36,7 @@ async def test_a_message_of_another_inbox_of_none_or_of_the_operator_is_not_foun
     mine, foreign = await engine.add(inbox), await engine.add(other)
     operators = await engine.add(OPERATOR_INBOX_ID)
     texts = ["", "msg_", "\ud800", mine.upper(), mine + "0", mine[:-1], mine[:-1] + "1", mine[4:], "msg_" + "z" * 26]
-    for message_id in (foreign, operators, ids.message_id(1), ids.message_id(ids.MAX_KEY), *texts):
+    for message_id in (foreign, operators, message_id_of(1), message_id_of(MAX_KEY), *texts):
         with pytest.raises(MessageNotFound):
             await engine.delete(inbox, message_id)
     assert ((await engine.find("ada")).message_count, (await engine.find("other")).message_count) == (1, 1)
@@ -172,7 +172,7 @@ async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
     told = []
     engine.storage.on_committed(told.extend)
     refused = [
-        engine.delete(inbox, ids.message_id(5)),
+        engine.delete(inbox, message_id_of(5)),
         engine.end(over),
         engine.move(over, engine.clock() + 1000),
         engine.storage.delete_inbox(OPERATOR_INBOX_ID, engine.clock()),

@@ -6,8 +6,8 @@ import pytest
 
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import InboxChange, MessageDeleted, Page
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES, OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import MAX_KEY, message_id_of
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS
 
@@ -34,7 +34,7 @@ async def test_those_that_are_named_are_deleted_and_what_is_not_there_is_not_cou
     inbox, other = await engine.inbox("ada"), await engine.inbox("other")
     stored, foreign = [await engine.add(inbox) for _ in range(4)], await engine.add(other)
     operators = await engine.add(OPERATOR_INBOX_ID)
-    nothing = ["", "\ud800", stored[0].upper(), stored[0][:-1] + "1", ids.message_id(1), ids.message_id(ids.MAX_KEY)]
+    nothing = ["", "\ud800", stored[0].upper(), stored[0][:-1] + "1", message_id_of(1), message_id_of(MAX_KEY)]
     wanted = [stored[2], stored[0], stored[0], foreign, operators, *nothing]
     assert await delete(engine, inbox, wanted) == 2
     assert await delete(engine, inbox, wanted) == 0

@@ -6,8 +6,8 @@ import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken
 from tmpmaild.model import NAME_HELD_MS, Page
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import is_message_id
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, until_full
 
@@ -128,7 +128,7 @@ async def test_when_an_inbox_ends_in_the_middle_of_a_batch_only_what_came_before
     _, before, _, after = await asyncio.gather(
         engine.inbox("other"), engine.add(inbox), engine.end(inbox), engine.add(inbox), return_exceptions=True
     )
-    assert (ids.is_message_id(before), type(after)) == (True, AddressNotFound)
+    assert (is_message_id(before), type(after)) == (True, AddressNotFound)
 
 
 async def test_at_the_cap_inboxes_end_and_move_and_the_cap_stays_what_it_was(open_engine):

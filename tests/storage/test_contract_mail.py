@@ -6,8 +6,8 @@ import pytest
 
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, StorageFull
 from tmpmaild.model import NAME_HELD_MS, Inbox, InboxChange, Page
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import is_message_id
 
 from .conftest import LIFETIME_MS, fill_up
 
@@ -194,7 +194,7 @@ async def test_ids_ascend_when_the_clock_steps_back(engine):
     engine.clock.advance(seconds=-3600)
     after = await engine.add(inbox)
     assert after > before
-    assert ids.is_message_id(after)
+    assert is_message_id(after)
 
 
 async def test_ids_ascend_after_everything_was_deleted_and_the_engine_reopened(open_engine, clock):
@@ -327,3 +327,17 @@ async def test_closing_finishes_what_was_handed_over(open_engine):
         await asyncio.gather(*senders)
     async with open_engine() as engine:
         assert len(await engine.messages("ada", Page())) == 50
+
+
+async def test_what_a_page_asks_of_messages_is_for_others_to_look_at(engine):
+    inbox = await engine.inbox("ada")
+    await engine.add(inbox, subject="first")
+    filtered = Page(sender="nobody", subject="no", text="nothing", has=frozenset({"attachment", "code"}))
+    assert await engine.subjects("ada", filtered) == ["first"]
+
+
+async def test_a_message_says_how_large_its_whole_body_is(engine):
+    inbox = await engine.inbox("ada")
+    await engine.add(inbox, body="€" * 1000)
+    (message,) = await engine.messages("ada", Page(bodies_bytes=0))
+    assert (message.truncated, message.body_bytes) == (True, 3000)

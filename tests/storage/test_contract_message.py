@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Page, SmtpSession, Texts, Verbatim
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import message_id_of
 
 from .conftest import LIFETIME_MS, new_mail
 
@@ -93,7 +93,7 @@ async def test_the_id_of_another_inbox_of_none_or_of_the_operator_is_no_message(
     await engine.inbox("ada")
     stored = await engine.add(await engine.inbox("bob"))
     operators = await engine.add(OPERATOR_INBOX_ID)
-    for message_id in (stored, operators, ids.message_id(1), stored[:-1] + "1", stored.upper(), "", "\ud800"):
+    for message_id in (stored, operators, message_id_of(1), stored[:-1] + "1", stored.upper(), "", "\ud800"):
         inbox, full = await read(engine, "ada", message_id)
         assert (inbox.address, full) == ("ada@mail.example.com", None)
 

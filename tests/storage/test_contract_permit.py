@@ -17,7 +17,7 @@ def reads(storage, message_id, permit):
         lambda: storage.list_messages(ADA, Page(), 0, permit),
         lambda: storage.list_messages(ADA, Page(text="hello"), 0, permit),
         lambda: storage.read_message(ADA, message_id, 0, permit),
-        lambda: storage.read_source(ADA, message_id, 0, permit),
+        lambda: storage.read_message(ADA, message_id, 0, permit, source=True),
         lambda: storage.read_next_source(ADA, "", 0, permit),
     ]
 

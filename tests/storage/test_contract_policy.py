@@ -4,7 +4,7 @@ import pytest
 
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import Block
-from tmpmaild.storage.settings import StorageLimits
+from tmpmaild.storage.base import StorageLimits
 
 from .conftest import LIFETIME_MS, until_full
 

@@ -29,11 +29,11 @@ async def test_what_a_secret_permits_is_known_until_it_expires(engine):
     assert await engine.storage.kept("secret") is None
 
 
-async def test_what_was_read_is_fresh_only_if_every_change_is_told_at_once(open_engine):
+async def test_what_was_read_may_cache_only_if_every_change_is_told_at_once(open_engine):
     """An engine that calls it fresh is the only one that can change it."""
     async with open_engine() as engine:
         inbox, told = await engine.inbox("ada"), []
         engine.storage.on_committed(told.extend)
-        fresh = engine.storage.is_fresh(inbox.id)
+        fresh = engine.storage.may_cache(inbox.id)
         await engine.end(inbox)
         assert not fresh or [change.inbox_id for change in told] == [inbox.id]

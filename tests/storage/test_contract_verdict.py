@@ -15,8 +15,8 @@ from tmpmaild.model import (
     VerdictReached,
     unchecked,
 )
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import message_id_of
 
 from .conftest import LIFETIME_MS
 
@@ -33,8 +33,8 @@ async def _read(engine, name, message_id):
     address = f"{name}@mail.example.com"
     (listed,) = [one for one in await engine.messages(name, Page()) if one.id == message_id]
     _, full = await engine.storage.read_message(address, message_id, engine.clock())
-    _, source = await engine.storage.read_source(address, message_id, engine.clock())
-    assert listed.authentication == full.message.authentication == source.authentication
+    _, source = await engine.storage.read_message(address, message_id, engine.clock(), source=True)
+    assert listed.authentication == full.message.authentication == source.message.authentication
     return listed.authentication
 
 
@@ -71,7 +71,7 @@ async def test_nothing_is_stored_for_a_message_or_an_inbox_that_has_ended(engine
     await engine.end(ended)
     told = []
     engine.storage.on_committed(told.extend)
-    wrong = [(gone, stored[0]), (ended, stored[1]), (gone, stored[2]), (gone, ids.message_id(1)), (gone, "x")]
+    wrong = [(gone, stored[0]), (ended, stored[1]), (gone, stored[2]), (gone, message_id_of(1)), (gone, "x")]
     for inbox, message_id in wrong:
         with pytest.raises(MessageNotFound):
             await engine.storage.set_authentication(inbox.id, message_id, VERDICT)

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError
 from tmpmaild.model import Page
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.rows import message_id_of
 from tmpmaild.webhookmodel import Webhook, WebhookState
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, fill_up, until_full
@@ -159,7 +159,7 @@ async def test_many_are_stored_at_once_each_for_itself(engine):
         await _set(engine, inbox)
     leased = await asyncio.gather(*(_lease(engine, inbox) for inbox in reversed(inboxes)))
     await _set(engine, inboxes[0], OTHER)
-    message = ids.message_id(7)
+    message = message_id_of(7)
     states = [WebhookState(message, message, number, result=str(number)) for number in range(1, 6)]
     work = map(engine.storage.store_webhook_result, leased, [None, *states])
     assert await asyncio.gather(*work) == [True] * 5 + [False]
@@ -244,9 +244,7 @@ async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(
         await until_full(lambda _: engine.add(inbox, body="x" * 3000))
         for other in others:
             stored = await _lease(engine, other)
-            failed = WebhookState(
-                ids.message_id(1 << 62), ids.message_id(1 << 62), 300, 1 << 46, 1 << 46, "unreachable"
-            )
+            failed = WebhookState(message_id_of(1 << 62), message_id_of(1 << 62), 300, 1 << 46, 1 << 46, "unreachable")
             assert await engine.storage.store_webhook_result(stored, failed)
         for other in others:
             assert await _set(engine, other, None) is None

@@ -9,7 +9,7 @@ import pytest
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.sqlite import sweeping
-from tmpmaild.storage.sqlite.sweeping import STEP_SECONDS, Pace
+from tmpmaild.storage.sqlite.sweeping import STEP_SECONDS, StepSize
 
 from .conftest import LIFETIME_MS
 
@@ -52,7 +52,7 @@ async def test_a_step_deletes_as_many_rows_as_the_pace_allows_and_no_more(engine
     engine.clock.advance(ms=LIFETIME_MS)
     before, more, steps = rows(engine), True, 0
     while more:
-        amount = engine.storage._sweep_pace.amount
+        amount = engine.storage._sweep_step_size.amount
         more = await engine.storage.sweep(engine.clock())
         after = rows(engine)
         assert swept_units(before, after) <= amount + sweeping._INBOX_UNITS
@@ -67,7 +67,7 @@ async def test_the_steps_become_as_large_as_the_time_for_one_allows(engine):
     await fill(engine, inboxes=1000, mails_each=1)
     engine.clock.advance(ms=LIFETIME_MS)
     for first in (60, 1500):
-        engine.storage._sweep_pace = Pace(
+        engine.storage._sweep_step_size = StepSize(
             first=first, least=20, most=9999, timer=lambda: connection.total_changes / 1e4
         )
         for _ in range(15):
@@ -78,7 +78,7 @@ async def test_the_steps_become_as_large_as_the_time_for_one_allows(engine):
 
 
 async def test_a_step_deletes_so_many_octets_and_no_more(engine):
-    engine.storage._sweep_pace = Pace(first=2000, least=2000, most=2000)
+    engine.storage._sweep_step_size = StepSize(first=2000, least=2000, most=2000)
     await fill(engine, inboxes=2, mails_each=10, raw=b"x" * (3 * MIB))
     engine.clock.advance(ms=LIFETIME_MS)
     more, steps = True, 0
@@ -105,7 +105,7 @@ async def test_tombstones_go_after_a_day_in_steps(engine):
     engine.clock.advance(ms=NAME_HELD_MS - 1)
     await engine.sweep()
     assert rows(engine)[3] == 600
-    engine.storage._sweep_pace = Pace(first=750, least=750, most=750)
+    engine.storage._sweep_step_size = StepSize(first=750, least=750, most=750)
     engine.clock.advance(ms=1)
     for left in (350, 100, 0):
         assert await engine.storage.sweep(engine.clock()) is (left > 0)
@@ -212,63 +212,63 @@ class Machine:
         self.step_seconds = step_seconds
         self.now = 0.0
 
-    def pace(self, first=100, least=10, most=10_000):
-        return Pace(first=first, least=least, most=most, timer=lambda: self.now)
+    def step_size(self, first=100, least=10, most=10_000):
+        return StepSize(first=first, least=least, most=most, timer=lambda: self.now)
 
-    def step(self, pace, at_most=1 << 30):
-        done = min(pace.amount, at_most)
-        pace.begin()
+    def step(self, step_size, at_most=1 << 30):
+        done = min(step_size.amount, at_most)
+        step_size.begin()
         self.now += self.step_seconds + done * self.unit_seconds
-        pace.end(done)
+        step_size.end(done)
         return self.step_seconds + done * self.unit_seconds
 
 
 @pytest.mark.parametrize("unit_seconds", [2e-6, 40e-6, 300e-6])
 def test_on_a_machine_of_any_speed_a_step_soon_takes_its_time(unit_seconds):
     machine = Machine(unit_seconds)
-    pace = machine.pace()
+    step_size = machine.step_size()
     for _ in range(20):
-        machine.step(pace)
-    assert machine.step(pace) == pytest.approx(STEP_SECONDS, rel=0.05)
+        machine.step(step_size)
+    assert machine.step(step_size) == pytest.approx(STEP_SECONDS, rel=0.05)
 
 
 def test_what_a_commit_takes_counts_as_well():
     machine = Machine(40e-6, step_seconds=0.002)
-    pace = machine.pace()
+    step_size = machine.step_size()
     for _ in range(20):
-        machine.step(pace)
-    assert machine.step(pace) <= STEP_SECONDS * 1.05
+        machine.step(step_size)
+    assert machine.step(step_size) <= STEP_SECONDS * 1.05
 
 
 def test_one_interrupted_step_makes_the_next_smaller_by_half_and_no_more():
     machine = Machine(50e-6)
-    pace = machine.pace(first=100)
+    step_size = machine.step_size(first=100)
     machine.step_seconds = 1.0
-    machine.step(pace)
-    assert pace.amount == 50
+    machine.step(step_size)
+    assert step_size.amount == 50
 
 
 def test_the_amount_keeps_to_its_bounds():
     machine = Machine(1.0)
-    pace = machine.pace()
+    step_size = machine.step_size()
     for _ in range(20):
-        machine.step(pace)
-    assert pace.amount == 10
+        machine.step(step_size)
+    assert step_size.amount == 10
     machine.unit_seconds = 1e-9
     for _ in range(40):
-        machine.step(pace)
-    assert pace.amount == 10_000
+        machine.step(step_size)
+    assert step_size.amount == 10_000
 
 
 def test_a_step_with_little_to_do_tells_nothing_of_a_full_one():
     machine = Machine(1e-6)
-    pace = machine.pace(first=100)
-    machine.step(pace, at_most=99)
-    assert pace.amount == 100
+    step_size = machine.step_size(first=100)
+    machine.step(step_size, at_most=99)
+    assert step_size.amount == 100
 
 
 def test_a_step_with_little_to_do_that_takes_too_long_makes_the_next_smaller():
     machine = Machine(1e-3)
-    pace = machine.pace(first=100)
-    machine.step(pace, at_most=50)
-    assert pace.amount == 50
+    step_size = machine.step_size(first=100)
+    machine.step(step_size, at_most=50)
+    assert step_size.amount == 50

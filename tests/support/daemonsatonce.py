@@ -4,8 +4,8 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from tmpmaild.model import Envelope, NewInbox, NewMail, Page, ParsedMail
+from tmpmaild.storage.engines import PostgresqlSettings
 from tmpmaild.storage.postgresql import engine
-from tmpmaild.storage.settings import PostgresqlSettings
 
 DAEMONS = 4
 SENDERS = 40

@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import msgspec
+from services import connected
 
 from tmpmaild.http.schemas import Wire
 from tmpmaild.inboxes.creating import NewAddress, Rules
@@ -23,9 +24,16 @@ class House:
     """A service and the sender of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
 
     def __init__(self, storage, clock, receiver) -> None:
-        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         self.clock, self.storage, self.receiver = clock, storage, receiver
-        self.service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
+        self.serve()
+
+    def serve(self, check=None):
+        """Have a new service and sender, as after a restart. With ``check`` senders are checked."""
+        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        service = InboxService(
+            self.storage, rules, clock=self.clock, choice=min, new_token=lambda: "token", check=check
+        )
+        self.service = connected(self.storage, service)
         self.sender = self.another()
         self.service.webhooks.on_set = self.sender.on_set
 
@@ -34,9 +42,11 @@ class House:
         events = Events(self.service.mail, Wire("").webhook_body)
         rules = [parse_rule(f"127.0.0.0/8:{self.receiver.port}")]
         caller = more.pop("caller", None) or Caller()
-        return Sender(
+        sender = Sender(
             self.storage, events, caller, self.service.blocks, rules=rules, clock=self.clock, random=lambda: 0, **more
         )
+        self.storage.on_committed(sender.hear)
+        return sender
 
     async def inbox(self, name="ada", *events, has=(), host="127.0.0.1", private=False):
         """Create an inbox with a webhook."""

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from contextlib import closing, suppress
 
-from tmpmaild.storage import ids
+from tmpmaild.storage.rows import message_id_of
 
 SENDERS = 6
 ACCEPTED = 250
@@ -68,7 +68,7 @@ class Sender(threading.Thread):
 def stored(database):
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         return {
-            ids.message_id(key): hashlib.sha256(octets).digest()
+            message_id_of(key): hashlib.sha256(octets).digest()
             for key, octets in connection.execute(
                 "SELECT m.id, s.octets FROM message AS m JOIN source AS s ON s.id = m.content_id"
             )

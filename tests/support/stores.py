@@ -7,9 +7,9 @@ from contextlib import closing
 import asyncpg
 
 import emptydatabase
-from tmpmaild.storage import ids
+from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.postgresql import engine as postgresql
-from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
+from tmpmaild.storage.rows import message_id_in, message_id_of
 from tmpmaild.storage.sqlite import engine as sqlite
 
 LAST_TYPE_OF_EVERY_SERVER = 9_999
@@ -39,7 +39,7 @@ class SqliteStore:
     def mails(self):
         """Return the subject of each mail that is on disk, and the ids of its messages."""
         rows = self.read("SELECT c.id, c.subject, m.id FROM message AS m JOIN content AS c ON c.id = m.content_id")
-        return _mails((mail, subject, ids.message_id(key)) for mail, subject, key in rows)
+        return _mails((mail, subject, message_id_of(key)) for mail, subject, key in rows)
 
 
 def ask_for_types_once():
@@ -84,7 +84,7 @@ class PostgresqlStore:
         """See ``SqliteStore``."""
         join = "message AS m JOIN content AS c ON (c.slot, c.id) = (m.slot, m.content_id)"
         rows = self.read(f"SELECT c.id, c.subject, m.inbox_id, m.key FROM {join}")
-        return _mails((mail, subject, ids.inbox_message_id(*place)) for mail, subject, *place in rows)
+        return _mails((mail, subject, message_id_in(*place)) for mail, subject, *place in rows)
 
 
 def _mails(rows):

@@ -431,7 +431,7 @@ class Checks:
 
     def __init__(self, house):
         self.house, self.asked = house, []
-        house.service.check_senders(self.ask)
+        house.serve(self.ask)
 
     def ask(self, _, message_id):
         self.asked.append(message_id)

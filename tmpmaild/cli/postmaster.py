@@ -4,7 +4,7 @@ from tmpmaild.cli.console import cut, shown, width
 from tmpmaild.errors import StartError
 from tmpmaild.mail import extracts
 from tmpmaild.model import Attachment, Message, counted, rfc3339
-from tmpmaild.storage.operatormail import OperatorMail
+from tmpmaild.storage.engines import OperatorMail
 
 NO_MAIL = "no mail for postmaster or abuse\n"
 
@@ -60,9 +60,9 @@ def readable(mail: OperatorMail, message_id: str) -> str:
 def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
     """Return one mail as it came, below our trace fields. Raises as ``readable``."""
     found = mail.source(message_id)
-    if found is None or found.raw is None:
+    if found is None or found.source is None:
         raise _no_such_mail()
-    return extracts.trace_fields(found, hostname) + found.raw
+    return extracts.trace_fields(found, hostname) + found.source
 
 
 def _attachment(attachment: Attachment) -> str:

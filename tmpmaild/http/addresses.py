@@ -75,8 +75,8 @@ class AddressEndpoints:
 
     async def domains(self, _request: Request) -> Response:
         """Return the domains that addresses can be created at, and how long addresses live."""
-        service = self._service
-        offered = DomainList(list(service.domains), service.lifetime_ms // 1000, service.max_lifetime_ms // 1000)
+        rules = self._service.rules
+        offered = DomainList(list(rules.domains), rules.lifetime_ms // 1000, rules.longest_lifetime_ms // 1000)
         return JsonResponse(msgspec.json.encode(offered))
 
     async def refusals(self, _request: Request) -> Response:
@@ -99,7 +99,7 @@ class AddressEndpoints:
         self, inbox: Inbox, key: str | None, set_now: Webhook | UnsetType | None = UNSET
     ) -> AddressResource:
         """Return an address as the holder of a token sees it; a webhook that was set with its secret."""
-        resource = self._wire.address(inbox, self._service.extendable_until_ms(inbox))
+        resource = self._wire.address(inbox, self._service.rules.extendable_until_ms(inbox))
         if not is_holder(inbox, key):
             return resource
         if self._service.faults.allowed:

@@ -61,7 +61,7 @@ class HttpApp:
         help_text = "Requests, by operation of the API and status of the answer."
         self._requests = Count("http_requests_total", help_text, ("operation", "status"))
         self._access_key = secrets.token_bytes()
-        self.prepare(settings, service.domains[0])()
+        self.prepare(settings, service.rules.domains[0])()
 
     def prepare(self, settings: HttpSettings, domain: str) -> Callable[[], None]:
         """Build the application for these settings; return a function that begins to use it.

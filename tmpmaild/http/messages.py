@@ -30,7 +30,7 @@ from tmpmaild.http.answers import (
 from tmpmaild.http.problems import BadRequest, body, client, holder_token, token, unless_gone
 from tmpmaild.http.requests import DeleteQuery, PageQuery, ViewRequest, page, read_body, read_query
 from tmpmaild.http.schemas import DeletedMessages, Wire
-from tmpmaild.inboxes.caches import Loss, message_characters
+from tmpmaild.inboxes.caches import Invalidation, message_characters
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant, Viewer
 from tmpmaild.mail import extracts, headers, mime
@@ -168,10 +168,10 @@ class MessageEndpoints:
         A client that only sends no more (a half-closed connection) looks the same: it is answered without waiting.
         """
 
-        async def wait() -> tuple[Listing, Loss]:
+        async def wait() -> tuple[Listing, Invalidation]:
             address, key = request.path_params["address"], token(request)
             listing = await self._service.follower.wait(address, wanted, key, seconds)
-            return listing, self._mail.last_loss
+            return listing, self._mail.last_invalidation
 
         with self._stream_slots.take(client(request)):
             found = await unless_gone(request.receive, wait)

@@ -16,7 +16,7 @@ from tmpmaild.checks import Kind, Mistake, Mistakes, check
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest, is_number
 from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
-from tmpmaild.model import Held, Page
+from tmpmaild.model import Feature, Page
 from tmpmaild.webhookmodel import WebhookEvent
 from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
 
@@ -210,7 +210,7 @@ MessageId = Annotated[
 ]
 
 Has = Annotated[
-    list[Held],
+    list[Feature],
     _takes(
         "up to four of code, link, attachment and verdict",
         "What a message must have: a code, a link, an attachment that is not inline, a verdict.",

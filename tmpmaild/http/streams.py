@@ -18,8 +18,16 @@ from tmpmaild.http.answers import StreamSlots
 from tmpmaild.http.problems import body, client, take_token, token, unless_gone
 from tmpmaild.http.requests import FollowedInbox, FollowRequest, StreamQuery, last_event_id, read_body, read_query
 from tmpmaild.http.schemas import AddressResource, Nothing, Wire
-from tmpmaild.inboxes.events import Overflow
-from tmpmaild.inboxes.following import Event, Following, NamedEvent, SeveralEvent, Unavailable, Wish, follow_several
+from tmpmaild.inboxes.following import (
+    Event,
+    Following,
+    InboxToFollow,
+    NamedEvent,
+    Overflow,
+    SeveralEvent,
+    Unavailable,
+    follow_several,
+)
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import addresses
 from tmpmaild.model import Message
@@ -137,17 +145,17 @@ class StreamEndpoint:
         return stream
 
     def _written(self, following: Following, event: Event) -> bytes:
-        name, data = self._wire.event(following.inbox.address, event, self._service.extendable_until_ms)
+        name, data = self._wire.event(following.inbox.address, event, self._service.rules.extendable_until_ms)
         return block(name, data, event.id if isinstance(event, Message) else None)
 
     async def events_of_several(self, request: Request) -> ASGIApp:
         """Send the events of several inboxes. Each inbox that cannot be read costs a token of the rate limit."""
         wanted = read_body(await body(request), request.headers.get("content-type"), FollowRequest)
-        wishes = _wishes(wanted.inboxes)
+        inboxes = _to_follow(wanted.inboxes)
 
         async def stream(_scope: Scope, receive: Receive, send: Send) -> None:
             with self._slots.take(client(request)):
-                async with follow_several(self._service.follower, wishes, partial(take_token, request)) as several:
+                async with follow_several(self._service.follower, inboxes, partial(take_token, request)) as several:
                     await start(send)
                     await send_events(several, self._written_of_several, receive, send)
 
@@ -160,11 +168,11 @@ class StreamEndpoint:
                 "unavailable" if isinstance(event, Unavailable) else "limited", _with_address(event.named, Nothing())
             )
         inbox = event.following.inbox
-        name, data = self._wire.event(inbox.address, event.event, self._service.extendable_until_ms)
+        name, data = self._wire.event(inbox.address, event.event, self._service.rules.extendable_until_ms)
         return block(name, _with_address(event.named, data))
 
 
-def _wishes(inboxes: Sequence[FollowedInbox]) -> list[Wish]:
+def _to_follow(inboxes: Sequence[FollowedInbox]) -> list[InboxToFollow]:
     """Return the inboxes of a request. Raises ``InvalidRequest`` if some are the same."""
     first: dict[str, int] = {}
     errors = []
@@ -174,7 +182,9 @@ def _wishes(inboxes: Sequence[FollowedInbox]) -> list[Wish]:
             errors.append((f"/inboxes/{index}/address", f"expected another inbox than that of /inboxes/{same}"))
     if errors:
         raise InvalidRequest(*errors)
-    return [Wish(one.address, one.token or None, one.after or None, frozenset(one.has or ())) for one in inboxes]
+    return [
+        InboxToFollow(one.address, one.token or None, one.after or None, frozenset(one.has or ())) for one in inboxes
+    ]
 
 
 def _with_address(named: str, data: Struct) -> bytes:

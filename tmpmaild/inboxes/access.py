@@ -4,10 +4,11 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
-from tmpmaild.inboxes.caches import Loss, Losses
+from tmpmaild.inboxes.caches import Caches, Invalidation
 from tmpmaild.mail import addresses
 from tmpmaild.model import Inbox
 from tmpmaild.storage.base import Storage
@@ -29,17 +30,11 @@ class Access:
     ``clock`` gives Unix milliseconds.
     """
 
-    def __init__(self, storage: Storage, clock: Callable[[], int], *, require_token: bool) -> None:
+    def __init__(self, storage: Storage, caches: Caches, *, clock: Callable[[], int], require_token: bool) -> None:
         self._storage = storage
+        self._caches = caches
         self._clock = clock
         self.require_token = require_token
-        self._losses = Losses()
-        storage.on_committed(self._losses.update)
-
-    @property
-    def last_loss(self) -> Loss:
-        """The latest loss. Take it before reading; ``recheck`` and ``confirm`` look at the losses after it."""
-        return self._losses.last
 
     async def find(self, address: str, token: str | None) -> Inbox:
         """Find a live address, as a client wrote it, for reading.
@@ -47,7 +42,7 @@ class Access:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
         canonical = self.canonical_address(address, token)
-        since, now_ms = self.last_loss, self._clock()
+        since, now_ms = self._caches.last_invalidation, self._clock()
         inbox = self.admit(await self._storage.find_inbox(canonical, now_ms), token, now_ms)
         return await self.recheck(inbox, since)
 
@@ -74,11 +69,11 @@ class Access:
 
         Denying it first means that the time of a refusal says nothing about the content of the inbox.
         """
-        return lambda inbox: self.admit(inbox, token, now_ms)
+        return partial(self.admit, token=token, now_ms=now_ms)
 
     def permit_daemon(self, now_ms: int) -> Callable[[Inbox], object]:
         """Return the same for what the daemon itself does with a live inbox, as its holder has asked for before."""
-        return lambda inbox: _unexpired(inbox, now_ms)
+        return partial(_unexpired, now_ms=now_ms)
 
     def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
         """Return the inbox if the client may read it: the token is right where one is needed, and it has not expired.
@@ -87,35 +82,30 @@ class Access:
         """
         if inbox is None:
             raise AddressNotFound("no such address")
-        if not self._may_read(inbox, token):
+        is_open = not (inbox.private or self.require_token or isinstance(token, FeedSecret))
+        if not is_open and not _may_read_private(inbox, token):
             raise AddressNotFound("not for this client")
         return _unexpired(inbox, now_ms)
-
-    def _may_read(self, inbox: Inbox, token: str | None) -> bool:
-        if isinstance(token, FeedSecret):
-            secret = feed_secret(inbox)
-            return secret is not None and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), secret.encode())
-        return not self.needs_token(inbox) or is_holder(inbox, token)
 
     def needs_token(self, inbox: Inbox) -> bool:
         """Return whether reading an inbox needs its token."""
         return inbox.private or self.require_token
 
-    async def recheck(self, inbox: Inbox, since: Loss) -> Inbox:
+    async def recheck(self, inbox: Inbox, since: Invalidation) -> Inbox:
         """Return the present state of an inbox that was read after ``since``.
 
         Returns the same object without waiting, unless the inbox was deleted or its expiry moved meanwhile. Raises
         ``AddressExpired``, ``AddressNotFound``.
         """
         while since.moved(inbox.id):
-            since = self.last_loss
+            since = self._caches.last_invalidation
             found = await self._storage.find_inbox(inbox.address, self._clock())
             if found is None:
                 raise AddressNotFound("no such address any more")
             inbox = found
         return _unexpired(inbox, self._clock())
 
-    async def confirm(self, inbox: Inbox, message_id: str, since: Loss) -> Inbox:
+    async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> Inbox:
         """Return what ``recheck`` returns, if a message that was read after ``since`` has not been deleted either.
 
         Raises as ``recheck``, and ``MessageNotFound``.
@@ -145,6 +135,13 @@ def _unexpired(inbox: Inbox, now_ms: int) -> Inbox:
     if inbox.expires_at_ms <= now_ms:
         raise AddressExpired(inbox.expires_at_ms)
     return inbox
+
+
+def _may_read_private(inbox: Inbox, token: str | None) -> bool:
+    if isinstance(token, FeedSecret):
+        secret = feed_secret(inbox)
+        return secret is not None and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), secret.encode())
+    return is_holder(inbox, token)
 
 
 def is_holder(inbox: Inbox, token: str | None) -> bool:

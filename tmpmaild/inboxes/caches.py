@@ -1,4 +1,4 @@
-"""What is remembered of inboxes: who takes mail, pages read recently, codes and links that were found; and their sizes.
+"""What is remembered of inboxes, and how a commit ends that: who takes mail, recent pages, codes and links.
 
 No entry outlives its inbox: neither addresses nor mail stay in memory longer than on disk.
 """
@@ -9,11 +9,9 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from tmpmaild.model import (
     Attachment,
-    ExpiryMoved,
     Findings,
     Inbox,
     InboxChange,
-    InboxDeleted,
     Listing,
     Message,
     MessageDeleted,
@@ -21,20 +19,33 @@ from tmpmaild.model import (
     VerdictReached,
 )
 
+MayCache = Callable[[str], bool]
+"""The method of the storage: where it says no, nothing must be remembered of an inbox but findings."""
 
-def is_loss(change: InboxChange) -> bool:
-    """Return whether something that was read of the inbox before may not be shown any more."""
-    return not (change.notice is None or isinstance(change.notice, VerdictReached))
+_MAX_ADDRESSES: Final = 50_000
+_MAX_PAGES: Final = 64
+_MAX_PAGE_CHARACTERS: Final = 64 * 1024
+_MAX_KNOWN: Final = 20_000
+_MAX_KNOWN_CHARACTERS: Final = 16 * 1024 * 1024
+
+# Names, punctuation, ids and numbers of each JSON object.
+_MESSAGE_CHARACTERS = 350
+_ATTACHMENT_CHARACTERS = 400
+_CODE_CHARACTERS = 40
+_LINK_CHARACTERS = 50
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
-class Loss:
-    """A deletion or a moved expiry, and a link to the next one."""
+class Invalidation:
+    """A deletion or a moved expiry, and a link to the next one: what was read before may not be shown any more."""
 
     __slots__ = ("change", "next")
 
     def __init__(self, change: InboxChange | None) -> None:
         self.change = change
-        self.next: Loss | None = None
+        self.next: Invalidation | None = None
 
     def deleted_messages(self) -> frozenset[str]:
         """Return the ids of the messages that have been deleted since, of all inboxes."""
@@ -51,43 +62,11 @@ class Loss:
         return not all(isinstance(change.notice, MessageDeleted) for change in changes)
 
     def _since(self) -> Iterator[InboxChange]:
-        loss = self.next
-        while loss is not None:
-            if loss.change is not None:
-                yield loss.change
-            loss = loss.next
-
-
-class Losses:
-    """All losses, in the order of the commits; ``last`` is the latest."""
-
-    def __init__(self) -> None:
-        self.last = Loss(None)
-
-    def update(self, changes: Sequence[InboxChange]) -> None:
-        """Add the deletions and moved expiries of a commit; new mail is not a loss."""
-        for change in changes:
-            if is_loss(change):
-                self.last.next = Loss(change)
-                self.last = self.last.next
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-IsFresh = Callable[[str], bool]
-"""The method of the storage: where it says no, nothing must be remembered."""
-
-_MAX_ADDRESSES: Final = 50_000
-_MAX_PAGES: Final = 64
-_MAX_PAGE_CHARACTERS: Final = 64 * 1024
-_MAX_KNOWN: Final = 20_000
-_MAX_KNOWN_CHARACTERS: Final = 16 * 1024 * 1024
-
-# Names, punctuation, ids and numbers of each JSON object.
-_MESSAGE_CHARACTERS = 350
-_ATTACHMENT_CHARACTERS = 400
-_CODE_CHARACTERS = 40
-_LINK_CHARACTERS = 50
+        later = self.next
+        while later is not None:
+            if later.change is not None:
+                yield later.change
+            later = later.next
 
 
 class _Entry(NamedTuple, Generic[V]):
@@ -108,13 +87,14 @@ class _Cache(Generic[K, V]):
         self._most = most
         self._most_characters = most_characters
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
-        self._of_inbox: dict[str, list[K]] = {}
+        self.of_inbox: dict[str, list[K]] = {}
         self._characters = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _found(self, key: K, now_ms: int = 0) -> V | None:
+    def get(self, key: K, now_ms: int = 0) -> V | None:
+        """Return what is remembered, unless its inbox has expired."""
         entry = self._entries.get(key)
         if entry is None or entry.expires_at_ms <= now_ms:
             return None
@@ -122,96 +102,73 @@ class _Cache(Generic[K, V]):
         return entry.value
 
     def _keep(self, key: K, inbox: Inbox, value: V, characters: int = 0) -> None:
-        self._drop(key)
+        self.drop(key)
         self._entries[key] = _Entry(inbox.id, inbox.expires_at_ms, value, characters)
-        self._of_inbox.setdefault(inbox.id, []).append(key)
+        self.of_inbox.setdefault(inbox.id, []).append(key)
         self._characters += characters
         while len(self._entries) > self._most or self._characters > self._most_characters:
-            self._drop(next(iter(self._entries)))
+            self.drop(next(iter(self._entries)))
 
-    def _drop(self, key: K) -> None:
+    def drop(self, key: K) -> None:
+        """Drop one value."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return
         self._characters -= entry.characters
-        siblings = self._of_inbox[entry.inbox_id]
+        siblings = self.of_inbox[entry.inbox_id]
         siblings.remove(key)
         if not siblings:
-            del self._of_inbox[entry.inbox_id]
+            del self.of_inbox[entry.inbox_id]
 
     def forget(self, inbox_id: str) -> None:
         """Drop what is remembered of an inbox."""
-        for key in tuple(self._of_inbox.get(inbox_id, ())):
-            self._drop(key)
+        for key in tuple(self.of_inbox.get(inbox_id, ())):
+            self.drop(key)
 
     def forget_expired(self, now_ms: int) -> None:
         """Drop what is remembered of expired inboxes."""
         for key in [key for key, entry in self._entries.items() if entry.expires_at_ms <= now_ms]:
-            self._drop(key)
+            self.drop(key)
+
+    def clear(self) -> None:
+        """Drop all."""
+        self._entries.clear()
+        self.of_inbox.clear()
+        self._characters = 0
 
 
 class RecipientCache(_Cache[str, Inbox]):
-    """For RCPT: addresses that recently were live and had room, so that the disk need not be read.
+    """For RCPT: the inboxes of addresses that recently were live and had room, so that the disk need not be read.
 
     The commit checks again, so a stale entry only makes the refusal come later; no mail is lost.
     """
 
-    def __init__(self, is_fresh: IsFresh, max_addresses: int = _MAX_ADDRESSES) -> None:
+    def __init__(self, may_cache: MayCache, max_addresses: int = _MAX_ADDRESSES) -> None:
         super().__init__(max_addresses)
-        self._is_fresh = is_fresh
-
-    def get(self, address: str, now_ms: int) -> Inbox | None:
-        """Return the inbox if it is cached and has not expired."""
-        return self._found(address, now_ms)
+        self._may_cache = may_cache
 
     def put(self, inbox: Inbox) -> None:
         """Store a live inbox; a full one is not stored, since it may get room again."""
-        if not inbox.full and self._is_fresh(inbox.id):
+        if not inbox.full and self._may_cache(inbox.id):
             self._keep(inbox.address, inbox, inbox)
-
-    def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop the inboxes that a commit has filled, deleted, or moved the expiry of.
-
-        Creators are not known here, so when a creator's share is full all entries are dropped.
-        """
-        for change in changes:
-            if change.share_full:
-                self.clear()
-            elif change.full or (change.notice and isinstance(change.notice, InboxDeleted | ExpiryMoved)):
-                self.forget(change.inbox_id)
-
-    def clear(self) -> None:
-        """Drop all inboxes."""
-        self._entries.clear()
-        self._of_inbox.clear()
 
 
 class ListingCache(_Cache[tuple[str, Page], Listing]):
-    """A few small pages: most clients poll an inbox again before new mail has arrived.
+    """A few small pages by address and page: most clients poll an inbox again before new mail has arrived.
 
     An entry is dropped at the first commit to its inbox, before the sender gets its 250 reply. So a client that has
     seen that reply never gets an older page from here.
     """
 
-    def __init__(self, is_fresh: IsFresh) -> None:
+    def __init__(self, may_cache: MayCache) -> None:
         super().__init__(_MAX_PAGES)
-        self._is_fresh = is_fresh
-
-    def get(self, address: str, page: Page, now_ms: int) -> Listing | None:
-        """Return the page if it is cached and its inbox has not expired."""
-        return self._found((address, page), now_ms)
+        self._may_cache = may_cache
 
     def put(self, address: str, page: Page, listing: Listing, generation: int) -> None:
         """Store a small page, unless anything was committed after ``generation``."""
         is_small = listing.characters <= _MAX_PAGE_CHARACTERS
-        if generation == self.generation and is_small and self._is_fresh(listing.inbox.id):
+        if generation == self.generation and is_small and self._may_cache(listing.inbox.id):
             self._keep((address, page), listing.inbox, listing)
-
-    def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop the pages of inboxes that a commit has changed."""
-        self.generation += 1
-        for change in changes:
-            self.forget(change.inbox_id)
 
 
 class FindingsCache(_Cache[str, Findings]):
@@ -220,25 +177,55 @@ class FindingsCache(_Cache[str, Findings]):
     def __init__(self) -> None:
         super().__init__(_MAX_KNOWN, _MAX_KNOWN_CHARACTERS)
 
-    def get(self, message_id: str) -> Findings | None:
-        """Return the findings of a message, or None if they are not cached."""
-        return self._found(message_id)
-
     def put(self, inbox: Inbox, message_id: str, findings: Findings, generation: int) -> None:
         """Store the findings of a message, unless anything was deleted after ``generation``."""
         if generation == self.generation:
             self._keep(message_id, inbox, findings, findings_characters(findings))
 
+
+class Caches:
+    """All that is remembered, and ``last_invalidation``, to be taken before reading."""
+
+    def __init__(self, may_cache: MayCache) -> None:
+        self.recipients = RecipientCache(may_cache)
+        self.listings = ListingCache(may_cache)
+        self.findings = FindingsCache()
+        self.last_invalidation = Invalidation(None)
+
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop deleted messages, and all messages of an inbox that was deleted or whose expiry has moved."""
+        """Drop what a commit has outdated. New mail outdates the pages of its inbox alone."""
+        listings = self.listings
+        listings.generation += 1
         for change in changes:
-            if not is_loss(change):
-                continue
-            self.generation += 1
-            if isinstance(change.notice, MessageDeleted):
-                self._drop(change.notice.message_id)
-            else:
-                self.forget(change.inbox_id)
+            if change.inbox_id in listings.of_inbox:
+                listings.forget(change.inbox_id)
+            if change.full:
+                self._drop_full(change)
+            if change.notice is not None and not isinstance(change.notice, VerdictReached):
+                self._invalidate(change)
+
+    def _drop_full(self, change: InboxChange) -> None:
+        """Drop a recipient that takes no more mail; all if its creator's share is full, since creators are unknown."""
+        if change.share_full:
+            self.recipients.clear()
+        else:
+            self.recipients.forget(change.inbox_id)
+
+    def _invalidate(self, change: InboxChange) -> None:
+        self.last_invalidation.next = Invalidation(change)
+        self.last_invalidation = self.last_invalidation.next
+        self.findings.generation += 1
+        if isinstance(change.notice, MessageDeleted):
+            self.findings.drop(change.notice.message_id)
+        else:
+            self.findings.forget(change.inbox_id)
+            self.recipients.forget(change.inbox_id)
+
+    def forget_expired(self, now_ms: int) -> None:
+        """Drop expired entries."""
+        self.recipients.forget_expired(now_ms)
+        self.listings.forget_expired(now_ms)
+        self.findings.forget_expired(now_ms)
 
 
 def page_characters(messages: Iterable[Message]) -> int:

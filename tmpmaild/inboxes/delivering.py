@@ -16,17 +16,17 @@ _PARSE_IN_LOOP_BYTES = 32 * 1024
 _PARSE_HTML_IN_LOOP_BYTES = 4 * 1024
 _SMALL_BYTES = 64 * 1024  # have a thread of their own, whatever larger mails cost
 _HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
+_GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
+
 Check = Callable[[str, str], bool]
 """Has the message of an address checked soon as to who sent it; False if too many wait already."""
-
-_GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
 
 
 class Deliverer:
     """Parses mails, large ones in threads, and stores them.
 
     ``clock`` gives Unix milliseconds. ``give_memory_back`` is called in a thread, at most once a second, after a
-    large mail has been parsed.
+    large mail has been parsed, ``check`` after a mail has been stored.
     """
 
     def __init__(
@@ -36,16 +36,17 @@ class Deliverer:
         *,
         clock: Callable[[], int],
         give_memory_back: Callable[[], None],
+        check: Check | None,
     ) -> None:
         self._storage = storage
         self._recipients = recipients
         self._clock = clock
         self._give_memory_back = give_memory_back
+        self._check = check
         self._gave_back_ms = 0
         self._small = anyio.CapacityLimiter(1)
         self._large = anyio.CapacityLimiter(2)
         self._heavy = anyio.Semaphore(1)
-        self.check: Check | None = None
 
     def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> Awaitable[str]:
         """Parse a mail and store it in its live inboxes; return the first message id once it is on disk.
@@ -70,7 +71,7 @@ class Deliverer:
         return parsed
 
     async def _deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
-        if _is_quick(raw):
+        if len(raw) <= _PARSE_HTML_IN_LOOP_BYTES or _is_quick(raw):
             parsed = mime.parse(raw)
         else:
             parsers = self._small if len(raw) <= _SMALL_BYTES else self._large
@@ -82,13 +83,12 @@ class Deliverer:
             for inbox_id in inbox_ids:
                 self._recipients.forget(inbox_id)
             raise
-        if self.check is not None:
+        if self._check is not None:
             # After its sender was answered. In the other inboxes of the mail it is checked when it is looked at.
-            asyncio.get_running_loop().call_soon(self.check, envelope.recipients[0], message_id)
+            asyncio.get_running_loop().call_soon(self._check, envelope.recipients[0], message_id)
         return message_id
 
 
 def _is_quick(raw: bytes) -> bool:
     """Return whether a mail is parsed faster than a thread would answer, HTML being what takes time."""
-    size = len(raw)
-    return size <= _PARSE_HTML_IN_LOOP_BYTES or (size <= _PARSE_IN_LOOP_BYTES and b"text/html" not in raw.lower())
+    return len(raw) <= _PARSE_IN_LOOP_BYTES and b"text/html" not in raw.lower()

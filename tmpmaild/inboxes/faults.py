@@ -106,7 +106,7 @@ class Faults:
 
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Drop the faults of inboxes that were deleted; note the new expiry of others."""
-        for change in changes if self.ordered else ():
+        for change in changes:
             if isinstance(change.notice, InboxDeleted):
                 self.ordered.pop(change.inbox_id, None)
             elif isinstance(change.notice, ExpiryMoved) and change.inbox_id in self.ordered:

@@ -1,24 +1,43 @@
-"""Waiting for mail, and following all events of an inbox. How listeners are woken is in ``events.py``."""
+"""Waiting for mail, and following all events of one inbox or several.
 
+A commit wakes the listeners of its inboxes by the ``Bus``. New mail sets one flag per listener, however many messages
+arrive: the listener reads them from storage. So a slow listener takes no memory, and mail that arrives between its read
+and its wait is not missed.
+"""
+
+import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Stopping, Unauthorized
 from tmpmaild.inboxes.access import Access
-from tmpmaild.inboxes.events import Bus, Notice, Subscription, WakeUp
 from tmpmaild.inboxes.reading import MailReader, rest_of
-from tmpmaild.model import ExpiryMoved, Held, Inbox, InboxDeleted, Listing, Message, Page, VerdictReached
+from tmpmaild.model import (
+    ExpiryMoved,
+    Feature,
+    Inbox,
+    InboxChange,
+    InboxDeleted,
+    Listing,
+    Message,
+    MessageDeleted,
+    Page,
+    VerdictReached,
+)
 
 # Bounds the memory of a listener that does not read; a longer body is cut, and the client reads that message by id.
 _MESSAGES_AT_ONCE = 10
 _BODIES_BYTES = 64 * 1024
 _OTHER_CHARACTERS = 64 * 1024
 _EVENTS = Page(ascending=True, limit=_MESSAGES_AT_ONCE, bodies_bytes=_BODIES_BYTES, other_characters=_OTHER_CHARACTERS)
+_MAX_NOTICES = 200
+
+Notice = MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached
 
 
 class InboxExpired(Struct, frozen=True):
@@ -32,6 +51,134 @@ class BacklogShown(Struct, frozen=True):
 
 
 Event = Message | Notice | InboxExpired | BacklogShown
+
+
+class Overflow(Exception):
+    """A listener has not taken its notices for so long that some were dropped."""
+
+
+class WakeUp:
+    """What a listener sleeps on. The subscriptions of a listener to several inboxes share one."""
+
+    __slots__ = ("_stopping", "_woken")
+
+    def __init__(self) -> None:
+        self._woken = asyncio.Event()
+        self._stopping = False
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for a change since the last call, at most so many seconds. Raises ``Stopping``."""
+        if not self._stopping:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._woken.wait()
+            except TimeoutError:
+                return
+            self._woken.clear()
+        if self._stopping:
+            raise Stopping("the service is stopping")
+
+    def wake(self) -> None:
+        """End the present ``wait``, or the next one."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Make ``wait`` raise ``Stopping``, now and later."""
+        self._stopping = True
+        self._woken.set()
+
+
+class Subscription:
+    """The changes of one inbox that a listener has not taken yet. Made by ``Bus.subscribe``."""
+
+    __slots__ = ("_has_mail", "_notices", "_overflowed", "wake_up")
+
+    def __init__(self, wake_up: WakeUp) -> None:
+        self.wake_up = wake_up
+        self._notices: deque[Notice] = deque()
+        self._has_mail = False
+        self._overflowed = False
+
+    def take_mail(self) -> bool:
+        """Return whether mail has arrived since the last call."""
+        had_mail, self._has_mail = self._has_mail, False
+        return had_mail
+
+    def take_notices(self) -> list[Notice]:
+        """Return the changes other than new mail, in order. Raises ``Overflow``."""
+        if self._overflowed:
+            raise Overflow
+        notices = list(self._notices)
+        self._notices.clear()
+        return notices
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for a change since the last call, at most so many seconds. Raises ``Stopping``."""
+        await self.wake_up.wait(seconds)
+
+    def overflow(self) -> None:
+        """Note that changes are missing, and wake the listener: it reads the mail, or ends to be resumed."""
+        self._has_mail = self._overflowed = True
+        self.wake_up.wake()
+
+    def tell(self, change: InboxChange) -> None:
+        """Note a change and wake the listener."""
+        if change.notice is None:
+            self._has_mail = True
+        elif len(self._notices) < _MAX_NOTICES:
+            self._notices.append(change.notice)
+        else:
+            self._overflowed = True
+        self.wake_up.wake()
+
+
+class Bus:
+    """The listeners of all inboxes. A change wakes only those of its inbox."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, set[Subscription]] = {}
+        self._stopping = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self._listeners.values()))
+
+    @contextmanager
+    def subscribe(self, inbox_id: str, wake_up: WakeUp | None = None) -> Iterator[Subscription]:
+        """Listen to one inbox."""
+        subscription = Subscription(wake_up or WakeUp())
+        if self._stopping:
+            subscription.wake_up.stop()
+        listeners = self._listeners.setdefault(inbox_id, set())
+        listeners.add(subscription)
+        try:
+            yield subscription
+        finally:
+            listeners.discard(subscription)
+            if not listeners:
+                self._listeners.pop(inbox_id, None)
+
+    def publish(self, changes: Sequence[InboxChange]) -> None:
+        """Wake the listeners of the inboxes that have changed."""
+        for change in changes:
+            for subscription in self._listeners.get(change.inbox_id, ()):
+                subscription.tell(change)
+
+    def listened(self) -> Collection[str]:
+        """Return the ids of the inboxes that have listeners."""
+        return self._listeners.keys()
+
+    def overflow(self) -> None:
+        """Make all listeners overflow: some changes were not told."""
+        for listeners in self._listeners.values():
+            for subscription in listeners:
+                subscription.overflow()
+
+    def stop(self) -> None:
+        """Make ``wait`` raise ``Stopping`` for all listeners, now and later."""
+        self._stopping = True
+        for listeners in self._listeners.values():
+            for subscription in listeners:
+                subscription.wake_up.stop()
 
 
 class Follower:
@@ -71,7 +218,7 @@ class Follower:
         after: str | None,
         token: str | None,
         *,
-        has: frozenset[Held] = frozenset(),
+        has: frozenset[Feature] = frozenset(),
         shared: WakeUp | None = None,
     ) -> AsyncIterator["Following"]:
         """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``.
@@ -83,9 +230,15 @@ class Follower:
         self._mail.ensure_possible(has)
         with self._bus.subscribe(inbox.id, shared) as subscription:
             page = replace(_EVENTS, after=after, has=has)
-            following = Following(self._mail, subscription, inbox, page=page, token=token, clock=self._clock)
-            following.tells_backlog = shared is not None
-            yield following
+            yield Following(
+                self._mail,
+                subscription,
+                inbox,
+                page=page,
+                token=token,
+                clock=self._clock,
+                tells_backlog=shared is not None,
+            )
 
 
 class Following:
@@ -100,12 +253,13 @@ class Following:
         page: Page,
         token: str | None,
         clock: Callable[[], int],
+        tells_backlog: bool = False,
     ) -> None:
         self.inbox = inbox
         self.has_ended = False
-        self.tells_backlog = False
+        self._tells_backlog = tells_backlog
         self._mail = mail
-        self._read_at = mail.last_loss
+        self._read_at = mail.last_invalidation
         self._subscription = subscription
         self._looking = _Looking(page)
         self._token = token
@@ -147,8 +301,8 @@ class Following:
 
     async def look(self) -> Sequence[Event]:
         """Return what ``next`` returns, without waiting for it."""
-        # The last events have been shown by now. An older loss would keep all later ones of all inboxes in memory.
-        self._read_at = self._mail.last_loss
+        # The last events have been shown by now. An older invalidation would keep all later ones in memory.
+        self._read_at = self._mail.last_invalidation
         self.has_unread = self._subscription.take_mail() or self.has_unread
         # Its expiry may have been moved since it was last read.
         if self.has_unread or self._expires_at_ms <= self._clock():
@@ -172,15 +326,15 @@ class Following:
 
     async def _read(self) -> Sequence[Event]:
         listing = await self._mail.list(self.inbox.address, self._looking.page, self._token)
-        self._read_at = self._mail.last_loss
+        self._read_at = self._mail.last_invalidation
         self.inbox = listing.inbox
         self.has_unread = listing.has_more
         self._expires_at_ms = listing.inbox.expires_at_ms
         self._looking.move_past(listing)
-        if not self.tells_backlog or self.has_unread:
+        if not self._tells_backlog or self.has_unread:
             return listing.messages
         # Before any notice is taken: the state is older than a notice that comes after it.
-        self.tells_backlog = False
+        self._tells_backlog = False
         return [*listing.messages, BacklogShown(listing.inbox)]
 
     def _last(self) -> Sequence[Event]:
@@ -220,13 +374,13 @@ def seconds_until(expires_at_ms: int, now_ms: int) -> float:
     return max((expires_at_ms - now_ms) / 1000, 0.001)
 
 
-class Wish(Struct, frozen=True):
+class InboxToFollow(Struct, frozen=True):
     """An inbox to follow: the address as the client writes it, its token, and which of its messages are wanted."""
 
     address: str
     token: str | None = None
     after: str | None = None
-    has: frozenset[Held] = frozenset()
+    has: frozenset[Feature] = frozenset()
 
 
 class Unavailable(Struct, frozen=True):
@@ -254,7 +408,7 @@ SeveralEvent = NamedEvent | Unavailable | NotLookedAt
 
 @asynccontextmanager
 async def follow_several(
-    follower: Follower, wishes: Sequence[Wish], pay: Callable[[], Awaitable[bool]]
+    follower: Follower, requests: Sequence[InboxToFollow], pay: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator["SeveralFollowing"]:
     """Follow those of the inboxes that can be read.
 
@@ -264,15 +418,15 @@ async def follow_several(
     wake_up = WakeUp()
     async with AsyncExitStack() as stack:
         several = SeveralFollowing(wake_up)
-        for number, wish in enumerate(wishes):
+        for number, request in enumerate(requests):
             try:
-                one = follower.follow(wish.address, wish.after, wish.token, has=wish.has, shared=wake_up)
-                several.add(wish.address, await stack.enter_async_context(one))
+                one = follower.follow(request.address, request.after, request.token, has=request.has, shared=wake_up)
+                several.add(request.address, await stack.enter_async_context(one))
             except (AddressNotFound, AddressExpired, Unauthorized):
                 if not await pay():
-                    several.leave_out([NotLookedAt(left.address) for left in wishes[number:]])
+                    several.leave_out([NotLookedAt(left.address) for left in requests[number:]])
                     break
-                several.leave_out([Unavailable(wish.address)])
+                several.leave_out([Unavailable(request.address)])
         yield several
 
 

@@ -1,12 +1,13 @@
-"""Reading an inbox: pages of its mail, one message, its source, attachments and HTML. Nothing is changed here.
+"""Reading an inbox: pages of its mail, one message, its source and attachments. Nothing is changed here.
 
 What a method returns is true when it returns: mail that is deleted or expires while it is being read is not shown.
+Below ``MailReader`` are the filter, which keeps what matches of a list, and the ``Detector`` of codes and links.
 """
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -16,34 +17,317 @@ from msgspec.structs import replace
 from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
 from tmpmaild.findings import codes, links
 from tmpmaild.inboxes.access import Access, present
-from tmpmaild.inboxes.caches import FindingsCache, ListingCache, Loss, message_characters, page_characters
+from tmpmaild.inboxes.caches import Caches, FindingsCache, Invalidation, message_characters, page_characters
 from tmpmaild.inboxes.delivering import Check
 from tmpmaild.mail import extracts, htmltext
 from tmpmaild.model import (
+    SEARCHED_CHARACTERS,
     Attachment,
-    Details,
+    Feature,
     Findings,
     FullMessage,
-    Held,
+    HeaderDetails,
     Inbox,
-    InboxChange,
     Link,
     Listing,
     Message,
     Page,
-    Source,
     Texts,
     unchecked,
 )
-from tmpmaild.storage.base import ANY_SIZE, Permit, Storage
+from tmpmaild.storage.base import ANY_SIZE, Permit, Storage, bodies_to_read, cut, small_bytes
+
+log = logging.getLogger(__name__)
 
 MOST_LOOKED_AT = 200
-_PORTION = 50
+"""In how many messages one page looks for codes and links."""
+
+NOT_CHECKED = unchecked("none", "not checked")
+"""What is shown as long as too many others wait to be checked."""
+
+_PORTION = 50  # messages that a filter reads at once
+_MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
+
+_TEXT_CHARACTERS = 128 * 1024
+_LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
+_FINDING_MESSAGES_AT_ONCE = 8
+_FINDING_BYTES_AT_ONCE = 64 * 1024
+
+T = TypeVar("T")
+ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
+
+
+class ShownMessage(Struct, frozen=True):
+    """One message with what is shown next to it; its texts are left out if ``full.complete`` is False."""
+
+    inbox: Inbox
+    full: FullMessage
+    details: HeaderDetails
+
+
+class MailReader:
+    """Reads mail for clients. ``clock`` gives Unix milliseconds.
+
+    ``hostname``, which may be changed, is our name in ``Received`` lines. With ``check`` senders are checked: mail that
+    has no verdict yet when it is looked at.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        access: Access,
+        caches: Caches,
+        *,
+        clock: Callable[[], int],
+        hostname: str,
+        check: Check | None,
+    ) -> None:
+        self._storage = storage
+        self._access = access
+        self._clock = clock
+        self.hostname = hostname
+        self._caches = caches
+        self._listings = caches.listings
+        self._detector = Detector(storage, caches.findings)
+        self._extractors = anyio.CapacityLimiter(2)
+        self.check = check
+
+    async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
+        """Read one page of a live address.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all methods here do.
+        """
+        canonical = self._access.canonical_address(address, token)
+        now_ms = self._clock()
+        listing = self._listings.get((canonical, page), now_ms)
+        if listing is not None:
+            self._access.admit(listing.inbox, token, now_ms)
+            return listing
+        return await self._read_page(canonical, page, partial(self._access.permit, token))
+
+    async def list_for_holder(self, canonical: str, page: Page) -> Listing:
+        """Read one page of an inbox whose holder has asked for it before. Raises as ``list``, but needs no token."""
+        return await self._read_page(canonical, page, self._access.permit_daemon)
+
+    async def list_as(
+        self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
+    ) -> tuple[Listing, T]:
+        """Read one page and call ``form`` with it, which may take long. Raises as ``list``."""
+        listing = await self.list(address, page, token)
+        while True:
+            since = self._caches.last_invalidation
+            formed = await form(listing)
+            left = await self.remaining(listing, since)
+            if left.messages == listing.messages:
+                return left, formed
+            listing = left if left.messages else await self.list(address, page, token)
+
+    @property
+    def last_invalidation(self) -> Invalidation:
+        """The latest invalidation, to be taken before reading; for ``remaining`` and ``confirm``."""
+        return self._caches.last_invalidation
+
+    async def remaining(self, listing: Listing, since: Invalidation) -> Listing:
+        """Return what is left of a page that was read after ``since``. Raises ``AddressExpired``."""
+        if since.next is None and self._clock() < listing.inbox.expires_at_ms:
+            return listing
+        inbox = await self._access.recheck(listing.inbox, since)
+        gone = since.deleted_messages()
+        if inbox is listing.inbox and not gone:
+            return listing
+        messages = tuple([message for message in listing.messages if message.id not in gone])
+        return replace(listing, inbox=inbox, messages=messages, characters=page_characters(messages))
+
+    async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> None:
+        """Return if a message that was read after ``since`` may still be shown.
+
+        Raises ``AddressExpired``, ``MessageNotFound``.
+        """
+        await self._access.confirm(inbox, message_id, since)
+
+    async def _read_page(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
+        while True:
+            since = self._caches.last_invalidation
+            listing = await self.remaining(await self._read_once(canonical, page, permit), since)
+            if listing.messages or not listing.has_more or listing.looked_to:
+                return listing
+
+    def ensure_possible(self, has: Collection[Feature]) -> None:
+        """Return if messages can have all of this here. Raises ``InvalidRequest``."""
+        if "verdict" in has and self.check is None:
+            raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
+
+    async def _read_once(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
+        if page.has:
+            self.ensure_possible(page.has)
+        generation, now_ms = self._listings.generation, self._clock()
+        may_read = permit(now_ms)
+
+        async def read(part: Page) -> Listing:
+            found = await self._storage.list_messages(canonical, part, now_ms, may_read)
+            if found is None:
+                raise AddressNotFound("no such address")
+            return found
+
+        if is_filter(page):
+            listing = await filtered(page, Shelf(read, self._bodies, self._complete))
+        else:
+            listing = await read(page)
+            listing = replace(listing, messages=await self._complete(listing.inbox, listing.messages))
+        listing = replace(listing, characters=page_characters(listing.messages))
+        if self.check is None or all(one.authentication not in (None, NOT_CHECKED) for one in listing.messages):
+            self._listings.put(canonical, page, listing, generation)
+        return listing
+
+    async def _bodies(self, inbox: Inbox, message_ids: Sequence[str], up_to_characters: int) -> dict[str, str]:
+        texts = await self._storage.read_texts(inbox.id, message_ids, up_to_characters)
+        return {one.message_id: one.body for one in texts}
+
+    async def _complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
+        """Add codes and links. Have those checked that have no verdict yet, such as mail from before a restart."""
+        if self.check is not None:
+            messages = [self._looked_at(inbox.address, message, self.check) for message in messages]
+        return await self._detector.add_findings(inbox, messages)
+
+    def _looked_at(self, address: str, message: Message, check: Check) -> Message:
+        if message.authentication is not None or check(address, message.id):
+            return message
+        return replace(message, authentication=NOT_CHECKED)
+
+    async def message(
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
+    ) -> ShownMessage:
+        """Read one message, without its texts if its source has more than so many octets.
+
+        Raises ``MessageNotFound``.
+        """
+        since = self._caches.last_invalidation
+        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
+        (message,) = await self._complete(inbox, [full.message])
+        details = await anyio.to_thread.run_sync(extracts.details, full.head)
+        inbox = await self._access.confirm(inbox, message_id, since)
+        return ShownMessage(inbox, replace(full, message=message), details)
+
+    async def message_as(
+        self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
+    ) -> T:
+        """Read one whole message and call ``form`` with it, which may take long. Raises as ``message``."""
+        shown = await self.message(address, message_id, token)
+        since = self._caches.last_invalidation
+        formed = await form(shown)
+        await self.confirm(shown.inbox, message_id, since)
+        return formed
+
+    async def _read(
+        self, read: ReadOne[T], address: str, message_id: str, token: str | None, *, up_to_bytes: int
+    ) -> tuple[Inbox, T]:
+        """Read something of a message by a method of the storage."""
+        canonical, now_ms = self._access.canonical_address(address, token), self._clock()
+        permit = self._access.permit(token, now_ms)
+        return present(await read(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes))
+
+    async def source(
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
+    ) -> tuple[bytes, bytes | None]:
+        """Read a message as it came: our trace fields, and the octets below them.
+
+        These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
+        """
+        since = self._caches.last_invalidation
+        read = partial(self._storage.read_message, source=True)
+        inbox, full = await self._read(read, address, message_id, token, up_to_bytes=up_to_bytes)
+        shown = await self._as_shown(inbox, full)
+        await self.confirm(inbox, message_id, since)
+        return shown
+
+    async def _as_shown(self, inbox: Inbox, full: FullMessage) -> tuple[bytes, bytes | None]:
+        trace, raw = extracts.trace_fields(full, self.hostname), full.source
+        if self.check is not None:
+            if full.message.authentication is None:
+                self.check(inbox.address, full.message.id)
+            trace = extracts.authentication_results(full, self.hostname) + trace
+            if raw is not None:
+                raw = await anyio.to_thread.run_sync(extracts.without_results_of, raw, self.hostname)
+        return trace, raw
+
+    async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
+        """Read all mail, oldest first, as the parts of an mbox file: each is one mail as ``source`` returns it.
+
+        Mail that is deleted before its turn is left out, and this ends when the inbox does. Raises before the first
+        part as ``list``, later ``StorageUnavailable`` alone.
+        """
+        last_id = ""
+        while True:
+            try:
+                last_id, part = await self._next_of_mbox(address, last_id, token)
+            except MessageNotFound:
+                return  # that was the last
+            except (AddressExpired, AddressNotFound):
+                if last_id:
+                    return
+                raise
+            if part:
+                yield part
+
+    async def _next_of_mbox(self, address: str, after: str, token: str | None) -> tuple[str, bytes]:
+        """Read the mail after this one; return its id and its part, an empty one if it was deleted meanwhile.
+
+        Raises ``MessageNotFound`` after the last.
+        """
+        since = self._caches.last_invalidation
+        read = self._storage.read_next_source
+        inbox, full = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
+        trace, raw = await self._as_shown(inbox, full)
+        assert raw is not None
+        part = await anyio.to_thread.run_sync(extracts.mbox_entry, full, trace, raw, limiter=self._extractors)
+        try:
+            await self.confirm(inbox, full.message.id, since)
+        except MessageNotFound:
+            return full.message.id, b""
+        return full.message.id, part
+
+    async def find_attachment(
+        self, address: str, message_id: str, index: str, token: str | None = None
+    ) -> tuple[Attachment, int]:
+        """Find an attachment by its index as it is written; the number is of octets in the source of its message.
+
+        Raises ``MessageNotFound``, also where there is none.
+        """
+        since = self._caches.last_invalidation
+        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=0)
+        await self.confirm(inbox, message_id, since)
+        for attachment in full.message.attachments:
+            if str(attachment.index) == index:
+                return attachment, full.message.size_bytes
+        raise MessageNotFound("no such attachment")
+
+    async def attachment_content(
+        self, address: str, message_id: str, attachment: Attachment, token: str | None = None
+    ) -> bytes:
+        """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
+        since = self._caches.last_invalidation
+        read = partial(self._storage.read_message, source=True)
+        inbox, full = await self._read(read, address, message_id, token, up_to_bytes=ANY_SIZE)
+        assert full.source is not None
+        content = await anyio.to_thread.run_sync(
+            extracts.attachment, full.source, attachment.index, limiter=self._extractors
+        )
+        assert content is not None
+        await self.confirm(inbox, message_id, since)
+        return content
+
+
+class Shelf(NamedTuple):
+    """How a filter reads an inbox: pages of its list, beginnings of bodies, messages with what is shown besides."""
+
+    read: Callable[[Page], Awaitable[Listing]]
+    bodies: Callable[[Inbox, Sequence[str], int], Awaitable[dict[str, str]]]
+    complete: Callable[[Inbox, Sequence[Message]], Awaitable[Sequence[Message]]]
 
 
 def is_filter(page: Page) -> bool:
     """Return whether messages must be looked at to tell whether they are on this page."""
-    return not page.has <= {"attachment"}
+    return bool(page.has or page.sender or page.subject or page.text)
 
 
 def rest_of(page: Page, message_id: str) -> Page:
@@ -51,14 +335,84 @@ def rest_of(page: Page, message_id: str) -> Page:
     return replace(page, after=message_id) if page.ascending else replace(page, before=message_id)
 
 
-async def filtered(page: Page, read: Callable[[Page], Awaitable[Listing]]) -> Listing:
-    """Return a page of messages that have what ``page`` says; ``read`` reads messages with their codes and links."""
+def matches(message: Message, page: Page, body: str) -> bool:
+    """Return whether a message has the texts and the attachment that a page asks for. No text goes on in the next.
+
+    Upper and lower case are alike, as Unicode folds them: "ß" is "ss". ``body`` is what is looked at of the body.
+    """
+    address, name, subject = message.from_address.casefold(), message.from_name.casefold(), message.subject.casefold()
+    sender, text = _folded(page.sender), _folded(page.text)
+    return (
+        (sender in address or sender in name)
+        and _folded(page.subject) in subject
+        and (text in address or text in name or text in subject or text in body.casefold())
+        and ("attachment" not in page.has or not all(one.inline for one in message.attachments))
+    )
+
+
+def _folded(wanted: str | None) -> str:
+    return (wanted or "").casefold()
+
+
+async def filtered(page: Page, shelf: Shelf) -> Listing:
+    """Return a page of messages that have what ``page`` says.
+
+    The list is read a portion at a time, each by a read of its own, so that nobody waits for long.
+    """
     filtering = _Filtering(page)
     while True:
-        part = await read(filtering.next_part())
-        filtering.take(part)
+        part = await shelf.read(filtering.next_part())
+        candidates = await _candidates(part, page, shelf)
+        completed = await shelf.complete(part.inbox, candidates[: filtering.left])
+        filtering.take(part, completed, len(candidates))
         if filtering.ended:
-            return filtering.listing(part)
+            return filtering.listing(part, await _settled(part.inbox, filtering.kept, page, shelf))
+
+
+async def _candidates(part: Listing, page: Page, shelf: Shelf) -> Sequence[Message]:
+    """Return the messages that match, before anybody looks for findings; in a thread where that takes long."""
+    if not _is_matching(page):
+        return part.messages
+    cut_short = [message.id for message in part.messages if message.truncated and page.text]
+    bodies = await shelf.bodies(part.inbox, cut_short, SEARCHED_CHARACTERS) if cut_short else {}
+
+    def look() -> list[Message]:
+        return [one for one in part.messages if matches(one, page, bodies.get(one.id, one.body)[:SEARCHED_CHARACTERS])]
+
+    if page_characters(part.messages) + sum(map(len, bodies.values())) <= _MATCHED_IN_LOOP_CHARACTERS:
+        return look()
+    return await anyio.to_thread.run_sync(look)
+
+
+async def _settled(inbox: Inbox, messages: Sequence[Message], page: Page, shelf: Shelf) -> Sequence[Message]:
+    """Return the messages of a page with whole bodies where the page has room for them, as in a list."""
+    cut_short = {message.id for message in messages if message.truncated}
+    missing = cut_short and cut_short & _whole(messages, page)
+    bodies = await shelf.bodies(inbox, sorted(missing), page.bodies_bytes) if missing else {}
+    return [
+        replace(message, body=bodies[message.id], truncated=False) if message.id in bodies else message
+        for message in messages
+    ]
+
+
+def _whole(messages: Sequence[Message], page: Page) -> set[str]:
+    """Return the ids of the messages of a page whose bodies it has room for."""
+    up_to_bytes = small_bytes(page)
+    small = [message for message in messages if message.body_bytes <= up_to_bytes]
+    large = [message for message in messages if message.body_bytes > up_to_bytes]
+    large.sort(key=lambda message: message.id, reverse=True)
+    read = bodies_to_read(large, page.bodies_bytes - sum([message.body_bytes for message in small]))
+    return {message.id for message in small} | {message.id for message, is_whole in read if is_whole}
+
+
+def _cut(message: Message) -> Message:
+    body, truncated = cut(message.body)
+    return replace(message, body=body, truncated=truncated)
+
+
+def _is_matching(page: Page) -> bool:
+    """Return whether ``matches`` tells messages apart."""
+    return bool(page.sender or page.subject or page.text or "attachment" in page.has)
 
 
 class _Filtering:
@@ -66,102 +420,107 @@ class _Filtering:
 
     def __init__(self, page: Page) -> None:
         self.ended = False
+        self.kept: list[Message] = []
         self._page = page
-        self._rest = page
-        self._kept: list[Message] = []
-        self._left = MOST_LOOKED_AT
+        self._rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, has=frozenset())
+        self._is_looking = not page.has <= {"attachment"}
+        self._may_look_at = MOST_LOOKED_AT if self._is_looking else page.limit
+        self._other_characters = 0
         self._has_more = False
         self._searched_to: str | None = None
         self._looked_to: str | None = None
         self._is_waiting = False
 
-    def next_part(self) -> Page:
-        """Return which messages to look at next."""
-        return replace(self._rest, limit=min(_PORTION, self._left))
+    @property
+    def left(self) -> int:
+        """How many messages that match are looked at in the next part."""
+        return self._may_look_at if self._has_room else 0
 
-    def take(self, part: Listing) -> None:
-        """Keep what belongs on the page."""
-        looked_at = self._keep(part.messages)
-        self._left -= looked_at
-        # Newest first, mail that comes between two parts is above both: it is left to the next wait.
-        self._searched_to = part.searched_to if self._page.ascending else self._searched_to or part.searched_to
+    @property
+    def _has_room(self) -> bool:
+        return len(self.kept) < self._page.limit
+
+    def next_part(self) -> Page:
+        """Return which messages to read next."""
+        return self._rest
+
+    def take(self, part: Listing, completed: Sequence[Message], matching: int) -> None:
+        """Keep what belongs on the page, of so many that match."""
+        looked_at = self._keep(completed)
+        self._may_look_at -= looked_at
         if looked_at:
-            self._looked_to = part.messages[looked_at - 1].id
-            self._rest = rest_of(self._bounded(), self._looked_to)
-        if self._is_waiting:
-            self._searched_to = None
-        self._has_more = not self._is_waiting and looked_at > 0 and (part.has_more or looked_at < len(part.messages))
-        has_room = len(self._kept) < self._page.limit and self._rest.other_characters > 0
-        self.ended = not self._has_more or not has_room or self._left == 0
+            self._looked_to = completed[looked_at - 1].id
+        has_left = looked_at < matching
+        self._has_more = not self._is_waiting and (has_left or part.has_more)
+        is_enough = not self.left and not _is_matching(self._page)
+        self.ended = has_left or is_enough or not part.has_more
+        self._move_past(part)
+        self._cut_to_size()
 
     def _keep(self, messages: Sequence[Message]) -> int:
-        """Keep what matches until the page is full; return how many messages were looked at."""
+        """Keep what has the findings until the page is full; return how many messages were looked at."""
         for number, message in enumerate(messages):
-            if len(self._kept) == self._page.limit:
+            characters = message_characters(message) - len(message.body)
+            is_too_much = self.kept and self._other_characters + characters > self._page.other_characters
+            if is_too_much or not self._has_room:
                 return number
-            if not _has_all(message, self._page):
+            if not _has_findings(message, self._page):
                 continue
-            if "verdict" not in self._page.has or message.authentication is not None:
-                self._kept.append(message)
-            elif self._page.ascending:  # its verdict comes: nothing that follows may go before
-                self._is_waiting = True
+            if "verdict" in self._page.has and message.authentication is None:
+                if not self._page.ascending:
+                    continue
+                self._is_waiting = True  # its verdict comes: nothing that follows may go before
                 return number
+            self.kept.append(message)
+            self._other_characters += characters
         return len(messages)
 
-    def _bounded(self) -> Page:
-        """Return the page with what is left of its two bounds."""
-        bodies = [message.body for message in self._kept]
-        bodies_bytes = sum([len(body.encode()) for body in bodies])
-        others = sum([message_characters(message) for message in self._kept]) - sum(map(len, bodies))
-        return replace(
-            self._rest,
-            bodies_bytes=max(self._page.bodies_bytes - bodies_bytes, 0),
-            other_characters=max(self._page.other_characters - others, 0),
-        )
+    def _move_past(self, part: Listing) -> None:
+        if part.messages:
+            last = part.messages[-1].id
+            # Newest first, mail that comes between two parts is above both: it is left to the next wait.
+            self._searched_to = last if self._page.ascending else self._searched_to or part.messages[0].id
+            self._rest = rest_of(self._rest, last)
 
-    def listing(self, last_part: Listing) -> Listing:
-        """Return what was kept."""
+    def _cut_to_size(self) -> None:
+        """Keep no more octets of bodies than a page may have, so that they take no more memory."""
+        if sum([message.body_bytes for message in self.kept]) > self._page.bodies_bytes:
+            whole = _whole(self.kept, self._page)
+            self.kept = [one if one.id in whole or one.truncated else _cut(one) for one in self.kept]
+
+    def listing(self, last_part: Listing, messages: Sequence[Message]) -> Listing:
+        """Return the page with these messages."""
         return replace(
             last_part,
-            messages=tuple(self._kept),
+            messages=tuple(messages),
             has_more=self._has_more,
-            searched_to=self._searched_to,
-            looked_to=self._looked_to,
+            searched_to=None if self._is_waiting else self._searched_to,
+            looked_to=self._looked_to if self._is_looking else None,
         )
 
 
-def _has_all(message: Message, page: Page) -> bool:
-    """Return whether a message has the findings that are asked for."""
+def _has_findings(message: Message, page: Page) -> bool:
+    """Return whether a message has the codes and links that are asked for."""
     found = message.findings
     return ("code" not in page.has or bool(found.codes)) and ("link" not in page.has or bool(found.links))
-
-
-log = logging.getLogger(__name__)
-
-_TEXT_CHARACTERS = 128 * 1024
-_LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
-_MESSAGES_AT_ONCE = 8
-_BYTES_AT_ONCE = 64 * 1024
 
 
 class Detector:
     """Adds the detected codes and links to messages."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, cache: FindingsCache) -> None:
         self._storage = storage
-        self._cache = FindingsCache()
+        self._cache = cache
         # A little at a time, so that a page of hundreds does not delay other requests until it is done; and large mail
         # by itself, so that much of it does not delay the readers of small mail.
         self._small_turn, self._large_turn = anyio.Lock(), anyio.Lock()
-        self.update = self._cache.update
-        self.forget_expired = self._cache.forget_expired
 
     async def add_findings(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages with their codes and links."""
         found = {message.id: self._cache.get(message.id) for message in messages}
         unknown = [message for message in messages if found[message.id] is None]
         for portion in _portions(unknown):
-            async with self._small_turn if portion[0].size_bytes <= _BYTES_AT_ONCE else self._large_turn:
+            async with self._small_turn if portion[0].size_bytes <= _FINDING_BYTES_AT_ONCE else self._large_turn:
                 found |= await self._find(inbox, portion)
         return tuple([replace(message, findings=found[message.id] or Findings()) for message in messages])
 
@@ -182,11 +541,11 @@ class Detector:
 def _portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
     """Yield a few messages at a time that are small together, or a large one alone."""
     portion: list[Message] = []
-    room_bytes = _BYTES_AT_ONCE
+    room_bytes = _FINDING_BYTES_AT_ONCE
     for message in messages:
-        if portion and (message.size_bytes > room_bytes or len(portion) == _MESSAGES_AT_ONCE):
+        if portion and (message.size_bytes > room_bytes or len(portion) == _FINDING_MESSAGES_AT_ONCE):
             yield portion
-            portion, room_bytes = [], _BYTES_AT_ONCE
+            portion, room_bytes = [], _FINDING_BYTES_AT_ONCE
         portion.append(message)
         room_bytes -= message.size_bytes
     if portion:
@@ -226,253 +585,3 @@ def _bounded(found: Iterable[Link]) -> Iterator[Link]:
         if room < 0:
             return
         yield link
-
-
-T = TypeVar("T")
-
-NOT_CHECKED = unchecked("none", "not checked")
-"""What is shown as long as too many others wait to be checked."""
-
-ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
-
-
-class ShownMessage(Struct, frozen=True):
-    """One message with what is shown next to it; its texts are left out if ``full.complete`` is False."""
-
-    inbox: Inbox
-    full: FullMessage
-    details: Details
-
-
-class MailReader:
-    """Reads mail for clients. ``clock`` gives Unix milliseconds.
-
-    ``hostname``, which may be changed, is our name in ``Received`` lines.
-    """
-
-    def __init__(self, storage: Storage, access: Access, *, clock: Callable[[], int], hostname: str) -> None:
-        self._storage = storage
-        self._access = access
-        self._clock = clock
-        self.hostname = hostname
-        self._listings = ListingCache(storage.is_fresh)
-        self._detector = Detector(storage)
-        self._extractors = anyio.CapacityLimiter(2)
-        self.check: Check | None = None
-        storage.on_committed(self._on_committed)
-
-    async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
-        """Read one page of a live address.
-
-        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all methods here do.
-        """
-        canonical = self._access.canonical_address(address, token)
-        now_ms = self._clock()
-        listing = self._listings.get(canonical, page, now_ms)
-        if listing is not None:
-            self._access.admit(listing.inbox, token, now_ms)
-            return listing
-        return await self._read_page(canonical, page, partial(self._access.permit, token))
-
-    async def list_for_holder(self, canonical: str, page: Page) -> Listing:
-        """Read one page of an inbox whose holder has asked for it before. Raises as ``list``, but needs no token."""
-        return await self._read_page(canonical, page, self._access.permit_daemon)
-
-    async def list_as(
-        self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
-    ) -> tuple[Listing, T]:
-        """Read one page and call ``form`` with it, which may take long. Raises as ``list``."""
-        listing = await self.list(address, page, token)
-        while True:
-            since = self.last_loss
-            formed = await form(listing)
-            left = await self.remaining(listing, since)
-            if left.messages == listing.messages:
-                return left, formed
-            listing = left if left.messages else await self.list(address, page, token)
-
-    @property
-    def last_loss(self) -> Loss:
-        """The latest loss, to be taken before reading; for ``remaining`` and ``confirm``."""
-        return self._access.last_loss
-
-    async def remaining(self, listing: Listing, since: Loss) -> Listing:
-        """Return what is left of a page that was read after ``since``. Raises ``AddressExpired``."""
-        inbox = await self._access.recheck(listing.inbox, since)
-        gone = since.deleted_messages()
-        if inbox is listing.inbox and not gone:
-            return listing
-        messages = tuple([message for message in listing.messages if message.id not in gone])
-        return replace(listing, inbox=inbox, messages=messages, characters=page_characters(messages))
-
-    async def confirm(self, inbox: Inbox, message_id: str, since: Loss) -> None:
-        """Return if a message that was read after ``since`` may still be shown.
-
-        Raises ``AddressExpired``, ``MessageNotFound``.
-        """
-        await self._access.confirm(inbox, message_id, since)
-
-    async def _read_page(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
-        while True:
-            since = self.last_loss
-            listing = await self.remaining(await self._read_once(canonical, page, permit), since)
-            if listing.messages or not listing.has_more or listing.looked_to:
-                return listing
-
-    def ensure_possible(self, has: Collection[Held]) -> None:
-        """Return if messages can have all of this here. Raises ``InvalidRequest``."""
-        if "verdict" in has and self.check is None:
-            raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
-
-    async def _read_once(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
-        self.ensure_possible(page.has)
-        generation, now_ms = self._listings.generation, self._clock()
-
-        async def read(part: Page) -> Listing:
-            found = await self._storage.list_messages(canonical, part, now_ms, permit(now_ms))
-            if found is None:
-                raise AddressNotFound("no such address")
-            messages = [self._looked_at(canonical, message) for message in found.messages]
-            return replace(found, messages=await self._detector.add_findings(found.inbox, messages))
-
-        listing = await (filtered(page, read) if is_filter(page) else read(page))
-        listing = replace(listing, characters=page_characters(listing.messages))
-        if self.check is None or all(one.authentication not in (None, NOT_CHECKED) for one in listing.messages):
-            self._listings.put(canonical, page, listing, generation)
-        return listing
-
-    def _looked_at(self, address: str, message: Message) -> Message:
-        """Have a message checked that has no verdict yet, such as one from before a restart."""
-        if self.check is None or message.authentication is not None or self.check(address, message.id):
-            return message
-        return replace(message, authentication=NOT_CHECKED)
-
-    async def message(
-        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
-    ) -> ShownMessage:
-        """Read one message, without its texts if its source has more than so many octets.
-
-        Raises ``MessageNotFound``.
-        """
-        since = self.last_loss
-        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
-        (message,) = await self._detector.add_findings(inbox, [self._looked_at(inbox.address, full.message)])
-        details = await anyio.to_thread.run_sync(extracts.details, full.head)
-        inbox = await self._access.confirm(inbox, message_id, since)
-        return ShownMessage(inbox, replace(full, message=message), details)
-
-    async def message_as(
-        self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
-    ) -> T:
-        """Read one whole message and call ``form`` with it, which may take long. Raises as ``message``."""
-        shown = await self.message(address, message_id, token)
-        since = self.last_loss
-        formed = await form(shown)
-        await self.confirm(shown.inbox, message_id, since)
-        return formed
-
-    async def _read(
-        self, read: ReadOne[T], address: str, message_id: str, token: str | None, *, up_to_bytes: int
-    ) -> tuple[Inbox, T]:
-        """Read something of a message by a method of the storage."""
-        canonical, now_ms = self._access.canonical_address(address, token), self._clock()
-        permit = self._access.permit(token, now_ms)
-        return present(await read(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes))
-
-    async def source(
-        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[bytes, bytes | None]:
-        """Read a message as it came: our trace fields, and the octets below them.
-
-        These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
-        """
-        since = self.last_loss
-        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
-        shown = await self._as_shown(inbox, source)
-        await self.confirm(inbox, message_id, since)
-        return shown
-
-    async def _as_shown(self, inbox: Inbox, source: Source) -> tuple[bytes, bytes | None]:
-        trace, raw = extracts.trace_fields(source, self.hostname), source.raw
-        if self.check is not None:
-            if source.authentication is None:
-                self.check(inbox.address, source.id)
-            trace = extracts.authentication_results(source, self.hostname) + trace
-            if raw is not None:
-                raw = await anyio.to_thread.run_sync(extracts.without_results_of, raw, self.hostname)
-        return trace, raw
-
-    async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
-        """Read all mail, oldest first, as the parts of an mbox file: each is one mail as ``source`` returns it.
-
-        Mail that is deleted before its turn is left out, and this ends when the inbox does. Raises before the first
-        part as ``list``, later ``StorageUnavailable`` alone.
-        """
-        last_id = ""
-        while True:
-            try:
-                last_id, part = await self._next_of_mbox(address, last_id, token)
-            except MessageNotFound:
-                return  # that was the last
-            except (AddressExpired, AddressNotFound):
-                if last_id:
-                    return
-                raise
-            if part:
-                yield part
-
-    async def _next_of_mbox(self, address: str, after: str, token: str | None) -> tuple[str, bytes]:
-        """Read the mail after this one; return its id and its part, an empty one if it was deleted meanwhile.
-
-        Raises ``MessageNotFound`` after the last.
-        """
-        since = self.last_loss
-        read = self._storage.read_next_source
-        inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
-        trace, raw = await self._as_shown(inbox, source)
-        assert raw is not None
-        part = await anyio.to_thread.run_sync(extracts.mbox_entry, source, trace, raw, limiter=self._extractors)
-        try:
-            await self.confirm(inbox, source.id, since)
-        except MessageNotFound:
-            return source.id, b""
-        return source.id, part
-
-    async def find_attachment(
-        self, address: str, message_id: str, index: str, token: str | None = None
-    ) -> tuple[Attachment, int]:
-        """Find an attachment by its index as it is written; the number is of octets in the source of its message.
-
-        Raises ``MessageNotFound``, also where there is none.
-        """
-        since = self.last_loss
-        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=0)
-        await self.confirm(inbox, message_id, since)
-        for attachment in full.message.attachments:
-            if str(attachment.index) == index:
-                return attachment, full.message.size_bytes
-        raise MessageNotFound("no such attachment")
-
-    async def attachment_content(
-        self, address: str, message_id: str, attachment: Attachment, token: str | None = None
-    ) -> bytes:
-        """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
-        since = self.last_loss
-        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=ANY_SIZE)
-        assert source.raw is not None
-        content = await anyio.to_thread.run_sync(
-            extracts.attachment, source.raw, attachment.index, limiter=self._extractors
-        )
-        assert content is not None
-        await self.confirm(inbox, message_id, since)
-        return content
-
-    def forget_expired(self) -> None:
-        """Drop expired entries from memory."""
-        now_ms = self._clock()
-        self._listings.forget_expired(now_ms)
-        self._detector.forget_expired(now_ms)
-
-    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
-        self._listings.update(changes)
-        self._detector.update(changes)

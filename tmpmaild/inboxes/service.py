@@ -12,12 +12,11 @@ from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, Reques
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
 from tmpmaild.inboxes.blocks import Blocks
-from tmpmaild.inboxes.caches import RecipientCache
+from tmpmaild.inboxes.caches import Caches
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, Rules, UnknownAddress
 from tmpmaild.inboxes.delivering import Check, Deliverer
-from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.faults import Fault, Faults, Refusals
-from tmpmaild.inboxes.following import Follower
+from tmpmaild.inboxes.following import Bus, Follower
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.inboxes.viewing import Viewer
 from tmpmaild.inboxes.webhooks import Webhooks
@@ -29,13 +28,15 @@ from tmpmaild.webhookmodel import Webhook
 
 
 class InboxService:
-    """Addresses and their mail. One instance per process; all collaborators are arguments.
+    """Addresses and their mail: puts the parts of this package together. One instance per process.
 
     Its methods are what changes an inbox, and the way of a mail into it. What a client reads is in its parts, which
     callers use directly: ``mail``, ``viewer``, ``follower``, and ``blocks``, ``faults``, ``refusals``, ``webhooks``.
 
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
-    ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed.
+    ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed. With
+    ``check`` senders are checked: of new mail, and of older mail when it is looked at. The ``hearers`` must be told of
+    commits. ``rules`` are those of now.
     """
 
     def __init__(
@@ -47,9 +48,10 @@ class InboxService:
         choice: Callable[[str], str],
         new_token: Callable[[], str],
         give_memory_back: Callable[[], None] = lambda: None,
+        check: Check | None = None,
     ) -> None:
         self._storage = storage
-        self._rules = rules
+        self.rules = rules
         self._clock = clock
         self.blocks = Blocks(clock)
         self.faults = Faults(allowed=rules.faults)
@@ -58,25 +60,32 @@ class InboxService:
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
-        self._recipients = RecipientCache(storage.is_fresh)
-        self._deliverer = Deliverer(storage, self._recipients, clock=clock, give_memory_back=give_memory_back)
-        self._bus = Bus()
-        self._access = Access(storage, clock, require_token=rules.require_token)
-        self.mail = MailReader(storage, self._access, clock=clock, hostname=rules.hostname)
-        self.viewer = Viewer(storage, self._access, clock=clock, new_secret=new_token)
-        self.follower = Follower(self.mail, self._access, self._bus, clock=clock)
-        storage.on_committed(self._on_committed)
-        storage.watch(self._bus.listened, self._bus.overflow)
+        self.caches = Caches(storage.may_cache)
+        self._recipients = self.caches.recipients
+        self._deliverer = Deliverer(
+            storage, self._recipients, clock=clock, give_memory_back=give_memory_back, check=check
+        )
+        self.bus = Bus()
+        self._access = Access(storage, self.caches, clock=clock, require_token=rules.require_token)
+        self.mail = MailReader(storage, self._access, self.caches, clock=clock, hostname=rules.hostname, check=check)
+        self.viewer = Viewer(storage, self._access, self.caches, clock=clock, new_secret=new_token)
+        self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
+        self.webhooks.senders_are_checked = check is not None
+        storage.watch(self.bus.listened, self.bus.overflow)
         storage.policy.watch_blocks(self.blocks.replace)
 
-    def check_senders(self, check: Check) -> None:
-        """Have new mail checked as to who sent it, and older mail when it is looked at."""
-        self._deliverer.check = self.mail.check = check
-        self.webhooks.senders_are_checked = True
+    @property
+    def hearers(self) -> tuple[Callable[[Sequence[InboxChange]], None], ...]:
+        """What is to be told of each commit, in this order: listeners read, so what is outdated must be gone."""
+        return self.caches.update, self._update_faults, self.bus.publish
+
+    def _update_faults(self, changes: Sequence[InboxChange]) -> None:
+        if self.faults.ordered:
+            self.faults.update(changes)
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""
-        self._rules = self._factory.rules = rules
+        self.rules = self._factory.rules = rules
         self._access.require_token = rules.require_token
         self.mail.hostname = rules.hostname
         self._recipients.clear()  # they may be full by the new limits
@@ -85,28 +94,13 @@ class InboxService:
         self.webhooks.allowed = rules.webhooks
 
     @property
-    def domains(self) -> tuple[str, ...]:
-        """The domains that new addresses can have, as the operator wrote them; the first is the default."""
-        return self._rules.domains
-
-    @property
     def mail_domains(self) -> Domains:
         """The domains whose mail is accepted."""
-        return self._rules.accepting(self._clock())
-
-    @property
-    def lifetime_ms(self) -> int:
-        """How long an address lives that asks for no other lifetime."""
-        return self._rules.lifetime_ms
-
-    @property
-    def max_lifetime_ms(self) -> int:
-        """How long an address may live, from its creation."""
-        return self._rules.longest_lifetime_ms
+        return self.rules.accepting(self._clock())
 
     def stop_waiting(self) -> None:
         """Raise ``Stopping`` in all calls that wait for mail or events, now and later."""
-        self._bus.stop()
+        self.bus.stop()
 
     def has_room(self) -> bool:
         """Return whether new mail and addresses can be stored now."""
@@ -149,7 +143,7 @@ class InboxService:
 
     def _new_expiry_ms(self, inbox: Inbox, lifetime_seconds: int, now_ms: int) -> int:
         """Return the expiry so long from now. Raises ``InvalidRequest``."""
-        last_ms = self._rules.extendable_until_ms(inbox)
+        last_ms = self.rules.extendable_until_ms(inbox)
         expires_at_ms = now_ms + lifetime_seconds * 1000
         if expires_at_ms > last_ms:
             left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, (last_ms - inbox.created_at_ms) // 1000
@@ -186,10 +180,6 @@ class InboxService:
         if webhook is not UNSET:
             await self.webhooks.set(inbox, webhook)
         return inbox
-
-    def extendable_until_ms(self, inbox: Inbox) -> int:
-        """Return the latest expiry that ``change`` may set, never before the present one."""
-        return self._rules.extendable_until_ms(inbox)
 
     async def delete(self, address: str, token: str) -> None:
         """Delete an address and its mail. Raises ``AddressNotFound``, ``AddressExpired``."""
@@ -261,13 +251,10 @@ class InboxService:
     def forget_expired(self) -> None:
         """Drop expired entries from memory."""
         now_ms = self._clock()
-        self._recipients.forget_expired(now_ms)
-        self.blocks.forget_expired()
-        self.mail.forget_expired()
-        self.faults.forget_expired(now_ms)
-        self.refusals.forget_expired(now_ms)
-
-    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
-        self._recipients.update(changes)
-        self.faults.update(changes)
-        self._bus.publish(changes)
+        self.caches.forget_expired(now_ms)
+        if self.blocks.has_any:
+            self.blocks.forget_expired()
+        if self.faults.ordered:
+            self.faults.forget_expired(now_ms)
+        if self.refusals.wanted:
+            self.refusals.forget_expired(now_ms)

@@ -13,6 +13,7 @@ from msgspec import Struct, json
 
 from tmpmaild.errors import MessageNotFound
 from tmpmaild.inboxes.access import Access, present
+from tmpmaild.inboxes.caches import Caches
 from tmpmaild.mail import extracts, htmlview, mime
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import Inbox, Message, Texts, rfc3339
@@ -45,10 +46,17 @@ class Viewer:
     """
 
     def __init__(
-        self, storage: Storage, access: Access, *, clock: Callable[[], int], new_secret: Callable[[], str]
+        self,
+        storage: Storage,
+        access: Access,
+        caches: Caches,
+        *,
+        clock: Callable[[], int],
+        new_secret: Callable[[], str],
     ) -> None:
         self._storage = storage
         self._access = access
+        self._caches = caches
         self._clock = clock
         self._new_secret = new_secret
         # Each makes one page at a time; small mail does not wait for large mail, which may take seconds.
@@ -63,7 +71,7 @@ class Viewer:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, ``MessageNotFound``.
         """
         canonical = self._access.canonical_address(address, token)
-        since, now_ms = self._access.last_loss, self._clock()
+        since, now_ms = self._caches.last_invalidation, self._clock()
         may_read = self._access.permit(token, now_ms)
         inbox, message = await self._message(canonical, message_id, may_read)
         secret, grant = self._new_secret(), Grant(canonical, message_id, remote_images, now_ms + LIFETIME_MS)
@@ -88,7 +96,7 @@ class Viewer:
 
     async def look(self, secret: str, grant: Grant) -> View:
         """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
-        since = self._access.last_loss
+        since = self._caches.last_invalidation
         inbox, message = await self._message(grant.address, grant.message_id, self._permit_living)
         view = self._pages.pop(secret, None)
         if view is None:
@@ -133,10 +141,10 @@ class Viewer:
         wanted = await anyio.to_thread.run_sync(htmlview.content_ids, html)
         if not wanted:
             return {}
-        found = await self._storage.read_source(grant.address, grant.message_id, self._clock(), permit)
-        _, source = present(found)
-        assert source.raw is not None
-        return await anyio.to_thread.run_sync(extracts.images, source.raw, wanted, mime.MAX_INLINE_BYTES)
+        found = await self._storage.read_message(grant.address, grant.message_id, self._clock(), permit, source=True)
+        _, full = present(found)
+        assert full.source is not None
+        return await anyio.to_thread.run_sync(extracts.images, full.source, wanted, mime.MAX_INLINE_BYTES)
 
 
 def _title(message: Message) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from tmpmaild import webhooktargets
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.model import Held, Inbox
+from tmpmaild.model import Feature, Inbox
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookEvent
 
@@ -28,7 +28,7 @@ class Webhooks:
         self._storage = storage
         self._clock = clock
 
-    def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Held]) -> Webhook:
+    def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Feature]) -> Webhook:
         """Return a new webhook, with a secret of its own. Raises ``InvalidRequest`` if it is not allowed."""
         errors = [("/webhook/url", text)] if (text := self._refusal(url)) else []
         if "verdict" in events and not self.senders_are_checked:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from tmpmaild import hostnames
 from tmpmaild.mail import addresses, headers, mime
-from tmpmaild.model import Details, DkimVerdict, Envelope, Person, Source
+from tmpmaild.model import DkimVerdict, Envelope, FullMessage, HeaderDetails, Person
 
 MAX_MAILBOXES = 100
 MAX_MESSAGE_ID_CHARACTERS = 998
@@ -73,7 +73,7 @@ _PLAIN_SENDER = re.compile(r"[!-~]+")
 _SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a substitution
 
 
-def details(head: bytes) -> Details:
+def details(head: bytes) -> HeaderDetails:
     """Read what the header of a mail says besides sender and subject; anything at all has details.
 
     ``head`` is the beginning of the source, at least its header. Of Cc and Reply-To, fields that are repeated
@@ -81,7 +81,7 @@ def details(head: bytes) -> Details:
     """
     fields, _ = mime.header(head, {})
     first = mime.first_values(fields)
-    return Details(
+    return HeaderDetails(
         cc=_mailboxes(fields, "cc"),
         reply_to=_mailboxes(fields, "reply-to"),
         date_ms=_date_ms(first.get("date", "")),
@@ -133,29 +133,29 @@ def image_type(octets: bytes) -> str:
     return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")
 
 
-def trace_fields(source: Source, hostname: str) -> bytes:
+def trace_fields(full: FullMessage, hostname: str) -> bytes:
     """Return ``Return-Path`` and ``Received``, each ended by CRLF; UTF-8 if an address is (RFC 6531 §3.7.3).
 
     The envelope is what a stranger said: only what is a path, a host name or an address by the grammar gets in, so
-    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``source``.
+    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``full``.
     """
-    envelope = source.envelope
+    envelope = full.envelope
     recipient = _path(envelope.recipients[0])
     lines = [
         f"Return-Path: <{_path(envelope.sender)}>",
         f"Received: from {_client(envelope)}",
-        f"\tby {hostname} with {_protocol(envelope)} id {source.id}",
-        f"\t{f'for <{recipient}>' if recipient else ''}; {_date(source.received_at_ms)}",
+        f"\tby {hostname} with {_protocol(envelope)} id {full.message.id}",
+        f"\t{f'for <{recipient}>' if recipient else ''}; {_date(full.message.received_at_ms)}",
     ]
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 
-def authentication_results(source: Source, hostname: str) -> bytes:
+def authentication_results(full: FullMessage, hostname: str) -> bytes:
     """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing before there is a verdict."""
-    found = source.authentication
+    found = full.message.authentication
     if found is None:
         return b""
-    by = "smtp.mailfrom" if source.envelope.sender else "smtp.helo"
+    by = "smtp.mailfrom" if full.envelope.sender else "smtp.helo"
     methods = [_method("spf", found.spf.result, found.spf.reason, {by: found.spf.domain})]
     methods += [
         _method("dkim", one.result, one.reason, {"header.d": one.domain, "header.s": one.selector})
@@ -178,15 +178,15 @@ def without_results_of(raw: bytes, hostname: str) -> bytes:
     return _RESULTS.sub(partial(_renamed, hostname.lower()), header) + raw[len(header) :]
 
 
-def mbox_entry(source: Source, *octets: bytes) -> bytes:
+def mbox_entry(full: FullMessage, *octets: bytes) -> bytes:
     """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
 
     Its lines end in LF (RFC 4155 appendix A): with CRLF Python's ``mailbox`` would leave an empty line at the end of
     each mail. A sender that is not one word of ASCII is not in the first line. All octets begin at a line.
     """
-    sender = source.envelope.sender
+    sender = full.envelope.sender
     by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"
-    at = datetime.fromtimestamp(source.received_at_ms // 1000, UTC).ctime()
+    at = datetime.fromtimestamp(full.message.received_at_ms // 1000, UTC).ctime()
     mail = [part for one in octets for part in _quoted(one)]
     end = b"" if not mail or mail[-1].endswith(b"\n") else b"\n"
     return b"".join([f"From {by} {at}\n".encode(), *mail, end, b"\n"])

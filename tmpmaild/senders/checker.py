@@ -17,7 +17,7 @@ import anyio.to_thread
 from tmpmaild.errors import RequestError
 from tmpmaild.mail import addresses
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
-from tmpmaild.model import Authentication, Source, unchecked
+from tmpmaild.model import Authentication, FullMessage, unchecked
 from tmpmaild.senders import dkim, dmarc, spf
 from tmpmaild.senders.resolver import Lookup, Resolver
 from tmpmaild.storage.base import ANY_SIZE, Storage
@@ -89,8 +89,8 @@ class Checker:
         source = await self._read(address, message_id, _HEAVY_BYTES)
         if source is None:
             return
-        async with self._heavy if source[1].raw is None else nullcontext():
-            if source[1].raw is None:
+        async with self._heavy if source[1].source is None else nullcontext():
+            if source[1].source is None:
                 source = await self._read(address, message_id, ANY_SIZE)
             if source is not None:
                 found = await anyio.to_thread.run_sync(
@@ -98,31 +98,31 @@ class Checker:
                 )
                 await self._storage.set_authentication(source[0], message_id, found)
 
-    async def _read(self, address: str, message_id: str, up_to_bytes: int) -> tuple[str, Source] | None:
+    async def _read(self, address: str, message_id: str, up_to_bytes: int) -> tuple[str, FullMessage] | None:
         """Return the id of the inbox and the message; None if they have ended, or it was checked."""
         now_ms, canonical = self._clock(), addresses.canonical(address)
         if canonical is None:
             return None
-        found = await self._storage.read_source(canonical, message_id, now_ms, up_to_bytes=up_to_bytes)
-        inbox, source = found or (None, None)
-        if inbox is None or inbox.expires_at_ms <= now_ms or source is None or source.authentication:
+        found = await self._storage.read_message(canonical, message_id, now_ms, up_to_bytes=up_to_bytes, source=True)
+        inbox, full = found or (None, None)
+        if inbox is None or inbox.expires_at_ms <= now_ms or full is None or full.message.authentication:
             return None
-        return inbox.id, source
+        return inbox.id, full
 
-    def _check(self, source: Source) -> Authentication:
+    def _check(self, full: FullMessage) -> Authentication:
         try:
-            return self._found(source)
+            return self._found(full)
         except Exception:  # those who wait for a verdict get one
             log.exception("checking a sender failed")
             return unchecked("permerror", "the check failed")
 
-    def _found(self, source: Source) -> Authentication:
+    def _found(self, full: FullMessage) -> Authentication:
         begun = time.monotonic()
-        raw = source.raw or b""
+        raw = full.source or b""
         with self._turn:
             lookup = Lookup(self._resolver, self._timeout_seconds, self._turn)
-            by_spf = spf.check(source.envelope, lookup)
-            by_dkim, chain = dkim.check(raw, lookup, source.received_at_ms / 1000)
+            by_spf = spf.check(full.envelope, lookup)
+            by_dkim, chain = dkim.check(raw, lookup, full.message.received_at_ms / 1000)
             by_dmarc = dmarc.check(raw, by_spf, by_dkim, lookup)
             self._checks.add(by_dmarc.result)
             self._took.observe(time.monotonic() - begun)

@@ -12,9 +12,9 @@
   by every method, others where they are named.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -30,11 +30,9 @@ from tmpmaild.model import (
     NewInbox,
     NewMail,
     Page,
-    Source,
     Texts,
 )
 from tmpmaild.ratelimit import Buckets
-from tmpmaild.storage.settings import StorageLimits
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
 OPERATOR_INBOX_ID = "1"
@@ -55,9 +53,88 @@ Permit = Callable[[Inbox], object]
 ANY_SIZE = 1 << 62
 """As a bound of octets: none."""
 
+OPERATOR_MAX_MESSAGES: Final = 200
+OPERATOR_MAX_BYTES: Final = 50 * 1024 * 1024
+NO_LIMIT: Final = 1 << 62
+
 
 def anybody(_: Inbox) -> None:
     """Permit everybody to read an inbox."""
+
+
+TRUNCATED_BYTES = 1024
+"""How much a page has of a body that does not fit it."""
+
+
+class HasBody(Protocol):
+    """A message of a page; ``body_bytes`` is the size of its whole body in UTF-8."""
+
+    @property
+    def body_bytes(self) -> int:
+        """The size of the body."""
+
+
+M = TypeVar("M", bound=HasBody)
+
+
+def small_bytes(page: Page) -> int:
+    """Return up to which size all bodies of a page are whole; a larger one is if it fits what those leave."""
+    return page.bodies_bytes // max(page.limit, 1)
+
+
+def bodies_to_read(large: Iterable[M], room_bytes: int) -> Iterator[tuple[M, bool]]:
+    """Yield the messages with large bodies, which come newest first, and whether the body is whole.
+
+    It is as long as it fits the rest of the page, which has ``room_bytes``; else it is cut.
+    """
+    for message in large:
+        is_whole = message.body_bytes <= max(room_bytes, TRUNCATED_BYTES)
+        room_bytes -= message.body_bytes if is_whole else TRUNCATED_BYTES
+        yield message, is_whole
+
+
+def cut(body: str) -> tuple[str, bool]:
+    """Return the first ``TRUNCATED_BYTES`` of a body, and whether there are more."""
+    octets = body.encode()
+    return octets[:TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > TRUNCATED_BYTES
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What inboxes may hold: all of them, one (messages and octets), and all inboxes of its creator.
+
+    The operator's inbox has limits of its own.
+    """
+
+    cap_bytes: int = NO_LIMIT
+    reserve_bytes: int = 0
+    max_messages: int = NO_LIMIT
+    max_bytes: int = NO_LIMIT
+    max_creator_bytes: int = NO_LIMIT
+    operator_max_messages: int = OPERATOR_MAX_MESSAGES
+    operator_max_bytes: int = OPERATOR_MAX_BYTES
+
+
+class StorageLimits(Struct, frozen=True, kw_only=True):
+    """What may be stored; 0 means no limit, for ``max_bytes`` the default of the engine.
+
+    ``reserve_bytes`` must stay free for mail that is being received. The share is of ``max_bytes``.
+    """
+
+    max_bytes: int = 0
+    reserve_bytes: int = 0
+    max_messages_per_inbox: int = 0
+    max_bytes_per_inbox: int = 0
+    max_share_per_creator: float = 1.0
+
+    def up_to(self, cap_bytes: int) -> Limits:
+        """Return what follows for inboxes that may hold so much together."""
+        return Limits(
+            cap_bytes=cap_bytes,
+            reserve_bytes=self.reserve_bytes,
+            max_messages=self.max_messages_per_inbox or NO_LIMIT,
+            max_bytes=self.max_bytes_per_inbox or NO_LIMIT,
+            max_creator_bytes=int(self.max_share_per_creator * cap_bytes),
+        )
 
 
 class Summary(Struct, frozen=True):
@@ -123,10 +200,10 @@ class Storage(Protocol):
     async def kept(self, secret: str) -> bytes | None:
         """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
 
-    def is_fresh(self, inbox_id: str) -> bool:
-        """Return whether what was read of an inbox is still stored, unless ``on_committed`` told of a change since.
+    def may_cache(self, inbox_id: str) -> bool:
+        """Return whether what was read of an inbox may be cached until ``on_committed`` tells of a change.
 
-        Where it is not, what was read must not be remembered.
+        It may not where others change the inbox and ``on_committed`` may tell that late.
         """
 
     async def change_limits(self, limits: StorageLimits) -> None:
@@ -168,9 +245,7 @@ class Storage(Protocol):
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """Read one page of an inbox and the inbox itself in one snapshot; None as ``find_inbox``.
 
-        A search (``sender``, ``subject``, ``text``, ``has``) may take several reads. Then ``permit`` is called in each;
-        the inbox and the page are as of the last read, without mail that arrived after the first. Every message that
-        arrives later has an id above ``searched_to``. Of ``has`` it looks at "attachment" only.
+        What ``sender``, ``subject``, ``text`` and ``has`` say is not looked at here.
         """
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
@@ -180,27 +255,25 @@ class Storage(Protocol):
         """
 
     async def read_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """Read one message and the inbox in one snapshot; None as ``find_inbox``.
 
         The message is None when this inbox holds none with exactly that id, which may be any text. Its texts are left
-        out when its source has more than ``up_to_bytes``.
-        """
-
-    async def read_source(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
-        """Read the source of a message and the inbox in one snapshot; None as ``find_inbox``.
-
-        The source is None when this inbox holds no message with exactly that id, which may be any text. Its octets are
-        left out when they are more than ``up_to_bytes``.
+        out when its source has more than ``up_to_bytes``. With ``source`` that is read in place of head and texts.
         """
 
     async def read_next_source(
         self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
-        """Read as ``read_source``, of the oldest message that arrived after the one with this id, of all after "".
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """Read the source of the oldest message that arrived after the one with this id, of all after "".
 
         ``after`` is compared, so such a message need not exist.
         """

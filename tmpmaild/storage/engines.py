@@ -1,19 +1,116 @@
-"""Which engine stores the mail: the kind of the settings says. Only that one is loaded; its driver may be an extra."""
+"""The engines from outside: their settings, which one stores the mail, what is read without a daemon.
+
+The kind of the settings says which engine it is. Only that one is loaded; its driver may be an extra.
+Also what both need for their schemas.
+"""
 
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from msgspec import Struct
+
 import tmpmaild
+from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.storage.base import Storage, Summary
-from tmpmaild.storage.operatormail import OperatorMail
-from tmpmaild.storage.settings import PostgresqlSettings, ServerFacts, SqliteSettings
+from tmpmaild.model import FullMessage, Message, Page
+from tmpmaild.storage.base import ANY_SIZE, Storage, StorageLimits, Summary
+from tmpmaild.storage.rows import message_id_in, message_key
+
+_ALL_MESSAGES = 1_000_000
+_NO_KEY = 1  # keys begin with the time
+
+log = logging.getLogger(__name__)
+
+
+class SqliteSettings(StorageLimits, frozen=True, kw_only=True):
+    """A file."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The database, as it is called in messages."""
+        return str(self.path)
+
+
+class PostgresqlSettings(StorageLimits, frozen=True, kw_only=True):
+    """A database on a server. The password may be in a file, which is read for each connection."""
+
+    url: DatabaseUrl
+    password_file: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The database, as it is called in messages."""
+        return str(self.url)
+
+
+class ServerFacts(Struct, frozen=True, kw_only=True):
+    """A server that takes writes, as our role sees it.
+
+    ``schema_obstacle`` says why a daemon would not start with the schema, ``schema_step`` is None before there is one.
+    ``others_may_create``: any role may put objects into our schema, which could be used in place of ours.
+    ``others_may_connect``: any role may connect to our database, and so send notifications and take locks there.
+    ``settings`` are those that exist of ``_SETTINGS`` in ``postgresql/engine.py``, as text.
+    """
+
+    version: str
+    settings: Mapping[str, str]
+    standby_names: str
+    standbys: int
+    is_superuser: bool
+    is_owner: bool
+    may_create: bool
+    others_may_create: bool
+    others_may_connect: bool
+    has_tls: bool
+    is_remote: bool
+    free_connections: int
+    daemons_connections: int
+    database_bytes: int
+    clock_ahead_seconds: float
+    schema_step: int | None
+    known_step: int
+    schema_obstacle: str
+
+
+class OperatorMail:
+    """What an engine reads of the operator's inbox by these functions; ``inbox_key`` is as in ``message_key``.
+
+    Every method raises ``DatabaseError`` when the storage cannot be read.
+    """
+
+    def __init__(
+        self,
+        page: Callable[[Page], tuple[Message, ...]],
+        source: Callable[[str], FullMessage | None],
+        inbox_key: int = 0,
+    ) -> None:
+        self._page = page
+        self._source = source
+        self._inbox_key = inbox_key
+
+    def messages(self) -> tuple[Message, ...]:
+        """Read all messages, newest first, with short beginnings of their bodies."""
+        return self._page(Page(limit=_ALL_MESSAGES, bodies_bytes=0))
+
+    def message(self, message_id: str) -> Message | None:
+        """Read one message with its whole body; None when the inbox does not hold it."""
+        key = message_key(message_id, self._inbox_key) or _NO_KEY
+        after, before = (message_id_in(self._inbox_key, next_to) for next_to in (key - 1, key + 1))
+        found = self._page(Page(after=after, before=before, limit=1, bodies_bytes=ANY_SIZE))
+        return found[0] if found else None
+
+    def source(self, message_id: str) -> FullMessage | None:
+        """Read the source of one message; None when the inbox does not hold it."""
+        return self._source(message_id)
+
 
 Settings = SqliteSettings | PostgresqlSettings
 
@@ -60,9 +157,6 @@ def _module(settings: Settings) -> ModuleType:
         if error.name != "asyncpg":
             raise
         raise StartError(f"storage.url needs asyncpg: {sys.executable} -m pip install asyncpg") from error
-
-
-log = logging.getLogger(__name__)
 
 
 def steps_in(folder: str) -> dict[int, Path]:

@@ -4,25 +4,41 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, takewhile
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from tmpmaild.errors import MessageNotFound, RequestError, Stopping, StorageUnavailable
 from tmpmaild.measures import Count, Histogram, Measure
-from tmpmaild.model import Authentication, Inbox, InboxChange, InboxPage, NewInbox, NewMail
-from tmpmaild.storage import ids, rows
+from tmpmaild.model import Authentication, Inbox, InboxChange, InboxPage, NewInbox, NewMail, Page
 from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES
-from tmpmaild.storage.ids import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
-from tmpmaild.storage.pages import Between, expired_between, live_between
-from tmpmaild.storage.rows import MAX_VERSION, StateRow, WebhookRow, state_row, text
+from tmpmaild.storage.rows import (
+    MAX_KEY,
+    MAX_VERSION,
+    InboxRow,
+    ListedRow,
+    StateRow,
+    WebhookRow,
+    changeable_inbox_key,
+    holders_inbox_key,
+    inbox_at,
+    key_not_above,
+    keyed_hash,
+    message_key,
+    state_row,
+    verdict_text,
+    webhook_text,
+)
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 
+PAGE_ROWS: Final = 200
+"""How many inboxes a page is chosen from."""
+_LAST: Final = (1 << 63) - 1  # when the operator's inbox expires
 _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 log = logging.getLogger(__name__)
@@ -43,8 +59,12 @@ class CommitFigures:
         """Count a batch with the results of its operations."""
         self._seconds.observe(seconds)
         self._operations.observe(len(outcomes))
-        self.trouble = next((str(outcome) for outcome in outcomes if isinstance(outcome, StorageUnavailable)), "")
-        if self.trouble:
+        trouble = ""
+        for outcome in outcomes:
+            if isinstance(outcome, StorageUnavailable):
+                trouble = str(outcome)
+        self.trouble = trouble  # at once: another thread may read it
+        if trouble:
             self._failures.add()
 
     def measures(self) -> tuple[Measure, ...]:
@@ -136,6 +156,53 @@ class Batcher(Generic[Q, A]):
             return failures(error, len(questions))
 
 
+def up_to_the_end(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRow], bool]:
+    """Take messages until the page has as many, or as much text, as it may have; tell whether there are more."""
+    rows: list[ListedRow] = []
+    characters = 0
+    for row in found:
+        characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
+        if len(rows) == page.limit or (rows and characters > page.other_characters):
+            return rows, True
+        rows.append(row)
+    return rows, False
+
+
+class Between(NamedTuple):
+    """A part of the list: behind the first two, which are the place of an inbox, up to the third."""
+
+    after_ms: int
+    after_id: int
+    up_to_ms: int
+
+
+def live_between(now_ms: int, after: str) -> Between:
+    """Return where the inboxes are that are alive at ``now_ms``, behind the place ``after`` if it is not empty."""
+    return Between(*_place(after), _LAST - 1) if after else Between(now_ms, _LAST, _LAST - 1)
+
+
+def expired_between(now_ms: int, after: str) -> Between:
+    """Return where the inboxes are that have expired at ``now_ms``, behind the place ``after`` if it is not empty."""
+    return Between(*_place(after), now_ms) if after else Between(-1, 0, now_ms)
+
+
+def by_creator(rows: Iterable[InboxRow], creator_hash: bytes | None) -> list[InboxRow]:
+    """Return the inboxes of a creator, or all with None."""
+    return [row for row in rows if creator_hash in (None, row.creator)]
+
+
+def inbox_page(read: Sequence[InboxRow], wanted: Iterable[InboxRow], addresses: Mapping[int, str]) -> InboxPage:
+    """Return a page with those inboxes of what was read that are wanted."""
+    is_last = len(read) < PAGE_ROWS
+    place = None if is_last else f"{read[-1].expires_at_ms}.{read[-1].id}"
+    return InboxPage(tuple([row.entry(addresses[row.id]) for row in wanted]), place)
+
+
+def _place(after: str) -> tuple[int, int]:
+    expires_at_ms, _, inbox_id = after.partition(".")
+    return int(expires_at_ms), int(inbox_id)
+
+
 class Doomed(NamedTuple):
     """Which messages of an inbox are to be deleted: those with these keys, else all up to one."""
 
@@ -199,7 +266,7 @@ class EngineStorage:
         creator_hash = None if new.creator is None else self._hash(new.creator)
         inbox_id = await self._submit(self._operations.create(new, self._hash(new.address), creator_hash))
         row = (inbox_id, new.created_at_ms, new.expires_at_ms, new.private, new.token_hash, 0, False)
-        return rows.inbox_at(new.address, row)
+        return inbox_at(new.address, row)
 
     async def _make_place(self, expires_at_ms: int, now_ms: int) -> None:
         """Make sure that mail for an inbox which expires then can be stored."""
@@ -240,13 +307,13 @@ class EngineStorage:
     def _doomed(self, inbox_key: int, message_ids: Collection[str] | None, up_to: str | None) -> Doomed:
         if message_ids is not None:
             keys = [self._message_key(message_id, inbox_key) for message_id in message_ids]
-            return Doomed(ids.MAX_KEY, sorted({key for key in keys if key is not None}))
+            return Doomed(MAX_KEY, sorted({key for key in keys if key is not None}))
         of_inbox = inbox_key if self._keys_by_inbox else 0
-        return Doomed(ids.MAX_KEY if up_to is None else ids.key_not_above(up_to, of_inbox))
+        return Doomed(MAX_KEY if up_to is None else key_not_above(up_to, of_inbox))
 
     async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:
         """See ``Storage``."""
-        place, text = self._place(inbox_id, message_id), rows.authentication(authentication)
+        place, text = self._place(inbox_id, message_id), verdict_text(authentication)
         await self._submit(self._operations.set_verdict(*place, text))
 
     def _place(self, inbox_id: str, message_id: str) -> tuple[int, int]:
@@ -272,7 +339,7 @@ class EngineStorage:
     async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
         """See ``Storage``."""
         values = (changeable_inbox_key(inbox_id), now_ms, secrets.randbelow(MAX_VERSION))
-        await self._submit(self._operations.set_webhook(*values, None if webhook is None else text(webhook)))
+        await self._submit(self._operations.set_webhook(*values, None if webhook is None else webhook_text(webhook)))
 
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
         """See ``Storage``."""

@@ -1,19 +1,28 @@
-"""A mail as every engine stores it: how each column is made of it, and how rows become values of the model again.
+"""What every engine stores: the keys of messages and inboxes, how each column is made, how rows become values again.
 
 To add a stored field to a message: a migration of each engine that adds the column, a line at the end of ``CONTENT``,
 and one in ``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
 
 The session is one JSON text a mail, from which each inbox reads its own recipients alone: an array in the order of
 ``SmtpSession``.
+
+The id of a message is ``msg_`` and a lower-case ULID outside, and one integer key in a table: 45 bits of Unix
+milliseconds and 18 bits of counter, so keys, ids and arrival sort alike. Where one writer draws the keys of all
+messages, the id's last 62 bits are zero: an id need be unique and ordered, it is no secret. Where each inbox has keys
+of its own, its number is there.
 """
 
+import hashlib
+import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import DecodeError, json
 from msgspec.structs import astuple
 
+from tmpmaild.errors import AddressNotFound
 from tmpmaild.model import (
     AcceptedRecipient,
     Attachment,
@@ -25,19 +34,112 @@ from tmpmaild.model import (
     Message,
     NewMail,
     SmtpSession,
-    Source,
     Verbatim,
     VerdictReached,
 )
-from tmpmaild.storage import ids
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
+
+PREFIX = "msg_"
+MAX_KEY = (1 << 63) - 1
+
+_COUNTER_BITS = 18
+_PADDING_BITS = 62
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_VALUES = {character: value for value, character in enumerate(_ALPHABET)}
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+_SHAPE = re.compile(rf"{PREFIX}[0-7][{_ALPHABET}]{{25}}")
+_INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")
+
+
+def next_key(last_key: int, now_ms: int) -> int:
+    """Draw the key that follows ``last_key``, also when the clock went back."""
+    return max(last_key + 1, now_ms << _COUNTER_BITS)
+
+
+def first_key(time_ms: int) -> int:
+    """Return the smallest key that can be drawn at ``time_ms``."""
+    return time_ms << _COUNTER_BITS
+
+
+def message_id_of(key: int) -> str:
+    """Write a key as an id: 14 characters that say something and 12 zeros."""
+    number = key << 2  # the first 70 of the text's 130 bits
+    rest = number & (1 << 30) - 1
+    return f"{_head(number >> 30)}{_PAIRS[rest >> 20]}{_PAIRS[rest >> 10 & 1023]}{_PAIRS[rest & 1023]}000000000000"
+
+
+@lru_cache(maxsize=8)
+def _head(number: int) -> str:
+    """Write the first 40 bits, which all messages of a second have in common."""
+    return PREFIX + "".join([_PAIRS[number >> shift & 1023] for shift in (30, 20, 10, 0)])
+
+
+def message_id_in(inbox_key: int, key: int) -> str:
+    """Write the key of a message in an inbox that has keys of its own as an id."""
+    number = key << _PADDING_BITS | inbox_key
+    return PREFIX + "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+def is_message_id(text: str) -> bool:
+    """Return whether the text has the shape of an id; such an id need not exist."""
+    return _SHAPE.fullmatch(text) is not None
+
+
+def key_not_above(text: str, inbox_key: int = 0) -> int:
+    """Return the greatest key whose id is ``text`` or sorts before it; of ``inbox_key`` if that has keys of its own."""
+    return min((_number(text) - inbox_key) >> _PADDING_BITS, MAX_KEY)
+
+
+def key_not_below(text: str, inbox_key: int = 0) -> int:
+    """Return the smallest key whose id is ``text`` or sorts after it; of ``inbox_key`` if that has keys of its own."""
+    return min(-((inbox_key - _number(text)) >> _PADDING_BITS), MAX_KEY)
+
+
+def _number(text: str) -> int:
+    number = 0
+    for character in text[len(PREFIX) :]:
+        number = number * 32 + _VALUES[character]
+    return number
+
+
+def keyed_hash(key: bytes, text: str) -> bytes:
+    """Hash what must be found again but cannot be read: an address, a client."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
+
+
+def message_key(message_id: str, inbox_key: int = 0) -> int | None:
+    """Return the key of the message whose id is exactly this text; as a cursor, other texts mean the same key.
+
+    ``inbox_key`` is needed where each inbox has keys of its own.
+    """
+    if not is_message_id(message_id):
+        return None
+    key = key_not_above(message_id, inbox_key)
+    return key if key >= 0 and message_id_in(inbox_key, key) == message_id else None
+
+
+def holders_inbox_key(inbox_id: str) -> int | None:
+    """Return the key of an inbox that has an owner: never the operator's, which cannot be changed."""
+    if inbox_id == OPERATOR_INBOX_ID or not _INBOX_ID.fullmatch(inbox_id):
+        return None
+    return int(inbox_id)
+
+
+def changeable_inbox_key(inbox_id: str) -> int:
+    """Return the key of an inbox that has an owner. Raises ``AddressNotFound``."""
+    key = holders_inbox_key(inbox_id)
+    if key is None:
+        raise AddressNotFound("no inbox that has an owner")
+    return key
+
 
 HEAD_BYTES = 256 * 1024
 """How much of a source is read to show its header."""
 
 _encode = json.Encoder().encode
 decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
-_decode_authentication = json.Decoder(Authentication).decode
+_decode_verdict = json.Decoder(Authentication).decode
 _decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
 _decode_warnings = json.Decoder(tuple[str, ...]).decode
 _decode_session = json.Decoder(tuple[str, str, str, str, str, int, tuple[tuple[str, str, int], ...]]).decode
@@ -95,6 +197,19 @@ def _session(mail: NewMail) -> str:
     return _encode((*others, recipients)).decode()
 
 
+class Bounds(NamedTuple):
+    """Up to which sizes the parts of a message are read: its texts and its source by the size of the source."""
+
+    texts_bytes: int
+    source_bytes: int
+    head_bytes: int
+
+
+def bounds_of(up_to_bytes: int, *, source: bool) -> Bounds:
+    """Return the bounds of ``Storage.read_message``."""
+    return Bounds(-1, up_to_bytes, 0) if source else Bounds(up_to_bytes, -1, HEAD_BYTES)
+
+
 def _session_for(text: str, inbox_id: str) -> SmtpSession:
     """Return a stored session as the holder of one inbox may see it: others who got the same mail stay unknown."""
     stored = _decode_session(text)
@@ -102,19 +217,19 @@ def _session_for(text: str, inbox_id: str) -> SmtpSession:
     return SmtpSession(*stored[:-1], own)
 
 
-def authentication(verdict: Authentication) -> str:
+def verdict_text(verdict: Authentication) -> str:
     """Return what was found out about a message as text to be stored, without NUL, which no text of PostgreSQL has."""
     return _encode(verdict).decode()
 
 
 def verdict_reached(message_id: str, stored: str) -> VerdictReached:
     """Return what is told of a message when its verdict, as it is stored, has been."""
-    found = _decode_authentication(stored)
+    found = _decode_verdict(stored)
     return VerdictReached(message_id, found.dmarc.result, found.authenticated)
 
 
-def _authentication(text: str | None) -> Authentication | None:
-    return None if text is None else _decode_authentication(text)
+def _verdict(text: str | None) -> Authentication | None:
+    return None if text is None else _decode_verdict(text)
 
 
 def is_of_html(html: str, headers: str) -> bool:
@@ -177,7 +292,8 @@ class ListedRow(NamedTuple):
             size_bytes=self.size_bytes,
             has_html=bool(self.has_html),
             attachments=() if self.attachments == "[]" else decode_attachments(self.attachments),
-            authentication=_authentication(self.authentication),
+            authentication=_verdict(self.authentication),
+            body_bytes=self.body_bytes,
         )
 
 
@@ -193,6 +309,7 @@ class FullRow(NamedTuple):
     warnings: str
     head: bytes
     html: str | None
+    source: bytes | None
 
     def message(self, listed: ListedRow, message_id: str, inbox_id: str) -> FullMessage:
         """Return the whole message as the holder of one inbox may see it."""
@@ -213,29 +330,8 @@ class FullRow(NamedTuple):
             head=self.head,
             html=self.html,
             complete=complete,
+            source=self.source,
         )
-
-
-class SourceRow(NamedTuple):
-    """What is read with the source of a message."""
-
-    recipient: str
-    received_at_ms: int
-    envelope_from: str
-    helo: str
-    remote_ip: str
-    tls: bool
-    session: str
-    authentication: str | None
-    size_bytes: int
-    source: bytes | None
-
-    def of(self, message_id: str) -> Source:
-        """Return the source of a message."""
-        session = _session_for(self.session, "")
-        envelope = Envelope(self.envelope_from, (self.recipient,), self.helo, self.remote_ip, bool(self.tls), session)
-        authentication = _authentication(self.authentication)
-        return Source(message_id, self.received_at_ms, envelope, self.size_bytes, self.source, authentication)
 
 
 def inbox_at(address: str, row: Sequence[Any]) -> Inbox:
@@ -277,13 +373,12 @@ class InboxRow(NamedTuple):
         )
 
 
-_decode: Final = json.Decoder(Webhook).decode
-_VERSION_BITS: Final = 62
-MAX_VERSION: Final = 1 << _VERSION_BITS
+_decode_webhook: Final = json.Decoder(Webhook).decode
+MAX_VERSION: Final = 1 << 62
 """Versions are drawn below it; the leases and results that follow find room above."""
 
 
-def text(webhook: Webhook) -> str:
+def webhook_text(webhook: Webhook) -> str:
     """Return what the holder of an inbox wants as text to be stored."""
     return json.encode(webhook, order="sorted").decode()
 
@@ -291,7 +386,7 @@ def text(webhook: Webhook) -> str:
 def _webhook(text: str) -> Webhook:
     """Return a webhook; without URL and events if a newer version stored it in a form unknown here."""
     try:
-        return _decode(text)
+        return _decode_webhook(text)
     except DecodeError:
         return Webhook("", frozenset(), frozenset(), "")
 
@@ -316,8 +411,8 @@ class WebhookRow(NamedTuple):
         """Return the webhook; with ``keys_by_inbox`` the keys of messages are those of their inbox."""
         owner = self.inbox_key if keys_by_inbox else 0
         state = WebhookState(
-            told_message_id=ids.inbox_message_id(owner, self.told_message),
-            told_verdict_id=ids.inbox_message_id(owner, self.told_verdict),
+            told_message_id=message_id_in(owner, self.told_message),
+            told_verdict_id=message_id_in(owner, self.told_verdict),
             failures=self.failures,
             next_at_ms=self.next_at_ms,
             called_at_ms=self.called_at_ms,
@@ -330,7 +425,7 @@ class WebhookRow(NamedTuple):
             version=self.version,
             webhook=_webhook(self.webhook),
             state=state,
-            newest_message_id=ids.inbox_message_id(owner, max(self.newest, self.told_message)),
+            newest_message_id=message_id_in(owner, max(self.newest, self.told_message)),
         )
 
 
@@ -356,8 +451,8 @@ def state_row(stored: StoredWebhook, state: WebhookState | None, *, keys_by_inbo
     return StateRow(
         inbox_key,
         stored.version,
-        ids.key_not_above(state.told_message_id, owner),
-        ids.key_not_above(state.told_verdict_id, owner),
+        key_not_above(state.told_message_id, owner),
+        key_not_above(state.told_verdict_id, owner),
         state.failures,
         state.next_at_ms,
         state.called_at_ms,

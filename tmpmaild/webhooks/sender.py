@@ -249,7 +249,6 @@ class Sender:
             "webhooks_calls_total", "Calls of webhooks, by their status or why there is none.", ("result",)
         )
         self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _SECONDS)
-        storage.on_committed(self._on_committed)
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
@@ -284,7 +283,8 @@ class Sender:
         with anyio.move_on_after(min(max(seconds, 0.0), self._look_seconds)):
             await self._woken.wait()
 
-    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
+    def hear(self, changes: Sequence[InboxChange]) -> None:
+        """Note what a commit has changed."""
         for change in changes:
             if self._reading.locked():
                 self._committed.add(change.inbox_id)

@@ -106,7 +106,7 @@ def _examine(config: Config, source: Path | None) -> Iterator[Result]:
     """Check all that needs no connection to another machine but that of the database, and look names up."""
     from tmpmaild import roomsettings  # noqa: PLC0415 - loads the whole service, as serve does
     from tmpmaild.cli.doctor import database, machine, network  # noqa: PLC0415
-    from tmpmaild.storage.settings import SqliteSettings  # noqa: PLC0415
+    from tmpmaild.storage.engines import SqliteSettings  # noqa: PLC0415
     from tmpmaild.webhooks.calling import resolve  # noqa: PLC0415
 
     hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)

@@ -6,7 +6,7 @@ from typing import Final
 from tmpmaild.cli.doctor import Result, ok, problem, warning
 from tmpmaild.errors import StartError
 from tmpmaild.storage import engines
-from tmpmaild.storage.settings import PostgresqlSettings, ServerFacts
+from tmpmaild.storage.engines import PostgresqlSettings, ServerFacts
 
 CONNECTIONS_OF_A_DAEMON = 8
 _SERVER, _SCHEMA, _ROLE, _STANDBY = "database server", "database schema", "database role", "standby"

@@ -30,9 +30,8 @@ from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host.sockets import load_certificate
 from tmpmaild.host.status import Status
 from tmpmaild.hostnames import reachable
-from tmpmaild.storage.settings import SqliteSettings
-from tmpmaild.storage.sqlite.database import wal_of
-from tmpmaild.storage.sqlite.diskspace import disk_reserve_bytes, sensible_cap_bytes
+from tmpmaild.storage.engines import SqliteSettings
+from tmpmaild.storage.sqlite.database import disk_reserve_bytes, sensible_cap_bytes, wal_of
 
 _SERVICE, _SMTP = "service", "SMTP answers"
 _SECONDS = 5.0

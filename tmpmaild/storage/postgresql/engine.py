@@ -1,11 +1,11 @@
-"""Opens the PostgreSQL engine: connections, schema, and what shares them. What it does is in ``storage.py``."""
+"""Opens the PostgreSQL engine, brings its schema up to date, and reads it for commands. It works in ``storage.py``."""
 
 import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -13,20 +13,23 @@ import anyio
 import anyio.to_thread
 import asyncpg
 
+from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
-from tmpmaild.measures import Measure
-from tmpmaild.model import Message, Page, Source
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary, anybody
-from tmpmaild.storage.engines import differences, steps_in, tell
-from tmpmaild.storage.operatormail import OperatorMail
-from tmpmaild.storage.postgresql.notifications import Waker
+from tmpmaild.model import FullMessage, Message, Page
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, anybody
+from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
 from tmpmaild.storage.postgresql.partitions import Partitions
-from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages, select_source
-from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session, advice, reason
-from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock, Sharing
+from tmpmaild.storage.postgresql.reading import InboxLookup, select_message, select_messages
+from tmpmaild.storage.postgresql.server import FAILURES, Server, Session, advice, reason
+from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.storage import PostgresStorage
-from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage, Writer
-from tmpmaild.storage.settings import Limits, PostgresqlSettings, ServerFacts
+from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_SECONDS: Final = 0.5
+_LONGEST_PAUSE_SECONDS: Final = 2.0
+_KEEP_SECONDS: Final = 2.0
 
 _LOCK: Final = "SELECT pg_try_advisory_lock(7238716, 1)"
 _TURN_SECONDS: Final = 0.02
@@ -48,8 +51,6 @@ CREATE TABLE schema_step (
     shape text[] NOT NULL      -- the schema after this step, to notice what somebody has changed by hand
 )
 """
-log = logging.getLogger(__name__)
-
 _NEEDS: Final = re.compile(r"^-- needs ([0-9]+):", re.MULTILINE)
 
 _TABLES: Final = """
@@ -96,136 +97,6 @@ SELECT format('%s belongs to the role %s', name, pg_get_userbyid(owner)) FROM (
 WHERE NOT pg_has_role(owner, 'USAGE') AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = n.oid AND deptype = 'e')
 ORDER BY 1 LIMIT 1
 """
-
-
-def migrations() -> dict[int, Path]:
-    """Return the steps by number, 1 first."""
-    return steps_in("migrations/postgresql")
-
-
-async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None = None) -> list[str]:
-    """Apply the missing steps and return their names; others that do so at the same time wait.
-
-    Where none is missing nobody is waited for: any role that may connect can take the lock.
-    Raises ``DatabaseError`` if the database is not ours, or the schema is too new or was changed by hand; a step that
-    fails has changed nothing.
-    """
-    steps = migrations() if steps is None else steps
-    if await _has_all(connection, steps):
-        return []
-    await _have_turn(connection)
-    try:
-        applied = await _known_steps(connection)
-        await _check(connection, applied, max(steps))
-        missing = [number for number in steps if number not in applied]
-        for number in missing:
-            script = await anyio.to_thread.run_sync(steps[number].read_text, "utf-8")
-            await _apply(connection, number, steps[number].name, script)
-    finally:
-        if not connection.is_closed():
-            await connection.execute(_UNLOCK)
-    return [steps[number].stem for number in missing]
-
-
-async def examine(connection: asyncpg.Connection) -> tuple[int | None, str]:
-    """Return the newest step, None before there is one, and why a daemon would not start with this schema."""
-    applied: dict[int, asyncpg.Record] = {}
-    try:
-        applied = await _known_steps(connection)
-        await _check(connection, applied, max(migrations()))
-    except DatabaseError as error:
-        return max(applied, default=None), str(error)
-    return max(applied, default=None), ""
-
-
-async def _has_all(connection: asyncpg.Connection, steps: dict[int, Path]) -> bool:
-    """Return whether the schema is as it should be; if not, it is looked at again when nobody is changing it."""
-    try:
-        applied = await _known_steps(connection)
-        await _check(connection, applied, max(steps))
-    except DatabaseError:
-        return False
-    return steps.keys() <= applied.keys()
-
-
-async def _have_turn(connection: asyncpg.Connection) -> None:
-    """Wait until no other daemon looks at the schema or changes it; say so if that takes long."""
-    began = time.monotonic()
-    has_said = False
-    while not await connection.fetchval(_LOCK):
-        if not has_said and time.monotonic() - began > _SILENT_SECONDS:
-            has_said = True
-            role = await connection.fetchval(_HOLDER)
-            text = "role %s has been changing the schema for %d s, or only holds the lock for that; waiting for it"
-            log.warning(text, role, _SILENT_SECONDS)
-        await asyncio.sleep(_TURN_SECONDS)
-
-
-async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Record]:
-    """Return the steps that have been applied. Raises ``DatabaseError`` when the database holds something else."""
-    tables = [row["relname"] for row in await connection.fetch(_TABLES)]
-    if "schema_step" in tables:
-        return {row["number"]: row for row in await connection.fetch("SELECT * FROM schema_step ORDER BY number")}
-    if tables:
-        raise DatabaseError(f"the database holds something else (such as {tables[0]}); create one for tmpmaild alone")
-    if await connection.fetchval("SELECT to_regclass('schema_step') IS NOT NULL"):
-        raise DatabaseError("its tables are not in the first schema of search_path; was a schema added?")
-    return {}
-
-
-async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Record], known: int) -> None:
-    if not applied:
-        return
-    newest = applied[max(applied)]
-    if newest["needs"] > known:
-        raise DatabaseError(
-            f"the schema is of a newer tmpmaild (step {newest['number']}), this one knows step {known}; update it"
-        )
-    found = differences(newest["shape"], await shape(connection))
-    if found:
-        raise DatabaseError(f"the schema has been changed by hand: {found[0]}")
-    not_ours = await connection.fetchval(_NOT_OURS)
-    if not_ours:
-        raise DatabaseError(f"the {not_ours}; let the role of storage.url own it (ALTER … OWNER TO …)")
-
-
-async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
-    """Apply one step. It gives way to those who use its tables, and is tried again: what waits behind it are mails."""
-    for _ in range(_ATTEMPTS):
-        try:
-            await _try(connection, number, name, script)
-        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
-            await asyncio.sleep(_PAUSE_SECONDS)
-        except asyncpg.InsufficientPrivilegeError as error:
-            raise DatabaseError(
-                f"the role may not change the schema ({reason(error)}); make it the owner of the database"
-            ) from error
-        except asyncpg.PostgresError as error:
-            raise DatabaseError(f"migration {name} failed: {reason(error)}") from error
-        else:
-            return
-    raise DatabaseError(f"migration {name} failed: its tables stay locked by another session")
-
-
-async def _try(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
-    needs = _NEEDS.search(script)
-    assert needs is not None  # of a file of ours
-    async with connection.transaction():
-        await connection.execute(_LOCK_WAIT)
-        if number == 1:
-            await connection.execute(_STEPS)
-        await connection.execute(script)
-        values = (number, name, int(needs[1]), await shape(connection))
-        await connection.execute("INSERT INTO schema_step VALUES ($1, $2, $3, $4)", *values)
-
-
-async def shape(connection: asyncpg.Connection) -> list[str]:
-    """Return what the schema consists of, a line each."""
-    return [row["line"] for row in await connection.fetch(_SHAPE)]
-
-
-T = TypeVar("T")
-
 _OPERATOR_NAME: Final = b"\0"  # hashes are longer: no address has this one
 _SUMMARY: Final = """
 SELECT sum(inboxes)::bigint AS inboxes, sum(messages)::bigint AS messages,
@@ -275,83 +146,7 @@ FROM pg_roles, pg_database, (
 WHERE rolname = current_user AND datname = current_database()
 """
 
-
-def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
-    """Return the operator's inbox, which may be read while daemons use the database."""
-    lookup = InboxLookup("", _OPERATOR_NAME, 0, Limits(), anybody)
-
-    def page(wanted: Page) -> tuple[Message, ...]:
-        found = look(settings, lambda connection: select_messages(connection, lookup, wanted))
-        return found.messages if found else ()
-
-    def source(message_id: str) -> Source | None:
-        found = look(settings, lambda connection: select_source(connection, lookup, message_id, ANY_SIZE))
-        return found and found[1]
-
-    return OperatorMail(page, source, int(OPERATOR_INBOX_ID))
-
-
-def summary(settings: PostgresqlSettings) -> Summary:
-    """Return what the database holds. Raises ``DatabaseError``."""
-
-    async def read(connection: asyncpg.Connection) -> Summary:
-        row = await connection.fetchrow(_SUMMARY)
-        return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
-
-    return look(settings, read)
-
-
-def look(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-    """Connect, read, and close. Raises ``DatabaseError``."""
-
-    async def connect_and_read() -> T:
-        connection = await Server(settings.url, settings.password_file).connect()
-        try:
-            return await read(connection)
-        finally:
-            await connection.close()
-
-    try:
-        return asyncio.run(connect_and_read())
-    except (*FAILURES, RequestError) as error:
-        raise DatabaseError(f"{settings.url}: {advice(error)}") from error
-
-
-def facts(settings: PostgresqlSettings) -> ServerFacts:
-    """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
-    return look(settings, _facts)
-
-
-async def _facts(connection: asyncpg.Connection) -> ServerFacts:
-    row = await connection.fetchrow(_FACTS)
-    limits = (row["free_on_server"], row["free_for_role"], row["free_in_database"])
-    step, obstacle = await examine(connection)
-    return ServerFacts(
-        settings=await _settings(connection),
-        free_connections=max(min(limit for limit in limits if limit is not None), 0),
-        clock_ahead_seconds=await _clock_ahead_seconds(connection),
-        schema_step=step,
-        known_step=max(migrations()),
-        schema_obstacle=obstacle,
-        **{name: value for name, value in row.items() if name in ServerFacts.__struct_fields__},
-    )
-
-
-async def _settings(connection: asyncpg.Connection) -> dict[str, str]:
-    rows = await connection.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", _SETTINGS)
-    return {row["name"]: row["setting"] for row in rows}
-
-
-async def _clock_ahead_seconds(connection: asyncpg.Connection) -> float:
-    """Return by how much the server's clock is ahead of this machine's; the question takes its time, too."""
-    asked = time.time()
-    there = float(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())"))
-    return there - (asked + time.time()) / 2
-
-
-_FIRST_PAUSE_SECONDS = 0.5
-_LONGEST_PAUSE_SECONDS = 2.0
-_KEEP_SECONDS = 2.0
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -361,26 +156,40 @@ async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None)
     Raises ``DatabaseError``.
     """
     server = Server(settings.url, settings.password_file)
-    upkeep = Session(server)
+    upkeep, database_clock = Session(server), DatabaseClock()
+    usage, partitions = Usage(settings.up_to(settings.max_bytes or DEFAULT_CAP_BYTES)), Partitions(upkeep)
     async with AsyncExitStack() as opened:
         connection = await _prepared(upkeep)
         opened.push_async_callback(_shielded, upkeep.close)
-        database_clock = DatabaseClock()
-        try:
+        with _named(settings.url):
             await database_clock.measure(connection)
-        except FAILURES as error:
-            raise DatabaseError(f"{settings.url}: {advice(error)}") from error
-        if clock is None:
-            measuring = asyncio.create_task(_measure(database_clock, upkeep))
-            opened.callback(measuring.cancel)
-        measures = (*server.measures(), *database_clock.measures())
-        clock = clock or database_clock
-        storage = await _assemble(settings, server, upkeep, connection, clock=clock, measures=measures)
+            hash_key = await connection.fetchval("SELECT hash_key FROM service")
+            usage.note(await connection.fetchval("SELECT count_usage($1, 0, 0, 0)", usage.shard))
+            await partitions.add_ahead((clock or database_clock)())
+        storage = PostgresStorage(
+            server,
+            partitions,
+            usage,
+            hash_key=hash_key,
+            clock=clock or database_clock,
+            measures=(*server.measures(), *database_clock.measures()),
+        )
         opened.push_async_callback(_shielded, storage.close)
+        with _named(settings.url):
+            await storage.listen()
         await storage.connect()
-        connecting = asyncio.create_task(_keep_connected(storage))
-        opened.callback(connecting.cancel)
+        for upkeeping in (_keep_connected(storage), _measure(database_clock, upkeep)):
+            opened.callback(asyncio.create_task(upkeeping).cancel)
         yield storage
+
+
+@contextmanager
+def _named(url: DatabaseUrl) -> Iterator[None]:
+    """Raise what the server refuses as ``DatabaseError``, with the name of the database and what to do."""
+    try:
+        yield
+    except (*FAILURES, RequestError) as error:
+        raise DatabaseError(f"{url}: {advice(error)}") from error
 
 
 async def _shielded(close: Callable[[], Awaitable[None]]) -> None:
@@ -406,16 +215,12 @@ async def _prepared(session: Session) -> asyncpg.Connection:
 
 async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
     """Connect, and apply the missing steps. Raises ``StorageUnavailable``, ``DatabaseError``."""
-    url = session.server.url
     connection = await session.connection()
     try:
         return connection, await migrate(connection)
-    except DatabaseError as error:
+    except (*FAILURES, DatabaseError) as error:
         await session.close()
-        raise DatabaseError(f"{url}: {error}") from error
-    except FAILURES as error:
-        await session.close()
-        raise DatabaseError(f"{url}: {advice(error)}") from error
+        raise DatabaseError(f"{session.server.url}: {advice(error)}") from error
 
 
 async def _keep_connected(storage: PostgresStorage) -> None:
@@ -435,43 +240,6 @@ async def _measure(clock: DatabaseClock, session: Session) -> None:
             continue  # other parts notice it, and say so
 
 
-async def _assemble(
-    settings: PostgresqlSettings,
-    server: Server,
-    upkeep: Session,
-    connection: asyncpg.Connection,
-    *,
-    clock: Clock,
-    measures: Sequence[Measure],
-) -> PostgresStorage:
-    usage = Usage(settings.up_to(settings.max_bytes or DEFAULT_CAP_BYTES))
-    partitions = Partitions(upkeep)
-    try:
-        hash_key = await connection.fetchval("SELECT hash_key FROM service")
-        usage.note(await connection.fetchval("SELECT count_usage($1, 0, 0, 0)", usage.shard))
-        await partitions.add_ahead(clock())
-    except (*FAILURES, RequestError) as error:
-        raise DatabaseError(f"{settings.url}: {advice(error)}") from error
-    waker = Waker(Session(server), clock)
-    try:
-        await waker.start()
-    except (*FAILURES, RequestError) as error:
-        raise DatabaseError(f"{settings.url}: {advice(error)}") from error
-    writer = Writer(Session(server), clock=clock, usage=usage)
-    sharing = Sharing(Session(server), hash_key, clock)
-    return PostgresStorage(
-        writer,
-        Readers(server),
-        waker=waker,
-        partitions=partitions,
-        usage=usage,
-        sharing=sharing,
-        hash_key=hash_key,
-        clock=clock,
-        measures=measures,
-    )
-
-
 async def upgrade(settings: PostgresqlSettings) -> list[str]:
     """Bring a database to the newest schema; return the names of the steps applied. Raises ``DatabaseError``."""
     session = Session(Server(settings.url, settings.password_file))
@@ -482,3 +250,184 @@ async def upgrade(settings: PostgresqlSettings) -> list[str]:
     finally:
         await session.close()
     return applied
+
+
+def migrations() -> dict[int, Path]:
+    """Return the steps by number, 1 first."""
+    return steps_in("migrations/postgresql")
+
+
+async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None = None) -> list[str]:
+    """Apply the missing steps and return their names; others that do so at the same time wait.
+
+    Where none is missing nobody is waited for: any role that may connect can take the lock.
+    Raises ``DatabaseError`` if the database is not ours, or the schema is too new or was changed by hand; a step that
+    fails has changed nothing.
+    """
+    steps = steps or migrations()
+    newest, obstacle = await _examined(connection, steps)
+    if newest is not None and newest >= max(steps) and not obstacle:
+        return []  # if not, it is looked at again when nobody is changing it
+    await _have_turn(connection)
+    try:
+        applied = await _known_steps(connection)
+        await _check(connection, applied, max(steps))
+        missing = [number for number in steps if number not in applied]
+        for number in missing:
+            script = await anyio.to_thread.run_sync(steps[number].read_text, "utf-8")
+            await _apply(connection, number, steps[number].name, script)
+    finally:
+        if not connection.is_closed():
+            await connection.execute(_UNLOCK)
+    return [steps[number].stem for number in missing]
+
+
+async def _examined(connection: asyncpg.Connection, steps: dict[int, Path]) -> tuple[int | None, str]:
+    """Return the newest step, None before there is one, and why a daemon would not start with this schema."""
+    applied: dict[int, asyncpg.Record] = {}
+    try:
+        applied = await _known_steps(connection)
+        await _check(connection, applied, max(steps))
+    except DatabaseError as error:
+        return max(applied, default=None), str(error)
+    return max(applied, default=None), ""
+
+
+async def _have_turn(connection: asyncpg.Connection) -> None:
+    """Wait until no other daemon looks at the schema or changes it; say so if that takes long."""
+    began = time.monotonic()
+    has_said = False
+    while not await connection.fetchval(_LOCK):
+        if not has_said and time.monotonic() - began > _SILENT_SECONDS:
+            has_said = True
+            role = await connection.fetchval(_HOLDER)
+            text = "role %s has been changing the schema for %d s, or only holds the lock for that; waiting for it"
+            log.warning(text, role, _SILENT_SECONDS)
+        await asyncio.sleep(_TURN_SECONDS)
+
+
+async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Record]:
+    """Return the steps that have been applied. Raises ``DatabaseError`` when the database holds something else."""
+    tables = [row["relname"] for row in await connection.fetch(_TABLES)]
+    if "schema_step" in tables:
+        return {row["number"]: row for row in await connection.fetch("SELECT * FROM schema_step ORDER BY number")}
+    if tables:
+        raise DatabaseError(f"the database holds something else (such as {tables[0]}); create one for tmpmaild alone")
+    if await connection.fetchval("SELECT to_regclass('schema_step') IS NOT NULL"):
+        raise DatabaseError("its tables are not in the first schema of search_path; was a schema added?")
+    return {}
+
+
+async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Record], known: int) -> None:
+    if not applied:
+        return
+    newest = applied[max(applied)]
+    if newest["needs"] > known:
+        raise DatabaseError(
+            f"the schema is of a newer tmpmaild (step {newest['number']}), this one knows step {known}; update it"
+        )
+    found = differences(newest["shape"], await _shape(connection))
+    if found:
+        raise DatabaseError(f"the schema has been changed by hand: {found[0]}")
+    not_ours = await connection.fetchval(_NOT_OURS)
+    if not_ours:
+        raise DatabaseError(f"the {not_ours}; let the role of storage.url own it (ALTER … OWNER TO …)")
+
+
+async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
+    """Apply one step. It gives way to those who use its tables, and is tried again: what waits behind it are mails."""
+    for _ in range(_ATTEMPTS):
+        try:
+            await _try(connection, number, name, script)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            await asyncio.sleep(_PAUSE_SECONDS)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise DatabaseError(
+                f"the role may not change the schema ({reason(error)}); make it the owner of the database"
+            ) from error
+        except asyncpg.PostgresError as error:
+            raise DatabaseError(f"migration {name} failed: {reason(error)}") from error
+        else:
+            return
+    raise DatabaseError(f"migration {name} failed: its tables stay locked by another session")
+
+
+async def _try(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
+    needs = _NEEDS.search(script)
+    assert needs is not None  # of a file of ours
+    async with connection.transaction():
+        await connection.execute(_LOCK_WAIT)
+        if number == 1:
+            await connection.execute(_STEPS)
+        await connection.execute(script)
+        values = (number, name, int(needs[1]), await _shape(connection))
+        await connection.execute("INSERT INTO schema_step VALUES ($1, $2, $3, $4)", *values)
+
+
+async def _shape(connection: asyncpg.Connection) -> list[str]:
+    """Return what the schema consists of, a line each."""
+    return [row["line"] for row in await connection.fetch(_SHAPE)]
+
+
+def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
+    """Return the operator's inbox, which may be read while daemons use the database."""
+    lookup = InboxLookup("", _OPERATOR_NAME, 0, Limits(), anybody)
+
+    def page(wanted: Page) -> tuple[Message, ...]:
+        found = _look(settings, lambda connection: select_messages(connection, lookup, wanted))
+        return found.messages if found else ()
+
+    def source(message_id: str) -> FullMessage | None:
+        found = _look(
+            settings, lambda connection: select_message(connection, lookup, message_id, ANY_SIZE, source=True)
+        )
+        return found and found[1]
+
+    return OperatorMail(page, source, int(OPERATOR_INBOX_ID))
+
+
+def summary(settings: PostgresqlSettings) -> Summary:
+    """Return what the database holds. Raises ``DatabaseError``."""
+
+    async def read(connection: asyncpg.Connection) -> Summary:
+        row = await connection.fetchrow(_SUMMARY)
+        return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
+
+    return _look(settings, read)
+
+
+def _look(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+    """Connect, read, and close. Raises ``DatabaseError``."""
+
+    async def connect_and_read() -> T:
+        connection = await Server(settings.url, settings.password_file).connect()
+        try:
+            return await read(connection)
+        finally:
+            await connection.close()
+
+    with _named(settings.url):
+        return asyncio.run(connect_and_read())
+
+
+def facts(settings: PostgresqlSettings) -> ServerFacts:
+    """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
+    return _look(settings, _facts)
+
+
+async def _facts(connection: asyncpg.Connection) -> ServerFacts:
+    row = await connection.fetchrow(_FACTS)
+    limits = (row["free_on_server"], row["free_for_role"], row["free_in_database"])
+    settings = await connection.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", _SETTINGS)
+    clock, steps = DatabaseClock(), migrations()
+    await clock.measure(connection)
+    step, obstacle = await _examined(connection, steps)
+    return ServerFacts(
+        settings=dict(settings),
+        free_connections=max(min(limit for limit in limits if limit is not None), 0),
+        clock_ahead_seconds=clock.ahead_seconds(),
+        schema_step=step,
+        known_step=max(steps),
+        schema_obstacle=obstacle,
+        **{name: value for name, value in row.items() if name in ServerFacts.__struct_fields__},
+    )

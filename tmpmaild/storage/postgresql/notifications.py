@@ -1,14 +1,17 @@
-"""Changes of inboxes as text, as one daemon tells them to the others: ids and times only, nothing of a mail.
+"""Tells the other daemons on the database which inboxes have changed, and hears it from them: LISTEN and NOTIFY.
 
-Any role that may connect can send such a text. So what is heard of an end is held against the database, and what is not
-so there is left out: a false end would be believed by followers, who then look no more. What a
-verdict says is read there too.
+A notification is words with spaces between them: ids and times only, nothing of a mail. Daemons since 1.0 write and
+read the same words, and ignore those that they do not know; so several versions may run at the same time.
+
+Any role that may connect can send such a text. So what is heard of an end or of a verdict is compared with the
+database, and left out if it is not so: followers would believe a false end, and then look no more.
 """
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import asyncpg
@@ -17,52 +20,52 @@ from msgspec.structs import replace
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
 from tmpmaild.storage.enginestorage import OnCommitted, tell
-from tmpmaild.storage.ids import message_key
 from tmpmaild.storage.postgresql.server import FAILURES, PROBE_SECONDS, Session, deadline, reason
-from tmpmaild.storage.rows import verdict_reached
+from tmpmaild.storage.rows import message_key, verdict_reached
 
-MISSED: Final = "!"
-"""In place of a change: some could not be told."""
-
-BLOCKS: Final = "b"
-"""In place of a change: the blocks have been changed."""
-
+CHANNEL: Final = "tmpmaild"
+LOOK_SECONDS: Final = 2.0
 MAX_OCTETS: Final = 7_900  # the server takes less than 8,000
+
+_MISSED: Final = "!"  # in place of a change: some could not be told
+_BLOCKS: Final = "b"  # in place of a change: the blocks have been changed
 _FULL: Final = "f"
 _SHARE_FULL: Final = "s"
-_MESSAGE_DELETED: Final = "-"
-_INBOX_DELETED: Final = "x"
-_EXPIRY_MOVED: Final = "@"
-_VERDICT_REACHED: Final = "v"
 _MAX_DIGITS: Final = 18  # fits into the server's bigint
-_LAST_TIME_MS: Final = 253_402_300_799_999  # of the year 9999, the last that can be written as text
+_TELL_SECONDS: Final = 0.001
+_RETRY_SECONDS: Final = 0.5
+_MAX_WORDS: Final = 20_000
 
+_TELL: Final = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest($1::text[]) AS n(payload)"
 _STATES: Final = """
 SELECT i.id, i.expires_at_ms, m.keys, m.verdicts FROM inbox AS i CROSS JOIN LATERAL (
     SELECT array_agg(key) AS keys, array_agg(authentication) AS verdicts
     FROM message WHERE inbox_id = i.id AND slot = i.slot AND key = ANY($2::bigint[])
 ) AS m WHERE i.id = ANY($1::bigint[])
 """
+# No inbox has the id 0: that row has the version of the blocks.
+_LOOK: Final = """
+SELECT id, last_key, expires_at_ms FROM inbox WHERE id = ANY($1::bigint[])
+UNION ALL SELECT 0, blocks_version, 0 FROM service
+"""
+
+log = logging.getLogger(__name__)
 
 
 def word(change: InboxChange) -> str:
     """Return a change as one word: the inbox, flags, and the notice."""
-    flags = _FULL * change.full + _SHARE_FULL * change.share_full
-    return f"{change.inbox_id},{flags},{_notice(change)}"
-
-
-def _notice(change: InboxChange) -> str:
     match change.notice:
+        case None:
+            notice = ""
         case MessageDeleted(message_id):
-            return f"{_MESSAGE_DELETED}{message_id}"
+            notice = f"-{message_id}"
         case ExpiryMoved(expires_at_ms):
-            return f"{_EXPIRY_MOVED}{expires_at_ms}"
+            notice = f"@{expires_at_ms}"
         case VerdictReached(message_id):
-            return f"{_VERDICT_REACHED}{message_id}"
+            notice = f"v{message_id}"
         case InboxDeleted():
-            return _INBOX_DELETED
-        case _:
-            return ""
+            notice = "x"
+    return f"{change.inbox_id},{_FULL * change.full}{_SHARE_FULL * change.share_full},{notice}"
 
 
 def payloads(words: Iterable[str]) -> Iterator[str]:
@@ -80,24 +83,27 @@ def payloads(words: Iterable[str]) -> Iterator[str]:
 
 
 def changes(words: Iterable[str]) -> list[InboxChange]:
-    """Return the changes that words tell. What a newer daemon may tell besides is left out."""
-    return [found for one in words if (found := _change(one)) is not None]
+    """Return the changes that words tell. Words of a newer daemon that are unknown here are left out."""
+    parts = ([*one.split(",", 2), "", ""][:3] for one in words)
+    return [
+        InboxChange(inbox_id, full=_FULL in flags, share_full=_SHARE_FULL in flags, notice=_notice(notice))
+        for inbox_id, flags, notice in parts
+        if _is_number(inbox_id)
+    ]
 
 
-def _change(one: str) -> InboxChange | None:
-    inbox_id, flags, notice = [*one.split(",", 2), "", ""][:3]
-    if not _is_number(inbox_id):
-        return None
-    told: MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None = None
-    if notice.startswith(_MESSAGE_DELETED):
-        told = MessageDeleted(notice[1:])
-    elif notice.startswith(_EXPIRY_MOVED) and _is_number(notice[1:]):
-        told = ExpiryMoved(min(int(notice[1:]), _LAST_TIME_MS))
-    elif notice.startswith(_VERDICT_REACHED):
-        told = VerdictReached(notice[1:])
-    elif notice == _INBOX_DELETED:
-        told = InboxDeleted()
-    return InboxChange(inbox_id, full=_FULL in flags, share_full=_SHARE_FULL in flags, notice=told)
+def _notice(text: str) -> MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None:
+    match text[:1], text[1:]:
+        case "-", message_id:
+            return MessageDeleted(message_id)
+        case "@", time_ms if _is_number(time_ms):
+            return ExpiryMoved(int(time_ms))
+        case "v", message_id:
+            return VerdictReached(message_id)
+        case "x", "":
+            return InboxDeleted()
+        case _:
+            return None
 
 
 def _is_number(text: str) -> bool:
@@ -105,17 +111,16 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
-async def true_ones(connection: asyncpg.Connection, told: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
+async def confirmed(connection: asyncpg.Connection, told: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
     """Return the changes that are so: all without a notice, and of the others those that the database confirms.
 
-    Verdicts are those of the database.
+    What a verdict says is read there too.
     """
     doubted = [int(change.inbox_id) for change in told if change.notice is not None]
     keys = [key for change in told if (key := _message_key(change)) is not None]
     rows = {row["id"]: row for row in await connection.fetch(_STATES, doubted, keys)}
-    return [
-        _with_verdict(change, row) for change in told if _is_so(change, row := rows.get(int(change.inbox_id)), now_ms)
-    ]
+    found = (_confirmed(change, rows.get(int(change.inbox_id)), now_ms) for change in told)
+    return [change for change in found if change is not None]
 
 
 def _message_key(change: InboxChange) -> int | None:
@@ -124,74 +129,48 @@ def _message_key(change: InboxChange) -> int | None:
     return message_key(message_id, int(change.inbox_id))
 
 
-def _verdicts(row: asyncpg.Record) -> dict[int | None, str | None]:
-    """Return the verdicts on the messages that are there, by their keys."""
-    return dict(zip(row["keys"] or (), row["verdicts"] or (), strict=True))
-
-
-def _with_verdict(change: InboxChange, row: asyncpg.Record | None) -> InboxChange:
-    """Return a change that is so, with the verdict that it tells of."""
-    match change.notice:
-        case VerdictReached(message_id) if row is not None:
-            return replace(change, notice=verdict_reached(message_id, _verdicts(row)[_message_key(change)] or ""))
-        case _:
-            return change
-
-
-def _is_so(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> bool:
+def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> InboxChange | None:
+    """Return a change, with the verdict that it tells of; None if it is not as the inbox says, which may be gone."""
+    key = _message_key(change)
+    verdicts = {} if row is None else dict(zip(row["keys"] or (), row["verdicts"] or (), strict=True))
     match change.notice:
         case None:
-            return True
+            is_so = True
         case MessageDeleted():
-            key = _message_key(change)
-            return key is not None and (row is None or key not in _verdicts(row))
-        case VerdictReached():
-            return row is not None and _verdicts(row).get(_message_key(change)) is not None
+            is_so = key is not None and key not in verdicts
+        case VerdictReached(message_id):
+            verdict = verdicts.get(key)
+            return None if verdict is None else replace(change, notice=verdict_reached(message_id, verdict))
         case ExpiryMoved(expires_at_ms):  # one that has been moved again since is told of that too
-            return row is not None and row["expires_at_ms"] == expires_at_ms
+            is_so = row is not None and row["expires_at_ms"] == expires_at_ms
         case InboxDeleted():
-            return row is None or row["expires_at_ms"] <= now_ms
+            is_so = row is None or row["expires_at_ms"] <= now_ms
+    return change if is_so else None
 
 
-CHANNEL: Final = "tmpmaild"
-LOOK_SECONDS: Final = 2.0
-
-_TELL_SECONDS: Final = 0.001
-_RETRY_SECONDS: Final = 0.5
-_MAX_WORDS: Final = 20_000
-_TELL: Final = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest($1::text[]) AS n(payload)"
-# No inbox has the id 0: that row has the version of the blocks.
-_LOOK: Final = """
-SELECT id, last_key, expires_at_ms FROM inbox WHERE id = ANY($1::bigint[])
-UNION ALL SELECT 0, blocks_version, 0 FROM service
-"""
-
-log = logging.getLogger(__name__)
-
-
-class Waker:
+class ChangeNotifications:
     """Tells and hears changes until ``close``. ``trouble`` is why the database did not answer the last time, or "".
 
-    ``on_back`` is called when the database answers again, ``on_blocks`` when the blocks have been changed.
+    ``on_back`` is called when the database answers again.
     """
 
-    def __init__(self, session: Session, clock: Callable[[], int]) -> None:
+    def __init__(self, session: Session, clock: Callable[[], int], on_back: Callable[[], None]) -> None:
+        self.trouble = ""
         self._session = session
         self._clock = clock
-        self._callbacks: list[Callable[[Sequence[InboxChange]], None]] = []
-        self._listened: Callable[[], Collection[str]] = tuple
+        self._on_back = on_back
+        self._on_blocks: Callable[[], None] = _nothing
         self._on_missed: Callable[[], None] = _nothing
-        self.trouble = ""
-        self.on_back: Callable[[], None] = _nothing
-        self.on_blocks: Callable[[], None] = _nothing
+        self._callbacks: list[OnCommitted] = []
+        self._listened: Callable[[], Collection[str]] = tuple
         self._blocks_version: int | None = None
-        self._words: dict[str, None] = {}
+        self._words: dict[str, None] = {}  # to be told, in order
         self._doubted: list[InboxChange] = []
         self._seen: dict[int, tuple[int, int]] = {}
         self._listening_on: asyncpg.Connection | None = None
         self._look_at = 0.0
         self._woken = asyncio.Event()
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -203,6 +182,10 @@ class Waker:
         """Register ``callback``; it gets the changes of other daemons."""
         self._callbacks.append(callback)
 
+    def watch_blocks(self, on_blocks: Callable[[], None]) -> None:
+        """Have ``on_blocks`` called when another daemon has changed the blocks."""
+        self._on_blocks = on_blocks
+
     def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
         """See ``Storage``."""
         self._listened = listened
@@ -210,7 +193,7 @@ class Waker:
 
     def tell_blocks(self) -> None:
         """Tell the others that this daemon has changed the blocks."""
-        self._words[BLOCKS] = None
+        self._words[_BLOCKS] = None
         self._woken.set()
 
     def tell(self, told: Sequence[InboxChange]) -> None:
@@ -218,57 +201,45 @@ class Waker:
         self._note(told)
         self._words.update(dict.fromkeys(map(word, told)))
         if len(self._words) > _MAX_WORDS:  # the database has been away for long
-            self._words = {MISSED: None}
+            self._words = {_MISSED: None}
         self._woken.set()
 
     async def close(self) -> None:
         """Tell the changes that are left, then close the connection."""
-        self._stopping = True
+        self._stopping.set()
         self._woken.set()
         if self._task is not None:
             await self._task
         await self._session.close()
 
     async def _work(self) -> None:
-        while not self._stopping:
+        while not self._stopping.is_set():
             try:
                 await self._turn()
             except (*FAILURES, RequestError, DatabaseError) as error:
                 self.trouble = reason(error)
-                await self._pause(_RETRY_SECONDS)
+                await _within(self._stopping, _RETRY_SECONDS)
             except Exception:  # without this task the daemon would be deaf, and nobody would notice
-                log.exception("waking other daemons failed; it goes on")
-                await self._pause(_RETRY_SECONDS)
+                log.exception("telling other daemons failed; it goes on")
+                await _within(self._stopping, _RETRY_SECONDS)
         if self._words and self._listening_on is not None:
             try:
                 await self._send(self._listening_on)
             except FAILURES as error:
                 log.debug("the last changes could not be told: %s", error)
 
-    async def _pause(self, seconds: float) -> None:
-        begun = time.monotonic()
-        while not self._stopping and (left := begun + seconds - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, 0.1))
-
     async def _turn(self) -> None:
         """Wait until there is something to do, and do it."""
-        await self._wait()
+        await _within(self._woken, self._look_at - time.monotonic())
+        self._woken.clear()
         connection = await self._connection()
         if self._doubted:
-            await self._believe(connection)
+            await self._confirm(connection)
         if self._words:
             await self._send(connection)
         if time.monotonic() >= self._look_at:
             await self._look(connection)
         await asyncio.sleep(_TELL_SECONDS)
-
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(max(self._look_at - time.monotonic(), 0)):
-                await self._woken.wait()
-        except TimeoutError:
-            return
-        self._woken.clear()
 
     async def _connection(self) -> asyncpg.Connection:
         """Return the connection that listens; when it is a new one, changes may have been missed."""
@@ -289,7 +260,7 @@ class Waker:
             with deadline(connection, PROBE_SECONDS):
                 await connection.fetch(_TELL, list(payloads(words)))
         except FAILURES:
-            self._words = {MISSED: None} | self._words
+            self._words = {_MISSED: None} | self._words
             raise
 
     async def _look(self, connection: asyncpg.Connection) -> None:
@@ -299,7 +270,10 @@ class Waker:
         # A host that is silent now has been silent to the other connections as well.
         with deadline(connection, PROBE_SECONDS, self._session.server.terminate_all):
             rows = await connection.fetch(_LOOK, wanted)
-        self._note_answer()
+        if self.trouble:
+            self.trouble = ""
+            log.info("the database is back")
+            self._on_back()
         seen = {row["id"]: (row["last_key"], row["expires_at_ms"]) for row in rows}
         self._compare_blocks(seen.pop(0)[0])
         changed = [change for key, state in seen.items() for change in _between(key, self._seen.get(key), state)]
@@ -307,15 +281,9 @@ class Waker:
         if changed:
             tell(self._callbacks, changed)
 
-    def _note_answer(self) -> None:
-        if self.trouble:
-            self.trouble = ""
-            log.info("the database is back")
-            self.on_back()
-
     def _compare_blocks(self, version: int) -> None:
-        if self._blocks_version is not None and version != self._blocks_version:
-            self.on_blocks()
+        if self._blocks_version not in (None, version):
+            self._on_blocks()
         self._blocks_version = version
 
     def _hear(self, connection: asyncpg.Connection, pid: int, channel: str, payload: object) -> None:
@@ -323,10 +291,10 @@ class Waker:
         if connection.is_closed() or pid == connection.get_server_pid():  # the next connection begins with on_missed
             return
         words = str(payload).split()
-        if MISSED in words:
+        if _MISSED in words:
             self._on_missed()
-        if BLOCKS in words:
-            self.on_blocks()
+        if _BLOCKS in words:
+            self._on_blocks()
         told = changes(words)
         if not self._doubted and all(change.notice is None for change in told):
             tell(self._callbacks, told)
@@ -336,12 +304,12 @@ class Waker:
         else:
             self._on_missed()
 
-    async def _believe(self, connection: asyncpg.Connection) -> None:
+    async def _confirm(self, connection: asyncpg.Connection) -> None:
         """Tell the changes that were heard and are so, in their order."""
         told, self._doubted = self._doubted, []
         try:
             with deadline(connection, PROBE_SECONDS):
-                told = await true_ones(connection, told, self._clock())
+                told = await confirmed(connection, told, self._clock())
         except FAILURES:
             self._on_missed()
             raise
@@ -360,6 +328,13 @@ class Waker:
 
 def _nothing() -> None:
     """Stand for what nobody has asked to be called for."""
+
+
+async def _within(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, at most so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(seconds, 0)):
+            await event.wait()
 
 
 def _between(key: int, before: tuple[int, int] | None, now: tuple[int, int]) -> list[InboxChange]:

@@ -1,6 +1,6 @@
-"""The columns of a mail as the functions of the database take them, and what its reads select of them."""
+"""What the writer runs: each operation is mostly one function of the database (``migrations/postgresql/``)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -15,13 +15,30 @@ from tmpmaild.errors import (
     RequestError,
     StorageFull,
 )
-from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox, NewMail
-from tmpmaild.storage import ids, rows
-from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS
+from tmpmaild.model import (
+    NAME_HELD_MS,
+    Block,
+    ExpiryMoved,
+    InboxChange,
+    InboxDeleted,
+    MessageDeleted,
+    NewInbox,
+    NewMail,
+)
+from tmpmaild.storage import rows
+from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS, retired_domains
 from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.writer import INBOX_BYTES, LEAST_STORED_BYTES, Batch, NotTogether, Operation, allowed
-from tmpmaild.storage.rows import Column, ListedRow, StateRow, WebhookRow, body, octets, verdict_reached
+from tmpmaild.storage.rows import (
+    Column,
+    StateRow,
+    body,
+    first_key,
+    message_id_in,
+    octets,
+    verdict_reached,
+)
 
 
 def stored_bytes(mail: NewMail) -> int:
@@ -49,57 +66,6 @@ def _without_nul(column: Column) -> Column:
 CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, rows.CONTENT))
 """The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
 
-LISTED: Final = (*ListedRow._fields, "verbatim")
-"""What a list selects for a ``ListedRow``: of the body the text, or the octets in the source."""
-
-
-def listed(read: Sequence[Any]) -> ListedRow:
-    """Return the row of what was read for ``LISTED``."""
-    *others, body, verbatim = read
-    return ListedRow._make((*others, body_text(body, verbatim)))
-
-
-def body_text(body: str | None, verbatim: bytes | None) -> str | None:
-    """Return a body with LF line ends, wherever it was read from; None if it was not read."""
-    if verbatim is None:
-        return body
-    return verbatim.decode(errors="ignore").replace("\r\n", "\n")
-
-
-_EXPRESSIONS = {
-    "key": "m.key",
-    "recipient": "m.recipient",
-    "authentication": "m.authentication",
-    "has_html": "c.html IS NOT NULL AS has_html",
-    "verbatim": "substr(c.source, c.body_at + 1, c.body_bytes) AS verbatim",
-}
-
-
-def selected(names: Sequence[str], **expressions: str) -> str:
-    """Return what a SELECT reads for the fields of a row: the column of that name, or the given expression."""
-    known = _EXPRESSIONS | {name: f"{expression} AS {name}" for name, expression in expressions.items()}
-    return ", ".join(known.get(name, f"c.{name}") for name in names)
-
-
-def if_small(condition: str) -> dict[str, str]:
-    """Return the expressions of a body that is read only on a condition."""
-    return {
-        "body": f"CASE WHEN {condition} THEN c.body END",
-        "verbatim": f"CASE WHEN {condition} THEN substr(c.source, c.body_at + 1, c.body_bytes) END",
-    }
-
-
-def beginning(characters: str) -> dict[str, str]:
-    """Return the expressions of the beginning of a body; ``characters`` is a parameter.
-
-    A character has at most four octets, a line end two. So a character that the cut divides is always beyond those.
-    """
-    return {
-        "body": f"left(c.body, {characters})",
-        "verbatim": f"substr(c.source, c.body_at + 1, least(c.body_bytes, 4 * {characters}))",
-    }
-
-
 _FULL: Final = 2
 
 _ARRAYS: Final = (
@@ -107,7 +73,7 @@ _ARRAYS: Final = (
     *("integer[]", "integer[]", "integer[]", "text[]"),
     *(f"{column.kind}[]" for column in CONTENT),
 )
-_SQL: Final = "SELECT * FROM deliver($1, $2, $3, $4::bigint[], {})".format(
+_DELIVER: Final = "SELECT * FROM deliver($1, $2, $3, $4::bigint[], {})".format(
     ", ".join(f"${number}::{kind}" for number, kind in enumerate(_ARRAYS, 5))
 )
 _VALUES: Final = tuple(column.value for column in CONTENT)
@@ -119,12 +85,9 @@ class AddMessage(Operation):
 
     def __init__(self, mail: NewMail) -> None:
         self.mail = mail
-        self.recipients = [
-            (int(inbox_id), recipient)
-            for inbox_id, recipient in dict(
-                zip(reversed(mail.inbox_ids), reversed(mail.envelope.recipients), strict=True)
-            ).items()
-        ][::-1]
+        self.recipients: dict[int, str] = {}
+        for inbox_id, recipient in zip(mail.inbox_ids, mail.envelope.recipients, strict=True):
+            self.recipients.setdefault(int(inbox_id), recipient)
         self.rows = len(self.recipients)
         self.size_bytes = len(mail.raw) + octets(body(mail))
 
@@ -139,7 +102,8 @@ class AddMessage(Operation):
         found = await delivery.run(batch)
         if found["missing"]:
             for operation in operations:
-                operation.recipients = [one for one in operation.recipients if one[0] not in found["missing"]]
+                for inbox_key in found["missing"]:
+                    operation.recipients.pop(inbox_key, None)
             return await cls.run(batch, operations)
         if found["refusal"] is None:
             batch.changes += delivery.changes(found)
@@ -155,7 +119,7 @@ class _Delivery:
     def __init__(self, operations: Sequence[AddMessage]) -> None:
         mails = [operation.mail for operation in operations]
         self._columns = [[value(mail) for mail in mails] for value in _VALUES]
-        self._inbox_keys = sorted({inbox_key for operation in operations for inbox_key, _ in operation.recipients})
+        self._inbox_keys = sorted({inbox_key for operation in operations for inbox_key in operation.recipients})
         self._messages = [0] * len(self._inbox_keys)
         self._bytes = [0] * len(self._inbox_keys)
         self._rows: list[tuple[int, int, int, str]] = []
@@ -163,7 +127,7 @@ class _Delivery:
         places = {inbox_key: place for place, inbox_key in enumerate(self._inbox_keys)}
         for number, (operation, cost) in enumerate(zip(operations, self._columns[_COST], strict=True), 1):
             self._firsts.append(len(self._rows))
-            for inbox_key, recipient in operation.recipients:
+            for inbox_key, recipient in operation.recipients.items():
                 place = places[inbox_key]
                 self._messages[place] += 1
                 self._bytes[place] += cost
@@ -171,21 +135,18 @@ class _Delivery:
 
     async def run(self, batch: Batch) -> asyncpg.Record:
         """Run the statement."""
-        usage = batch.usage
-        found = await batch.connection.fetchrow(
-            _SQL,
-            usage.shard,
+        limits = batch.usage.limits
+        return await batch.call(
+            _DELIVER,
             batch.now_ms,
-            usage.limits.cap_bytes,
-            allowed(usage.limits),
+            limits.cap_bytes,
+            allowed(limits),
             self._inbox_keys,
             self._messages,
             self._bytes,
             *zip(*self._rows, strict=True),
             *self._columns,
         )
-        usage.note(found["totals"])
-        return found
 
     def changes(self, found: asyncpg.Record) -> list[InboxChange]:
         """Return the state of each inbox after it."""
@@ -196,8 +157,7 @@ class _Delivery:
         """Return the id of the first message of each mail."""
         firsts = (self._rows[first] for first in self._firsts)
         return [
-            ids.inbox_message_id(self._inbox_keys[place - 1], keys_before[place - 1] + rank)
-            for _, place, rank, _ in firsts
+            message_id_in(self._inbox_keys[place - 1], keys_before[place - 1] + rank) for _, place, rank, _ in firsts
         ]
 
 
@@ -254,26 +214,24 @@ class CreateInbox(Operation):
 
 
 async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
-    usage = batch.usage
+    limits = batch.usage.limits
     news = [operation.new for operation in operations]
-    found = await batch.connection.fetchrow(
+    found = await batch.call(
         _CREATE,
-        usage.shard,
         batch.now_ms,
         NAME_HELD_MS,
-        usage.limits.cap_bytes,
+        limits.cap_bytes,
         INBOX_BYTES,
-        usage.limits.max_creator_bytes - LEAST_STORED_BYTES,
+        limits.max_creator_bytes - LEAST_STORED_BYTES,
         [operation.name_hash for operation in operations],
         [new.address for new in news],
         [new.created_at_ms for new in news],
         [new.expires_at_ms for new in news],
-        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # has partitions: see _have_slot in storage.py
+        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # has partitions: _make_place added them
         [new.private for new in news],
         [new.token_hash for new in news],
         [operation.creator_hash for operation in operations],
     )
-    usage.note(found["totals"])
     return [_created(result) for result in found["results"]]
 
 
@@ -304,16 +262,14 @@ class DeleteMessage(Operation):
 
 async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """Delete messages by the keys of their inboxes and their own, and tell of it; return those that were there."""
-    usage = batch.usage
-    values = (usage.shard, allowed(usage.limits), [inbox for inbox, _ in places], [key for _, key in places])
-    found = await batch.connection.fetchrow(_DELETE, *values)
-    usage.note(found["totals"])
+    columns = map(list, zip(*places, strict=True))
+    found = await batch.call(_DELETE, allowed(batch.usage.limits), *columns)
     there = set()
     states = zip(places, found["deleted"], found["is_full"], found["share_full"], strict=True)
     for (inbox_key, key), is_there, full, share_full in states:
         if is_there:
             there.add((inbox_key, key))
-            notice = MessageDeleted(ids.inbox_message_id(inbox_key, key))
+            notice = MessageDeleted(message_id_in(inbox_key, key))
             batch.changes.append(InboxChange(str(inbox_key), full=full, share_full=share_full, notice=notice))
     return there
 
@@ -363,13 +319,13 @@ class SetVerdict(Operation):
         outcomes: list[Any] = []
         for (inbox_key, key, text), is_stored in zip(values, stored, strict=True):
             if is_stored:
-                notice = verdict_reached(ids.inbox_message_id(inbox_key, key), text)
+                notice = verdict_reached(message_id_in(inbox_key, key), text)
                 batch.changes.append(InboxChange(str(inbox_key), full=False, notice=notice))
             outcomes.append(None if is_stored else MessageNotFound("no such message without a verdict in a live inbox"))
         return outcomes
 
 
-def refusal(result: int | None) -> RequestError | None:
+def _refusal(result: int | None) -> RequestError | None:
     """Return why an inbox could not be changed: it has expired, or has been forgotten."""
     if result == _NO_INBOX:
         return AddressNotFound("no such inbox")
@@ -390,15 +346,14 @@ class SetExpiry(Operation):
 
     async def apply(self, batch: Batch) -> RequestError | None:
         """Set the expiry of the inbox if it is alive."""
-        expires_at_ms, usage = self.expires_at_ms, batch.usage
+        expires_at_ms = self.expires_at_ms
         # An inbox that expired while this operation was queued may have lost mail to a sweep.
         now_ms = max(self.now_ms, batch.now_ms)
         ends_at_ms = self.now_ms if expires_at_ms is None else expires_at_ms
         new_slot = None if expires_at_ms is None else slot(expires_at_ms, self.now_ms)
-        values = (usage.shard, now_ms, allowed(usage.limits), self.inbox_key, ends_at_ms, new_slot)
-        found = await batch.connection.fetchrow(_SET_EXPIRY, *values)
-        usage.note(found["totals"])
-        refused = refusal(found["refusal"])
+        values = (now_ms, allowed(batch.usage.limits), self.inbox_key, ends_at_ms, new_slot)
+        found = await batch.call(_SET_EXPIRY, *values)
+        refused = _refusal(found["refusal"])
         if refused is not None:
             return refused
         if expires_at_ms is None:  # "full" means that it accepts no mail
@@ -419,10 +374,9 @@ class Sweep(Operation):
 
     async def apply(self, batch: Batch) -> bool:
         """Run one step."""
-        operator_before = ids.first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
-        values = (batch.usage.shard, self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
-        found = await batch.connection.fetchrow(_SWEEP, *values)
-        batch.usage.note(found["totals"])
+        operator_before = first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
+        values = (self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
+        found = await batch.call(_SWEEP, *values)
         more: bool = found["more"]
         return more
 
@@ -437,13 +391,6 @@ class CountUsage(Operation):
         return [None for _ in operations]
 
 
-_ROWS: Final = """
-SELECT w.inbox_id, i.address, i.expires_at_ms, w.version, w.told_message, w.told_verdict, w.failures, w.next_at_ms,
-       w.called_at_ms, w.result, w.webhook, i.last_key
-FROM webhook AS w
-CROSS JOIN LATERAL (SELECT address, expires_at_ms, last_key FROM inbox WHERE id = w.inbox_id OFFSET 0) AS i
-WHERE w.inbox_id > $1 ORDER BY w.inbox_id LIMIT $2
-"""
 _SET: Final = "SELECT set_webhook($1, $2, $3, $4)"
 # Daemons up to 1.0.2 lease by take_webhooks() and store by settle_webhooks(). Rows are locked in the order of their
 # inboxes, then compared: what another daemon has changed in between is seen by then.
@@ -471,11 +418,6 @@ SELECT place FROM stored UNION ALL SELECT place FROM deleted
 """
 
 
-async def select_webhooks(connection: asyncpg.Connection, after: int, limit: int) -> list[WebhookRow]:
-    """Read the webhooks of the inboxes that follow."""
-    return [WebhookRow._make(row) for row in await connection.fetch(_ROWS, after, limit)]
-
-
 @dataclass(eq=False)
 class SetWebhook(Operation):
     """Set the webhook of an inbox that is alive, or take it away; refused as ``SetExpiry``."""
@@ -489,7 +431,7 @@ class SetWebhook(Operation):
     async def apply(self, batch: Batch) -> RequestError | None:
         """Delete the one before, and insert this one."""
         now_ms = max(self.now_ms, batch.now_ms)
-        return refusal(await batch.connection.fetchval(_SET, now_ms, self.inbox_key, self.version, self.webhook))
+        return _refusal(await batch.connection.fetchval(_SET, now_ms, self.inbox_key, self.version, self.webhook))
 
 
 @dataclass(eq=False)
@@ -504,3 +446,82 @@ class StoreWebhook(Operation):
         columns = zip(*[one.row for one in operations], strict=True)
         places = {row["place"] for row in await batch.connection.fetch(_STORE, *map(list, columns))}
         return [place in places for place in range(1, len(operations) + 1)]
+
+
+# With each change a version, so that a daemon which was not told of it finds out.
+_VERSION: Final = "WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1)"
+_ADD_BLOCKS: Final = f"""
+{_VERSION}
+INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.created_at_ms, n.expires_at_ms
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+        AS n(kind, value, created_at_ms, expires_at_ms, place)
+    ORDER BY n.kind, n.value, n.place DESC
+    ON CONFLICT (kind, value)
+        DO UPDATE SET created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms
+"""
+_REMOVE_BLOCKS: Final = f"""
+{_VERSION}
+DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
+    WHERE b.kind = n.kind AND b.value = n.value
+"""
+_DOMAINS: Final = "SELECT name, kept_until_ms FROM domain"
+_LAST_EXPIRY: Final = """
+SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
+    ORDER BY expires_at_ms DESC LIMIT 1
+"""
+
+
+@dataclass(eq=False)
+class AddBlocks(Operation):
+    """Store blocks, each in place of one of the same kind and value."""
+
+    is_alone: ClassVar[bool] = True
+    blocks: Sequence[Block]
+
+    async def apply(self, batch: Batch) -> None:
+        """Store the blocks."""
+        columns = ("kind", "value", "created_at_ms", "expires_at_ms")
+        values = [[getattr(block, name) for block in self.blocks] for name in columns]
+        await batch.connection.execute(_ADD_BLOCKS, *values)
+
+
+@dataclass(eq=False)
+class RemoveBlocks(Operation):
+    """Delete the blocks of these kinds and values."""
+
+    is_alone: ClassVar[bool] = True
+    blocks: Sequence[tuple[str, str]]
+
+    async def apply(self, batch: Batch) -> None:
+        """Delete the blocks."""
+        kinds, values = [kind for kind, _ in self.blocks], [value for _, value in self.blocks]
+        await batch.connection.execute(_REMOVE_BLOCKS, kinds, values)
+
+
+@dataclass(eq=False)
+class ServeDomains(Operation):
+    """Store the domains that take new addresses; the result are the others that are kept, and until when."""
+
+    is_alone: ClassVar[bool] = True
+    domains: Sequence[str]
+    now_ms: int
+    until_ms: int
+
+    async def apply(self, batch: Batch) -> Mapping[str, int]:
+        """Store the domains."""
+        connection = batch.connection
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
+            known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
+            last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
+            retired = retired_domains(known, self.domains, self.now_ms, max(self.until_ms, last_expiry_ms))
+            wanted: dict[str, int | None] = dict.fromkeys(self.domains) | retired
+            gone = [name for name in known if name not in wanted]
+            await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
+            await connection.execute(
+                "INSERT INTO domain SELECT * FROM unnest($1::text[], $2::bigint[])"
+                " ON CONFLICT (name) DO UPDATE SET kept_until_ms = excluded.kept_until_ms",
+                list(wanted),
+                list(wanted.values()),
+            )
+        return retired

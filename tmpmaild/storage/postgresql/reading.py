@@ -1,58 +1,95 @@
-"""Reads inboxes and pages of their messages. Single messages are read in ``reading.py``.
+"""Reads inboxes, pages of their messages, single messages and their sources.
 
 An inbox is found by one statement; then the permit is asked; then a second statement reads the inbox once more together
 with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import asyncpg
 
 from tmpmaild.model import (
     NAME_HELD_MS,
-    SEARCHED_CHARACTERS,
     FullMessage,
     Inbox,
     InboxPage,
     Listing,
     Message,
     Page,
-    Source,
     Texts,
 )
-from tmpmaild.storage import ids
-from tmpmaild.storage.base import Permit
-from tmpmaild.storage.ids import message_key
-from tmpmaild.storage.pages import (
-    PAGE_ROWS,
-    TRUNCATED_BYTES,
-    Between,
-    Search,
-    bodies_to_read,
-    by_creator,
-    cut,
-    page,
-    small_bytes,
-    up_to_the_end,
-)
-from tmpmaild.storage.postgresql.operations import LISTED, beginning, body_text, if_small, listed, selected
+from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_read, cut, small_bytes
+from tmpmaild.storage.enginestorage import PAGE_ROWS, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
-    HEAD_BYTES,
+    MAX_KEY,
     FullRow,
     InboxRow,
     ListedRow,
-    SourceRow,
-    decode_attachments,
+    WebhookRow,
+    bounds_of,
     inbox_at,
     is_of_html,
+    key_not_above,
+    key_not_below,
+    message_id_in,
+    message_key,
 )
-from tmpmaild.storage.settings import Limits
-
-T = TypeVar("T")
 
 _ATTEMPTS: Final = 10
+_NO_KEY: Final = -1
+_TEXTS_AT_ONCE: Final = 50
+_LISTED_COLUMNS: Final = (*ListedRow._fields, "verbatim")
+"""What a list selects for a ``ListedRow``: of the body the text, or the octets in the source."""
+
+
+def _listed(read: Sequence[Any]) -> ListedRow:
+    """Return the row of what was read for ``_LISTED_COLUMNS``."""
+    *others, body, verbatim = read
+    return ListedRow._make((*others, _body_text(body, verbatim)))
+
+
+def _body_text(body: str | None, verbatim: bytes | None) -> str | None:
+    """Return a body with LF line ends, wherever it was read from; None if it was not read."""
+    if verbatim is None:
+        return body
+    return verbatim.decode(errors="ignore").replace("\r\n", "\n")
+
+
+_EXPRESSIONS = {
+    "key": "m.key",
+    "recipient": "m.recipient",
+    "authentication": "m.authentication",
+    "has_html": "c.html IS NOT NULL AS has_html",
+    "verbatim": "substr(c.source, c.body_at + 1, c.body_bytes) AS verbatim",
+}
+
+
+def _selected(names: Sequence[str], **expressions: str) -> str:
+    """Return what a SELECT reads for the fields of a row: the column of that name, or the given expression."""
+    known = _EXPRESSIONS | {name: f"{expression} AS {name}" for name, expression in expressions.items()}
+    return ", ".join(known.get(name, f"c.{name}") for name in names)
+
+
+def _if_small(condition: str) -> dict[str, str]:
+    """Return the expressions of a body that is read only on a condition."""
+    return {
+        "body": f"CASE WHEN {condition} THEN c.body END",
+        "verbatim": f"CASE WHEN {condition} THEN substr(c.source, c.body_at + 1, c.body_bytes) END",
+    }
+
+
+def _beginning(characters: str) -> dict[str, str]:
+    """Return the expressions of the beginning of a body; ``characters`` is a parameter.
+
+    A character has at most four octets, a line end two. So a character that the cut divides is always beyond those.
+    """
+    return {
+        "body": f"left(c.body, {characters})",
+        "verbatim": f"substr(c.source, c.body_at + 1, least(c.body_bytes, 4 * {characters}))",
+    }
+
 
 # A swept inbox has expired, even if the clock has been set back since. $1: now, $2: what inboxes may hold.
 _INBOX: Final = """
@@ -61,7 +98,7 @@ SELECT i.id, i.created_at_ms,
        i.private, i.token_hash, i.message_count,
        i.message_count >= most_messages(i.id, $2) OR i.stored_bytes + ($2::bigint[])[6] > most_bytes(i.id, $2)
            OR i.creator IS NOT NULL AND coalesce(c.stored_bytes, 0) + ($2::bigint[])[6] > ($2::bigint[])[3] AS is_full,
-       i.slot, i.last_key
+       i.slot
 FROM inbox AS i
 LEFT JOIN LATERAL (SELECT creator.stored_bytes FROM creator WHERE creator.hash = i.creator OFFSET 0) AS c ON true
 """
@@ -74,9 +111,9 @@ CROSS JOIN LATERAL (
 ) AS f
 """
 _AGAIN: Final = f"WITH found AS ({_INBOX} WHERE i.id = $3 AND i.slot = $4)"
-_INBOX_COLUMNS: Final = 9
+_INBOX_COLUMNS: Final = 8
 
-JOINED: Final = """
+_JOINED: Final = """
 FROM message_SLOT AS m
 CROSS JOIN LATERAL (
     SELECT * FROM content_SLOT AS content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
@@ -88,51 +125,72 @@ The partitions are named: a statement on all of them costs the server four times
 """
 
 _OF_INBOX: Final = "m.slot = $4 AND m.inbox_id = $3"
-_LISTED: Final = selected(LISTED, **if_small("c.body_bytes <= $5::bigint"))
+_LISTED: Final = _selected(_LISTED_COLUMNS, **_if_small("c.body_bytes <= $5::bigint"))
 
 _BETWEEN: Final = "m.key > $6 AND m.key < $7"
 _BODIES: Final = f"""
-SELECT m.key, {selected(("body", "verbatim"))} {JOINED}
+SELECT m.key, {_selected(("body", "verbatim"))} {_JOINED}
     WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($3::bigint[])
 UNION ALL
-SELECT m.key, {selected(("body", "verbatim"), **beginning("$5"))} {JOINED}
+SELECT m.key, {_selected(("body", "verbatim"), **_beginning("$5"))} {_JOINED}
     WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($4::bigint[])
 """
-_ROWS: Final = f"""
+_INBOXES: Final = f"""
 SELECT {", ".join(InboxRow._fields)}, address
 FROM inbox
 WHERE NOT swept AND (expires_at_ms, id) > ($1, $2) AND expires_at_ms <= $3
 ORDER BY expires_at_ms, id LIMIT $4
 """
+_WEBHOOKS: Final = """
+SELECT w.inbox_id, i.address, i.expires_at_ms, w.version, w.told_message, w.told_verdict, w.failures, w.next_at_ms,
+       w.called_at_ms, w.result, w.webhook, i.last_key
+FROM webhook AS w
+CROSS JOIN LATERAL (SELECT address, expires_at_ms, last_key FROM inbox WHERE id = w.inbox_id OFFSET 0) AS i
+WHERE w.inbox_id > $1 ORDER BY w.inbox_id LIMIT $2
+"""
 
 
-def with_inbox(columns: str, condition: str, more: str = "") -> str:
+def _with_inbox(columns: str, condition: str, more: str = "") -> str:
     """Return what reads an inbox and, besides its columns, these of its messages; parameters from $5 on."""
-    messages = f"SELECT {columns}, m.key AS place {JOINED} WHERE {_OF_INBOX} AND {condition} {more}"
+    messages = f"SELECT {columns}, m.key AS place {_JOINED} WHERE {_OF_INBOX} AND {condition} {more}"
     return f"{_AGAIN} SELECT found.*, p.* FROM found LEFT JOIN LATERAL ({messages}) AS p ON true"
 
 
 _PAGES: Final = {
-    ascending: f"{with_inbox(_LISTED, _BETWEEN, f'ORDER BY m.key {order} LIMIT $8')} ORDER BY p.place {order}"
+    ascending: f"{_with_inbox(_LISTED, _BETWEEN, f'ORDER BY m.key {order} LIMIT $8')} ORDER BY p.place {order}"
     for ascending, order in ((True, "ASC"), (False, "DESC"))
 }
-_CHOSEN: Final = {
-    ascending: f"{with_inbox(_LISTED, 'm.key = ANY($6::bigint[])')} ORDER BY p.place {order}"
-    for ascending, order in ((True, "ASC"), (False, "DESC"))
-}
+_FULL_LISTED: Final = _selected(_LISTED_COLUMNS, **_if_small("c.size_bytes <= $6::bigint"))
+_FULL: Final = _selected(
+    FullRow._fields,
+    head="substr(c.source, 1, $8::integer)",
+    html="CASE WHEN c.size_bytes <= $6::bigint THEN c.html END",
+    source="CASE WHEN c.size_bytes <= $7::bigint THEN c.source END",
+)
+_MESSAGE: Final = _with_inbox(f"{_FULL_LISTED}, {_FULL}", "m.key = $5")
+_NEXT_MESSAGE: Final = _with_inbox(f"{_FULL_LISTED}, {_FULL}", "m.key > $5", "ORDER BY m.key LIMIT 1")
+_TEXTS: Final = f"""
+SELECT m.key, {_selected(("body", "verbatim"), **_beginning("$3"))}, coalesce(left(c.html, $3), ''), c.headers
+FROM inbox AS i
+CROSS JOIN LATERAL (
+    SELECT * FROM message
+    WHERE message.slot = i.slot AND message.inbox_id = i.id AND message.key = ANY($2::bigint[]) OFFSET 0
+) AS m
+CROSS JOIN LATERAL (SELECT * FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0) AS c
+WHERE i.id = $1
+"""
 
 
-def of_slot(sql: str, slot: int) -> str:
+def _of_slot(sql: str, slot: int) -> str:
     """Return a statement on the partitions of a slot."""
     return sql.replace("_SLOT", f"_{slot}")
 
 
 class Found(NamedTuple):
-    """An inbox, where its mail is, and the last key that was drawn for it."""
+    """An inbox, and where its mail is."""
 
     inbox: Inbox
     slot: int
-    last_key: int
 
     @property
     def key(self) -> int:
@@ -162,43 +220,37 @@ class InboxLookup:
 
     def found(self, row: Sequence[Any]) -> Found:
         """Return what a row of an inbox says."""
-        *columns, slot, last_key = tuple(row)[:_INBOX_COLUMNS]
-        return Found(inbox_at(self._address, columns), slot, last_key)
-
-    async def again(
-        self, connection: asyncpg.Connection, found: Found, sql: str, *values: object
-    ) -> tuple[Found, list[tuple[Any, ...]]] | None:
-        """Read the inbox with some of its messages; None if its expiry was moved or it was forgotten meanwhile."""
-        values = (self.now_ms, self.allowed, found.key, found.slot, *values)
-        try:
-            records = await connection.fetch(of_slot(sql, found.slot), *values)
-        except asyncpg.UndefinedTableError:
-            return found, []  # the slot has passed, and its partitions have been dropped
-        rows = [tuple(record) for record in records]
-        if not rows:
-            return None
-        new = self.found(rows[0])
-        if new.inbox.expires_at_ms != found.inbox.expires_at_ms:
-            return None
-        # The last column is the key once more; it is NULL if there are no messages.
-        return new, [row[_INBOX_COLUMNS:-1] for row in rows if row[-1] is not None]
+        *columns, slot = tuple(row)[:_INBOX_COLUMNS]
+        return Found(inbox_at(self._address, columns), slot)
 
     async def read(
-        self,
-        connection: asyncpg.Connection,
-        sql: str,
-        make_values: Callable[[Found], Sequence[object]],
-        use: Callable[[Found, list[tuple[Any, ...]]], Awaitable[T]],
-    ) -> T | None:
-        """Find the inbox, read it with some of its messages, and return what is made of them; None without an inbox."""
+        self, connection: asyncpg.Connection, sql: str, make_values: Callable[[Found], Sequence[object]]
+    ) -> tuple[Found, list[tuple[Any, ...]]] | None:
+        """Find the inbox, then read it again with the columns of some of its messages; None without an inbox."""
         for _ in range(_ATTEMPTS):
             found = await self.find(connection)
             if found is None:
                 return None
-            read = await self.again(connection, found, sql, *make_values(found))
+            read = await self._read(connection, sql, found, *make_values(found))
             if read is not None:
-                return await use(*read)
+                return read
         raise TimeoutError("the inbox changes all the time")
+
+    async def _read(
+        self, connection: asyncpg.Connection, sql: str, found: Found, *values: object
+    ) -> tuple[Found, list[tuple[Any, ...]]] | None:
+        """Read the inbox with some of its messages; None if its expiry was moved or it was forgotten meanwhile."""
+        values = (self.now_ms, self.allowed, found.key, found.slot, *values)
+        try:
+            records = await connection.fetch(_of_slot(sql, found.slot), *values)
+        except asyncpg.UndefinedTableError:
+            return found, []  # the slot has passed, and its partitions have been dropped
+        rows = [tuple(record) for record in records]
+        new = self.found(rows[0]) if rows else None
+        if new is None or new.inbox.expires_at_ms != found.inbox.expires_at_ms:
+            return None
+        # The last column is the key once more; it is NULL if there are no messages.
+        return new, [row[_INBOX_COLUMNS:-1] for row in rows if row[-1] is not None]
 
 
 async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
@@ -215,40 +267,28 @@ async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLo
     return found
 
 
-def bounds(page: Page, inbox_key: int) -> tuple[int, int]:
+def _bounds(page: Page, inbox_key: int) -> tuple[int, int]:
     """Return the keys between which a page lies, both excluded."""
-    after = ids.key_not_above(page.after, inbox_key) if page.after else -1
-    before = ids.key_not_below(page.before, inbox_key) if page.before else ids.MAX_KEY
+    after = key_not_above(page.after, inbox_key) if page.after else -1
+    before = key_not_below(page.before, inbox_key) if page.before else MAX_KEY
     return max(after, -1), max(before, 0)
 
 
 async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, page: Page) -> Listing | None:
-    """Read a page of an inbox, without a search."""
+    """Read a page of an inbox."""
 
-    async def use(found: Found, rows: list[tuple[Any, ...]]) -> Listing:
-        shown, has_more = up_to_the_end(map(listed, rows), page)
-        return Listing(found.inbox, await messages(connection, found, shown, page), has_more=has_more)
+    def values(found: Found) -> Sequence[int]:
+        return small_bytes(page), *_bounds(page, found.key), page.limit + 1
 
-    return await lookup.read(
-        connection,
-        _PAGES[page.ascending],
-        lambda found: (small_bytes(page), *bounds(page, found.key), page.limit + 1),
-        use,
-    )
-
-
-async def select_chosen(
-    connection: asyncpg.Connection, lookup: InboxLookup, found: Found, keys: Sequence[int], page: Page
-) -> tuple[Found, list[ListedRow]] | None:
-    """Read the messages with these keys, those that are left, and their inbox; None as ``InboxLookup.again``."""
-    read = await lookup.again(connection, found, _CHOSEN[page.ascending], small_bytes(page), keys)
+    read = await lookup.read(connection, _PAGES[page.ascending], values)
     if read is None:
         return None
-    again, rows = read
-    return again, [listed(row) for row in rows]
+    found, rows = read
+    shown, has_more = up_to_the_end(map(_listed, rows), page)
+    return Listing(found.inbox, await _messages(connection, found, shown, page), has_more=has_more)
 
 
-async def messages(
+async def _messages(
     connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
 ) -> tuple[Message, ...]:
     """Make the messages of a page. Those that are deleted before their large bodies are read are left out."""
@@ -257,7 +297,7 @@ async def messages(
         read |= await _large_bodies(connection, found, rows, page)
     return tuple(
         [
-            row.message(ids.inbox_message_id(found.key, row.key), body, truncated=truncated)
+            row.message(message_id_in(found.key, row.key), body, truncated=truncated)
             for row, (body, truncated) in ((row, read[row.key]) for row in rows if row.key in read)
         ]
     )
@@ -267,17 +307,17 @@ async def _large_bodies(
     connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
 ) -> dict[int, tuple[str, bool]]:
     """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
-    large = [row for row in rows if row.body is None]
+    large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
     is_whole = {row.key: whole for row, whole in bodies_to_read(large, room_bytes)}
     whole_keys = [key for key, whole in is_whole.items() if whole]
     other_keys = [key for key, whole in is_whole.items() if not whole]
     values = (found.key, found.slot, whole_keys, other_keys, TRUNCATED_BYTES + 1)
     try:
-        records = await connection.fetch(of_slot(_BODIES, found.slot), *values)
+        records = await connection.fetch(_of_slot(_BODIES, found.slot), *values)
     except asyncpg.UndefinedTableError:
         return {}
-    bodies = {key: body_text(body, verbatim) or "" for key, body, verbatim in records}
+    bodies = {key: _body_text(body, verbatim) or "" for key, body, verbatim in records}
     return {key: (body, False) if is_whole[key] else cut(body) for key, body in bodies.items()}
 
 
@@ -285,87 +325,47 @@ async def select_inboxes(connection: asyncpg.Connection, *, between: Between, cr
     """Read a page; with ``creator_hash`` only the inboxes of that creator."""
     addresses: dict[int, str] = {}
     rows: list[InboxRow] = []
-    for *row, address in await connection.fetch(_ROWS, *between, PAGE_ROWS):
+    for *row, address in await connection.fetch(_INBOXES, *between, PAGE_ROWS):
         rows.append(InboxRow._make(row))
         addresses[rows[-1].id] = address
-    return page(rows, by_creator(rows, creator_hash), addresses)
-
-
-_NO_KEY: Final = -1
-_TEXTS_AT_ONCE: Final = 50
-
-_FULL_LISTED: Final = selected(LISTED, **if_small("c.size_bytes <= $6::bigint"))
-_FULL: Final = selected(
-    FullRow._fields,
-    head=f"substr(c.source, 1, {HEAD_BYTES})",
-    html="CASE WHEN c.size_bytes <= $6::bigint THEN c.html END",
-)
-_MESSAGE: Final = with_inbox(f"{_FULL_LISTED}, {_FULL}", "m.key = $5")
-_SOURCE_COLUMNS: Final = selected(SourceRow._fields, source="CASE WHEN c.size_bytes <= $6::bigint THEN c.source END")
-_SOURCE: Final = with_inbox(_SOURCE_COLUMNS, "m.key = $5")
-_NEXT_SOURCE: Final = with_inbox(f"m.key, {_SOURCE_COLUMNS}", "m.key > $5", "ORDER BY m.key LIMIT 1")
-_TEXTS: Final = f"""
-SELECT m.key, {selected(("body", "verbatim"), **beginning("$3"))}, coalesce(left(c.html, $3), ''), c.headers
-FROM inbox AS i
-CROSS JOIN LATERAL (
-    SELECT * FROM message
-    WHERE message.slot = i.slot AND message.inbox_id = i.id AND message.key = ANY($2::bigint[]) OFFSET 0
-) AS m
-CROSS JOIN LATERAL (SELECT * FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0) AS c
-WHERE i.id = $1
-"""
+    return inbox_page(rows, by_creator(rows, creator_hash), addresses)
 
 
 async def select_message(
-    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int
+    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int, *, source: bool
 ) -> tuple[Inbox, FullMessage | None] | None:
-    """Read one message and its inbox, without its texts if its source has more than ``up_to_bytes``."""
+    """Read one message and its inbox as ``Storage.read_message``."""
 
-    async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, FullMessage | None]:
-        return found.inbox, _full(found, message_id, rows[0]) if rows else None
-
-    return await lookup.read(connection, _MESSAGE, _one(message_id, up_to_bytes), use)
-
-
-def _one(message_id: str, up_to_bytes: int) -> Any:
-    def values(found: Found) -> tuple[int, int]:
+    def values(found: Found) -> tuple[int, ...]:
         key = message_key(message_id, found.key)
-        return _NO_KEY if key is None else key, up_to_bytes
+        return _NO_KEY if key is None else key, *bounds_of(up_to_bytes, source=source)
 
-    return values
-
-
-def _full(found: Found, message_id: str, columns: tuple[Any, ...]) -> FullMessage:
-    full = FullRow._make(columns[len(LISTED) :])
-    return full.message(listed(columns[: len(LISTED)]), message_id, found.inbox.id)
-
-
-async def select_source(
-    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int
-) -> tuple[Inbox, Source | None] | None:
-    """Read the source of one message and its inbox, without its octets if they are more than ``up_to_bytes``."""
-
-    async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, Source | None]:
-        return found.inbox, SourceRow._make(rows[0]).of(message_id) if rows else None
-
-    return await lookup.read(connection, _SOURCE, _one(message_id, up_to_bytes), use)
+    return await _full(connection, lookup, _MESSAGE, values)
 
 
 async def select_next_source(
     connection: asyncpg.Connection, lookup: InboxLookup, after: str, up_to_bytes: int
-) -> tuple[Inbox, Source | None] | None:
-    """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
+) -> tuple[Inbox, FullMessage | None] | None:
+    """Read the oldest message after this id and its inbox as ``Storage.read_next_source``."""
 
-    def values(found: Found) -> tuple[int, int]:
-        return max(ids.key_not_above(after, found.key), -1) if after else -1, up_to_bytes
+    def values(found: Found) -> tuple[int, ...]:
+        key = max(key_not_above(after, found.key), -1) if after else -1
+        return key, *bounds_of(up_to_bytes, source=True)
 
-    async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, Source | None]:
-        if not rows:
-            return found.inbox, None
-        key, *columns = rows[0]
-        return found.inbox, SourceRow._make(columns).of(ids.inbox_message_id(found.key, key))
+    return await _full(connection, lookup, _NEXT_MESSAGE, values)
 
-    return await lookup.read(connection, _NEXT_SOURCE, values, use)
+
+async def _full(
+    connection: asyncpg.Connection, lookup: InboxLookup, sql: str, values: Callable[[Found], Sequence[object]]
+) -> tuple[Inbox, FullMessage | None] | None:
+    read = await lookup.read(connection, sql, values)
+    if read is None:
+        return None
+    found, rows = read
+    if not rows:
+        return found.inbox, None
+    message, full = _listed(rows[0][: len(_LISTED_COLUMNS)]), FullRow._make(rows[0][len(_LISTED_COLUMNS) :])
+    return found.inbox, full.message(message, message_id_in(found.key, message.key), found.inbox.id)
 
 
 async def select_texts(
@@ -376,82 +376,11 @@ async def select_texts(
     for start in range(0, len(keys), _TEXTS_AT_ONCE):
         part = keys[start : start + _TEXTS_AT_ONCE]
         for key, body, verbatim, html, headers in await connection.fetch(_TEXTS, inbox_key, part, up_to_characters):
-            text = (body_text(body, verbatim) or "")[:up_to_characters]
-            texts.append(Texts(ids.inbox_message_id(inbox_key, key), text, html, is_of_html(html, headers)))
+            text = (_body_text(body, verbatim) or "")[:up_to_characters]
+            texts.append(Texts(message_id_in(inbox_key, key), text, html, is_of_html(html, headers)))
     return texts
 
 
-_STEP_MESSAGES: Final = 200
-_STEP_LARGE_MESSAGES: Final = 25  # where bodies are searched
-
-_SEARCHED_TEXTS: Final = selected(("body", "verbatim"), **beginning("$6"))
-_MESSAGES: Final = """
-SELECT m.key, {attachments}, c.sender, c.sender_name, c.subject, {body}
-{joined}
-WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key > $3 AND m.key < $4
-ORDER BY m.key {direction} LIMIT $5
-"""
-
-
-class PostgresSearch(Search):
-    """Finds the inbox, by ``lookup``, in each step."""
-
-    def __init__(self, lookup: InboxLookup, page: Page) -> None:
-        super().__init__(page)
-        self._lookup = lookup
-        self._attached = "attachment" in page.has
-        self._sql = _MESSAGES.format(
-            joined=JOINED,
-            attachments="c.attachments" if self._attached else "''",
-            body=_SEARCHED_TEXTS if self.text else "''",
-            direction="ASC" if page.ascending else "DESC",
-        )
-
-    async def go_on(self, connection: asyncpg.Connection) -> Listing | None:
-        """Look at some more messages; return the page when the search has ended, else None, also without an inbox."""
-        found = await self._lookup.find(connection)
-        if found is None:
-            self.ended = True
-            return None
-        newest_key = self._begin(found.last_key, bounds(self._page, found.key))
-        at_end = await self._look(connection, found)
-        if not at_end and not self._has_enough:
-            return None
-        return await self._finish(connection, found, newest_key, at_end=at_end)
-
-    async def _look(self, connection: asyncpg.Connection, found: Found) -> bool:
-        """Run one step; True when no messages are left."""
-        limit = _STEP_LARGE_MESSAGES if self.text else _STEP_MESSAGES
-        values: list[Any] = [found.key, found.slot, self._after, self._before, limit]
-        values += [SEARCHED_CHARACTERS] if self.text else []
-        try:
-            rows = await connection.fetch(of_slot(self._sql, found.slot), *values)
-        except asyncpg.UndefinedTableError:
-            return True  # the slot has passed, and its partitions have been dropped
-        for key, attachments, address, name, subject, *rest in rows:
-            attached = not self._attached or not all(one.inline for one in decode_attachments(attachments))
-            body = (body_text(*rest) or "")[:SEARCHED_CHARACTERS] if self.text else ""
-            self._take(key, address, name, subject, body, attached=attached)
-            if self._has_enough:
-                return False
-        return len(rows) < limit
-
-    async def _finish(
-        self, connection: asyncpg.Connection, found: Found, newest_key: int, *, at_end: bool
-    ) -> Listing | None:
-        """Return the page; None if the search has to go on, because what it had found was deleted meanwhile."""
-        page = self._page
-        read = await select_chosen(connection, self._lookup, found, self._keys, page)
-        if read is None:
-            return None
-        self._drop_deleted({row.key for row in read[1]})
-        if not at_end and not self._has_enough:
-            return None
-        self.ended = True
-        rows, has_more = up_to_the_end(read[1], page)
-        return Listing(
-            read[0].inbox,
-            await messages(connection, read[0], rows, page),
-            has_more=has_more,
-            searched_to=ids.inbox_message_id(found.key, newest_key),
-        )
+async def select_webhooks(connection: asyncpg.Connection, after: int, limit: int) -> list[WebhookRow]:
+    """Read the webhooks of the inboxes that follow."""
+    return [WebhookRow._make(row) for row in await connection.fetch(_WEBHOOKS, after, limit)]

@@ -1,7 +1,7 @@
-"""The hosts of a URL: how one is connected to and checked, and which takes writes.
+"""The server of the database: its hosts, the connections to the one that takes writes, and what its errors mean.
 
-Sessions have settings of ours, and mail must be safe where they lead. A server has a time to answer. After that its
-connection is closed, and whether it did the work is unknown.
+Each connection has settings of ours, and mail must be safe where it leads. A server has a time to answer. After that
+the connection is closed, and whether the server did the work is unknown.
 """
 
 import asyncio
@@ -28,20 +28,423 @@ FAILURES: Final = (
 )
 """What a connection raises when the server, its disk or the network is at fault."""
 
+STATEMENT_SECONDS: Final = 10.0
+PROBE_SECONDS: Final = 3.0
+HOST_SECONDS: Final = 2.0
+_PAUSE_SECONDS: Final = 0.5  # between two tries to connect
+_LOOK_SECONDS: Final = 2.0
+_PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)  # before a statement is repeated
+_MOST_READERS: Final = 4
+_OLDEST_VERSION: Final = 15
+_DURABLE: Final = ("on", "remote_apply")
+
+_MISTAKES: Final = (
+    *(asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
+    *(asyncpg.InsufficientPrivilegeError, asyncpg.ClientConfigurationError),
+    asyncpg.ProtocolViolationError,  # a pooler that does not know a setting
+)
+"""What is wrong with the URL rather than with the server."""
+
 _REPEATABLE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-_PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)
 _OF_ONE_ROW: Final = (
     *(asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError),
     *(asyncpg.InternalServerError, ValueError, TypeError, OverflowError),
 )
-
 _OF_OTHERS: Final = (
     *(asyncpg.InsufficientPrivilegeError, asyncpg.InvalidSchemaNameError),
     *(asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError),
 )
 """What a statement of ours meets where somebody has changed the schema under a running daemon, or restores a dump."""
 
+_OF_IDS: Final = ("GetNewTransactionId", "GetNewMultiXactId")
+"""The functions of the server that warn, in each transaction, when ids are about to run out."""
+
+_SETTINGS: Final = {
+    "application_name": "tmpmaild",
+    # Every statement has an index to go by, and looks few rows up one by one. What the planner knows of tables that
+    # live for an hour is worth nothing: it would take them for small, and read all of one to join it.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_nestloop": "on",
+    "enable_indexscan": "on",
+    "enable_indexonlyscan": "on",
+    "enable_bitmapscan": "on",
+    "enable_sort": "on",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "timezone": "UTC",
+    # Whatever the role or the database is set to, the statements mean the same, and an error ends no session.
+    "exit_on_error": "off",
+    "quote_all_identifiers": "off",  # or the schema would read as another one
+    "transform_null_equals": "off",
+    "plpgsql.extra_errors": "none",
+    "plpgsql.extra_warnings": "none",
+    "client_min_messages": "warning",  # or nobody would be told that a standby was not waited for
+    "default_transaction_isolation": "read committed",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "10s",  # a daemon that has been stopped must not keep rows locked
+}
+# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts. The second column
+# ends what waits for a lock when its daemon has closed the connection; systems other than Linux may not know it.
+_CHECK: Final = """
+SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
+       CASE WHEN version() LIKE '%linux%'
+            THEN set_config('client_connection_check_interval', '2s', false) END AS noticed,
+       CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL  -- from 17 on
+            THEN set_config('transaction_timeout', '0', false) END AS unlimited,
+       current_setting('fsync') AS fsync, current_setting('server_encoding') AS encoding,
+       current_setting('plan_cache_mode') = 'force_generic_plan' AS is_as_asked,
+       pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
+       CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline
+"""
+
 log = logging.getLogger(__name__)
+
+
+class Server:
+    """The hosts of a URL, and how to connect to the one that takes writes."""
+
+    def __init__(self, url: DatabaseUrl, password_file: Path | None = None) -> None:
+        self.url = url
+        self._password_file = password_file
+        self._hosts = list(zip(url.hosts, url.ports, strict=True))
+        self._connecting = asyncio.Lock()
+        self._refusal = ""
+        self._logged = ""  # it is tried every other second
+        self._refused_until = 0.0
+        self._timeline = ""
+        self._look_at = 0.0
+        self._open: set[asyncpg.Connection] = set()
+        self._connects = Count("storage_connects_total", "Connections to the database server that were opened.")
+
+    async def connect(self) -> asyncpg.Connection:
+        """Return a new connection to the first host that takes writes.
+
+        Raises ``StorageUnavailable`` when there is none now, ``DatabaseError`` when the server cannot be used. After a
+        refusal no host is asked for ``_PAUSE_SECONDS``: the next ones are refused at once.
+        """
+        async with self._connecting:
+            if time.monotonic() < self._refused_until:
+                raise StorageUnavailable(self._refusal)
+            try:
+                connection = await self._connect_to_first()
+            except (StorageUnavailable, DatabaseError) as error:
+                if self._open and self._logged != str(error):  # who waits for the first one logs it
+                    log.warning("cannot connect to the database: %s", error)
+                    self._logged = str(error)
+                if isinstance(error, StorageUnavailable):
+                    self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
+                raise
+        self._logged = ""
+        self._open = {one for one in self._open if not one.is_closed()} | {connection}
+        self._connects.add()
+        return connection
+
+    def look_elsewhere(self) -> bool:
+        """Begin with another host the next time; False if there is none, or if that was done a moment ago."""
+        if len(self._hosts) == 1 or time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        self._hosts.append(self._hosts.pop(0))
+        return True
+
+    def terminate_all(self) -> None:
+        """Close all connections at once: the host is silent. What waits for an answer fails."""
+        for connection in self._open:
+            connection.terminate()
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        open_now = Gauge("storage_connections", "Open connections to the database server.", self._count_open)
+        return (open_now, self._connects)
+
+    def _count_open(self) -> int:
+        return sum(not one.is_closed() for one in self._open)
+
+    async def _connect_to_first(self) -> asyncpg.Connection:
+        password = await _read_password(self.url, self._password_file)
+        await _check_files(self.url)
+        reasons = []
+        mistake: Exception | None = None
+        for host, port in list(self._hosts):
+            try:
+                connection = await self._connect(host, port, password)
+            except FAILURES as error:
+                mistake = error if isinstance(error, _MISTAKES) else mistake
+                reasons.append(f"{host}: {reason(error)}")
+            else:
+                if connection is not None:
+                    return connection
+                reasons.append(f"{host}: it takes no writes, or was the primary once")
+            # The next connection begins with another host: this one may cost the time to wait for it.
+            self._hosts.append(self._hosts.pop(self._hosts.index((host, port))))
+        if mistake is not None:
+            raise DatabaseError(f"{self.url}: {'; '.join(reasons)}") from mistake
+        raise StorageUnavailable("; ".join(reasons))
+
+    async def _connect(self, host: str, port: int, password: str | None) -> asyncpg.Connection | None:
+        """Connect to one host; None if it is not the primary. Raises ``DatabaseError`` when mail would not be safe."""
+        connection = await _opened(self.url, host, port, password)
+        try:
+            with deadline(connection, HOST_SECONDS):
+                timeline = await _check(self.url, connection)
+        except BaseException:
+            connection.terminate()
+            raise
+        if timeline is not None and self._is_newest(timeline):
+            return connection
+        await close(connection)
+        return None
+
+    def _is_newest(self, timeline: str) -> bool:
+        """Return whether a primary has not been replaced by another one: each promotion begins a newer timeline."""
+        if timeline < self._timeline:
+            log.error("a primary of an older timeline is left alone: %s; stop it", self.url)
+            return False
+        if timeline > self._timeline:
+            self.terminate_all()  # what is still connected is so to the primary before
+        self._timeline = timeline
+        return True
+
+
+class Session:
+    """One connection, opened again when it was lost. ``trouble`` is why it could not be opened the last time, or ""."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.was_warned = False
+        self.trouble = ""
+        self._connection: asyncpg.Connection | None = None
+        self._opening = asyncio.Lock()
+        self._using = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection; the server may have gone without a word."""
+        return self._connection is not None and not self._connection.is_closed()
+
+    async def connection(self) -> asyncpg.Connection:
+        """Return the connection. Raises as ``Server.connect``."""
+        if self._connection is not None and not self._connection.is_closed():
+            return self._connection
+        async with self._opening:
+            if self._connection is not None and not self._connection.is_closed():
+                return self._connection
+            try:
+                self._connection = await self.server.connect()
+            except (StorageUnavailable, DatabaseError) as error:
+                self.trouble = str(error)
+                raise
+            self.trouble = ""
+            self._connection.add_log_listener(self._note)
+            return self._connection
+
+    def look_elsewhere(self) -> None:
+        """Look for a newer primary: this one does not get its commits to a standby, which may have been promoted."""
+        if self.server.look_elsewhere() and self._connection is not None:
+            self._connection.terminate()
+
+    def _note(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
+        """Note a warning. There is one, and no error, when the wait for a standby has been cancelled."""
+        is_of_ids = message.server_source_function in _OF_IDS
+        self.was_warned = self.was_warned or (message.severity_en == "WARNING" and not is_of_ids)
+
+    async def use(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Call ``work`` with the connection while no other call uses it; for a connection that several tasks share."""
+        async with self._using:
+            connection = await self.connection()
+            with deadline(connection):
+                return await work(connection)
+
+    async def close(self) -> None:
+        """Close it."""
+        if self._connection is not None:
+            await close(self._connection)
+
+
+class Readers:
+    """The connections that only read, as many as are needed at once up to ``_MOST_READERS``."""
+
+    def __init__(self, server: Server) -> None:
+        self._sessions = [Session(server) for _ in range(_MOST_READERS)]
+        self._idle = list(self._sessions)
+        self._free = asyncio.Semaphore(_MOST_READERS)
+        self._is_returned = asyncio.Event()
+        self._running: set[asyncio.Task[object]] = set()
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be read, "" if it can."""
+        is_any_open = any(session.is_open for session in self._sessions)
+        return "" if is_any_open else next((one.trouble for one in self._sessions if one.trouble), "")
+
+    async def connect(self) -> None:
+        """Open a connection if none is open. Raises as ``Server.connect``."""
+        if not any(session.is_open for session in self._sessions):
+            await self._sessions[-1].connection()
+
+    async def run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Call ``read`` with a connection and return its result, or raise it as an error of ``tmpmaild.errors``.
+
+        Cancelling the caller does not interrupt it: the server would have to be asked by another connection.
+        """
+        task = asyncio.ensure_future(self._run(read))
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        await asyncio.wait([task])
+        return task.result()
+
+    def _forget(self, task: "asyncio.Task[object]") -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # or it would be reported as never retrieved when the caller was cancelled
+
+    async def _run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        try:
+            async with self._free:
+                session = await self._opened()
+                try:
+                    connection = await session.connection()
+                    with deadline(connection):
+                        return await read(connection)
+                finally:
+                    self._give_back(session)
+        except FAILURES as error:
+            raise translate(error) from error
+        except DatabaseError as error:
+            raise StorageUnavailable(str(error)) from error
+
+    async def _opened(self) -> Session:
+        """Return an idle session; where the server has no room for one more connection, wait for one that is open."""
+        while True:
+            session = next((one for one in reversed(self._idle) if one.is_open), self._idle[-1])
+            self._idle.remove(session)
+            try:
+                await session.connection()
+            except BaseException as error:
+                self._give_back(session)
+                if not isinstance(error, StorageUnavailable) or not any(one.is_open for one in self._sessions):
+                    raise
+            else:
+                return session
+            if not any(one.is_open for one in self._idle):
+                self._is_returned.clear()
+                await self._is_returned.wait()
+
+    def _give_back(self, session: Session) -> None:
+        self._idle.append(session)
+        self._is_returned.set()
+
+    async def close(self) -> None:
+        """Wait until the reads that run have ended, then close all connections."""
+        if self._running:
+            await asyncio.wait(self._running)
+        for session in self._sessions:
+            await session.close()
+
+
+@contextmanager
+def deadline(
+    connection: asyncpg.Connection, seconds: float | None = None, expired: Callable[[], None] | None = None
+) -> Iterator[None]:
+    """Close the connection if the statement within has no answer by then: it raises an error of a lost connection.
+
+    ``expired`` is what to do in place of that. A statement is never cancelled: one that waits for a standby would then
+    end as if it had succeeded.
+    """
+    after = STATEMENT_SECONDS if seconds is None else seconds
+    timer = asyncio.get_running_loop().call_later(after, expired or connection.terminate)
+    try:
+        yield
+    except asyncpg.InternalClientError:
+        connection.terminate()  # the driver is in a state from which it does not come back
+        raise
+    except AttributeError as error:
+        if not connection.is_closed():
+            raise
+        # The driver does not look again whether it is open before it runs what it has prepared.
+        raise asyncpg.InterfaceError("the connection was closed in the middle of a statement") from error
+    finally:
+        timer.cancel()
+
+
+async def _opened(url: DatabaseUrl, host: str, port: int, password: str | None) -> asyncpg.Connection:
+    try:
+        return await asyncpg.connect(
+            dsn=f"postgresql:///?{urlencode(url.tls)}",
+            host=host,
+            port=port,
+            user=url.user,
+            password=password,
+            database=url.database,
+            timeout=HOST_SECONDS,
+            server_settings=_SETTINGS,
+        )
+    except asyncpg.UndefinedObjectError as error:  # before version 12 a server does not know all of the settings
+        raise _too_old(url, f"PostgreSQL is too old ({reason(error)})") from error
+
+
+async def close(connection: asyncpg.Connection) -> None:
+    """Close a connection, at once if the server does not answer."""
+    try:
+        await connection.close(timeout=HOST_SECONDS)
+    except FAILURES:
+        connection.terminate()
+
+
+async def _read_password(url: DatabaseUrl, file: Path | None) -> str | None:
+    """Return the password, which may have been changed. Raises ``DatabaseError``."""
+    if file is None:
+        return url.password
+    try:
+        return (await _read(file)).decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DatabaseError(f"{file}: is not UTF-8") from error
+
+
+async def _check_files(url: DatabaseUrl) -> None:
+    """Raise ``DatabaseError`` for a file of the URL that cannot be read: the driver would not say which it is."""
+    for name, value in url.tls:
+        if name != "sslmode":
+            await _read(Path(value), f" ({name} in storage.url)")
+
+
+async def _read(file: Path, named: str = "") -> bytes:
+    try:
+        return await anyio.to_thread.run_sync(file.read_bytes)
+    except OSError as error:
+        raise DatabaseError(f"{file}{named}: cannot be read: {error.strerror}") from error
+
+
+async def _check(url: DatabaseUrl, connection: asyncpg.Connection) -> str | None:
+    """Return the timeline, None if it takes no writes. Raises ``DatabaseError`` when mail would not be safe there."""
+    version = connection.get_server_version().major
+    if version < _OLDEST_VERSION:
+        raise _too_old(url, f"PostgreSQL {version} is too old")
+    found = await connection.fetchrow(_CHECK)
+    if found["is_read_only"]:
+        return None
+    if not found["is_as_asked"]:
+        raise DatabaseError(f"{url}: the settings of a connection do not last; connect without a pooler")
+    if found["encoding"] != "UTF8":
+        raise DatabaseError(f"{url}: its encoding is {found['encoding']}; create a database with ENCODING 'UTF8'")
+    if found["fsync"] != "on":
+        raise DatabaseError(f"{url}: fsync is {found['fsync']}; mail would be lost in a power cut")
+    if found["synchronous_commit"] not in _DURABLE:
+        raise DatabaseError(
+            f"{url}: synchronous_commit is {found['synchronous_commit']}; expected {' or '.join(_DURABLE)},"
+            " or acknowledged mail could be lost"
+        )
+    timeline: str = found["timeline"]
+    return timeline
+
+
+def _too_old(url: DatabaseUrl, text: str) -> DatabaseError:
+    return DatabaseError(f"{url}: {text}; {_OLDEST_VERSION} or newer is needed")
 
 
 def reason(error: BaseException) -> str:
@@ -98,422 +501,3 @@ async def repeated(run: Callable[[], Awaitable[T]]) -> T:
 def is_of_one_row(error: Exception) -> bool:
     """Return whether a statement failed, and changed nothing, because of what one of its operations holds."""
     return isinstance(error, _OF_ONE_ROW)
-
-
-STATEMENT_SECONDS: Final = 10.0
-PROBE_SECONDS: Final = 3.0
-
-HOST_SECONDS: Final = 2.0
-OLDEST_VERSION: Final = 15
-
-_SETTINGS: Final = {
-    "application_name": "tmpmaild",
-    # Every statement has an index to go by, and looks few rows up one by one. What the planner knows of tables that
-    # live for an hour is worth nothing: it would take them for small, and read all of one to join it.
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "enable_nestloop": "on",
-    "enable_indexscan": "on",
-    "enable_indexonlyscan": "on",
-    "enable_bitmapscan": "on",
-    "enable_sort": "on",
-    "plan_cache_mode": "force_generic_plan",
-    "jit": "off",
-    "timezone": "UTC",
-    # Whatever the role or the database is set to, the statements mean the same, and an error ends no session.
-    "exit_on_error": "off",
-    "quote_all_identifiers": "off",  # or the schema would read as another one
-    "transform_null_equals": "off",
-    "plpgsql.extra_errors": "none",
-    "plpgsql.extra_warnings": "none",
-    "client_min_messages": "warning",  # or nobody would be told that a standby was not waited for
-    "default_transaction_isolation": "read committed",
-    "standard_conforming_strings": "on",
-    "statement_timeout": "0",
-    "lock_timeout": "0",
-    "idle_session_timeout": "0",
-    "idle_in_transaction_session_timeout": "10s",  # a daemon that has been stopped must not keep rows locked
-}
-# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts. The second column
-# ends what waits for a lock when its daemon has closed the connection; systems other than Linux may not know it.
-_CHECK: Final = """
-SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
-       CASE WHEN version() LIKE '%linux%'
-            THEN set_config('client_connection_check_interval', '2s', false) END AS noticed,
-       CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL  -- from 17 on
-            THEN set_config('transaction_timeout', '0', false) END AS unlimited,
-       current_setting('fsync') AS fsync, current_setting('server_encoding') AS encoding,
-       current_setting('plan_cache_mode') = 'force_generic_plan' AS is_as_asked,
-       pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
-       CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline
-"""
-_DURABLE: Final = ("on", "remote_apply")
-
-_PAUSE_SECONDS: Final = 0.5
-_LOOK_SECONDS: Final = 2.0
-_MISTAKES: Final = (
-    *(asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
-    *(asyncpg.InsufficientPrivilegeError, asyncpg.ClientConfigurationError),
-    asyncpg.ProtocolViolationError,  # a pooler that does not know a setting
-)
-"""What is wrong with the URL rather than with the server."""
-
-
-class Server:
-    """The hosts of a URL, and how to connect to the one that takes writes."""
-
-    def __init__(self, url: DatabaseUrl, password_file: Path | None = None) -> None:
-        self.url = url
-        self._password_file = password_file
-        self._hosts = list(zip(url.hosts, url.ports, strict=True))
-        self._turn = asyncio.Lock()
-        self._refusal = ""
-        self._told = ""  # it is tried every other second
-        self._refused_until = 0.0
-        self._timeline = ""
-        self._look_at = 0.0
-        self._open: set[asyncpg.Connection] = set()
-        self._connects = Count("storage_connects_total", "Connections to the database server that were opened.")
-
-    async def connect(self) -> asyncpg.Connection:
-        """Return a new connection to the first host that takes writes.
-
-        Raises ``StorageUnavailable`` when there is none now, ``DatabaseError`` when the server cannot be used. After a
-        refusal no host is asked for ``_PAUSE_SECONDS``: the next ones are refused at once.
-        """
-        async with self._turn:
-            if time.monotonic() < self._refused_until:
-                raise StorageUnavailable(self._refusal)
-            try:
-                connection = await self._connect_to_first()
-            except (StorageUnavailable, DatabaseError) as error:
-                if self._open and self._told != str(error):  # who waits for the first one tells of it
-                    log.warning("cannot connect to the database: %s", error)
-                    self._told = str(error)
-                if isinstance(error, StorageUnavailable):
-                    self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
-                raise
-        self._told = ""
-        self._open = {one for one in self._open if not one.is_closed()} | {connection}
-        self._connects.add()
-        return connection
-
-    def look_elsewhere(self) -> bool:
-        """Begin with another host the next time; False if there is none, or if that was done a moment ago."""
-        if len(self._hosts) == 1 or time.monotonic() < self._look_at:
-            return False
-        self._look_at = time.monotonic() + _LOOK_SECONDS
-        self._hosts.append(self._hosts.pop(0))
-        return True
-
-    def terminate_all(self) -> None:
-        """Close all connections at once: the host is silent. What waits for an answer fails."""
-        for connection in self._open:
-            connection.terminate()
-
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
-        open_now = Gauge("storage_connections", "Open connections to the database server.", self._count_open)
-        return (open_now, self._connects)
-
-    def _count_open(self) -> int:
-        return sum(not one.is_closed() for one in self._open)
-
-    async def _connect_to_first(self) -> asyncpg.Connection:
-        password = await read_password(self.url, self._password_file)
-        await check_files(self.url)
-        reasons = []
-        mistake: Exception | None = None
-        for host, port in list(self._hosts):
-            try:
-                connection = await self._connect(host, port, password)
-            except FAILURES as error:
-                mistake = error if isinstance(error, _MISTAKES) else mistake
-                reasons.append(f"{host}: {reason(error)}")
-            else:
-                if connection is not None:
-                    return connection
-                reasons.append(f"{host}: it takes no writes, or was the primary once")
-            # The next connection begins with another host: this one may cost the time to wait for it.
-            self._hosts.append(self._hosts.pop(self._hosts.index((host, port))))
-        if mistake is not None:
-            raise DatabaseError(f"{self.url}: {'; '.join(reasons)}") from mistake
-        raise StorageUnavailable("; ".join(reasons))
-
-    async def _connect(self, host: str, port: int, password: str | None) -> asyncpg.Connection | None:
-        """Connect to one host; None if it is not the primary."""
-        connected = await connect(self.url, host, port, password)
-        if connected is None:
-            return None
-        connection, timeline = connected
-        if not self._is_newest(timeline):
-            await close(connection)
-            return None
-        return connection
-
-    def _is_newest(self, timeline: str) -> bool:
-        """Return whether a primary has not been replaced by another one: each promotion begins a newer timeline."""
-        if timeline < self._timeline:
-            log.error("a primary of an older timeline is left alone: %s; stop it", self.url)
-            return False
-        if timeline > self._timeline:
-            self.terminate_all()  # what is still connected is so to the primary before
-        self._timeline = timeline
-        return True
-
-
-@contextmanager
-def deadline(
-    connection: asyncpg.Connection, seconds: float | None = None, expired: Callable[[], None] | None = None
-) -> Iterator[None]:
-    """Close the connection if the statement within has no answer by then: it raises an error of a lost connection.
-
-    ``expired`` is what to do in place of that. A statement is never cancelled: one that waits for a standby would then
-    end as if it had succeeded.
-    """
-    after = STATEMENT_SECONDS if seconds is None else seconds
-    timer = asyncio.get_running_loop().call_later(after, expired or connection.terminate)
-    try:
-        yield
-    except asyncpg.InternalClientError:
-        connection.terminate()  # the driver is in a state from which it does not come back
-        raise
-    except AttributeError as error:
-        if not connection.is_closed():
-            raise
-        # The driver does not look again whether it is open before it runs what it has prepared.
-        raise asyncpg.InterfaceError("the connection was closed in the middle of a statement") from error
-    finally:
-        timer.cancel()
-
-
-async def connect(
-    url: DatabaseUrl, host: str, port: int, password: str | None
-) -> tuple[asyncpg.Connection, str] | None:
-    """Connect to one host of a URL; return the connection and the timeline, None if the host takes no writes.
-
-    Raises ``DatabaseError`` when mail would not be safe there.
-    """
-    try:
-        connection = await asyncpg.connect(
-            dsn=f"postgresql:///?{urlencode(url.tls)}",
-            host=host,
-            port=port,
-            user=url.user,
-            password=password,
-            database=url.database,
-            timeout=HOST_SECONDS,
-            server_settings=_SETTINGS,
-        )
-    except asyncpg.UndefinedObjectError as error:  # before version 12 a server does not know all of the settings
-        raise _too_old(url, f"PostgreSQL is too old ({reason(error)})") from error
-    try:
-        with deadline(connection, HOST_SECONDS):
-            timeline = await _check(url, connection)
-    except BaseException:
-        connection.terminate()
-        raise
-    if timeline is None:
-        await close(connection)
-        return None
-    return connection, timeline
-
-
-async def close(connection: asyncpg.Connection) -> None:
-    """Close a connection, at once if the server does not answer."""
-    try:
-        await connection.close(timeout=HOST_SECONDS)
-    except FAILURES:
-        connection.terminate()
-
-
-async def read_password(url: DatabaseUrl, file: Path | None) -> str | None:
-    """Return the password, which may have been changed. Raises ``DatabaseError``."""
-    if file is None:
-        return url.password
-    try:
-        text = await anyio.to_thread.run_sync(file.read_text, "utf-8")
-    except OSError as error:
-        raise DatabaseError(f"{file}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DatabaseError(f"{file}: is not UTF-8") from error
-    return text.rstrip("\r\n")
-
-
-async def check_files(url: DatabaseUrl) -> None:
-    """Raise ``DatabaseError`` for a file of the URL that cannot be read: the driver would not say which it is."""
-    for name, value in url.tls:
-        if name != "sslmode":
-            try:
-                await anyio.to_thread.run_sync(Path(value).read_bytes)
-            except OSError as error:
-                raise DatabaseError(f"{value} ({name} in storage.url): cannot be read: {error.strerror}") from error
-
-
-async def _check(url: DatabaseUrl, connection: asyncpg.Connection) -> str | None:
-    """Return the timeline, None if it takes no writes. Raises ``DatabaseError`` when mail would not be safe there."""
-    version = connection.get_server_version().major
-    if version < OLDEST_VERSION:
-        raise _too_old(url, f"PostgreSQL {version} is too old")
-    found = await connection.fetchrow(_CHECK)
-    if found["is_read_only"]:
-        return None
-    if not found["is_as_asked"]:
-        raise DatabaseError(f"{url}: the settings of a connection do not last; connect without a pooler")
-    if found["encoding"] != "UTF8":
-        raise DatabaseError(f"{url}: its encoding is {found['encoding']}; create a database with ENCODING 'UTF8'")
-    if found["fsync"] != "on":
-        raise DatabaseError(f"{url}: fsync is {found['fsync']}; mail would be lost in a power cut")
-    if found["synchronous_commit"] not in _DURABLE:
-        raise DatabaseError(
-            f"{url}: synchronous_commit is {found['synchronous_commit']}; expected {' or '.join(_DURABLE)},"
-            " or acknowledged mail could be lost"
-        )
-    timeline: str = found["timeline"]
-    return timeline
-
-
-def _too_old(url: DatabaseUrl, text: str) -> DatabaseError:
-    return DatabaseError(f"{url}: {text}; {OLDEST_VERSION} or newer is needed")
-
-
-_OF_IDS: Final = ("GetNewTransactionId", "GetNewMultiXactId")
-"""The functions of the server that warn, in each transaction, when ids are about to run out."""
-
-MOST_READERS: Final = 4
-
-
-class Session:
-    """One connection, opened again when it was lost. ``trouble`` is why it could not be opened the last time, or ""."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.was_warned = False
-        self.trouble = ""
-        self._connection: asyncpg.Connection | None = None
-        self._opening = asyncio.Lock()
-        self._turn = asyncio.Lock()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a connection; the server may have gone without a word."""
-        return self._connection is not None and not self._connection.is_closed()
-
-    async def connection(self) -> asyncpg.Connection:
-        """Return the connection. Raises as ``Server.connect``."""
-        if self._connection is not None and not self._connection.is_closed():
-            return self._connection
-        async with self._opening:
-            if self._connection is None or self._connection.is_closed():
-                try:
-                    self._connection = await self.server.connect()
-                except (StorageUnavailable, DatabaseError) as error:
-                    self.trouble = str(error)
-                    raise
-                self.trouble = ""
-                self._connection.add_log_listener(self._note)
-            return self._connection
-
-    def look_elsewhere(self) -> None:
-        """Look for a newer primary: this one does not get its commits to a standby, which may have been promoted."""
-        if self.server.look_elsewhere() and self._connection is not None:
-            self._connection.terminate()
-
-    def _note(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
-        """Note a warning. There is one, and no error, when the wait for a standby has been cancelled."""
-        is_of_ids = message.server_source_function in _OF_IDS
-        self.was_warned = self.was_warned or (message.severity_en == "WARNING" and not is_of_ids)
-
-    async def use(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Call ``work`` with the connection while no other call uses it; for a connection that several tasks share."""
-        async with self._turn:
-            connection = await self.connection()
-            with deadline(connection):
-                return await work(connection)
-
-    async def close(self) -> None:
-        """Close it."""
-        if self._connection is not None:
-            await close(self._connection)
-
-
-class Readers:
-    """The connections that only read, as many as are needed at once up to ``MOST_READERS``."""
-
-    def __init__(self, server: Server) -> None:
-        self._sessions = [Session(server) for _ in range(MOST_READERS)]
-        self._idle = list(self._sessions)
-        self._turns = asyncio.Semaphore(MOST_READERS)
-        self._is_returned = asyncio.Event()
-        self._running: set[asyncio.Task[object]] = set()
-
-    @property
-    def trouble(self) -> str:
-        """Why nothing can be read, "" if it can."""
-        is_any_open = any(session.is_open for session in self._sessions)
-        return "" if is_any_open else next((one.trouble for one in self._sessions if one.trouble), "")
-
-    async def connect(self) -> None:
-        """Open a connection if none is open. Raises as ``Server.connect``."""
-        if not any(session.is_open for session in self._sessions):
-            await self._sessions[-1].connection()
-
-    async def run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Call ``read`` with a connection and return its result, or raise it as an error of ``tmpmaild.errors``.
-
-        Cancelling the caller does not interrupt it: the server would have to be asked by another connection.
-        """
-        task = asyncio.ensure_future(self._run(read))
-        self._running.add(task)
-        task.add_done_callback(self._forget)
-        await asyncio.wait([task])
-        return task.result()
-
-    def _forget(self, task: "asyncio.Task[object]") -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # or it would be reported as never retrieved when the caller was cancelled
-
-    async def _run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        try:
-            async with self._turns:
-                session = await self._opened()
-                try:
-                    connection = await session.connection()
-                    with deadline(connection):
-                        return await read(connection)
-                finally:
-                    self._give_back(session)
-        except FAILURES as error:
-            raise translate(error) from error
-        except DatabaseError as error:
-            raise StorageUnavailable(str(error)) from error
-
-    async def _opened(self) -> Session:
-        """Return an idle session; where the server has no room for one more connection, wait for one that is open."""
-        while True:
-            session = next((one for one in reversed(self._idle) if one.is_open), self._idle[-1])
-            self._idle.remove(session)
-            try:
-                await session.connection()
-            except BaseException as error:
-                self._give_back(session)
-                if not isinstance(error, StorageUnavailable) or not any(one.is_open for one in self._sessions):
-                    raise
-            else:
-                return session
-            if not any(one.is_open for one in self._idle):
-                self._is_returned.clear()
-                await self._is_returned.wait()
-
-    def _give_back(self, session: Session) -> None:
-        self._idle.append(session)
-        self._is_returned.set()
-
-    async def close(self) -> None:
-        """Wait until the reads that run have ended, then close all connections."""
-        if self._running:
-            await asyncio.wait(self._running)
-        for session in self._sessions:
-            await session.close()

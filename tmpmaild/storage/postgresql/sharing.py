@@ -17,8 +17,8 @@ from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.ratelimit import Decision, decision_on
 from tmpmaild.storage.enginestorage import Batcher
-from tmpmaild.storage.ids import keyed_hash
 from tmpmaild.storage.postgresql.server import FAILURES, Session, repeated, translate
+from tmpmaild.storage.rows import keyed_hash
 
 T = TypeVar("T")
 
@@ -173,7 +173,8 @@ class DatabaseClock:
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
         help_text = "How far the database server's clock is ahead of this machine's."
-        return (Gauge("storage_clock_offset_seconds", help_text, self._offset_seconds),)
+        return (Gauge("storage_clock_offset_seconds", help_text, self.ahead_seconds),)
 
-    def _offset_seconds(self) -> float:
+    def ahead_seconds(self) -> float:
+        """Return how far the server's clock is ahead of this machine's."""
         return _elapsed() + self._ahead_seconds - time.time()

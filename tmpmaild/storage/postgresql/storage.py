@@ -4,89 +4,70 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO, ClassVar, Final
+from typing import BinaryIO, Final
 
 import asyncpg
 
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
-from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, anybody, retired_domains
-from tmpmaild.storage.enginestorage import Batcher, EngineStorage, OnCommitted, Operations
-from tmpmaild.storage.ids import holders_inbox_key
-from tmpmaild.storage.pages import Between, is_search, searched
-from tmpmaild.storage.postgresql.notifications import Waker
+from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody
+from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage, OnCommitted, Operations
+from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.operations import (
+    AddBlocks,
     AddMessage,
     CountUsage,
     CreateInbox,
     DeleteMessage,
     DeleteMessages,
+    RemoveBlocks,
+    ServeDomains,
     SetExpiry,
     SetVerdict,
     SetWebhook,
     StoreWebhook,
     Sweep,
-    select_webhooks,
 )
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.reading import (
     InboxLookup,
-    PostgresSearch,
     find_several,
     select_inboxes,
     select_message,
     select_messages,
     select_next_source,
-    select_source,
     select_texts,
+    select_webhooks,
 )
-from tmpmaild.storage.postgresql.server import FAILURES, Readers
+from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
-from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Batch, Clock, Operation, Usage, Writer, allowed
-from tmpmaild.storage.rows import WebhookRow
-from tmpmaild.storage.settings import StorageLimits
+from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage, Writer, allowed
+from tmpmaild.storage.rows import WebhookRow, holders_inbox_key
 
 _PAUSE_SECONDS: Final = 1.0
 _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
-# With each change a version, so that a daemon which was not told of it finds out.
-_VERSION: Final = "WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1)"
-_ADD_BLOCKS: Final = f"""
-{_VERSION}
-INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.created_at_ms, n.expires_at_ms
-    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
-        AS n(kind, value, created_at_ms, expires_at_ms, place)
-    ORDER BY n.kind, n.value, n.place DESC
-    ON CONFLICT (kind, value)
-        DO UPDATE SET created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms
-"""
-_REMOVE_BLOCKS: Final = f"""
-{_VERSION}
-DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
-    WHERE b.kind = n.kind AND b.value = n.value
-"""
-_DOMAINS: Final = "SELECT name, kept_until_ms FROM domain"
-_LAST_EXPIRY: Final = """
-SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
-    ORDER BY expires_at_ms DESC LIMIT 1
-"""
+_OPERATIONS: Final = Operations(
+    CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, SetWebhook, StoreWebhook
+)
+
+log = logging.getLogger(__name__)
 
 
 class PostgresPolicy:
     """``Policy`` in the tables of the engine."""
 
-    def __init__(self, writer: Writer, readers: Readers, waker: Waker) -> None:
+    def __init__(self, writer: Writer, readers: Readers, notifications: ChangeNotifications) -> None:
         self._writer = writer
         self._readers = readers
-        self._waker = waker
+        self._notifications = notifications
         self._callbacks: list[Callable[[Sequence[Block]], None]] = []
         self._reading: asyncio.Task[None] | None = None
         self._is_stale = False
-        waker.on_blocks = self._read_again
+        notifications.watch_blocks(self._read_again)
 
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
         """See ``Policy``."""
@@ -103,17 +84,13 @@ class PostgresPolicy:
 
     async def add_blocks(self, blocks: Sequence[Block]) -> None:
         """See ``Policy``."""
-        columns = ("kind", "value", "created_at_ms", "expires_at_ms")
-        await self._writer.submit(
-            ChangeBlocks(_ADD_BLOCKS, [[getattr(block, name) for block in blocks] for name in columns])
-        )
-        self._waker.tell_blocks()
+        await self._writer.submit(AddBlocks(blocks))
+        self._notifications.tell_blocks()
 
     async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
         """See ``Policy``."""
-        columns = [[kind for kind, _ in blocks], [value for _, value in blocks]]
-        await self._writer.submit(ChangeBlocks(_REMOVE_BLOCKS, columns))
-        self._waker.tell_blocks()
+        await self._writer.submit(RemoveBlocks(blocks))
+        self._notifications.tell_blocks()
 
     def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
         """See ``Policy``."""
@@ -143,92 +120,49 @@ class PostgresPolicy:
             self._reading.cancel()
 
 
-@dataclass(eq=False)
-class ChangeBlocks(Operation):
-    """Run a statement that takes the columns of some blocks."""
-
-    is_alone: ClassVar[bool] = True
-    sql: str
-    columns: Sequence[Sequence[Any]]
-
-    async def apply(self, batch: Batch) -> None:
-        """Change the blocks."""
-        await batch.connection.execute(self.sql, *self.columns)
-
-
-@dataclass(eq=False)
-class ServeDomains(Operation):
-    """Store the domains that take new addresses; the result are the others that are kept, and until when."""
-
-    is_alone: ClassVar[bool] = True
-    domains: Sequence[str]
-    now_ms: int
-    until_ms: int
-
-    async def apply(self, batch: Batch) -> Mapping[str, int]:
-        """Store the domains."""
-        connection = batch.connection
-        async with connection.transaction():
-            await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
-            known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
-            last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
-            retired = retired_domains(known, self.domains, self.now_ms, max(self.until_ms, last_expiry_ms))
-            wanted: dict[str, int | None] = dict.fromkeys(self.domains) | retired
-            gone = [name for name in known if name not in wanted]
-            await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
-            await connection.execute(
-                "INSERT INTO domain SELECT * FROM unnest($1::text[], $2::bigint[])"
-                " ON CONFLICT (name) DO UPDATE SET kept_until_ms = excluded.kept_until_ms",
-                list(wanted),
-                list(wanted.values()),
-            )
-        return retired
-
-
-log = logging.getLogger(__name__)
-
-
 class PostgresStorage(EngineStorage):
     """``Storage`` in a PostgreSQL database. Made by ``engine.open_storage``."""
 
     def __init__(
         self,
-        writer: Writer,
-        readers: Readers,
-        *,
-        waker: Waker,
+        server: Server,
         partitions: Partitions,
         usage: Usage,
-        sharing: Sharing,
+        *,
         hash_key: bytes,
         clock: Clock,
         measures: Sequence[Measure],
     ) -> None:
-        webhooks = (SetWebhook, StoreWebhook)
-        operations = Operations(
-            CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, *webhooks
-        )
-        super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
-        self.policy = PostgresPolicy(writer, readers, waker)
-        self.sharing = sharing
-        self.keep, self.kept = sharing.keep, sharing.kept
-        self._writer = writer
-        self._readers = readers
-        self._waker = waker
-        self._finding = Batcher(self._find, lambda _: 64)
+        self._writer = Writer(Session(server), clock=clock, usage=usage)
+        self._readers = Readers(server)
+        self._notifications = ChangeNotifications(Session(server), clock, self._writer.figures.forget_trouble)
         self._partitions = partitions
         self._usage = usage
         self._measures = measures
+        self._finding = Batcher(self._find, lambda _: 64)
         self._counting: asyncio.Future[object] | None = None
-        self._lost = asyncio.Event()
-        writer.on_committed(waker.tell)
-        waker.on_back = writer.figures.forget_trouble
+        self.sharing = Sharing(Session(server), hash_key, clock)
+        self.policy = PostgresPolicy(self._writer, self._readers, self._notifications)
+        super().__init__(self._writer.submit, _OPERATIONS, hash_key=hash_key, clock=clock, keys_by_inbox=True)
+        self._writer.on_committed(self._notifications.tell)
+
+    async def listen(self) -> None:
+        """Hear other daemons from now on. Raises as ``Session.connection``."""
+        await self._notifications.start()
+
+    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
+        """See ``Storage``."""
+        await self.sharing.keep(secret, content, until_ms)
+
+    async def kept(self, secret: str) -> bytes | None:
+        """See ``Storage``."""
+        return await self.sharing.kept(secret)
 
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> SharedBuckets:
         """See ``Storage``."""
         return SharedBuckets(self.sharing.take_token, tokens_per_minute, burst, name=name)
 
-    def is_fresh(self, inbox_id: str) -> bool:  # noqa: ARG002 - no inbox is
+    def may_cache(self, inbox_id: str) -> bool:  # noqa: ARG002 - no inbox is
         """See ``Storage``: another daemon may have changed it, and what it tells comes later."""
         return False
 
@@ -274,8 +208,6 @@ class PostgresStorage(EngineStorage):
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        if is_search(page):
-            return await searched(PostgresSearch(lookup, page), self._readers.run)
         return await self._readers.run(partial(select_messages, lookup=lookup, page=page))
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
@@ -288,28 +220,26 @@ class PostgresStorage(EngineStorage):
         return tuple(await self._readers.run(read)) if keys else ()
 
     async def read_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        read = partial(select_message, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes)
-        return await self._readers.run(read)
-
-    async def read_source(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
-        """See ``Storage``."""
-        lookup = self._lookup(address, now_ms, permit)
-        read = partial(select_source, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes)
+        read = partial(select_message, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes, source=source)
         return await self._readers.run(read)
 
     async def read_next_source(
         self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
+    ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        read = partial(select_next_source, lookup=lookup, after=after, up_to_bytes=up_to_bytes)
-        return await self._readers.run(read)
+        return await self._readers.run(lambda reader: select_next_source(reader, lookup, after, up_to_bytes))
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
@@ -336,7 +266,7 @@ class PostgresStorage(EngineStorage):
 
     def trouble(self) -> str:
         """See ``Storage``: also why a part has no connection."""
-        parts = (self._waker, self._writer, self._readers, self.sharing)
+        parts = (self._notifications, self._writer, self._readers, self.sharing)
         return next((part.trouble for part in parts if part.trouble), "")
 
     def measures(self) -> Sequence[Measure]:
@@ -349,21 +279,21 @@ class PostgresStorage(EngineStorage):
 
     async def wait_lost(self) -> None:
         """See ``Storage``."""
-        await self._lost.wait()
+        await asyncio.Event().wait()
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
         self._writer.on_committed(callback)
-        self._waker.on_heard(callback)
+        self._notifications.on_heard(callback)
 
     def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
         """See ``Storage``."""
-        self._waker.watch(listened, on_missed)
+        self._notifications.watch(listened, on_missed)
 
     async def close(self) -> None:
         """See ``Storage``."""
         await self._writer.close()
-        await self._waker.close()
+        await self._notifications.close()
         await self.policy.close()
         await self._finding.close()
         await self._readers.close()

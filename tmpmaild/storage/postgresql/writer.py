@@ -1,10 +1,10 @@
 """The one writer of a daemon: a task that stores the queued operations, those of one kind together in one statement.
 
 While one statement is under way, the next operations are collected: no timer, no added delay. A statement is a
-transaction by itself: where the server has undone it, it can be run again. The operations are in ``operations.py``,
-``operations.py`` and ``storage.py``.
+transaction by itself: where the server has undone it, it can be run again. The operations are in ``operations.py``.
 """
 
+import asyncio
 import logging
 import secrets
 import time
@@ -17,6 +17,7 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
+from tmpmaild.storage.base import Limits
 from tmpmaild.storage.enginestorage import Batcher, CommitFigures, OnCommitted, failures, tell
 from tmpmaild.storage.postgresql.server import (
     FAILURES,
@@ -27,7 +28,6 @@ from tmpmaild.storage.postgresql.server import (
     repeated,
     translate,
 )
-from tmpmaild.storage.settings import Limits
 
 LEAST_STORED_BYTES: Final = 4096
 """What the smallest mail is charged: rows and their indexes, with the free room that pages have."""
@@ -36,7 +36,16 @@ INBOX_BYTES: Final = 1024
 """What an inbox counts for in the storage, from its creation until its tombstone is deleted."""
 
 DEFAULT_CAP_BYTES: Final = 10 * 1024**3
+MAX_BATCH_OPERATIONS: Final = 64
+MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
 _SHARDS: Final = 64  # the rows of the table usage
+_BYTES_PER_SECOND: Final = 2 * 1024 * 1024  # of a slow network: only a mail larger than a batch needs more time for it
+_MOST_MORE_SECONDS: Final = 50.0
+_WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
+
+log = logging.getLogger(__name__)
+
+Clock = Callable[[], int]
 
 
 def allowed(limits: Limits) -> tuple[int, ...]:
@@ -74,20 +83,6 @@ class Usage:
         return self.stored_bytes + self.limits.reserve_bytes <= self.limits.cap_bytes
 
 
-MAX_BATCH_OPERATIONS: Final = 64
-MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
-
-_BYTES_PER_SECOND: Final = 2 * 1024 * 1024
-"""Of a slow network: only a mail that is larger than a batch needs more time for it."""
-
-_MOST_MORE_SECONDS: Final = 50.0
-_WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
-
-log = logging.getLogger(__name__)
-
-Clock = Callable[[], int]
-
-
 class Figures(CommitFigures):
     """What the database holds is counted by all daemons together."""
 
@@ -121,6 +116,12 @@ class Batch:
         self.now_ms = now_ms
         self.usage = usage
         self.changes: list[InboxChange] = []
+
+    async def call(self, sql: str, *values: object) -> asyncpg.Record:
+        """Run a statement whose first parameter is the shard, and note the totals that it returns."""
+        found = await self.connection.fetchrow(sql, self.usage.shard, *values)
+        self.usage.note(found["totals"])
+        return found
 
 
 class NotTogether(Exception):
@@ -165,7 +166,10 @@ class Writer:
         self._callbacks: list[OnCommitted] = []
         self._left_pid: int | None = None
         self._batcher: Batcher[Operation, Any] = Batcher(self._commit, _together)
-        self.submit = self._batcher.submit
+
+    def submit(self, operation: Operation) -> asyncio.Future[Any]:
+        """Queue an operation. Cancelling the future discards the result; it is stored all the same."""
+        return self._batcher.submit(operation)
 
     def on_committed(self, callback: OnCommitted) -> None:
         """Register ``callback``; it runs after each commit, before the futures are completed."""

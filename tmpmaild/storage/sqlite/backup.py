@@ -16,8 +16,7 @@ from typing import BinaryIO
 import anyio
 
 from tmpmaild.errors import Stopping, StorageFull, StorageUnavailable
-from tmpmaild.storage.sqlite.database import open_to_read
-from tmpmaild.storage.sqlite.diskspace import DiskSpace
+from tmpmaild.storage.sqlite.database import DiskSpace, open_to_read
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 from tmpmaild.storage.sqlite.writer import translate
 

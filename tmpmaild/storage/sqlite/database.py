@@ -1,128 +1,28 @@
-"""One database file: opened with our pragmas, checked before anything is changed, locked against a second daemon.
+"""The file of the database: opened with our pragmas, checked before anything is changed, locked against other daemons.
 
-Also whether it is still the file at its path, and one that is made for a single run of the daemon.
-
-The other modules of this folder read and write the tables.
+Also what is watched while it is open: whether it is still the file at its path, whether there is space for more mail.
+At the end are the texts of the errors that stop a start. The other modules of this folder read and write the tables.
 """
 
+import asyncio
 import errno
 import fcntl
 import grp
 import logging
+import math
 import os
 import pwd
+import shutil
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from tmpmaild.errors import DatabaseError
+from tmpmaild.errors import DatabaseError, RequestError
+from tmpmaild.measures import Gauge, Measure
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_READ = os.R_OK
-_READ_AND_WRITE = os.R_OK | os.W_OK
-
-
-def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True) -> DatabaseError:
-    """Return the error that stops the start, in one line: the file, what is wrong with it, what to do.
-
-    Opens no file: closing one would drop the locks that SQLite holds for this process on the same file.
-    """
-    return DatabaseError(_found_on_disk(path, _READ_AND_WRITE if writing else _READ) or _told(path, error))
-
-
-def damaged(path: Path, what: str) -> str:
-    """Return the error text for a database with damaged content."""
-    return f"{path}: damaged ({what}); {_move_away(path)}"
-
-
-def altered(path: Path, what: str) -> str:
-    """Return the error text for a database whose schema is not what the migrations make."""
-    made = "the schema has been changed by hand"
-    return f"{path}: {made}: {what}; undo the change, or {_move_away(path)}"
-
-
-def _move_away(path: Path) -> str:
-    # The WAL holds accepted mail that is not in the file yet: without it the file is older, not repaired.
-    return (
-        f"to start with an empty one, move {path.name}, {path.name}-wal and {path.name}-shm away together;"
-        " what mail they hold, of an hour at most, is lost"
-    )
-
-
-def _found_on_disk(path: Path, needed: int) -> str | None:
-    """Return what is wrong on the file system: SQLite has one error for most of it."""
-    folder = path.absolute().parent
-    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises where the folder may not be searched
-        return f"{path}: is a folder; storage.path must name a file"
-    if not os.path.isdir(folder):  # noqa: PTH112 - likewise
-        return f"{path}: the folder {folder} does not exist or may not be entered; it must be {_wanted('0700')}"
-    if not os.access(folder, needed | os.X_OK, effective_ids=True):
-        return _no_access(path, folder, "0700")
-    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
-        if file.exists() and not os.access(file, needed, effective_ids=True):
-            return _no_access(path, file, "0600")
-    return None
-
-
-def _no_access(path: Path, file: Path, mode: str) -> str:
-    if os.statvfs(file).f_flag & os.ST_RDONLY:
-        return f"{path}: the file system is mounted read-only; mount it for writing, or change storage.path"
-    return f"{path}: no permission on {file}: it is {_found(file)}; it must be {_wanted(mode)}"
-
-
-def _found(file: Path) -> str:
-    found = file.stat()
-    owner, group = _name(_user, found.st_uid), _name(_group, found.st_gid)
-    return f"owned by {owner}:{group}, mode {stat.S_IMODE(found.st_mode):04o}"
-
-
-def _wanted(mode: str) -> str:
-    return f"owned by {_name(_user, os.geteuid())}, mode {mode}"
-
-
-def _name(look_up: Callable[[int], str], number: int) -> str:
-    try:
-        return look_up(number)
-    except KeyError:
-        return str(number)
-
-
-def _user(number: int) -> str:
-    return pwd.getpwuid(number).pw_name
-
-
-def _group(number: int) -> str:
-    return grp.getgrgid(number).gr_name
-
-
-def _told(path: Path, error: OSError | sqlite3.Error) -> str:
-    folder = path.absolute().parent
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    number = getattr(error, "errno", None)
-    if code == sqlite3.SQLITE_FULL or number in _FULL or not os.statvfs(folder).f_bavail:
-        return f"{path}: the disk is full; make room in {folder}, the database itself is not damaged"
-    if code == sqlite3.SQLITE_IOERR or number == errno.EIO:
-        return (
-            f"{path}: the disk failed ({error}); read the kernel's log and check the disk first, the database may be"
-            " undamaged"
-        )
-    if number is not None:
-        return f"{path}: cannot be opened ({os.strerror(number)})"
-    return _told_by_sqlite(path, code, str(error))
-
-
-def _told_by_sqlite(path: Path, code: int, what: str) -> str:
-    if code == sqlite3.SQLITE_NOTADB:
-        return f"{path}: not a SQLite database, or damaged at its start; correct storage.path; {_move_away(path)}"
-    if code == sqlite3.SQLITE_CORRUPT:
-        return damaged(path, what)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return f"{path}: locked by another process; end that first"
-    return f"{path}: cannot be used as a database ({what})"
-
 
 APPLICATION_ID = 0x746D7064  # "tmpd"
 
@@ -150,6 +50,12 @@ READER_PRAGMAS = (
     "PRAGMA query_only = 1",
 )
 """For a connection that only reads, of a file that was opened for writing before."""
+
+_MEASURE_EVERY_SECONDS = 0.1
+_MEASURE_AGAIN_EVERY_SECONDS = 1.0
+_MIB = 1024 * 1024
+# By how much the file and the WAL together may exceed the cap while free pages of the file are used again.
+_SLACK_BYTES = 32 * 1024 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -316,6 +222,12 @@ def _delete(path: Path) -> None:
         path.absolute().parent.rmdir()
 
 
+def wal_of(path: Path) -> Path:
+    """Return where SQLite keeps the WAL: next to the target of a symbolic link."""
+    file = path.resolve()
+    return file.with_name(file.name + "-wal")
+
+
 class Files:
     """The database and its WAL as they were opened; used in the writer's thread.
 
@@ -353,7 +265,264 @@ class Files:
         return database.st_dev, database.st_ino, wal.st_dev, wal.st_ino
 
 
-def wal_of(path: Path) -> Path:
-    """Return where SQLite keeps the WAL: next to the target of a symbolic link."""
-    file = path.resolve()
-    return file.with_name(file.name + "-wal")
+def disk_reserve_bytes(cap_bytes: int, reserve_bytes: int) -> int:
+    """Return what must stay free on the disk; ``reserve_bytes`` is for mail that is being received."""
+    return max(256 * _MIB, cap_bytes // 10, reserve_bytes)
+
+
+def sensible_cap_bytes(path: Path) -> int:
+    """Return the default size limit of a database: half of what the disk has for it, at most 10 GiB."""
+    held_bytes = path.stat().st_size if path.exists() else 0
+    return min(10 * 1024**3, (shutil.disk_usage(path.parent).free + held_bytes) // 2)
+
+
+def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
+    """Set the largest size of the file: this, or its present size if that is more."""
+    connection.execute(f"PRAGMA max_page_count = {max(cap_bytes // PAGE_BYTES, 1)}")
+
+
+class DiskSpace:
+    """Whether there is space: measured in the writer's thread, answered from memory."""
+
+    def __init__(
+        self,
+        files: Files,
+        connection: sqlite3.Connection,
+        *,
+        cap_bytes: int,
+        reserve_bytes: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._files = files
+        self._connection = connection
+        self._monotonic = monotonic
+        self.change(cap_bytes=cap_bytes, reserve_bytes=reserve_bytes)
+        self._moved_bytes = 0.0
+        self._measured_wal_bytes = 0
+        self._used_bytes = self._free_bytes = 0
+        self.has_room = True
+        self.wal_is_too_long = False
+        self.measure()
+
+    def change(self, *, cap_bytes: int, reserve_bytes: int) -> None:
+        """Set the cap and what must stay free; the next ``measure`` measures in any case."""
+        self._cap_bytes = cap_bytes
+        self._disk_reserve_bytes = disk_reserve_bytes(cap_bytes, reserve_bytes)
+        self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
+        self._measured_at_seconds = -math.inf
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return what is known of the space, as last measured."""
+        return (
+            Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._used_bytes),
+            Gauge("storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._cap_bytes),
+            Gauge("storage_free_disk_bytes", "Free octets of the disk.", lambda: self._free_bytes),
+            Gauge("storage_wal_bytes", "Length of the write-ahead log.", lambda: self._files.wal_bytes),
+            Gauge("storage_has_room", "1 while new mail and addresses are accepted.", lambda: self.has_room),
+        )
+
+    def measure(self, moved_bytes: float = 0.0) -> None:
+        """Measure again, unless that was done just now and little was written since: it releases the GIL six times.
+
+        ``max_page_count`` does not limit the WAL, which grows as long as another process reads: what it has more than
+        an idle WAL counts as used.
+        """
+        now = self._monotonic()
+        self._moved_bytes += moved_bytes
+        grown_bytes = self._files.wal_bytes - self._measured_wal_bytes
+        fresh = now - self._measured_at_seconds < _MEASURE_EVERY_SECONDS
+        few = max(self._moved_bytes, grown_bytes) < self._cap_reserve_bytes // 8
+        # When space is short little is written: the batch that frees some by deleting may be the last one for long.
+        if self.has_room and fresh and few:
+            return
+        self._measured_at_seconds, self._moved_bytes = now, 0.0
+        fits = self._fits()
+        self._measured_wal_bytes = self._files.wal_bytes
+        self._free_bytes = shutil.disk_usage(self._files.path.parent).free
+        self._decide(fits=fits)
+
+    @property
+    def path(self) -> Path:
+        """The database."""
+        return self._files.path
+
+    def missing_bytes(self, wanted_bytes: int) -> int:
+        """Return how much the disk lacks for a file of that size in addition to its reserve; at most 0 if it fits.
+
+        Measured now; may be called in any thread.
+        """
+        return wanted_bytes + self._disk_reserve_bytes - shutil.disk_usage(self._files.path.parent).free
+
+    def _decide(self, *, fits: bool) -> None:
+        had_room, self.has_room = self.has_room, fits and self._free_bytes >= self._disk_reserve_bytes
+        if had_room and not self.has_room and not self.wal_is_too_long:  # that has a line of its own
+            log.warning("storage full: %s; new mail and addresses are refused", self._shortage(fits=fits))
+        elif self.has_room and not had_room:
+            log.info("storage has room again; mail and addresses are accepted")
+
+    def _shortage(self, *, fits: bool) -> str:
+        if not fits:
+            return f"storage.max_bytes, {self._cap_bytes // _MIB} MiB, is used up"
+        free_mib, reserve_mib = self._free_bytes // _MIB, self._disk_reserve_bytes // _MIB
+        return f"the disk has {free_mib} MiB free, and {reserve_mib} MiB must stay free"
+
+    def _fits(self) -> bool:
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        # Free pages can be used again, but the file does not become shorter.
+        self._used_bytes = (pages - free) * PAGE_BYTES
+        left_bytes = self._cap_bytes - max(
+            self._used_bytes + self._cap_reserve_bytes, pages * PAGE_BYTES - _SLACK_BYTES
+        )
+        self.wal_is_too_long = 0 <= left_bytes < self._wal_excess_bytes()
+        if self.wal_is_too_long and truncate_wal(self._connection):
+            self._files.look()
+            self.wal_is_too_long = left_bytes < self._wal_excess_bytes()
+        if self.wal_is_too_long:
+            self._warn()
+        return bool(left_bytes >= self._wal_excess_bytes())
+
+    def _wal_excess_bytes(self) -> int:
+        return max(0, self._files.wal_bytes - MAX_IDLE_WAL_BYTES)
+
+    def _warn(self) -> None:
+        log.warning(
+            "the write-ahead log has grown to %d MiB, which count as used space, and new mail is refused: another"
+            " process keeps a read transaction on the database open",
+            self._files.wal_bytes // _MIB,
+            extra={"about": "wal"},
+        )
+
+
+class Remeasuring:
+    """Measures again while all mail is refused, because then no batch does; at most once a second.
+
+    ``measure`` is called in the event loop; a ``RequestError`` that it raises is ignored until the next time.
+    """
+
+    def __init__(
+        self, measure: Callable[[], Awaitable[object]], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._measure = measure
+        self._monotonic = monotonic
+        self._begun_at_seconds = -math.inf
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Measure in the background, unless that is running or was done within the last second."""
+        now = self._monotonic()
+        if self._task is None and now - self._begun_at_seconds >= _MEASURE_AGAIN_EVERY_SECONDS:
+            self._begun_at_seconds = now
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._measure()
+        except RequestError as error:
+            log.debug("measuring again failed: %s", error)
+        finally:
+            self._task = None
+
+    async def close(self) -> None:
+        """Wait until a running measurement is done."""
+        if self._task is not None:
+            await self._task
+
+
+def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True) -> DatabaseError:
+    """Return the error that stops the start, in one line: the file, what is wrong with it, what to do.
+
+    Opens no file: closing one would drop the locks that SQLite holds for this process on the same file.
+    """
+    return DatabaseError(_found_on_disk(path, os.R_OK | os.W_OK if writing else os.R_OK) or _told(path, error))
+
+
+def damaged(path: Path, what: str) -> str:
+    """Return the error text for a database with damaged content."""
+    return f"{path}: damaged ({what}); {_move_away(path)}"
+
+
+def altered(path: Path, what: str) -> str:
+    """Return the error text for a database whose schema is not what the migrations make."""
+    made = "the schema has been changed by hand"
+    return f"{path}: {made}: {what}; undo the change, or {_move_away(path)}"
+
+
+def _move_away(path: Path) -> str:
+    # The WAL holds accepted mail that is not in the file yet: without it the file is older, not repaired.
+    return (
+        f"to start with an empty one, move {path.name}, {path.name}-wal and {path.name}-shm away together;"
+        " what mail they hold, of an hour at most, is lost"
+    )
+
+
+def _found_on_disk(path: Path, needed: int) -> str | None:
+    """Return what is wrong on the file system: SQLite has one error for most of it."""
+    folder = path.absolute().parent
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises where the folder may not be searched
+        return f"{path}: is a folder; storage.path must name a file"
+    if not os.path.isdir(folder):  # noqa: PTH112 - likewise
+        return f"{path}: the folder {folder} does not exist or may not be entered; it must be {_wanted('0700')}"
+    if not os.access(folder, needed | os.X_OK, effective_ids=True):
+        return _no_access(path, folder, "0700")
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
+        if file.exists() and not os.access(file, needed, effective_ids=True):
+            return _no_access(path, file, "0600")
+    return None
+
+
+def _no_access(path: Path, file: Path, mode: str) -> str:
+    if os.statvfs(file).f_flag & os.ST_RDONLY:
+        return f"{path}: the file system is mounted read-only; mount it for writing, or change storage.path"
+    return f"{path}: no permission on {file}: it is {_found(file)}; it must be {_wanted(mode)}"
+
+
+def _found(file: Path) -> str:
+    found = file.stat()
+    owner, group = _name(_user, found.st_uid), _name(_group, found.st_gid)
+    return f"owned by {owner}:{group}, mode {stat.S_IMODE(found.st_mode):04o}"
+
+
+def _wanted(mode: str) -> str:
+    return f"owned by {_name(_user, os.geteuid())}, mode {mode}"
+
+
+def _name(look_up: Callable[[int], str], number: int) -> str:
+    try:
+        return look_up(number)
+    except KeyError:
+        return str(number)
+
+
+def _user(number: int) -> str:
+    return pwd.getpwuid(number).pw_name
+
+
+def _group(number: int) -> str:
+    return grp.getgrgid(number).gr_name
+
+
+def _told(path: Path, error: OSError | sqlite3.Error) -> str:
+    folder = path.absolute().parent
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    number = getattr(error, "errno", None)
+    if code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT) or not os.statvfs(folder).f_bavail:
+        return f"{path}: the disk is full; make room in {folder}, the database itself is not damaged"
+    if code == sqlite3.SQLITE_IOERR or number == errno.EIO:
+        return (
+            f"{path}: the disk failed ({error}); read the kernel's log and check the disk first, the database may be"
+            " undamaged"
+        )
+    if number is not None:
+        return f"{path}: cannot be opened ({os.strerror(number)})"
+    return _told_by_sqlite(path, code, str(error))
+
+
+def _told_by_sqlite(path: Path, code: int, what: str) -> str:
+    if code == sqlite3.SQLITE_NOTADB:
+        return f"{path}: not a SQLite database, or damaged at its start; correct storage.path; {_move_away(path)}"
+    if code == sqlite3.SQLITE_CORRUPT:
+        return damaged(path, what)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"{path}: locked by another process; end that first"
+    return f"{path}: cannot be used as a database ({what})"

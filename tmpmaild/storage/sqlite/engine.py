@@ -18,20 +18,24 @@ import aiosqlite
 import anyio
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.model import clock_ms
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary
-from tmpmaild.storage.engines import differences, steps_in, tell
-from tmpmaild.storage.operatormail import OperatorMail
-from tmpmaild.storage.settings import Limits, SqliteSettings
+from tmpmaild.model import FullMessage, clock_ms
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
+from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.backup import remove_unfinished
-from tmpmaild.storage.sqlite.database import APPLICATION_ID, Files, check_identity, open_to_read, wal_of
-from tmpmaild.storage.sqlite.diskspace import DiskSpace, cap_pages, sensible_cap_bytes
-from tmpmaild.storage.sqlite.layout import forget_values
-from tmpmaild.storage.sqlite.reader import Reader, connect
-from tmpmaild.storage.sqlite.reading import select_page, select_source
+from tmpmaild.storage.sqlite.database import (
+    APPLICATION_ID,
+    DiskSpace,
+    Files,
+    cap_pages,
+    check_identity,
+    open_to_read,
+    sensible_cap_bytes,
+    wal_of,
+)
+from tmpmaild.storage.sqlite.reading import Reader, connect, select_message, select_page
 from tmpmaild.storage.sqlite.storage import SqliteStorage
-from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
+from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
 
 _OURS: Final = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
@@ -127,8 +131,12 @@ def operator_mail(settings: SqliteSettings) -> OperatorMail:
     inbox_id, path = OPERATOR_INBOX_ID, settings.path
     return OperatorMail(
         lambda page: look(path, lambda connection: select_page(connection, inbox_id, page)[0]),
-        lambda message_id: look(path, lambda connection: select_source(connection, inbox_id, message_id, ANY_SIZE)),
+        lambda message_id: look(path, partial(_source, message_id=message_id)),
     )
+
+
+def _source(connection: sqlite3.Connection, message_id: str) -> FullMessage | None:
+    return select_message(connection, OPERATOR_INBOX_ID, message_id, ANY_SIZE, source=True)
 
 
 def summary(settings: SqliteSettings) -> Summary:
@@ -194,8 +202,6 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
-
 log = logging.getLogger(__name__)
 
 
@@ -256,15 +262,9 @@ def _put_together(
     files = Files(settings.path)
     space = DiskSpace(files, connection, cap_bytes=limits.cap_bytes, reserve_bytes=limits.reserve_bytes)
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
-
-    def after_batch(moved_bytes: float) -> None:
-        space.measure(moved_bytes)
-        if moved_bytes > _REMEMBERED_BYTES:
-            forget_values(connection)
-
     # The last step that may fail: from here on the connection belongs to the writer's thread.
-    writer = Writer(connection, clock=clock, limits=limits, after_batch=after_batch, is_lost=files.look)
-    reader = Reader(readers[0], is_lost=lambda: files.lost)
+    writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.look)
+    reader = Reader(readers[0], files)
     return SqliteStorage(
         writer, reader, readers[1], space, hash_key=hash_key, clock=clock, limits=limits, wanted=settings
     )
@@ -311,10 +311,10 @@ def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
 
     Therefore the statements of a sweep must run on every schema since the first.
     """
-    pace, more = sweep_pace(), True
+    step_size, more = sweep_step_size(), True
     while more:
         batch = Batch(State(connection), now_ms)
-        (more,) = run(Sweep, batch, [Sweep(now_ms, pace)])
+        (more,) = run(Sweep, batch, [Sweep(now_ms, step_size)])
 
 
 def close(connection: sqlite3.Connection, *, clean: bool) -> None:

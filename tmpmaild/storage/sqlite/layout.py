@@ -12,7 +12,8 @@ is at most U - 35, else M.
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,9 +22,8 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild.model import InboxChange, NewMail
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.rows import CONTENT, Column
-from tmpmaild.storage.settings import NO_LIMIT, Limits
+from tmpmaild.storage.base import NO_LIMIT, OPERATOR_INBOX_ID, Limits
+from tmpmaild.storage.rows import CONTENT
 
 PAGE_BYTES = 4096
 LOCAL_BYTES = (PAGE_BYTES - 12) * 32 // 255 - 23  # M: 489
@@ -59,28 +59,20 @@ def stored_bytes(padded_bytes: int) -> int:
     return _ROW_BYTES + overflow_pages * _PAGE_COST_BYTES
 
 
-def slot(inbox_id: int) -> tuple[int, int]:
+def address_place(inbox_id: int) -> tuple[int, int]:
     """Return the row and the offset of the address of an inbox: twelve share an overflow page."""
     return inbox_id // SLOTS, inbox_id % SLOTS * SLOT_BYTES
 
 
-# sqlite3 first looks for an adapter of what is not a number, a str or a bytearray, in vain and at length.
+# sqlite3 first looks for an adapter of what is not a number, a str or a bytearray, in vain and at length: to copy a
+# small mail costs less than that.
 _COPIED_BYTES = 64 * 1024
-
-
-def _blob(octets: bytes) -> bytes | bytearray:
-    """Return octets as they are bound fastest: to copy a small mail costs less than the look for an adapter."""
-    return bytearray(octets) if len(octets) <= _COPIED_BYTES else octets
-
-
-def _bound(column: Column) -> Callable[[NewMail], Any]:
-    return (lambda mail: _blob(column.value(mail))) if column.kind == "bytea" else column.value
 
 
 _NUMBERS = [column for column in CONTENT if column.is_number]
 _TEXTS = [column for column in CONTENT if not column.is_number]
 _NUMBER_VALUES = tuple(column.value for column in _NUMBERS)
-_TEXT_VALUES = tuple(_bound(column) for column in _TEXTS)
+_TEXT_VALUES = tuple(column.value for column in _TEXTS)
 
 
 class MessageColumns(NamedTuple):
@@ -108,20 +100,17 @@ INSERTED = (
 
 def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, tuple[Any, ...]]:
     """Lay a mail out as the columns that follow ``MessageColumns``; the number is what it will take in the file."""
-    texts = [_blob(recipients), *[value(mail) for value in _TEXT_VALUES]]
-    text_bytes = _octets(texts)
+    text_bytes = len(recipients)
+    texts: list[Any] = [bytearray(recipients)]
+    for value in _TEXT_VALUES:
+        text = value(mail)
+        if text:
+            text_bytes += len(text) if type(text) is bytes or text.isascii() else len(text.encode())
+        texts.append(bytearray(text) if type(text) is bytes and len(text) <= _COPIED_BYTES else text)
     filled_up_bytes = padding_bytes(text_bytes)
     cost_bytes = stored_bytes(text_bytes + filled_up_bytes)
     numbers = [value(mail) for value in _NUMBER_VALUES]
     return cost_bytes, (now_ms, *numbers, cost_bytes, *texts, filled_up_bytes)
-
-
-def _octets(texts: Iterable[str | bytes | bytearray | None]) -> int:
-    size_bytes = 0
-    for one in texts:
-        if one:
-            size_bytes += len(one) if type(one) is not str or one.isascii() else len(one.encode())
-    return size_bytes
 
 
 # SQLite keeps the values that a cached statement was last given. With a statement for each number of rows, the mail of
@@ -142,7 +131,7 @@ def insert(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> N
     """Insert rows into the view ``delivery``."""
     for start in range(0, len(rows), MAX_ROWS):
         part = rows[start : start + MAX_ROWS]
-        size = next(size for size in _SIZES if size >= len(part))
+        size = _SIZES[bisect_left(_SIZES, len(part))]
         _execute(connection, [*part, *[_NO_ROW] * (size - len(part))])
 
 
@@ -281,7 +270,7 @@ class InboxQuotas:
     def change(self, inbox_id: str) -> InboxChange:
         """Return the state of an inbox of this batch."""
         inbox, *creator = self._inboxes[inbox_id].holders
-        share_full = any(holder.full for holder in creator)
+        share_full = bool(creator) and creator[0].full
         return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
 
     def _maxima(self, inbox_id: str) -> tuple[int, int]:

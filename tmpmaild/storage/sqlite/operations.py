@@ -10,10 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, RequestError
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox, NewMail
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import DELETED_AT_ONCE
 from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
-from tmpmaild.storage.rows import StateRow, WebhookRow, verdict_reached
+from tmpmaild.storage.rows import StateRow, WebhookRow, message_id_of, verdict_reached
 from tmpmaild.storage.sqlite.layout import (
     EMPTY_SLOTS,
     FILLER,
@@ -22,11 +21,11 @@ from tmpmaild.storage.sqlite.layout import (
     SLOT_BYTES,
     SLOTS,
     InboxQuotas,
+    address_place,
     content_columns,
     creator_is_full,
     insert,
     padding_bytes,
-    slot,
 )
 from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Operation
 
@@ -65,7 +64,7 @@ class CreateInbox(Operation):
 
 
 def _write_address(batch: Batch, inbox_id: int, address: str) -> None:
-    row_id, offset = slot(inbox_id)
+    row_id, offset = address_place(inbox_id)
     connection = batch.connection
     connection.execute("INSERT OR IGNORE INTO address VALUES (?, ?, ?)", (row_id, FILLER, EMPTY_SLOTS))
     with connection.blobopen("address", "slots", row_id) as slots:
@@ -157,7 +156,7 @@ class DeleteMessage(Operation):
             return MessageNotFound("no such message in this inbox")
         batch.state.unerased = True
         delete_messages(batch, [MessageRow(*row)])
-        batch.tell(self.inbox_key, MessageDeleted(ids.message_id(self.message_key)))
+        batch.tell(self.inbox_key, MessageDeleted(message_id_of(self.message_key)))
         return None
 
 
@@ -176,7 +175,7 @@ class DeleteMessages(Operation):
         if chosen:
             batch.state.unerased = True
             delete_messages(batch, chosen)
-            batch.tell(self.inbox_key, *[MessageDeleted(ids.message_id(row.message_id)) for row in chosen])
+            batch.tell(self.inbox_key, *[MessageDeleted(message_id_of(row.message_id)) for row in chosen])
         return Deleted(len(chosen), more=len(rows) > len(chosen))
 
     def _rows(self, connection: sqlite3.Connection) -> list[MessageRow]:
@@ -207,7 +206,7 @@ class SetVerdict(Operation):
         cursor = batch.connection.execute(sql, (FILLER, *text, self.message_key, self.inbox_key, batch.now_ms))
         if not cursor.rowcount:
             return MessageNotFound("no such message without a verdict in a live inbox")
-        batch.tell(self.inbox_key, verdict_reached(ids.message_id(self.message_key), self.authentication))
+        batch.tell(self.inbox_key, verdict_reached(message_id_of(self.message_key), self.authentication))
         return None
 
 
@@ -277,18 +276,18 @@ class AddMessage(Operation):
                 outcomes.append(messages)
                 continue
             rows += messages
-            outcomes.append(ids.message_id(messages[0][0]))
+            outcomes.append(message_id_of(messages[0][0]))
         insert(batch.connection, rows)
         batch.added_messages += len(rows)
         batch.changes += quotas.changes()
         return outcomes
 
-    def _recipients(self, quotas: InboxQuotas) -> dict[str, str]:
+    def _recipients(self, quotas: InboxQuotas) -> dict[str, bytes]:
         """Return the live inboxes with the recipient that first named each."""
-        recipients: dict[str, str] = {}
+        recipients: dict[str, bytes] = {}
         for inbox_id, recipient in zip(self.mail.inbox_ids, self.mail.envelope.recipients, strict=True):
             if quotas.is_live(inbox_id):
-                recipients.setdefault(inbox_id, recipient)
+                recipients.setdefault(inbox_id, recipient.encode())
         return recipients
 
     def _rows(self, batch: Batch, quotas: InboxQuotas) -> list[tuple[Any, ...]] | RequestError:
@@ -299,13 +298,12 @@ class AddMessage(Operation):
         recipients = self._recipients(quotas)
         if not recipients:
             return AddressNotFound("no recipient is left")
-        written = [recipient.encode() for recipient in recipients.values()]
-        cost_bytes, columns = content_columns(self.mail, b"".join(written), batch.now_ms)
+        cost_bytes, columns = content_columns(self.mail, b"".join(recipients.values()), batch.now_ms)
         if not quotas.charge(recipients, cost_bytes):
             return MailboxFull("a recipient has no room")
         rows: list[tuple[Any, ...]] = []
         start = content_id = 0
-        for inbox_id, recipient in zip(recipients, written, strict=True):
+        for inbox_id, recipient in recipients.items():
             key = batch.draw_message_key()
             content_id = content_id or key
             # The order is that of ``MessageColumns``.

@@ -16,16 +16,13 @@ import aiosqlite
 from msgspec.structs import astuple
 
 from tmpmaild.measures import Measure
-from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
+from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import ANY_SIZE, Permit, anybody, retired_domains
-from tmpmaild.storage.enginestorage import EngineStorage, OnCommitted, Operations
-from tmpmaild.storage.ids import holders_inbox_key, message_key
-from tmpmaild.storage.pages import Between, is_search, searched
-from tmpmaild.storage.rows import WebhookRow
-from tmpmaild.storage.settings import Limits, StorageLimits
+from tmpmaild.storage.base import ANY_SIZE, Limits, Permit, StorageLimits, anybody, retired_domains
+from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted, Operations
+from tmpmaild.storage.rows import WebhookRow, holders_inbox_key, message_key
 from tmpmaild.storage.sqlite.backup import BackupMaker
-from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring, cap_pages, sensible_cap_bytes
+from tmpmaild.storage.sqlite.database import DiskSpace, Remeasuring, cap_pages, sensible_cap_bytes
 from tmpmaild.storage.sqlite.layout import InboxQuotas, operator_is_full
 from tmpmaild.storage.sqlite.operations import (
     AddMessage,
@@ -38,18 +35,16 @@ from tmpmaild.storage.sqlite.operations import (
     StoreWebhook,
     select_webhooks,
 )
-from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import (
-    SqliteSearch,
+    Reader,
     select_inbox,
     select_inboxes,
     select_message,
     select_messages,
     select_next_source,
-    select_source,
     select_texts,
 )
-from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_pace
+from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, Operation, Pause, Writer
 
 _NEVER_MS = (1 << 63) - 1  # when the operator's inbox expires
@@ -203,7 +198,7 @@ class SqliteStorage(EngineStorage):
         self._space = space
         self._backups = BackupMaker(space)
         self._remeasuring = Remeasuring(self._measure)
-        self._sweep_pace = sweep_pace()
+        self._sweep_step_size = sweep_step_size()
         self._permissions = Permissions()
         self._limits, self._wanted = limits, wanted
 
@@ -219,7 +214,7 @@ class SqliteStorage(EngineStorage):
         """See ``Storage``."""
         return self._permissions.kept(secret, self.clock())
 
-    def is_fresh(self, inbox_id: str) -> bool:  # noqa: ARG002 - each inbox is
+    def may_cache(self, inbox_id: str) -> bool:  # noqa: ARG002 - each inbox is
         """See ``Storage``: all changes are made and told here."""
         return True
 
@@ -289,8 +284,6 @@ class SqliteStorage(EngineStorage):
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
-        if is_search(page):
-            return await searched(SqliteSearch(self._find(address, now_ms, permit), page), self._reader.run)
         read = partial(select_messages, page=page)
         found = await self._read(address, now_ms, permit, read)
         return found[1] if found else None
@@ -307,31 +300,28 @@ class SqliteStorage(EngineStorage):
         return tuple(texts)
 
     async def read_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
 
         def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
-            return select_message(connection, inbox.id, message_id, up_to_bytes)
-
-        return await self._read(address, now_ms, permit, read)
-
-    async def read_source(
-        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
-        """See ``Storage``."""
-
-        def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
-            return select_source(connection, inbox.id, message_id, up_to_bytes)
+            return select_message(connection, inbox.id, message_id, up_to_bytes, source=source)
 
         return await self._read(address, now_ms, permit, read)
 
     async def read_next_source(
         self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, Source | None] | None:
+    ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
 
-        def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
             return select_next_source(connection, inbox.id, after, up_to_bytes)
 
         return await self._read(address, now_ms, permit, read)
@@ -339,7 +329,7 @@ class SqliteStorage(EngineStorage):
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
         self._permissions.forget_expired(now_ms)
-        more: bool = await self._writer.submit(Sweep(now_ms, self._sweep_pace))
+        more: bool = await self._writer.submit(Sweep(now_ms, self._sweep_step_size))
         return more
 
     async def erase(self) -> bool:

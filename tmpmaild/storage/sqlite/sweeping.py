@@ -12,10 +12,10 @@ from typing import ClassVar
 import aiosqlite
 
 from tmpmaild.model import NAME_HELD_MS
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
+from tmpmaild.storage.rows import first_key
 from tmpmaild.storage.sqlite.database import truncate_wal
-from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
+from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, address_place
 from tmpmaild.storage.sqlite.operations import MESSAGE_ROWS, MessageRow, delete_messages, json_array
 from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer, translate
 
@@ -32,7 +32,7 @@ _INBOX_UNITS = 3
 _MAX_VACUUM_STEPS = 1000  # per call of erase(), some seconds: the next sweep must not wait for a file of many gigabytes
 
 
-class Pace:
+class StepSize:
     """An amount of work that takes about ``STEP_SECONDS``, adapted after each step to what the step took.
 
     The caller chooses the unit; all units should cost about the same. ``timer`` returns seconds.
@@ -63,9 +63,9 @@ class Pace:
         self.amount = min(max(round(bounded), self._least), self._most)
 
 
-def sweep_pace() -> Pace:
-    """Return the pace of a sweep, in the units above."""
-    return Pace(first=200, least=50, most=20_000)
+def sweep_step_size() -> StepSize:
+    """Return the size of the first step of a sweep, in the units above."""
+    return StepSize(first=200, least=50, most=20_000)
 
 
 @dataclass(eq=False)
@@ -77,24 +77,24 @@ class Sweep(Operation):
 
     transactional: ClassVar[bool] = False
     now_ms: int
-    pace: Pace
+    step_size: StepSize
     size_bytes: int = 0
 
     def apply(self, batch: Batch) -> bool:
         """Run one step."""
-        self.pace.begin()
+        self.step_size.begin()
         batch.connection.execute("BEGIN IMMEDIATE")
         done, more = self._delete(batch)
         batch.connection.execute("COMMIT")
         if done:
             batch.state.unerased = True
             self.size_bytes = done * PAGE_BYTES
-            self.pace.end(done)
+            self.step_size.end(done)
         return more
 
     def _delete(self, batch: Batch) -> tuple[int, bool]:
-        """Delete as much as the pace allows; return how many units that was and whether there may be more."""
-        connection, units = batch.connection, self.pace.amount
+        """Delete as much as the size of a step allows; return how many units that was and whether there may be more."""
+        connection, units = batch.connection, self.step_size.amount
         most_expired = max(units // _INBOX_UNITS, 1)
         inbox_ids = _expired_inboxes(connection, self.now_ms, most_expired)
         chosen, chosen_units, all_chosen = _choose_messages(connection, inbox_ids, self.now_ms, units)
@@ -128,7 +128,7 @@ def _choose_messages(
     limit = max(most_units // _MESSAGE_UNITS, 1)
     rows = connection.execute(
         f"{MESSAGE_ROWS} WHERE m.inbox_id IN (SELECT value FROM json_each(?)) OR (m.inbox_id = ? AND m.id < ?) LIMIT ?",
-        (json_array(inbox_ids), int(OPERATOR_INBOX_ID), ids.first_key(now_ms - OPERATOR_MAIL_MS), limit),
+        (json_array(inbox_ids), int(OPERATOR_INBOX_ID), first_key(now_ms - OPERATOR_MAIL_MS), limit),
     ).fetchall()
     chosen: list[MessageRow] = []
     units = 0
@@ -154,7 +154,7 @@ def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> N
         return
     swept = "UPDATE inbox SET swept = 1, creator = NULL WHERE id IN (SELECT value FROM json_each(?))"
     connection.execute(swept, (json_array(inbox_ids),))
-    row_ids = sorted({slot(inbox_id)[0] for inbox_id in inbox_ids})
+    row_ids = sorted({address_place(inbox_id)[0] for inbox_id in inbox_ids})
     # "+" keeps SQLite from scanning all live inboxes by the index on "swept".
     connection.execute(
         "DELETE FROM address WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
@@ -169,7 +169,7 @@ def _blank_addresses(connection: sqlite3.Connection, inbox_ids: list[int], row_i
     """Blank the swept addresses in rows that also hold live ones."""
     sql = "SELECT id FROM address WHERE id IN (SELECT value FROM json_each(?))"
     left = {row_id for (row_id,) in connection.execute(sql, (json_array(row_ids),))}
-    for row_id, offset in map(slot, inbox_ids):
+    for row_id, offset in map(address_place, inbox_ids):
         if row_id in left:
             with connection.blobopen("address", "slots", row_id) as slots:
                 slots.seek(offset)
@@ -198,7 +198,7 @@ class Vacuum(Operation):
 
     transactional: ClassVar[bool] = False
     changes: ClassVar[bool] = False
-    pace: Pace
+    step_size: StepSize
 
     def apply(self, batch: Batch) -> bool:
         """Run one step."""
@@ -207,11 +207,11 @@ class Vacuum(Operation):
         pages = _pages(connection)
         if free * 4 <= pages:
             return False
-        self.pace.begin()
+        self.step_size.begin()
         # execute() would free one page a call: the pragma returns a row for each.
-        connection.executescript(f"PRAGMA incremental_vacuum({self.pace.amount})")
+        connection.executescript(f"PRAGMA incremental_vacuum({self.step_size.amount})")
         freed = pages - _pages(connection)
-        self.pace.end(freed)
+        self.step_size.end(freed)
         batch.state.unerased = batch.state.unerased or freed > 0
         return freed > 0
 
@@ -240,7 +240,7 @@ class Eraser:
     def __init__(self, writer: Writer, maintenance: aiosqlite.Connection) -> None:
         self._writer = writer
         self._maintenance = maintenance
-        self._pace = Pace(first=32, least=4, most=1024)  # pages
+        self._step_size = StepSize(first=32, least=4, most=1024)  # pages
 
     async def erase(self) -> bool:
         """See ``Storage``."""
@@ -263,6 +263,6 @@ class Eraser:
 
     async def _shrink(self) -> bool:
         steps = 0
-        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._pace)):
+        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._step_size)):
             steps += 1
         return steps > 0

@@ -1,7 +1,7 @@
 """The one writer: a thread that owns the write connection and commits the queued operations together, as a batch.
 
-While one fsync runs, the next batch is collected: no timer, no added delay. The operations are in ``operations.py``,
-``operations.py``, ``storage.py`` and ``sweeping.py``.
+While one fsync runs, the next batch is collected: no timer, no added delay. The operations are in ``operations.py``
+and ``sweeping.py``.
 """
 
 import asyncio
@@ -21,13 +21,19 @@ from msgspec.structs import replace
 from tmpmaild.errors import Stopping, StorageFull, StorageLost, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReached
-from tmpmaild.storage import ids
+from tmpmaild.storage.base import Limits
 from tmpmaild.storage.enginestorage import CommitFigures, OnCommitted, failures, settle, tell
-from tmpmaild.storage.settings import Limits
-from tmpmaild.storage.sqlite.layout import InboxQuotas
+from tmpmaild.storage.rows import next_key
+from tmpmaild.storage.sqlite.layout import InboxQuotas, forget_values
 
+MAX_BATCH_OPERATIONS = 64
 MAX_BATCH_BYTES = 4 * 1024 * 1024
+_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
 _SPARE_PAGES = 64
+
+Clock = Callable[[], int]
+
+log = logging.getLogger(__name__)
 
 
 class State:
@@ -73,7 +79,7 @@ class Batch:
 
     def draw_message_key(self) -> int:
         """Return the next key, above every key ever committed; a rollback frees it again."""
-        self.last_message_key = key = ids.next_key(self.last_message_key, self.now_ms)
+        self.last_message_key = key = next_key(self.last_message_key, self.now_ms)
         return key
 
     def tell(self, inbox_key: int, *notices: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
@@ -134,13 +140,6 @@ def run(kind: type[Operation], batch: Batch, operations: Sequence[Operation]) ->
     return outcomes
 
 
-MAX_BATCH_OPERATIONS = 64
-
-log = logging.getLogger(__name__)
-
-Clock = Callable[[], int]
-
-
 class Figures(CommitFigures):
     """What the database holds, and how its commits go. Written by the writer's thread, read by the event loop.
 
@@ -150,20 +149,15 @@ class Figures(CommitFigures):
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__()
         sql = "SELECT count(*), coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"
-        self._inboxes, self._messages = connection.execute(sql).fetchone()
-
-    def count_rows(self, inboxes: int, messages: int) -> None:
-        """Add what a commit added, or took away."""
-        self._inboxes += inboxes
-        self._messages += messages
+        self.inboxes, self.messages = connection.execute(sql).fetchone()
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
         return (
             *super().measures(),
             # The operator's inbox is one of the rows.
-            Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self._inboxes - 1),
-            Gauge("storage_messages", "Messages in the database.", lambda: self._messages),
+            Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self.inboxes - 1),
+            Gauge("storage_messages", "Messages in the database.", lambda: self.messages),
         )
 
 
@@ -228,8 +222,7 @@ class Writer:
 
     def _work(self) -> None:
         while batch := self._next_batch():
-            operations = [operation for operation, _ in batch]
-            futures = [future for _, future in batch]
+            operations, futures = map(list, zip(*batch, strict=True))
             outcomes, changes = self._store(operations)
             try:
                 self._loop.call_soon_threadsafe(self._settle, futures, outcomes, changes)
@@ -248,10 +241,13 @@ class Writer:
         return failures(StorageLost("the database is gone"), len(operations)), []
 
     def _measure(self, operations: list[Operation], outcomes: list[Any]) -> None:
-        found_no_room = any(isinstance(outcome, StorageFull) for outcome in outcomes)
-        moved_bytes = math.inf if found_no_room else sum([operation.size_bytes for operation in operations])
+        moved_bytes = 0.0
+        for operation, outcome in zip(operations, outcomes, strict=True):
+            moved_bytes += math.inf if isinstance(outcome, StorageFull) else operation.size_bytes
         try:
             self._after_batch(moved_bytes)
+            if moved_bytes > _REMEMBERED_BYTES:
+                forget_values(self._connection)
         except (OSError, sqlite3.Error) as error:
             log.error("measuring after a batch failed: %s", error)  # noqa: TRY400 - the disk's fault, not the code's
         except Exception:
@@ -294,7 +290,8 @@ class Writer:
                 return failures(translate(error), len(operations)), []
             return self._commit_one_by_one(operations)
         self.state.last_message_key = batch.last_message_key
-        self.figures.count_rows(batch.added_inboxes, batch.added_messages)
+        self.figures.inboxes += batch.added_inboxes
+        self.figures.messages += batch.added_messages
         return outcomes, batch.changes
 
     def _commit_one_by_one(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
@@ -308,7 +305,8 @@ class Writer:
         return outcomes, changes
 
     def _run(self, batch: Batch, operations: list[Operation]) -> list[Any]:
-        groups = [(kind, list(group)) for kind, group in groupby(operations, _kind)]
+        kinds: Iterator[tuple[type[Operation], Iterator[Operation]]] = groupby(operations, type)
+        groups = [(kind, list(group)) for kind, group in kinds]
         kind, members = groups[0]
         if len(groups) == 1 and (not kind.transactional or kind.is_one_statement(members)):
             return run(kind, batch, members)
@@ -330,10 +328,6 @@ class Writer:
         if changes:
             tell(self._callbacks, changes)
         settle(futures, outcomes)
-
-
-def _kind(operation: Operation) -> type[Operation]:
-    return type(operation)
 
 
 def _is_locked(error: Exception) -> bool:

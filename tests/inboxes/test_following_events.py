@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from tmpmaild.errors import Stopping
-from tmpmaild.inboxes import events
-from tmpmaild.inboxes.events import Bus, Overflow
+from tmpmaild.inboxes import following
+from tmpmaild.inboxes.following import Bus, Overflow
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
 
 
@@ -76,7 +76,7 @@ async def test_who_never_looks_holds_a_bounded_amount_and_learns_that_it_missed_
     with bus.subscribe("1") as subscription:
         for number in range(10_000):
             bus.publish([mail(), notice(ExpiryMoved(number))])
-        assert len(subscription._notices) == events._MAX_NOTICES
+        assert len(subscription._notices) == following._MAX_NOTICES
         with pytest.raises(Overflow):
             subscription.take_notices()
 

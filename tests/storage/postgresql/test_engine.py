@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from daemonsatonce import follow_four_daemons
+from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
@@ -16,8 +17,6 @@ from tmpmaild.storage.postgresql.engine import migrate, migrations
 from tmpmaild.storage.postgresql.operations import CONTENT
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.webhookmodel import Webhook
-
-from .conftest import LIFETIME_MS, Engine, postgresql_settings
 
 DAY_MS = 86_400_000
 

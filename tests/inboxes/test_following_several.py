@@ -9,8 +9,7 @@ import pytest
 from tmpmaild.errors import Stopping
 from tmpmaild.inboxes import following
 from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.events import Overflow
-from tmpmaild.inboxes.following import BacklogShown, InboxExpired, NotLookedAt, Unavailable, Wish
+from tmpmaild.inboxes.following import BacklogShown, InboxExpired, InboxToFollow, NotLookedAt, Overflow, Unavailable
 from tmpmaild.model import ExpiryMoved, Message, MessageDeleted
 
 
@@ -28,7 +27,7 @@ def follow(house, other):
         async def pay():
             return purse is None or next(purse)
 
-        both = [Wish(inbox.address) for inbox in (house.inbox, other)]
+        both = [InboxToFollow(inbox.address) for inbox in (house.inbox, other)]
         return following.follow_several(house.service.follower, wishes or both, pay)
 
     return opened
@@ -74,7 +73,7 @@ async def test_no_wake_up_of_any_inbox_is_lost_between_look_and_sleep(house, oth
 async def test_the_state_of_an_inbox_comes_before_what_changed_since(house, follow):
     """Else a client would go by the older of two expiries."""
     message_id = await house.deliver()
-    async with follow(Wish(house.inbox.address)) as several:
+    async with follow(InboxToFollow(house.inbox.address)) as several:
         await house.service.change(house.inbox.address, house.token, 60)
         await house.service.delete_message(house.inbox.address, message_id, house.token)
         moved = await house.service.change(house.inbox.address, house.token, 120)
@@ -95,7 +94,7 @@ async def test_each_inbox_ends_at_its_own_time(house, other, follow):
         house.clock.now_ms = other.expires_at_ms
         (ended,) = await several.next(60)
         assert (ended.named, ended.event, several.has_ended) == (other.address, InboxExpired(), True)
-    assert len(house.service._bus) == 0
+    assert len(house.service.bus) == 0
 
 
 async def test_no_mail_of_an_inbox_is_shown_after_it_was_deleted(house, other, follow):
@@ -121,7 +120,7 @@ async def test_a_stop_ends_it_and_so_do_changes_nobody_takes(house, follow):
         house.service.stop_waiting()
         with pytest.raises(Stopping):
             await several.next(60)
-    assert len(house.service._bus) == 0
+    assert len(house.service.bus) == 0
 
 
 async def test_what_cannot_be_paid_for_is_not_looked_at_and_neither_is_what_comes_after_it(
@@ -137,7 +136,7 @@ async def test_what_cannot_be_paid_for_is_not_looked_at_and_neither_is_what_come
     monkeypatch.setattr(house.service._access, "find", counted)
     purse = iter([True, False])
     named = [house.inbox.address, "a@mail.example.com", "b@mail.example.com", other.address, "c@mail.example.com"]
-    async with follow(*map(Wish, named), purse=purse) as several:
+    async with follow(*map(InboxToFollow, named), purse=purse) as several:
         assert await several.next(60) == [Unavailable(named[1]), *map(NotLookedAt, named[2:])]
         assert [event.named async for event in at_rest(several)] == [house.inbox.address]
     assert looked_up == named[:3]

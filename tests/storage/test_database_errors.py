@@ -13,7 +13,7 @@ import pytest
 
 import tmpmaild
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import migrations, open_storage, operator_mail, upgrade
 

@@ -2,14 +2,13 @@
 
 import pytest
 
-from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.ids import holders_inbox_key, message_key
+from tmpmaild.storage.rows import MAX_KEY, holders_inbox_key, message_id_of, message_key
 
 
-@pytest.mark.parametrize("key", [0, 1, 1 << 40, ids.MAX_KEY])
+@pytest.mark.parametrize("key", [0, 1, 1 << 40, MAX_KEY])
 def test_a_message_key_is_found_by_its_id_alone(key):
-    text = ids.message_id(key)
+    text = message_id_of(key)
     assert message_key(text) == key
     for other in (text[:-1] + "1", text.upper(), text + "\n", text[4:], "", "\ud800"):
         assert message_key(other) is None

@@ -8,7 +8,7 @@ import pytest
 
 from growth import SLACK_SECONDS, assert_within, cpu_seconds
 from tmpmaild.inboxes import caches, reading
-from tmpmaild.inboxes.caches import FindingsCache, findings_characters
+from tmpmaild.inboxes.caches import Caches, FindingsCache, findings_characters
 from tmpmaild.inboxes.reading import Detector
 from tmpmaild.mail import htmltext
 from tmpmaild.model import (
@@ -56,7 +56,7 @@ def found(links=(), codes=("1",)):
 
 async def test_a_plain_text_is_looked_at_as_it_stands_in_the_list():
     shelf = Shelf()
-    (completed,) = await Detector(shelf).add_findings(inbox(), [message("msg_1")])
+    (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1")])
     assert [code.value for code in completed.findings.codes] == ["481516"]
     assert shelf.reads == []
 
@@ -69,7 +69,7 @@ async def test_html_and_a_cut_text_are_read_for_it():
         Texts("msg_2", "A long text. " + SIGN_UP, ""),
     )
     messages = [message("msg_1", "Please see the HTML.", has_html=True), message("msg_2", "A long", truncated=True)]
-    html, text = await Detector(shelf).add_findings(inbox(), messages)
+    html, text = await Detector(shelf, FindingsCache()).add_findings(inbox(), messages)
     assert [code.value for code in html.findings.codes] == ["481516"]
     assert [link.href for link in html.findings.links] == ["https://example.org/verify"]
     assert [code.value for code in text.findings.codes] == ["481516"]
@@ -81,7 +81,7 @@ async def test_html_is_made_text_of_once_for_codes_and_links(monkeypatch):
     monkeypatch.setattr(htmltext, "to_text", lambda html: made.append(html) or to_text(html))
     html = "<p>See https://example.org/verify for more</p>"
     shelf = Shelf(Texts("msg_1", "", html))
-    (completed,) = await Detector(shelf).add_findings(inbox(), [message("msg_1", "", has_html=True)])
+    (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1", "", has_html=True)])
     assert [link.href for link in completed.findings.links] == ["https://example.org/verify"]
     assert made == [html]
 
@@ -90,7 +90,7 @@ async def test_what_was_made_text_of_at_the_delivery_is_not_again(monkeypatch):
     monkeypatch.setattr(htmltext, "to_text", None)
     html = "<p>See https://example.org/verify for more</p>"
     shelf = Shelf(Texts("msg_1", "See https://example.org/verify for more", html, is_of_html=True))
-    (completed,) = await Detector(shelf).add_findings(inbox(), [message("msg_1", "", has_html=True)])
+    (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1", "", has_html=True)])
     assert [link.href for link in completed.findings.links] == ["https://example.org/verify"]
 
 
@@ -101,7 +101,7 @@ async def test_small_mail_does_not_wait_for_large_mail_of_others():
                 await anyio.sleep_forever()
             return await super().read_texts(inbox_id, message_ids, up_to_characters)
 
-    detector = Detector(Stuck(Texts("msg_small", "", f"<p>{SIGN_UP}</p>")))
+    detector = Detector(Stuck(Texts("msg_small", "", f"<p>{SIGN_UP}</p>")), FindingsCache())
     large, small = [
         message(f"msg_{size}", has_html=True, size_bytes=n) for size, n in (("large", 70_000), ("small", 7000))
     ]
@@ -119,13 +119,13 @@ async def test_a_turn_is_a_few_messages_that_are_small_together_or_a_large_one()
     sizes = [1000] * 9 + [60_000, 5000, 70_000, 1000]
     shelf = Shelf()
     messages = [message(f"msg_{number}", has_html=True, size_bytes=size) for number, size in enumerate(sizes)]
-    await Detector(shelf).add_findings(inbox(), messages)
+    await Detector(shelf, FindingsCache()).add_findings(inbox(), messages)
     assert [len(ids) for ids in shelf.reads] == [8, 2, 1, 1, 1]
 
 
 async def test_a_message_is_looked_at_once():
     shelf = Shelf(Texts("msg_1", "", "<p>Your code: 481516</p>"))
-    detector = Detector(shelf)
+    detector = Detector(shelf, FindingsCache())
     one = message("msg_1", "", has_html=True)
     await asyncio.gather(*[detector.add_findings(inbox(), [one]) for _ in range(5)])
     await detector.add_findings(inbox(), [one])
@@ -133,43 +133,47 @@ async def test_a_message_is_looked_at_once():
 
 
 async def test_a_message_that_is_deleted_meanwhile_is_shown_with_what_its_list_said():
-    (completed,) = await Detector(Shelf()).add_findings(inbox(), [message("msg_1", has_html=True)])
+    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", has_html=True)])
     assert [code.value for code in completed.findings.codes] == ["481516"]
 
 
 async def test_many_messages_are_looked_at_a_few_at_a_time():
     shelf = Shelf()
-    await Detector(shelf).add_findings(inbox(), [message(f"msg_{number}", has_html=True) for number in range(20)])
+    await Detector(shelf, FindingsCache()).add_findings(
+        inbox(), [message(f"msg_{number}", has_html=True) for number in range(20)]
+    )
     assert [len(read) for read in shelf.reads] == [8, 8, 4]
 
 
 async def test_links_of_one_message_are_bounded():
     links = " ".join(f"https://example.org/{'x' * 1000}/{number}" for number in range(60))
-    (completed,) = await Detector(Shelf()).add_findings(inbox(), [message("msg_1", links)])
+    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", links)])
     assert 20 < sum(1 for _ in completed.findings.links) <= 32
     assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= reading._LINKS_CHARACTERS
 
 
 def test_what_was_found_goes_with_its_message_and_with_its_inbox():
-    cache = FindingsCache()
+    remembered = Caches(lambda _: True)
+    cache = remembered.findings
     for number in range(3):
         cache.put(inbox("1"), f"msg_{number}", found(), cache.generation)
     cache.put(inbox("2"), "msg_9", found(), cache.generation)
-    cache.update([InboxChange("1", full=False)])
+    remembered.update([InboxChange("1", full=False)])
     assert len(cache) == 4
-    cache.update([InboxChange("1", full=False, notice=MessageDeleted("msg_0"))])
+    remembered.update([InboxChange("1", full=False, notice=MessageDeleted("msg_0"))])
     assert cache.get("msg_0") is None
     assert len(cache) == 3
-    cache.update([InboxChange("1", full=True, notice=InboxDeleted())])
+    remembered.update([InboxChange("1", full=True, notice=InboxDeleted())])
     assert len(cache) == 1
-    cache.update([InboxChange("2", full=False, notice=ExpiryMoved(5))])
+    remembered.update([InboxChange("2", full=False, notice=ExpiryMoved(5))])
     assert len(cache) == 0
 
 
 def test_ending_inboxes_costs_the_same_however_much_is_remembered_of_others():
     ended = [InboxChange(f"ended-{number}", full=True, notice=InboxDeleted()) for number in range(200)]
-    little, much = FindingsCache(), FindingsCache()
-    for cache, inboxes in ((little, 20), (much, 10_000)):
+    little, much = Caches(lambda _: True), Caches(lambda _: True)
+    for remembered, inboxes in ((little, 20), (much, 10_000)):
+        cache = remembered.findings
         for number in range(inboxes):
             cache.put(inbox(str(number)), f"msg_{number}", Findings(), cache.generation)
     assert_within(3 * cpu_seconds(little.update, ended) + SLACK_SECONDS, much.update, ended)
@@ -196,16 +200,17 @@ def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, boun
     assert cache.get("msg_89") is None
     assert cache.get("msg_90") is not None
     for number in range(90, 100):
-        cache._drop(f"msg_{number}")
+        cache.drop(f"msg_{number}")
     assert cache._characters == 0
 
 
 def test_what_was_found_in_a_message_that_is_deleted_meanwhile_is_not_remembered():
-    cache = FindingsCache()
+    remembered = Caches(lambda _: True)
+    cache = remembered.findings
     generation = cache.generation
-    cache.update([InboxChange("1", full=False)])
+    remembered.update([InboxChange("1", full=False)])
     cache.put(inbox(), "msg_1", found(), generation)
     assert cache.get("msg_1") is not None
-    cache.update([InboxChange("1", full=False, notice=MessageDeleted("msg_2"))])
+    remembered.update([InboxChange("1", full=False, notice=MessageDeleted("msg_2"))])
     cache.put(inbox(), "msg_2", found(), generation)
     assert cache.get("msg_2") is None

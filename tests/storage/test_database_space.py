@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.storage.sqlite.database import Files
-from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
+from tmpmaild.storage.sqlite.database import DiskSpace, Files, Remeasuring
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -5,12 +5,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
 from tmpmaild.storage.postgresql import engine, notifications
 from tmpmaild.storage.postgresql.sharing import SharedBuckets
-
-from .conftest import Engine, postgresql_settings
 
 
 @pytest.fixture
@@ -98,7 +97,7 @@ async def test_blocks_are_told_and_found_by_who_was_not_told(several, monkeypatc
         async with asyncio.timeout(20):
             while await heard.get() != [block]:
                 pass
-            monkeypatch.setattr(one.storage.policy._waker, "tell_blocks", lambda: None)
+            monkeypatch.setattr(one.storage.policy._notifications, "tell_blocks", lambda: None)
             await one.storage.policy.remove_blocks([("name", "admin")])
             while await heard.get() != []:
                 pass

@@ -1,10 +1,10 @@
 """The pages that were read a moment ago."""
 
-from tmpmaild.inboxes.caches import ListingCache, page_characters
+from tmpmaild.inboxes.caches import Caches, ListingCache, page_characters
 from tmpmaild.model import Inbox, InboxChange, Listing, Message, Page
 
 
-def fresh(inbox_id):
+def always(inbox_id):
     return True
 
 
@@ -15,51 +15,53 @@ def listing(inbox_id="1", *, expires_at_ms=1000, body=""):
 
 
 def test_a_page_is_known_until_its_inbox_changes():
-    cache = ListingCache(fresh)
+    caches = Caches(always)
+    cache = caches.listings
     for address, inbox_id in (("ada", "1"), ("bob", "2")):
         cache.put(address, Page(), listing(inbox_id), cache.generation)
-    assert cache.get("ada", Page(), 0).inbox.id == "1"
-    assert cache.get("ada", Page(limit=5), 0) is None
-    cache.update([InboxChange("1", full=False)])
-    assert cache.get("ada", Page(), 0) is None
-    assert cache.get("bob", Page(), 999)
-    assert cache.get("bob", Page(), 1000) is None
+    assert cache.get(("ada", Page()), 0).inbox.id == "1"
+    assert cache.get(("ada", Page(limit=5)), 0) is None
+    caches.update([InboxChange("1", full=False)])
+    assert cache.get(("ada", Page()), 0) is None
+    assert cache.get(("bob", Page()), 999)
+    assert cache.get(("bob", Page()), 1000) is None
 
 
-def test_what_the_storage_does_not_call_fresh_is_not_remembered():
+def test_what_the_storage_does_not_let_cache_is_not_remembered():
     cache = ListingCache(lambda inbox_id: inbox_id == "1")
     for inbox_id in ("1", "2"):
         cache.put(inbox_id, Page(), listing(inbox_id), cache.generation)
-    assert (cache.get("1", Page(), 0).inbox.id, cache.get("2", Page(), 0)) == ("1", None)
+    assert (cache.get(("1", Page()), 0).inbox.id, cache.get(("2", Page()), 0)) == ("1", None)
 
 
 def test_what_was_read_before_a_commit_is_not_remembered_after_it():
-    cache = ListingCache(fresh)
+    caches = Caches(always)
+    cache = caches.listings
     generation = cache.generation
-    cache.update([InboxChange("1", full=False)])
+    caches.update([InboxChange("1", full=False)])
     cache.put("ada", Page(), listing(), generation)
-    assert cache.get("ada", Page(), 0) is None
+    assert cache.get(("ada", Page()), 0) is None
 
 
 def test_large_pages_are_not_kept():
-    cache = ListingCache(fresh)
+    cache = ListingCache(always)
     cache.put("ada", Page(), listing(body="x" * 70_000), cache.generation)
     assert len(cache) == 0
 
 
 def test_the_table_is_bounded_and_the_least_recently_used_goes_first():
-    cache = ListingCache(fresh)
+    cache = ListingCache(always)
     for number in range(64):
         cache.put(str(number), Page(), listing(), cache.generation)
-    cache.get("0", Page(), 0)
+    cache.get(("0", Page()), 0)
     cache.put("new", Page(), listing(), cache.generation)
     assert len(cache) == 64
-    assert cache.get("0", Page(), 0)
-    assert cache.get("1", Page(), 0) is None
+    assert cache.get(("0", Page()), 0)
+    assert cache.get(("1", Page()), 0) is None
 
 
-def test_what_is_over_leaves_the_memory():
-    cache = ListingCache(fresh)
+def test_what_has_expired_leaves_the_memory():
+    cache = ListingCache(always)
     cache.put("ada", Page(), listing(expires_at_ms=1000), cache.generation)
     cache.forget_expired(999)
     assert len(cache) == 1

@@ -6,14 +6,13 @@ import struct
 import asyncpg
 import pytest
 
+from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import NAME_HELD_MS, Page
 from tmpmaild.storage.postgresql import engine, server, sharing
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.sharing import DatabaseClock
-
-from .conftest import LIFETIME_MS, Engine, postgresql_settings
 
 READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
@@ -138,9 +137,9 @@ async def test_extensions_are_no_change_of_the_schema(database, run):
 @pytest.fixture
 def stranger(cluster):
     """Return another role."""
-    cluster.execute("CREATE ROLE stranger")
-    yield "stranger"
-    cluster.execute("DROP ROLE stranger")
+    cluster.execute("CREATE ROLE other_role")
+    yield "other_role"
+    cluster.execute("DROP ROLE other_role")
 
 
 WHAT = ["TABLE inbox", "TABLE schema_step", "TABLE message_0", "FUNCTION sweep", "SEQUENCE content_id", "VIEW mail"]
@@ -162,7 +161,7 @@ async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error
     )
     assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {StorageUnavailable}
     told = await said(database)
-    assert "belongs to the role stranger; let the role of storage.url own it" in told or "not enough rights" in told
+    assert "belongs to the role other_role; let the role of storage.url own it" in told or "not enough rights" in told
     run(f"ALTER {what} OWNER TO {database.user}")
     assert await engine.upgrade(postgresql_settings(database)) == []
 

@@ -1,10 +1,10 @@
 """What RCPT may know without asking the disk."""
 
-from tmpmaild.inboxes.caches import RecipientCache
+from tmpmaild.inboxes.caches import Caches, RecipientCache
 from tmpmaild.model import Inbox, InboxChange
 
 
-def fresh(inbox_id):
+def always(inbox_id):
     return True
 
 
@@ -14,15 +14,15 @@ def inbox(name, *, inbox_id=None, expires_at_ms=1000, full=False):
     )
 
 
-def test_what_was_put_is_known_until_it_is_over():
-    cache = RecipientCache(fresh)
+def test_what_was_put_is_known_until_it_expires():
+    cache = RecipientCache(always)
     cache.put(inbox("ada"))
     assert cache.get("ada", 999).id == "id-ada"
     assert cache.get("ada", 1000) is None
     assert cache.get("bob", 0) is None
 
 
-def test_what_the_storage_does_not_call_fresh_is_not_remembered():
+def test_what_the_storage_does_not_let_cache_is_not_remembered():
     cache = RecipientCache(lambda inbox_id: inbox_id == "id-ada")
     for name in ("ada", "bob"):
         cache.put(inbox(name))
@@ -30,30 +30,32 @@ def test_what_the_storage_does_not_call_fresh_is_not_remembered():
 
 
 def test_a_full_inbox_is_not_remembered():
-    cache = RecipientCache(fresh)
+    cache = RecipientCache(always)
     cache.put(inbox("ada", full=True))
     assert cache.get("ada", 0) is None
 
 
 def test_a_commit_that_fills_an_inbox_makes_it_forgotten():
-    cache = RecipientCache(fresh)
+    caches = Caches(always)
+    cache = caches.recipients
     cache.put(inbox("ada"))
     cache.put(inbox("bob"))
-    cache.update([InboxChange("id-ada", full=True), InboxChange("id-bob", full=False), InboxChange("?", full=True)])
+    caches.update([InboxChange("id-ada", full=True), InboxChange("id-bob", full=False), InboxChange("?", full=True)])
     assert cache.get("ada", 0) is None
     assert cache.get("bob", 0)
 
 
 def test_a_commit_that_uses_up_a_share_makes_all_forgotten():
-    cache = RecipientCache(fresh)
+    caches = Caches(always)
+    cache = caches.recipients
     cache.put(inbox("ada"))
     cache.put(inbox("bob"))
-    cache.update([InboxChange("id-ada", full=True, share_full=True)])
+    caches.update([InboxChange("id-ada", full=True, share_full=True)])
     assert len(cache) == 0
 
 
 def test_a_name_given_out_again_is_the_new_inbox():
-    cache = RecipientCache(fresh)
+    cache = RecipientCache(always)
     cache.put(inbox("ada", inbox_id="1"))
     cache.put(inbox("ada", inbox_id="2"))
     assert cache.get("ada", 0).id == "2"
@@ -64,7 +66,7 @@ def test_a_name_given_out_again_is_the_new_inbox():
 
 
 def test_the_least_recently_used_goes_first():
-    cache = RecipientCache(fresh, max_addresses=3)
+    cache = RecipientCache(always, max_addresses=3)
     for name in ("ada", "bob", "eve"):
         cache.put(inbox(name))
     cache.get("ada", 0)
@@ -74,8 +76,8 @@ def test_the_least_recently_used_goes_first():
     cache.forget("id-eve")
 
 
-def test_what_is_over_leaves_the_memory():
-    cache = RecipientCache(fresh)
+def test_what_has_expired_leaves_the_memory():
+    cache = RecipientCache(always)
     cache.put(inbox("ada"))
     cache.put(inbox("bob", expires_at_ms=2000))
     cache.forget_expired(1000)

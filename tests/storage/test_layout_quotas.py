@@ -8,7 +8,7 @@ import pytest
 
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import Page
-from tmpmaild.storage.settings import Limits
+from tmpmaild.storage.base import Limits
 from tmpmaild.storage.sqlite.engine import migrate
 from tmpmaild.storage.sqlite.layout import InboxQuotas
 

@@ -8,13 +8,12 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from tests.storage.conftest import Engine
 from tmpmaild.errors import MailboxFull, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import partitions, server, writer
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.webhookmodel import Webhook
-
-from .conftest import Engine
 
 PATIENCE_SECONDS = 30
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"

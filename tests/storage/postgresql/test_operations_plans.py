@@ -2,8 +2,9 @@
 
 import pytest
 
+from tests.storage.conftest import new_mail, postgresql_settings
 from tmpmaild.model import NewInbox, Page
-from tmpmaild.storage.pages import PAGE_ROWS, live_between
+from tmpmaild.storage.enginestorage import PAGE_ROWS, live_between
 from tmpmaild.storage.postgresql import engine
 from tmpmaild.storage.postgresql.operations import (
     AddMessage,
@@ -13,20 +14,17 @@ from tmpmaild.storage.postgresql.operations import (
     SetWebhook,
     StoreWebhook,
     Sweep,
-    select_webhooks,
 )
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import (
-    PostgresSearch,
     select_inboxes,
     select_message,
     select_messages,
     select_texts,
+    select_webhooks,
 )
 from tmpmaild.storage.postgresql.writer import Batch
 from tmpmaild.storage.rows import StateRow
-
-from .conftest import new_mail, postgresql_settings
 
 INBOXES = 2000
 ROWS = """
@@ -121,9 +119,8 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
     work = {
         "find": lookup.find,
         "list": lambda client: select_messages(client, lookup, Page()),
-        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, 1000),
+        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, 1000, source=False),
         "texts": lambda client: select_texts(client, 58, [57], 100),
-        "search": lambda client: PostgresSearch(lookup, Page(text="x")).go_on(client),
         "webhook": lambda client: select_webhooks(client, 56, 1),
         "inboxes": lambda client: select_inboxes(client, between=live_between(clock(), ""), creator_hash=None),
     }

@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.model import (
     DmarcVerdict,
     ExpiryMoved,
@@ -14,12 +15,9 @@ from tmpmaild.model import (
     InboxDeleted,
     MessageDeleted,
     VerdictReached,
-    rfc3339,
     unchecked,
 )
 from tmpmaild.storage.postgresql import engine, notifications
-
-from .conftest import Engine, postgresql_settings
 
 PATIENCE_SECONDS = 20
 END_OF_LISTENING = """
@@ -111,6 +109,7 @@ async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, data
             f"{inbox.id},,v{message}",
             f"{inbox.id},,@{inbox.expires_at_ms - 1000}",
             f"{inbox.id},,@{inbox.expires_at_ms + 1000}",
+            f"{inbox.id},,@{'9' * 18}",
             f"{inbox.id},,@{'9' * 40}",
             f"{'9' * 40},,x",
             "\u0667,,x",
@@ -174,7 +173,7 @@ async def test_what_was_heard_on_a_connection_that_is_closed_since_is_taken_as_m
     loop.set_exception_handler(lambda _, context: raised.append(context))
     async with engine.open_storage(postgresql_settings(database), clock) as storage:
         ear = Ear(storage)
-        connection = storage._waker._listening_on
+        connection = storage._notifications._listening_on
         connection._process_notification(0, notifications.CHANNEL, "1,,")  # the loop calls the listener a moment later
         connection.terminate()
         await ear.hears(lambda heard: heard.missed)
@@ -190,11 +189,27 @@ async def test_a_daemon_that_cannot_tell_all_says_that_something_was_missed(two,
         await ear.hears(lambda ear: ear.missed)
 
 
-def test_words_are_few_octets_and_newer_ones_are_ignored():
+WORDS_OF_1_0_3 = {
+    "7,,": InboxChange("7", full=False),
+    "7,fs,": InboxChange("7", full=True, share_full=True),
+    "7,,-msg_01": InboxChange("7", full=False, notice=MessageDeleted("msg_01")),
+    "7,,@1800000000000": InboxChange("7", full=False, notice=ExpiryMoved(1_800_000_000_000)),
+    "7,,vmsg_01": InboxChange("7", full=False, notice=VerdictReached("msg_01")),
+    "7,f,x": InboxChange("7", full=True, notice=InboxDeleted()),
+}
+
+
+def test_daemons_of_1_0_3_write_and_read_the_same_words():
+    assert [notifications.word(change) for change in WORDS_OF_1_0_3.values()] == list(WORDS_OF_1_0_3)
+    assert notifications.changes(WORDS_OF_1_0_3) == list(WORDS_OF_1_0_3.values())
+
+
+def test_words_of_a_newer_daemon_that_are_unknown_are_ignored():
+    assert notifications.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]
+
+
+def test_a_notification_is_never_longer_than_the_server_takes():
     changes = [InboxChange(str(number), full=True, share_full=True) for number in range(5000)]
     texts = list(notifications.payloads(map(notifications.word, changes)))
     assert all(len(text.encode()) < 8000 for text in texts)
     assert notifications.changes(" ".join(texts).split()) == changes
-    assert notifications.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]
-    (moved,) = notifications.changes(["7,,@" + "9" * 18])
-    assert rfc3339(moved.notice.expires_at_ms) == "9999-12-31T23:59:59.999Z"

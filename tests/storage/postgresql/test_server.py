@@ -7,12 +7,11 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql import server, writer
 from tmpmaild.storage.postgresql.server import Server, translate
-
-from .conftest import Engine, postgresql_settings
 
 
 def elsewhere(url, folder):

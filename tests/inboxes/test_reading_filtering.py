@@ -1,0 +1,167 @@
+"""Pages of messages that have a code or a link: what is on them, how much is looked at, where the next one goes on."""
+
+import msgspec
+import pytest
+
+from tmpmaild.inboxes.reading import MOST_LOOKED_AT, filtered, matches, rest_of
+from tmpmaild.model import Attachment, Code, Findings, Inbox, Link, Listing, Message, Page
+from tmpmaild.storage.rows import message_id_of
+
+INBOX = Inbox("7", "ada@mail.example.com", 0, 1, private=False, token_hash=None, message_count=0, full=False)
+CODE = Findings(codes=(Code("481516", 0.3),))
+LINK = Findings(links=(Link("https://shop.example/", "", 0),))
+BOTH = Findings(CODE.codes, LINK.links)
+NEITHER = Findings()
+
+
+def message(number, findings, body="x"):
+    return Message(
+        id=message_id_of(number),
+        received_at_ms=0,
+        recipient="",
+        from_address="",
+        from_name="",
+        subject="",
+        body=body,
+        truncated=False,
+        size_bytes=1,
+        has_html=False,
+        attachments=(),
+        findings=findings,
+        body_bytes=len(body.encode()),
+    )
+
+
+class Shelf:
+    """Messages in the order of their arrival, read as from storage; it counts how often each is looked at."""
+
+    def __init__(self, *findings, body="x"):
+        self.messages = [message(number, found, body) for number, found in enumerate(findings, start=1)]
+        self.looked_at = []
+
+    async def read(self, page):
+        between = [
+            one
+            for one in self.messages
+            if (page.after or "") < one.id and (page.before is None or one.id < page.before)
+        ]
+        ordered = between if page.ascending else between[::-1]
+        return Listing(INBOX, tuple(ordered[: page.limit]), has_more=len(ordered) > page.limit)
+
+    async def bodies(self, _, message_ids, up_to_characters):
+        return {one.id: one.body[:up_to_characters] for one in self.messages if one.id in message_ids}
+
+    async def complete(self, _, messages):
+        self.looked_at += messages
+        return messages
+
+    async def pages(self, page):
+        """Read one page after another to the end."""
+        found = []
+        while True:
+            found.append(await filtered(page, self))
+            if not found[-1].has_more:
+                return found
+            page = rest_of(page, found[-1].looked_to)
+
+
+@pytest.mark.parametrize(
+    ("has", "numbers"),
+    [({"code"}, [1, 3]), ({"link"}, [2, 3]), ({"code", "link"}, [3]), ({"code", "attachment"}, [])],
+)
+async def test_a_page_has_what_has_all_that_is_asked_for(has, numbers):
+    shelf = Shelf(NEITHER, CODE, LINK, BOTH, NEITHER)
+    page = await filtered(Page(has=frozenset(has), ascending=True), shelf)
+    assert page.messages == tuple(shelf.messages[number] for number in numbers)
+    assert not page.has_more
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+@pytest.mark.parametrize("limit", [1, 3, 100])
+async def test_pages_one_after_another_have_every_match_once(ascending, limit):
+    shelf = Shelf(*[CODE if number % 7 == 3 else NEITHER for number in range(500)])
+    pages = await shelf.pages(Page(has=frozenset({"code"}), limit=limit, ascending=ascending))
+    found = [one for page in pages for one in page.messages]
+    expected = [one for one in shelf.messages if one.findings.codes]
+    assert found == (expected if ascending else expected[::-1])
+    assert all(len(page.messages) <= limit for page in pages)
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+async def test_one_page_looks_at_so_many_messages_and_no_more(ascending):
+    shelf = Shelf(*[NEITHER] * (2 * MOST_LOOKED_AT + 1))
+    wanted = Page(has=frozenset({"code"}), ascending=ascending)
+    page = await filtered(wanted, shelf)
+    assert (page.messages, page.has_more, len(shelf.looked_at)) == ((), True, MOST_LOOKED_AT)
+    assert len(await shelf.pages(rest_of(wanted, page.looked_to))) == 2
+    assert len(shelf.looked_at) == len(set(map(id, shelf.looked_at))) == len(shelf.messages)
+
+
+async def test_a_page_holds_no_more_text_than_another():
+    """Bodies that the page has no room for are cut, of the oldest first; and other texts end it."""
+    shelf = Shelf(*[CODE] * 120, body="€" * 1000)
+    page = await filtered(Page(has=frozenset({"code"}), bodies_bytes=150_000, ascending=True), shelf)
+    assert [message.truncated for message in page.messages] == [True] * 50 + [False] * 50
+    page = await filtered(Page(has=frozenset({"code"}), other_characters=1), shelf)
+    assert (len(page.messages), page.has_more) == (1, True)
+
+
+async def test_newest_first_what_comes_meanwhile_is_left_to_the_next_wait():
+    class Growing(Shelf):
+        async def read(self, page):
+            found = await super().read(page)
+            self.messages.append(message(100, CODE))
+            return found
+
+    shelf = Growing(*[NEITHER] * 60)
+    first = shelf.messages[-1].id
+    page = await filtered(Page(has=frozenset({"code"})), shelf)
+    assert (page.messages, page.searched_to) == ((), first)
+
+
+async def test_an_empty_inbox_has_an_empty_page():
+    page = await filtered(Page(has=frozenset({"code"})), Shelf())
+    assert (page.messages, page.has_more, page.looked_to) == ((), False, None)
+
+
+LETTER = msgspec.structs.replace(
+    message(1, NEITHER), from_address="No-Reply@Example.com", from_name="Straße GmbH", subject="ΚΩΔΙΚΌΣ 42"
+)
+FILE = Attachment(0, "a.pdf", "application/pdf", 1, "00", inline=False, content_id=None)
+IMAGE = Attachment(1, '"inline":false', "image/png", 1, "00", inline=True, content_id="x")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_match"),
+    [
+        ({}, True),
+        ({"sender": "no-reply@EXAMPLE"}, True),
+        ({"sender": "STRASSE"}, True),  # ß and ss are one letter in two cases
+        ({"sender": "42"}, False),
+        ({"sender": "comStraße"}, False),  # no text goes on in the next
+        ({"subject": "κωδικός"}, True),
+        ({"subject": "gmbh"}, False),
+        ({"text": "straßE"}, True),
+        ({"text": "reply@"}, True),
+        ({"text": "κωδικόσ 4"}, True),
+        ({"text": "CODE\nIs"}, True),
+        ({"text": "42Your"}, False),
+        ({"text": "."}, True),
+        ({"text": "%"}, False),
+        ({"text": "\0"}, False),
+        ({"text": "\ud800"}, False),
+        ({"sender": "no-reply", "subject": "42", "text": "4711"}, True),
+        ({"sender": "nobody", "subject": "42", "text": "4711"}, False),
+        ({"subject": "42", "has": frozenset({"attachment"})}, False),
+    ],
+)
+def test_a_message_has_the_texts_that_are_asked_for(wanted, is_match):
+    assert matches(LETTER, Page(**wanted), "Your code\nis 4711\n") is is_match
+
+
+@pytest.mark.parametrize(
+    ("attachments", "is_match"), [((), False), ((IMAGE,), False), ((FILE,), True), ((IMAGE, FILE), True)]
+)
+def test_a_message_has_an_attachment_if_one_is_not_inline(attachments, is_match):
+    letter = msgspec.structs.replace(LETTER, attachments=attachments)
+    assert matches(letter, Page(has=frozenset({"attachment"})), "") is is_match

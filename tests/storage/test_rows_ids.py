@@ -1,0 +1,56 @@
+"""Message ids: ULIDs that sort by arrival, and the bounds a cursor stands for."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmpmaild.storage.rows import (
+    MAX_KEY,
+    first_key,
+    is_message_id,
+    key_not_above,
+    key_not_below,
+    message_id_of,
+    next_key,
+)
+
+keys = st.integers(0, MAX_KEY)
+texts = st.from_regex(r"\Amsg_[0-7][0-9a-hjkmnp-tv-z]{25}\Z")
+
+
+@given(keys)
+def test_an_id_has_the_shape_of_one_and_leads_back_to_its_key(key):
+    text = message_id_of(key)
+    assert is_message_id(text)
+    assert key_not_above(text) == key_not_below(text) == key
+
+
+@given(keys, keys)
+def test_ids_sort_as_their_keys(one, other):
+    assert (message_id_of(one) < message_id_of(other)) is (one < other)
+
+
+@given(texts, keys)
+def test_a_cursor_that_is_no_message_still_has_a_place(text, key):
+    shown = message_id_of(key)
+    assert (key <= key_not_above(text)) is (shown <= text)
+    assert (key >= key_not_below(text)) is (shown >= text) or key_not_below(text) == MAX_KEY
+
+
+@given(st.integers(0, MAX_KEY - 1), st.integers(0, (1 << 45) - 1))
+def test_a_key_is_above_the_last_whatever_the_clock_says(last_key, now_ms):
+    key = next_key(last_key, now_ms)
+    assert key > last_key
+    assert key >= first_key(now_ms)
+
+
+def test_the_time_of_an_id_reads_as_that_of_a_ulid():
+    text = message_id_of(first_key(1_469_918_176_385))
+    assert text.startswith("msg_01aryz6s41")  # the ULID specification's own example
+
+
+def test_what_is_no_id_is_told():
+    good = message_id_of(1 << 50)
+    for bad in ("", "msg_", good[:-1], good + "0", good.upper(), good.replace("msg", "MSG"), "msg_8" + "0" * 25):
+        assert not is_message_id(bad)
+    for letter in "ilou\n ":
+        assert not is_message_id(good[:-1] + letter)
