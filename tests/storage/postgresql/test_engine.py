@@ -325,54 +325,6 @@ async def test_a_daemon_of_1_0_2_and_this_one_take_no_webhook_from_each_other(tw
     assert await older.fetchval(settle, version) == [False]
 
 
-async def tables(engine_):
-    sql = "SELECT relname FROM pg_class WHERE relname ~ '^(message|content)_[0-9]+$' AND relkind = 'r' ORDER BY 1"
-    return [row["relname"] for row in await engine_.storage._readers.run(lambda client: client.fetch(sql))]
-
-
-async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
-    first, second = two
-    inbox = await first.inbox("ada")
-    await first.add(inbox)
-    slot = inbox.expires_at_ms // SLOT_MS
-    first.clock.advance(ms=LIFETIME_MS)
-    await first.sweep()
-    assert f"message_{slot}" in await tables(first)
-    first.clock.advance(ms=SLOT_MS + 30_000)
-    await first.sweep()
-    left = await tables(first)
-    assert (f"message_{slot}" in left, f"content_{slot}" in left) == (False, False)
-    for page in (Page(), Page(text="x")):
-        assert await first.messages("ada", page) == ()
-    assert {f"content_{first.clock() // SLOT_MS}", "content_0", "message_0"} < set(left)
-    second.clock.advance(ms=LIFETIME_MS + SLOT_MS + 30_000)
-    await second.sweep()
-    assert not second.storage._partitions.has(slot)  # or a daemon would remember all slots that others have dropped
-
-
-async def test_mail_moves_to_the_slot_in_which_its_inbox_now_expires(two):
-    first, second = two
-    ada, bob = await first.inbox("ada"), await second.inbox("bob")
-    await first.add(ada, bob, subject="shared")
-    for later_ms in (2 * SLOT_MS, 3 * DAY_MS):  # the last is kept apart
-        await first.move(ada, first.clock() + later_ms)
-        assert await first.subjects("ada", Page()) == await second.subjects("bob", Page()) == ["shared"]
-    for engine_ in two:
-        engine_.clock.advance(ms=2 * SLOT_MS)
-    await second.sweep()
-    assert await first.subjects("ada", Page()) == ["shared"]
-    assert (await first.find("ada")).message_count == 1
-    for engine_ in two:
-        engine_.clock.advance(ms=5 * DAY_MS)
-    await second.sweep()
-    used = await second.storage._readers.run(
-        lambda client: client.fetchrow("SELECT sum(stored_bytes), sum(inboxes), sum(messages) FROM usage")
-    )
-    assert tuple(used) == (0, 0, 0)
-    contents = await second.storage._readers.run(lambda client: client.fetchval("SELECT count(*) FROM content"))
-    assert contents == 0
-
-
 def test_the_declared_columns_are_those_that_the_database_takes(new_database):
     url = new_database()
     asyncio.run(engine.upgrade(postgresql_settings(url)))
@@ -401,24 +353,6 @@ async def test_a_step_may_add_a_column_of_mail_while_a_daemon_runs_that_does_not
         assert [row["thread"] for row in moved] == ["before", "after"]
         taken = await client.fetch("SELECT pronargs FROM pg_proc WHERE proname = 'deliver' ORDER BY 1 DESC")
         assert taken[0]["pronargs"] == taken[1]["pronargs"] + 1
-
-
-async def test_a_reader_of_a_partition_only_delays_its_end(two):
-    first, _ = two
-    inbox = await first.inbox("ada")
-    await first.add(inbox)
-    first.clock.advance(ms=LIFETIME_MS + 2 * SLOT_MS)
-    reader = await first.storage._readers._idle[-1].connection()
-    transaction = reader.transaction()
-    await transaction.start()
-    await reader.fetch("SELECT * FROM message")
-    while await first.storage.sweep(first.clock()):
-        pass
-    assert not await first.storage.erase()
-    later = await first.inbox("later")
-    await asyncio.wait_for(first.add(later), 5)
-    await transaction.rollback()
-    assert await first.storage.erase()
 
 
 async def test_the_clock_is_that_of_the_database(new_database, monkeypatch):

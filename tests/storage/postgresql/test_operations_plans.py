@@ -10,10 +10,10 @@ from tmpmaild.storage.postgresql.operations import (
     AddMessage,
     CreateInbox,
     DeleteMessage,
-    SetExpiry,
-    SetWebhook,
     StoreWebhook,
-    Sweep,
+    set_expiry,
+    set_webhook,
+    sweep,
 )
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import (
@@ -98,9 +98,9 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
         "create": lambda client: CreateInbox.run(batch(client), [CreateInbox(new, b"n" * 16, b"c" * 16)]),
         "deliver": lambda client: AddMessage.run(batch(client), [AddMessage(new_mail("57", "58", "59"))]),
         "delete": lambda client: DeleteMessage.run(batch(client), [DeleteMessage(57, 56)]),
-        "end": lambda client: SetExpiry.run(batch(client), [SetExpiry(57, clock())]),
-        "move": lambda client: SetExpiry.run(batch(client), [SetExpiry(57, clock(), clock() + 2 * SLOT_MS)]),
-        "set a webhook": lambda client: SetWebhook.run(batch(client), [SetWebhook(57, clock(), 1, "{}")]),
+        "end": lambda client: set_expiry(batch(client), 57, clock()),
+        "move": lambda client: set_expiry(batch(client), 57, clock(), clock() + 2 * SLOT_MS),
+        "set a webhook": lambda client: set_webhook(batch(client), 57, clock(), 1, "{}"),
         "store webhooks": lambda client: StoreWebhook.run(
             batch(client), [StoreWebhook(StateRow(number, 1, next_at_ms=1)) for number in (57, 58, 59)]
         ),
@@ -131,9 +131,7 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
 
 
 async def test_a_sweep_reads_what_has_expired_and_nothing_else(storage, counted, clock):
-    rows = await counted(
-        lambda client: Sweep.run(Batch(client, clock() + 10_000, storage._usage), [Sweep(clock() + 10_000)])
-    )
+    rows = await counted(lambda client: sweep(Batch(client, clock() + 10_000, storage._usage), clock() + 10_000))
     assert 0 < rows < 300
 
 
@@ -145,6 +143,6 @@ async def test_a_sweep_of_many_reads_each_row_a_few_times_whatever_the_server_kn
     for statement in ("SELECT 1", "ANALYZE inbox, creator"):
         client = await storage._writer._session.connection()
         await client.execute(statement)
-        rows.append(await counted(lambda client: Sweep.run(Batch(client, later_ms, storage._usage), [Sweep(later_ms)])))
+        rows.append(await counted(lambda client: sweep(Batch(client, later_ms, storage._usage), later_ms)))
     assert min(rows) > 360
     assert max(rows) < 25 * 360, rows

@@ -6,7 +6,7 @@ import struct
 import asyncpg
 import pytest
 
-from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
+from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import NAME_HELD_MS, Page
@@ -17,7 +17,6 @@ from tmpmaild.storage.postgresql.sharing import DatabaseClock
 READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 UNSUPPORTED = b"SERROR\0VERROR\0C08P01\0Munsupported\0\0"
-USAGE = "SELECT ARRAY[sum(stored_bytes), sum(inboxes), sum(messages)]::bigint[] FROM usage"
 
 
 @pytest.fixture
@@ -313,50 +312,6 @@ async def test_reads_wait_for_one_another_where_the_server_has_no_room_for_more_
         pages = await asyncio.gather(*(storage.list_webhooks() for _ in range(40)))
         assert [list(page) for page in pages] == [[]] * 40
         assert storage.trouble() == ""
-
-
-async def test_a_partition_that_somebody_has_dropped_is_added_again(opened, run):
-    inbox = await opened.inbox("ada")
-    slot = inbox.expires_at_ms // SLOT_MS
-    for names in (f"message_{slot}", f"content_{slot}, message_{slot}"):
-        run(f"DROP TABLE {names}")
-        await opened.storage.erase()
-        await opened.add(inbox, subject=names)
-        assert names in await opened.subjects("ada", Page())
-
-
-async def test_what_is_left_of_mail_that_somebody_has_dropped_is_swept_and_counted(opened, run):
-    for name in ("ada", "bob"):
-        inbox = await opened.inbox(name)
-        await opened.add(inbox)
-    run(f"DROP TABLE content_{inbox.expires_at_ms // SLOT_MS}")
-    await opened.storage.erase()
-    opened.clock.advance(ms=LIFETIME_MS)
-    await opened.sweep()
-    assert await reading(opened, "SELECT count(*) FROM inbox WHERE NOT swept") == 1  # the operator's
-    assert (await reading(opened, USAGE))[1:] == [0, 0]
-
-
-async def test_mail_whose_inbox_somebody_has_deleted_keeps_no_partition(opened, run):
-    inbox = await opened.inbox("ada")
-    await opened.add(inbox)
-    before = await reading(opened, USAGE)
-    run(f"DELETE FROM inbox WHERE id = {inbox.id}")
-    opened.clock.advance(ms=LIFETIME_MS + 2 * SLOT_MS)
-    await opened.sweep()
-    assert await reading(opened, f"SELECT to_regclass('content_{inbox.expires_at_ms // SLOT_MS}')") is None
-    after = await reading(opened, USAGE)
-    assert (before[2], after[2]) == (1, 0)
-    assert after[0] < before[0]
-
-
-async def test_partitions_are_vacuumed_until_what_is_in_them_expires(opened):
-    name = f"content_{opened.clock() // SLOT_MS + 1}"
-    options = f"SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE relname = '{name}'"
-    assert "autovacuum_enabled" not in await reading(opened, options)
-    opened.clock.advance(ms=SLOT_MS)
-    await opened.sweep()
-    assert "autovacuum_enabled=false" in await reading(opened, options)
 
 
 async def test_a_rate_limit_from_a_time_when_the_clock_was_ahead_is_forgotten(opened, run):

@@ -268,7 +268,7 @@ async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None 
     newest, obstacle = await _examined(connection, steps)
     if newest is not None and newest >= max(steps) and not obstacle:
         return []  # if not, it is looked at again when nobody is changing it
-    await _have_turn(connection)
+    await _lock(connection)
     try:
         applied = await _known_steps(connection)
         await _check(connection, applied, max(steps))
@@ -293,7 +293,7 @@ async def _examined(connection: asyncpg.Connection, steps: dict[int, Path]) -> t
     return max(applied, default=None), ""
 
 
-async def _have_turn(connection: asyncpg.Connection) -> None:
+async def _lock(connection: asyncpg.Connection) -> None:
     """Wait until no other daemon looks at the schema or changes it; say so if that takes long."""
     began = time.monotonic()
     has_said = False

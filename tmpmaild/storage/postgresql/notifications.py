@@ -111,15 +111,15 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
-async def confirmed(connection: asyncpg.Connection, told: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
+async def confirmed(connection: asyncpg.Connection, heard: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
     """Return the changes that are so: all without a notice, and of the others those that the database confirms.
 
     What a verdict says is read there too.
     """
-    doubted = [int(change.inbox_id) for change in told if change.notice is not None]
-    keys = [key for change in told if (key := _message_key(change)) is not None]
+    doubted = [int(change.inbox_id) for change in heard if change.notice is not None]
+    keys = [key for change in heard if (key := _message_key(change)) is not None]
     rows = {row["id"]: row for row in await connection.fetch(_STATES, doubted, keys)}
-    found = (_confirmed(change, rows.get(int(change.inbox_id)), now_ms) for change in told)
+    found = (_confirmed(change, rows.get(int(change.inbox_id)), now_ms) for change in heard)
     return [change for change in found if change is not None]
 
 
@@ -196,10 +196,10 @@ class ChangeNotifications:
         self._words[_BLOCKS] = None
         self._woken.set()
 
-    def tell(self, told: Sequence[InboxChange]) -> None:
+    def tell(self, changes: Sequence[InboxChange]) -> None:
         """Note changes of this daemon, to be told to the others."""
-        self._note(told)
-        self._words.update(dict.fromkeys(map(word, told)))
+        self._note(changes)
+        self._words.update(dict.fromkeys(map(word, changes)))
         if len(self._words) > _MAX_WORDS:  # the database has been away for long
             self._words = {_MISSED: None}
         self._woken.set()
@@ -215,7 +215,7 @@ class ChangeNotifications:
     async def _work(self) -> None:
         while not self._stopping.is_set():
             try:
-                await self._turn()
+                await self._do_next()
             except (*FAILURES, RequestError, DatabaseError) as error:
                 self.trouble = reason(error)
                 await _within(self._stopping, _RETRY_SECONDS)
@@ -228,7 +228,7 @@ class ChangeNotifications:
             except FAILURES as error:
                 log.debug("the last changes could not be told: %s", error)
 
-    async def _turn(self) -> None:
+    async def _do_next(self) -> None:
         """Wait until there is something to do, and do it."""
         await _within(self._woken, self._look_at - time.monotonic())
         self._woken.clear()
@@ -295,30 +295,30 @@ class ChangeNotifications:
             self._on_missed()
         if _BLOCKS in words:
             self._on_blocks()
-        told = changes(words)
-        if not self._doubted and all(change.notice is None for change in told):
-            tell(self._callbacks, told)
+        heard = changes(words)
+        if not self._doubted and all(change.notice is None for change in heard):
+            tell(self._callbacks, heard)
         elif len(self._doubted) < _MAX_WORDS:
-            self._doubted += told
+            self._doubted += heard
             self._woken.set()
         else:
             self._on_missed()
 
     async def _confirm(self, connection: asyncpg.Connection) -> None:
         """Tell the changes that were heard and are so, in their order."""
-        told, self._doubted = self._doubted, []
+        heard, self._doubted = self._doubted, []
         try:
             with deadline(connection, PROBE_SECONDS):
-                told = await confirmed(connection, told, self._clock())
+                heard = await confirmed(connection, heard, self._clock())
         except FAILURES:
             self._on_missed()
             raise
-        self._note(told)
-        tell(self._callbacks, told)
+        self._note(heard)
+        tell(self._callbacks, heard)
 
-    def _note(self, told: Sequence[InboxChange]) -> None:
+    def _note(self, heard: Sequence[InboxChange]) -> None:
         """Remember expiries that were moved and told, so that ``_look`` does not tell them again."""
-        for change in told:
+        for change in heard:
             key = int(change.inbox_id)
             if isinstance(change.notice, ExpiryMoved) and key in self._seen:
                 self._seen[key] = (self._seen[key][0], change.notice.expires_at_ms)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import asyncpg
 
@@ -40,6 +40,86 @@ from tmpmaild.storage.rows import (
     verdict_reached,
 )
 
+# What functions of the database return in place of a result.
+_FULL: Final = 2
+_TAKEN: Final = -1
+_SHARE_FULL: Final = -2
+_NO_INBOX: Final = -1
+
+_STEP_ROWS: Final = 500
+_STEP_BYTES: Final = 8 * 1024 * 1024
+
+_CREATE: Final = """
+SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9::bigint[], $10::bigint[],
+                             $11::integer[], $12::boolean[], $13::bytea[], $14::bytea[])
+"""
+_DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
+_DOOMED: Final = """
+SELECT m.key, c.stored_bytes FROM inbox AS i
+CROSS JOIN LATERAL (
+    SELECT slot, key, content_id FROM message
+    WHERE message.slot = i.slot AND message.inbox_id = i.id AND {condition} ORDER BY key LIMIT $3 OFFSET 0
+) AS m
+CROSS JOIN LATERAL (
+    SELECT stored_bytes FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
+) AS c
+WHERE i.id = $1 ORDER BY m.key
+"""
+_DOOMED_KEYS: Final = _DOOMED.format(condition="message.key = ANY($2::bigint[])")
+_DOOMED_UP_TO: Final = _DOOMED.format(condition="message.key <= $2")
+_SET_VERDICTS: Final = "SELECT set_verdicts($1, $2::bigint[], $3::bigint[], $4::text[])"
+_SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
+_SWEEP: Final = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)"
+_SET_WEBHOOK: Final = "SELECT set_webhook($1, $2, $3, $4)"
+# Daemons up to 1.0.2 lease by take_webhooks() and store by settle_webhooks(). Rows are locked in the order of their
+# inboxes, then compared: what another daemon has changed in between is seen by then.
+_STORE_WEBHOOKS: Final = """
+WITH wanted AS (
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[],
+                         $7::bigint[], $8::text[])
+        WITH ORDINALITY AS n(id, version, message, verdict, failures, next_ms, called_ms, result, place)
+), locked AS (
+    SELECT inbox_id FROM webhook WHERE inbox_id = ANY($1) ORDER BY inbox_id FOR UPDATE
+), stored AS (
+    UPDATE webhook AS w SET version = w.version + 1, told_message = n.message, told_verdict = n.verdict,
+            failures = n.failures, next_at_ms = n.next_ms, called_at_ms = n.called_ms, result = n.result
+        FROM wanted AS n
+        WHERE w.inbox_id = n.id AND w.version = n.version AND n.next_ms IS NOT NULL
+            AND w.inbox_id = ANY(ARRAY(SELECT inbox_id FROM locked))
+        RETURNING n.place
+), deleted AS (
+    DELETE FROM webhook AS w USING wanted AS n
+        WHERE w.inbox_id = n.id AND w.version = n.version AND n.next_ms IS NULL
+            AND w.inbox_id = ANY(ARRAY(SELECT inbox_id FROM locked))
+        RETURNING n.place
+)
+SELECT place FROM stored UNION ALL SELECT place FROM deleted
+"""
+_VERSION: Final = "WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1)"
+_ADD_BLOCKS: Final = f"""
+{_VERSION}
+INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.created_at_ms, n.expires_at_ms
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+        AS n(kind, value, created_at_ms, expires_at_ms, place)
+    ORDER BY n.kind, n.value, n.place DESC
+    ON CONFLICT (kind, value)
+        DO UPDATE SET created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms
+"""
+_REMOVE_BLOCKS: Final = f"""
+{_VERSION}
+DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
+    WHERE b.kind = n.kind AND b.value = n.value
+"""
+_DOMAINS: Final = "SELECT name, kept_until_ms FROM domain"
+_SET_DOMAINS: Final = """
+INSERT INTO domain SELECT * FROM unnest($1::text[], $2::bigint[])
+    ON CONFLICT (name) DO UPDATE SET kept_until_ms = excluded.kept_until_ms
+"""
+_LAST_EXPIRY: Final = """
+SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
+    ORDER BY expires_at_ms DESC LIMIT 1
+"""
+
 
 def stored_bytes(mail: NewMail) -> int:
     """Return what each of its inboxes is charged for a mail."""
@@ -65,8 +145,6 @@ def _without_nul(column: Column) -> Column:
 
 CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, rows.CONTENT))
 """The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
-
-_FULL: Final = 2
 
 _ARRAYS: Final = (
     *("bigint[]", "integer[]", "bigint[]"),
@@ -165,35 +243,6 @@ def _refused(reason: int) -> RequestError:
     return MailboxFull("a recipient has no room") if reason == _FULL else StorageFull("storage.max_bytes is reached")
 
 
-_CREATE: Final = """
-SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9::bigint[], $10::bigint[],
-                             $11::integer[], $12::boolean[], $13::bytea[], $14::bytea[])
-"""
-_DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
-_DOOMED: Final = """
-SELECT m.key, c.stored_bytes FROM inbox AS i
-CROSS JOIN LATERAL (
-    SELECT slot, key, content_id FROM message
-    WHERE message.slot = i.slot AND message.inbox_id = i.id AND {condition} ORDER BY key LIMIT $3 OFFSET 0
-) AS m
-CROSS JOIN LATERAL (
-    SELECT stored_bytes FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
-) AS c
-WHERE i.id = $1 ORDER BY m.key
-"""
-_DOOMED_KEYS: Final = _DOOMED.format(condition="message.key = ANY($2::bigint[])")
-_DOOMED_UP_TO: Final = _DOOMED.format(condition="message.key <= $2")
-_SET_VERDICTS: Final = "SELECT set_verdicts($1, $2::bigint[], $3::bigint[], $4::text[])"
-_SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
-_TAKEN: Final = -1
-_SHARE_FULL: Final = -2
-_NO_INBOX: Final = -1
-
-_STEP_ROWS: Final = 500
-_STEP_BYTES: Final = 8 * 1024 * 1024
-_SWEEP: Final = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)"
-
-
 @dataclass(eq=False)
 class CreateInbox(Operation):
     """Store an address; the result is the new inbox's id."""
@@ -282,28 +331,6 @@ def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
 
 
 @dataclass(eq=False)
-class DeleteMessages(Operation):
-    """Delete some of the messages that are doomed, oldest first; the result is a ``Deleted``.
-
-    They are chosen first, then deleted by the statement that is the transaction.
-    """
-
-    is_alone: ClassVar[bool] = True
-    inbox_key: int
-    doomed: Doomed
-
-    async def apply(self, batch: Batch) -> Deleted:
-        """Delete as many as one transaction should."""
-        up_to_key, keys = self.doomed
-        sql, wanted = (_DOOMED_UP_TO, up_to_key) if keys is None else (_DOOMED_KEYS, keys)
-        rows = await batch.connection.fetch(sql, self.inbox_key, wanted, DELETED_AT_ONCE + 1)
-        chosen = rows[: deleted_at_once(row["stored_bytes"] for row in rows)]
-        places = [(self.inbox_key, row["key"]) for row in chosen]
-        deleted = await _delete(batch, places) if places else set()
-        return Deleted(len(deleted), more=len(rows) > len(chosen))
-
-
-@dataclass(eq=False)
 class SetVerdict(Operation):
     """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
 
@@ -325,115 +352,6 @@ class SetVerdict(Operation):
         return outcomes
 
 
-def _refusal(result: int | None) -> RequestError | None:
-    """Return why an inbox could not be changed: it has expired, or has been forgotten."""
-    if result == _NO_INBOX:
-        return AddressNotFound("no such inbox")
-    return None if result is None else AddressExpired(result)
-
-
-@dataclass(eq=False)
-class SetExpiry(Operation):
-    """Set when an inbox expires; without ``expires_at_ms`` it ends now.
-
-    ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
-    """
-
-    is_alone: ClassVar[bool] = True
-    inbox_key: int
-    now_ms: int
-    expires_at_ms: int | None = None
-
-    async def apply(self, batch: Batch) -> RequestError | None:
-        """Set the expiry of the inbox if it is alive."""
-        expires_at_ms = self.expires_at_ms
-        # An inbox that expired while this operation was queued may have lost mail to a sweep.
-        now_ms = max(self.now_ms, batch.now_ms)
-        ends_at_ms = self.now_ms if expires_at_ms is None else expires_at_ms
-        new_slot = None if expires_at_ms is None else slot(expires_at_ms, self.now_ms)
-        values = (now_ms, allowed(batch.usage.limits), self.inbox_key, ends_at_ms, new_slot)
-        found = await batch.call(_SET_EXPIRY, *values)
-        refused = _refusal(found["refusal"])
-        if refused is not None:
-            return refused
-        if expires_at_ms is None:  # "full" means that it accepts no mail
-            change = InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted())
-        else:
-            state = {"full": found["is_full"], "share_full": found["share_full"]}
-            change = InboxChange(str(self.inbox_key), **state, notice=ExpiryMoved(expires_at_ms))
-        batch.changes.append(change)
-        return None
-
-
-@dataclass(eq=False)
-class Sweep(Operation):
-    """Delete some of what has expired. The result says whether there may be more."""
-
-    is_alone: ClassVar[bool] = True
-    now_ms: int
-
-    async def apply(self, batch: Batch) -> bool:
-        """Run one step."""
-        operator_before = first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
-        values = (self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
-        found = await batch.call(_SWEEP, *values)
-        more: bool = found["more"]
-        return more
-
-
-class CountUsage(Operation):
-    """Ask what all daemons together have stored."""
-
-    @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["CountUsage"]) -> list[Any]:
-        """Ask once for all of them."""
-        batch.usage.note(await batch.connection.fetchval("SELECT count_usage($1, 0, 0, 0)", batch.usage.shard))
-        return [None for _ in operations]
-
-
-_SET: Final = "SELECT set_webhook($1, $2, $3, $4)"
-# Daemons up to 1.0.2 lease by take_webhooks() and store by settle_webhooks(). Rows are locked in the order of their
-# inboxes, then compared: what another daemon has changed in between is seen by then.
-_STORE: Final = """
-WITH wanted AS (
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[],
-                         $7::bigint[], $8::text[])
-        WITH ORDINALITY AS n(id, version, message, verdict, failures, next_ms, called_ms, result, place)
-), locked AS (
-    SELECT inbox_id FROM webhook WHERE inbox_id = ANY($1) ORDER BY inbox_id FOR UPDATE
-), stored AS (
-    UPDATE webhook AS w SET version = w.version + 1, told_message = n.message, told_verdict = n.verdict,
-            failures = n.failures, next_at_ms = n.next_ms, called_at_ms = n.called_ms, result = n.result
-        FROM wanted AS n
-        WHERE w.inbox_id = n.id AND w.version = n.version AND n.next_ms IS NOT NULL
-            AND w.inbox_id = ANY(ARRAY(SELECT inbox_id FROM locked))
-        RETURNING n.place
-), deleted AS (
-    DELETE FROM webhook AS w USING wanted AS n
-        WHERE w.inbox_id = n.id AND w.version = n.version AND n.next_ms IS NULL
-            AND w.inbox_id = ANY(ARRAY(SELECT inbox_id FROM locked))
-        RETURNING n.place
-)
-SELECT place FROM stored UNION ALL SELECT place FROM deleted
-"""
-
-
-@dataclass(eq=False)
-class SetWebhook(Operation):
-    """Set the webhook of an inbox that is alive, or take it away; refused as ``SetExpiry``."""
-
-    is_alone: ClassVar[bool] = True
-    inbox_key: int
-    now_ms: int
-    version: int
-    webhook: str | None
-
-    async def apply(self, batch: Batch) -> RequestError | None:
-        """Delete the one before, and insert this one."""
-        now_ms = max(self.now_ms, batch.now_ms)
-        return _refusal(await batch.connection.fetchval(_SET, now_ms, self.inbox_key, self.version, self.webhook))
-
-
 @dataclass(eq=False)
 class StoreWebhook(Operation):
     """Store the state of a webhook, which leases it, or ends a lease; False if it no longer has the version."""
@@ -444,84 +362,101 @@ class StoreWebhook(Operation):
     async def run(cls, batch: Batch, operations: Sequence["StoreWebhook"]) -> list[Any]:
         """Store each where the version is that of its row; of two for the same version one is stored."""
         columns = zip(*[one.row for one in operations], strict=True)
-        places = {row["place"] for row in await batch.connection.fetch(_STORE, *map(list, columns))}
+        places = {row["place"] for row in await batch.connection.fetch(_STORE_WEBHOOKS, *map(list, columns))}
         return [place in places for place in range(1, len(operations) + 1)]
 
 
 # With each change a version, so that a daemon which was not told of it finds out.
-_VERSION: Final = "WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1)"
-_ADD_BLOCKS: Final = f"""
-{_VERSION}
-INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.created_at_ms, n.expires_at_ms
-    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
-        AS n(kind, value, created_at_ms, expires_at_ms, place)
-    ORDER BY n.kind, n.value, n.place DESC
-    ON CONFLICT (kind, value)
-        DO UPDATE SET created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms
-"""
-_REMOVE_BLOCKS: Final = f"""
-{_VERSION}
-DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
-    WHERE b.kind = n.kind AND b.value = n.value
-"""
-_DOMAINS: Final = "SELECT name, kept_until_ms FROM domain"
-_LAST_EXPIRY: Final = """
-SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
-    ORDER BY expires_at_ms DESC LIMIT 1
-"""
 
 
-@dataclass(eq=False)
-class AddBlocks(Operation):
+async def delete_messages(batch: Batch, inbox_key: int, doomed: Doomed) -> Deleted:
+    """Delete some of the messages that are doomed, oldest first, as many as one transaction should.
+
+    They are chosen first, then deleted by the statement that is the transaction.
+    """
+    up_to_key, keys = doomed
+    sql, wanted = (_DOOMED_UP_TO, up_to_key) if keys is None else (_DOOMED_KEYS, keys)
+    rows = await batch.connection.fetch(sql, inbox_key, wanted, DELETED_AT_ONCE + 1)
+    chosen = rows[: deleted_at_once(row["stored_bytes"] for row in rows)]
+    places = [(inbox_key, row["key"]) for row in chosen]
+    deleted = await _delete(batch, places) if places else set()
+    return Deleted(len(deleted), more=len(rows) > len(chosen))
+
+
+async def set_expiry(
+    batch: Batch, inbox_key: int, asked_at_ms: int, expires_at_ms: int | None = None
+) -> RequestError | None:
+    """Set when an inbox that is alive expires; without ``expires_at_ms`` it ends now.
+
+    ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
+    """
+    # An inbox that expired while this operation was queued may have lost mail to a sweep.
+    now_ms = max(asked_at_ms, batch.now_ms)
+    ends_at_ms = asked_at_ms if expires_at_ms is None else expires_at_ms
+    new_slot = None if expires_at_ms is None else slot(expires_at_ms, asked_at_ms)
+    found = await batch.call(_SET_EXPIRY, now_ms, allowed(batch.usage.limits), inbox_key, ends_at_ms, new_slot)
+    refused = _refusal(found["refusal"])
+    if refused is not None:
+        return refused
+    if expires_at_ms is None:  # "full" means that it accepts no mail
+        change = InboxChange(str(inbox_key), full=True, notice=InboxDeleted())
+    else:
+        state = {"full": found["is_full"], "share_full": found["share_full"]}
+        change = InboxChange(str(inbox_key), **state, notice=ExpiryMoved(expires_at_ms))
+    batch.changes.append(change)
+    return None
+
+
+async def set_webhook(
+    batch: Batch, inbox_key: int, asked_at_ms: int, version: int, webhook: str | None
+) -> RequestError | None:
+    """Set the webhook of an inbox that is alive in place of the one before, or take it away; refused as an expiry."""
+    now_ms = max(asked_at_ms, batch.now_ms)
+    return _refusal(await batch.connection.fetchval(_SET_WEBHOOK, now_ms, inbox_key, version, webhook))
+
+
+def _refusal(result: int | None) -> RequestError | None:
+    """Return why an inbox could not be changed: it has expired, or has been forgotten."""
+    if result == _NO_INBOX:
+        return AddressNotFound("no such inbox")
+    return None if result is None else AddressExpired(result)
+
+
+async def sweep(batch: Batch, now_ms: int) -> bool:
+    """Delete some of what has expired; return whether there may be more."""
+    operator_before = first_key(max(now_ms - OPERATOR_MAIL_MS, 0))
+    values = (now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
+    more: bool = (await batch.call(_SWEEP, *values))["more"]
+    return more
+
+
+async def count_usage(batch: Batch) -> None:
+    """Ask what all daemons together have stored."""
+    batch.usage.note(await batch.connection.fetchval("SELECT count_usage($1, 0, 0, 0)", batch.usage.shard))
+
+
+async def add_blocks(batch: Batch, blocks: Sequence[Block]) -> None:
     """Store blocks, each in place of one of the same kind and value."""
-
-    is_alone: ClassVar[bool] = True
-    blocks: Sequence[Block]
-
-    async def apply(self, batch: Batch) -> None:
-        """Store the blocks."""
-        columns = ("kind", "value", "created_at_ms", "expires_at_ms")
-        values = [[getattr(block, name) for block in self.blocks] for name in columns]
-        await batch.connection.execute(_ADD_BLOCKS, *values)
+    columns = ("kind", "value", "created_at_ms", "expires_at_ms")
+    values = [[getattr(block, name) for block in blocks] for name in columns]
+    await batch.connection.execute(_ADD_BLOCKS, *values)
 
 
-@dataclass(eq=False)
-class RemoveBlocks(Operation):
+async def remove_blocks(batch: Batch, blocks: Sequence[tuple[str, str]]) -> None:
     """Delete the blocks of these kinds and values."""
-
-    is_alone: ClassVar[bool] = True
-    blocks: Sequence[tuple[str, str]]
-
-    async def apply(self, batch: Batch) -> None:
-        """Delete the blocks."""
-        kinds, values = [kind for kind, _ in self.blocks], [value for _, value in self.blocks]
-        await batch.connection.execute(_REMOVE_BLOCKS, kinds, values)
+    await batch.connection.execute(_REMOVE_BLOCKS, [kind for kind, _ in blocks], [value for _, value in blocks])
 
 
-@dataclass(eq=False)
-class ServeDomains(Operation):
-    """Store the domains that take new addresses; the result are the others that are kept, and until when."""
-
-    is_alone: ClassVar[bool] = True
-    domains: Sequence[str]
-    now_ms: int
-    until_ms: int
-
-    async def apply(self, batch: Batch) -> Mapping[str, int]:
-        """Store the domains."""
-        connection = batch.connection
-        async with connection.transaction():
-            await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
-            known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
-            last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
-            retired = retired_domains(known, self.domains, self.now_ms, max(self.until_ms, last_expiry_ms))
-            wanted: dict[str, int | None] = dict.fromkeys(self.domains) | retired
-            gone = [name for name in known if name not in wanted]
-            await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
-            await connection.execute(
-                "INSERT INTO domain SELECT * FROM unnest($1::text[], $2::bigint[])"
-                " ON CONFLICT (name) DO UPDATE SET kept_until_ms = excluded.kept_until_ms",
-                list(wanted),
-                list(wanted.values()),
-            )
-        return retired
+async def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
+    """Store the domains that take new addresses; return the others that are kept, and until when."""
+    connection = batch.connection
+    async with connection.transaction():
+        await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
+        known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
+        last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
+        retired = retired_domains(known, domains, now_ms, max(until_ms, last_expiry_ms))
+        wanted: dict[str, int | None] = dict.fromkeys(domains) | retired
+        gone = [name for name in known if name not in wanted]
+        await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
+        await connection.execute(_SET_DOMAINS, list(wanted), list(wanted.values()))
+    return retired

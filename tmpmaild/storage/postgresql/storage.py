@@ -14,22 +14,8 @@ from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody
 from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage, OnCommitted, Operations
+from tmpmaild.storage.postgresql import operations
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
-from tmpmaild.storage.postgresql.operations import (
-    AddBlocks,
-    AddMessage,
-    CountUsage,
-    CreateInbox,
-    DeleteMessage,
-    DeleteMessages,
-    RemoveBlocks,
-    ServeDomains,
-    SetExpiry,
-    SetVerdict,
-    SetWebhook,
-    StoreWebhook,
-    Sweep,
-)
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.reading import (
     InboxLookup,
@@ -43,7 +29,7 @@ from tmpmaild.storage.postgresql.reading import (
 )
 from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
-from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage, Writer, allowed
+from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Alone, Clock, Usage, Writer, allowed
 from tmpmaild.storage.rows import WebhookRow, holders_inbox_key
 
 _PAUSE_SECONDS: Final = 1.0
@@ -51,7 +37,14 @@ _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
 _OPERATIONS: Final = Operations(
-    CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, SetWebhook, StoreWebhook
+    create=operations.CreateInbox,
+    add=operations.AddMessage,
+    delete=operations.DeleteMessage,
+    delete_several=partial(Alone, operations.delete_messages),
+    set_verdict=operations.SetVerdict,
+    set_expiry=partial(Alone, operations.set_expiry),
+    set_webhook=partial(Alone, operations.set_webhook),
+    store_webhook=operations.StoreWebhook,
 )
 
 log = logging.getLogger(__name__)
@@ -71,7 +64,9 @@ class PostgresPolicy:
 
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
         """See ``Policy``."""
-        retired: Mapping[str, int] = await self._writer.submit(ServeDomains(domains, now_ms, until_ms))
+        retired: Mapping[str, int] = await self._writer.submit(
+            Alone(operations.serve_domains, domains, now_ms, until_ms)
+        )
         return retired
 
     async def blocks(self) -> Sequence[Block]:
@@ -84,12 +79,12 @@ class PostgresPolicy:
 
     async def add_blocks(self, blocks: Sequence[Block]) -> None:
         """See ``Policy``."""
-        await self._writer.submit(AddBlocks(blocks))
+        await self._writer.submit(Alone(operations.add_blocks, blocks))
         self._notifications.tell_blocks()
 
     async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
         """See ``Policy``."""
-        await self._writer.submit(RemoveBlocks(blocks))
+        await self._writer.submit(Alone(operations.remove_blocks, blocks))
         self._notifications.tell_blocks()
 
     def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
@@ -173,7 +168,7 @@ class PostgresStorage(EngineStorage):
     def has_room(self) -> bool:
         """See ``Storage``."""
         if not self._usage.has_room and (self._counting is None or self._counting.done()):
-            self._counting = self._writer.submit(CountUsage())
+            self._counting = self._writer.submit(Alone(operations.count_usage))
             self._counting.add_done_callback(lambda future: future.cancelled() or future.exception())
         return self._usage.has_room
 
@@ -243,7 +238,7 @@ class PostgresStorage(EngineStorage):
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
-        more: bool = await self._writer.submit(Sweep(now_ms))
+        more: bool = await self._writer.submit(Alone(operations.sweep, now_ms))
         return more
 
     async def erase(self) -> bool:

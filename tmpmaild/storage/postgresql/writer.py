@@ -8,9 +8,9 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import asyncpg
 
@@ -137,8 +137,6 @@ class Operation:
 
     size_bytes: int = 0
     rows: int = 1
-    is_alone: ClassVar[bool] = False
-    """Whether it shares its statement with no other."""
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Any]) -> list[Any]:
@@ -148,11 +146,20 @@ class Operation:
         nothing. When an exception is *raised*, none has changed anything; the halves are then tried one after the other
         if it is ``NotTogether`` or what the server says of one row.
         """
-        return [await operation.apply(batch) for operation in operations]
-
-    async def apply(self, batch: Batch) -> Any:
-        """Run this one, where it is alone."""
         raise NotImplementedError
+
+
+class Alone(Operation):
+    """An operation that shares its statement with no other: a function of the batch and these values."""
+
+    def __init__(self, function: Callable[..., Awaitable[Any]], *values: object) -> None:
+        self.function = function
+        self.values = values
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["Alone"]) -> list[Any]:
+        """Run the function."""
+        return [await one.function(batch, *one.values) for one in operations]
 
 
 class Writer:
@@ -249,13 +256,15 @@ class Writer:
 def _together(waiting: Sequence[tuple[Operation, object]]) -> int:
     """Return how many of the next operations, all of one kind, one statement may have."""
     kind = type(waiting[0][0])
+    if kind is Alone:
+        return 1
     size_bytes = rows = 0
-    for count, (operation, _) in enumerate(islice(waiting, 1 if kind.is_alone else MAX_BATCH_OPERATIONS)):
+    for count, (operation, _) in enumerate(islice(waiting, MAX_BATCH_OPERATIONS)):
         size_bytes, rows = size_bytes + operation.size_bytes, rows + operation.rows
         is_too_much = size_bytes > MAX_BATCH_BYTES or rows > 4 * MAX_BATCH_OPERATIONS
         if count and (type(operation) is not kind or is_too_much):
             return count
-    return 1 if kind.is_alone else MAX_BATCH_OPERATIONS
+    return MAX_BATCH_OPERATIONS
 
 
 def _seconds(operations: Sequence[Operation]) -> float:

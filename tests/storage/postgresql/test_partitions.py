@@ -1,0 +1,153 @@
+"""The partitions of each ten minutes of expiry: mail is in those of its inbox, and they are dropped with it."""
+
+import asyncio
+
+import pytest
+
+from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
+from tmpmaild.model import Page
+from tmpmaild.storage.postgresql import engine
+from tmpmaild.storage.postgresql.partitions import SLOT_MS
+
+DAY_MS = 86_400_000
+USAGE = "SELECT ARRAY[sum(stored_bytes), sum(inboxes), sum(messages)]::bigint[] FROM usage"
+
+
+@pytest.fixture
+def database(cluster):
+    return cluster.parsed_url(cluster.database())
+
+
+@pytest.fixture
+def run(cluster, database):
+    """Return a function that runs statements in the database as the superuser."""
+    return lambda *statements: cluster.execute(*statements, database=database.database)
+
+
+@pytest.fixture
+async def opened(database, clock):
+    async with engine.open_storage(postgresql_settings(database, max_messages_per_inbox=0), clock) as storage:
+        yield Engine(storage, clock)
+
+
+async def reading(engine_, sql):
+    return await engine_.storage._readers.run(lambda client: client.fetchval(sql))
+
+
+@pytest.fixture
+async def two(database, clock):
+    """Open the same storage twice; the second daemon has a clock of its own."""
+    settings = postgresql_settings(database, max_messages_per_inbox=0, max_bytes_per_inbox=0)
+    other = type(clock)(clock.now_ms)
+    async with engine.open_storage(settings, clock) as first, engine.open_storage(settings, other) as second:
+        yield Engine(first, clock), Engine(second, other)
+
+
+async def tables(engine_):
+    sql = "SELECT relname FROM pg_class WHERE relname ~ '^(message|content)_[0-9]+$' AND relkind = 'r' ORDER BY 1"
+    return [row["relname"] for row in await engine_.storage._readers.run(lambda client: client.fetch(sql))]
+
+
+async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
+    first, second = two
+    inbox = await first.inbox("ada")
+    await first.add(inbox)
+    slot = inbox.expires_at_ms // SLOT_MS
+    first.clock.advance(ms=LIFETIME_MS)
+    await first.sweep()
+    assert f"message_{slot}" in await tables(first)
+    first.clock.advance(ms=SLOT_MS + 30_000)
+    await first.sweep()
+    left = await tables(first)
+    assert (f"message_{slot}" in left, f"content_{slot}" in left) == (False, False)
+    for page in (Page(), Page(text="x")):
+        assert await first.messages("ada", page) == ()
+    assert {f"content_{first.clock() // SLOT_MS}", "content_0", "message_0"} < set(left)
+    second.clock.advance(ms=LIFETIME_MS + SLOT_MS + 30_000)
+    await second.sweep()
+    assert not second.storage._partitions.has(slot)  # or a daemon would remember all slots that others have dropped
+
+
+async def test_mail_moves_to_the_slot_in_which_its_inbox_now_expires(two):
+    first, second = two
+    ada, bob = await first.inbox("ada"), await second.inbox("bob")
+    await first.add(ada, bob, subject="shared")
+    for later_ms in (2 * SLOT_MS, 3 * DAY_MS):  # the last is kept apart
+        await first.move(ada, first.clock() + later_ms)
+        assert await first.subjects("ada", Page()) == await second.subjects("bob", Page()) == ["shared"]
+    for engine_ in two:
+        engine_.clock.advance(ms=2 * SLOT_MS)
+    await second.sweep()
+    assert await first.subjects("ada", Page()) == ["shared"]
+    assert (await first.find("ada")).message_count == 1
+    for engine_ in two:
+        engine_.clock.advance(ms=5 * DAY_MS)
+    await second.sweep()
+    used = await second.storage._readers.run(
+        lambda client: client.fetchrow("SELECT sum(stored_bytes), sum(inboxes), sum(messages) FROM usage")
+    )
+    assert tuple(used) == (0, 0, 0)
+    contents = await second.storage._readers.run(lambda client: client.fetchval("SELECT count(*) FROM content"))
+    assert contents == 0
+
+
+async def test_a_reader_of_a_partition_only_delays_its_end(two):
+    first, _ = two
+    inbox = await first.inbox("ada")
+    await first.add(inbox)
+    first.clock.advance(ms=LIFETIME_MS + 2 * SLOT_MS)
+    reader = await first.storage._readers._idle[-1].connection()
+    transaction = reader.transaction()
+    await transaction.start()
+    await reader.fetch("SELECT * FROM message")
+    while await first.storage.sweep(first.clock()):
+        pass
+    assert not await first.storage.erase()
+    later = await first.inbox("later")
+    await asyncio.wait_for(first.add(later), 5)
+    await transaction.rollback()
+    assert await first.storage.erase()
+
+
+async def test_a_partition_that_somebody_has_dropped_is_added_again(opened, run):
+    inbox = await opened.inbox("ada")
+    slot = inbox.expires_at_ms // SLOT_MS
+    for names in (f"message_{slot}", f"content_{slot}, message_{slot}"):
+        run(f"DROP TABLE {names}")
+        await opened.storage.erase()
+        await opened.add(inbox, subject=names)
+        assert names in await opened.subjects("ada", Page())
+
+
+async def test_what_is_left_of_mail_that_somebody_has_dropped_is_swept_and_counted(opened, run):
+    for name in ("ada", "bob"):
+        inbox = await opened.inbox(name)
+        await opened.add(inbox)
+    run(f"DROP TABLE content_{inbox.expires_at_ms // SLOT_MS}")
+    await opened.storage.erase()
+    opened.clock.advance(ms=LIFETIME_MS)
+    await opened.sweep()
+    assert await reading(opened, "SELECT count(*) FROM inbox WHERE NOT swept") == 1  # the operator's
+    assert (await reading(opened, USAGE))[1:] == [0, 0]
+
+
+async def test_mail_whose_inbox_somebody_has_deleted_keeps_no_partition(opened, run):
+    inbox = await opened.inbox("ada")
+    await opened.add(inbox)
+    before = await reading(opened, USAGE)
+    run(f"DELETE FROM inbox WHERE id = {inbox.id}")
+    opened.clock.advance(ms=LIFETIME_MS + 2 * SLOT_MS)
+    await opened.sweep()
+    assert await reading(opened, f"SELECT to_regclass('content_{inbox.expires_at_ms // SLOT_MS}')") is None
+    after = await reading(opened, USAGE)
+    assert (before[2], after[2]) == (1, 0)
+    assert after[0] < before[0]
+
+
+async def test_partitions_are_vacuumed_until_what_is_in_them_expires(opened):
+    name = f"content_{opened.clock() // SLOT_MS + 1}"
+    options = f"SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE relname = '{name}'"
+    assert "autovacuum_enabled" not in await reading(opened, options)
+    opened.clock.advance(ms=SLOT_MS)
+    await opened.sweep()
+    assert "autovacuum_enabled=false" in await reading(opened, options)
