@@ -14,7 +14,7 @@ from starlette.routing import Route
 from tables import table
 from tmpmaild.http import files
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY, DOCS_POLICY, INBOX_POLICY, StaticFile, docs_files, web_files
-from tmpmaild.http.problems import Resource
+from tmpmaild.http.requests import Resource
 
 from .conftest import Client
 

@@ -6,14 +6,13 @@ from urllib.parse import urljoin
 import pytest
 
 from tables import table
-from tmpmaild.http import openapi
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS, describe_api
 from tmpmaild.http.problems import PROBLEMS
 
 
 @pytest.fixture(scope="module")
 def document():
-    return json.loads(openapi.document())
+    return json.loads(describe_api())
 
 
 def references(value):
@@ -90,11 +89,11 @@ async def test_the_server_is_named_where_the_operator_has_named_it(open_world):
 def test_what_the_operator_has_named_stays_as_it_is(url):
     """The domain of the examples may be in it, as the domain of the server may be in ours."""
     for domain in ("kit.test", "mail.example.com", "mail.example.com.kit.test"):
-        shown = json.loads(openapi.document(domain, url))
+        shown = json.loads(describe_api(domain, url))
         assert shown.pop("servers") == [{"url": url}]
         assert shown["info"]["contact"]["email"] == f"postmaster@{domain}"
         plain = json.dumps(shown).replace(domain, "mail.example.com")
-        assert json.loads(plain) == {key: json.loads(openapi.document())[key] for key in shown}
+        assert json.loads(plain) == {key: json.loads(describe_api())[key] for key in shown}
 
 
 def test_what_needs_a_token_says_so(document):

@@ -5,8 +5,9 @@ from ipaddress import ip_network
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.http.middleware import Guard, RateLimit
+from tmpmaild.http.middleware import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
+from tmpmaild.measures import Count
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.storage.postgresql.sharing import SharedBuckets
 
@@ -34,11 +35,12 @@ def limited(world, ticks, client):
     """Make clients of an application with the default limit, on a clock that the test moves."""
 
     def make(buckets=None, trusted_proxies=(), exempt=()):
-        guarded = Guard(world.app(), problems=Problems(""), allowed_hosts=())
-        app = RateLimit(
-            guarded,
+        app = Middleware(
+            world.app(),
             limits=RateLimits(TokenBuckets(10, 10) if buckets is None else buckets, TokenBuckets(2, 2, name="page")),
             problems=Problems(""),
+            requests=Count("requests", "", ("operation", "status")),
+            cross_site=CrossSite(),
             trusted_proxies=trusted_proxies,
             exempt=exempt,
             clock_seconds=ticks,

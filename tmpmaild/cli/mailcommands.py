@@ -334,7 +334,7 @@ def _read(reader: "Reader", told: Told, inbox: AsyncInbox) -> list[tuple[str, Do
 
 
 class Reader:
-    """Makes of the events of a stream what webhooks are told, as ``Wire.webhook_body`` of the server has it."""
+    """Makes of the events of a stream what webhooks are told, as ``Serializer.webhook_body`` of the server has it."""
 
     def __init__(self, address: str, expires_at: datetime, after: str | None = None) -> None:
         self._address = address

@@ -12,7 +12,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tmpmaild.errors import RequestError
-from tmpmaild.http.problems import BadRequest, Client
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import Client
 from tmpmaild.model import Listing
 
 IN_LOOP_BYTES = 64 * 1024

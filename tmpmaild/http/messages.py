@@ -27,9 +27,33 @@ from tmpmaild.http.answers import (
     file_headers,
     is_large,
 )
-from tmpmaild.http.problems import BadRequest, body, client, holder_token, token, unless_gone
-from tmpmaild.http.requests import DeleteQuery, PageQuery, ViewRequest, page, read_body, read_query
-from tmpmaild.http.schemas import DeletedMessages, Wire
+from tmpmaild.http.openapi import (
+    ADDRESS,
+    ALWAYS,
+    MESSAGE,
+    OCTETS,
+    OF_ADDRESS,
+    OF_BODY,
+    OF_MESSAGE,
+    TEXT,
+    Answer,
+    Operation,
+)
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import (
+    DeleteQuery,
+    PageQuery,
+    ViewRequest,
+    body,
+    client,
+    holder_token,
+    page,
+    read_body,
+    read_query,
+    token,
+    unless_gone,
+)
+from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList, Serializer, ViewItem
 from tmpmaild.inboxes.caches import Loss, message_characters
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant, Viewer
@@ -135,15 +159,31 @@ def _wanted(request: Request) -> _Wanted:
 class MessageEndpoints:
     """The endpoints over one service. Large answers share ``slots``, waits and streams ``stream_slots``."""
 
-    def __init__(self, service: InboxService, wire: Wire, slots: AnswerSlots, stream_slots: StreamSlots) -> None:
+    def __init__(
+        self, service: InboxService, serializer: Serializer, slots: AnswerSlots, stream_slots: StreamSlots
+    ) -> None:
         self._service = service
         self._mail = service.mail
-        self._wire = wire
+        self._serializer = serializer
         self._slots = slots
         self._stream_slots = stream_slots
 
+    @Operation(
+        "GET",
+        f"{ADDRESS}/messages",
+        "listMessages",
+        tag="Messages",
+        query=PageQuery,
+        answer=Answer(200, "The messages.", MessageList, headers=("Link",)),
+        problems=("invalid-request", "too-many-streams", "busy", *OF_ADDRESS),
+    )
     async def list(self, request: Request) -> ASGIApp:
-        """Return a page of an inbox, at once or as soon as it holds a message."""
+        """List messages, or wait for one.
+
+        Bodies are whole up to 4 MiB an answer, newest first; beyond that they are cut to 1 KiB. With `wait` the answer
+        comes as soon as there is a match; give `after` to wait for what is new. For codes and links (`has`) up to 200
+        messages are looked at an answer; it may be short, and `Link` goes on.
+        """
         mistakes = Mistakes()
         query = read_query(request.scope["query_string"], PageQuery, mistakes)
         mistakes.of(self._mail.ensure_possible, query.has)
@@ -153,14 +193,154 @@ class MessageEndpoints:
         if listing is None:
             listing = await self._mail.list(address, wanted, key)
         if not is_large(listing):
-            return self._page(listing, wanted, self._wire.page(listing))
+            return self._page(listing, wanted, self._serializer.page(listing))
 
         async def again() -> Response:
-            form = partial(encode_in_thread, self._wire.message_list)
+            form = partial(encode_in_thread, self._serializer.message_list)
             large, encoded = await self._mail.list_as(address, wanted, key, form)
             return self._page(large, wanted, encoded)
 
         return self._large(request, again)
+
+    @Operation(
+        "DELETE",
+        f"{ADDRESS}/messages",
+        "deleteMessages",
+        tag="Messages",
+        security="required",
+        query=DeleteQuery,
+        answer=Answer(200, "They are deleted.", DeletedMessages),
+        problems=("invalid-request", "storage-full", *OF_ADDRESS),
+    )
+    async def delete_several(self, request: Request) -> Response:
+        """Delete all messages, or some.
+
+        Those that are named by `id`, or all up to one by `up_to`; without either all. It costs one request, however
+        many there are, and may be repeated: what is not there is not counted. An unknown parameter is refused.
+        """
+        key = holder_token(request)
+        mistakes = Mistakes()
+        # Else a misspelt one would delete all.
+        query = read_query(request.scope["query_string"], DeleteQuery, mistakes, only_known=True)
+        if query.id and query.up_to:
+            mistakes.errors.append(("up_to", "expected no up_to together with id"))
+        mistakes.end()
+        address = request.path_params["address"]
+        deleted = await self._service.delete_messages(address, key, query.id or None, up_to=query.up_to)
+        return JsonResponse(msgspec.json.encode(DeletedMessages(deleted)))
+
+    @Operation(
+        "GET",
+        f"{ADDRESS}/messages.mbox",
+        "exportMessages",
+        tag="Messages",
+        answer=Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
+        problems=("busy", *OF_ADDRESS),
+    )
+    async def mbox(self, request: Request) -> StreamedFile:
+        """Save all messages as one file.
+
+        An mbox file (RFC 4155; lines that begin with `From ` are quoted as in mboxrd), which mail programs read: each
+        message as it came, oldest first, below `Return-Path` and `Received` fields of this server. Lines end in LF.
+        """
+        address, key = request.path_params["address"], token(request)
+        inbox = await self._service.find(address, key)
+        name = attachment(f"{inbox.address}.mbox", "inbox.mbox")
+        parts = partial(self._mail.mbox, address, key)
+        return StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
+
+    @Operation(
+        "GET",
+        MESSAGE,
+        "getMessage",
+        tag="Messages",
+        answer=Answer(200, "The message.", FullMessageItem),
+        problems=("busy", *OF_MESSAGE),
+    )
+    async def show(self, request: Request) -> ASGIApp:
+        """Read one message.
+
+        With its headers, its HTML as it was received, the SMTP envelope and what the parser forgave.
+        """
+        one = _wanted(request)
+        shown = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
+        if shown.full.complete and message_characters(shown.full.message) <= IN_LOOP_BYTES:
+            return JsonResponse(msgspec.json.encode(self._serializer.full_message(shown)))
+
+        async def again() -> Response:
+            form = partial(encode_in_thread, self._serializer.full_message)
+            return JsonResponse(await self._mail.message_as(one.address, one.message_id, one.token, form))
+
+        return self._large(request, again)
+
+    @Operation(
+        "DELETE",
+        MESSAGE,
+        "deleteMessage",
+        tag="Messages",
+        security="required",
+        answer=Answer(204, "It is deleted."),
+        problems=("storage-full", *OF_MESSAGE),
+    )
+    async def delete(self, request: Request) -> Response:
+        """Delete one message.
+
+        It is deleted at once, and its space is free for other mail.
+        """
+        one = _wanted(request)
+        await self._service.delete_message(one.address, one.message_id, holder_token(request))
+        return Response(status_code=204)
+
+    @Operation(
+        "GET",
+        f"{MESSAGE}/raw",
+        "getSource",
+        tag="Messages",
+        answer=Answer(200, "The mail.", media_types=("message/rfc822",), schema=OCTETS),
+        problems=("busy", *OF_MESSAGE),
+    )
+    async def source(self, request: Request) -> ASGIApp:
+        """Read a message as it came.
+
+        Below `Return-Path` and `Received` fields of this server.
+        """
+        one = _wanted(request)
+        name = f'attachment; filename="{one.message_id}.eml"'
+        fields, raw = await self._mail.source(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
+        if raw is not None:
+            return FileResponse("message/rfc822", name, fields + raw)
+
+        async def again() -> Response:
+            fields, raw = await self._mail.source(one.address, one.message_id, one.token)
+            assert raw is not None
+            return FileResponse("message/rfc822", name, fields, raw)
+
+        return self._large(request, again)
+
+    @Operation(
+        "GET",
+        f"{MESSAGE}/attachments/{{index}}",
+        "getAttachment",
+        tag="Messages",
+        answer=Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
+        problems=("busy", *OF_MESSAGE),
+    )
+    async def attachment(self, request: Request) -> ASGIApp:
+        """Fetch an attachment.
+
+        Always as a download, with the media type that the mail states; what a browser would run is
+        `application/octet-stream`.
+        """
+        one = _wanted(request)
+        index = request.path_params["index"]
+        found, source_bytes = await self._mail.find_attachment(one.address, one.message_id, index, one.token)
+
+        async def make() -> Response:
+            content = await self._mail.attachment_content(one.address, one.message_id, found, one.token)
+            name = attachment(found.filename, f"attachment-{found.index}")
+            return FileResponse(content_type(found.content_type, content), name, content)
+
+        return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
         """Wait for a page that holds a message; None when there is none to show, or the client has disconnected.
@@ -184,76 +364,8 @@ class MessageEndpoints:
     def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
         response = JsonResponse(body)
         if listing.has_more:
-            response.headers["Link"] = self._wire.next_page_link(listing, wanted)
+            response.headers["Link"] = self._serializer.next_page_link(listing, wanted)
         return response
-
-    async def show(self, request: Request) -> ASGIApp:
-        """Return one message with all its parts."""
-        one = _wanted(request)
-        shown = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
-        if shown.full.complete and message_characters(shown.full.message) <= IN_LOOP_BYTES:
-            return JsonResponse(msgspec.json.encode(self._wire.full_message(shown)))
-
-        async def again() -> Response:
-            form = partial(encode_in_thread, self._wire.full_message)
-            return JsonResponse(await self._mail.message_as(one.address, one.message_id, one.token, form))
-
-        return self._large(request, again)
-
-    async def delete(self, request: Request) -> Response:
-        """Delete one message."""
-        one = _wanted(request)
-        await self._service.delete_message(one.address, one.message_id, holder_token(request))
-        return Response(status_code=204)
-
-    async def delete_several(self, request: Request) -> Response:
-        """Delete the messages that are named, or all up to one, or all."""
-        key = holder_token(request)
-        mistakes = Mistakes()
-        # Else a misspelt one would delete all.
-        query = read_query(request.scope["query_string"], DeleteQuery, mistakes, only_known=True)
-        if query.id and query.up_to:
-            mistakes.errors.append(("up_to", "expected no up_to together with id"))
-        mistakes.end()
-        address = request.path_params["address"]
-        deleted = await self._service.delete_messages(address, key, query.id or None, up_to=query.up_to)
-        return JsonResponse(msgspec.json.encode(DeletedMessages(deleted)))
-
-    async def mbox(self, request: Request) -> StreamedFile:
-        """Return all messages as one file."""
-        address, key = request.path_params["address"], token(request)
-        inbox = await self._service.find(address, key)
-        name = attachment(f"{inbox.address}.mbox", "inbox.mbox")
-        parts = partial(self._mail.mbox, address, key)
-        return StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
-
-    async def source(self, request: Request) -> ASGIApp:
-        """Return the source of a message, with our trace fields at its top."""
-        one = _wanted(request)
-        name = f'attachment; filename="{one.message_id}.eml"'
-        fields, raw = await self._mail.source(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
-        if raw is not None:
-            return FileResponse("message/rfc822", name, fields + raw)
-
-        async def again() -> Response:
-            fields, raw = await self._mail.source(one.address, one.message_id, one.token)
-            assert raw is not None
-            return FileResponse("message/rfc822", name, fields, raw)
-
-        return self._large(request, again)
-
-    async def attachment(self, request: Request) -> ASGIApp:
-        """Return the content of an attachment."""
-        one = _wanted(request)
-        index = request.path_params["index"]
-        found, source_bytes = await self._mail.find_attachment(one.address, one.message_id, index, one.token)
-
-        async def make() -> Response:
-            content = await self._mail.attachment_content(one.address, one.message_id, found, one.token)
-            name = attachment(found.filename, f"attachment-{found.index}")
-            return FileResponse(content_type(found.content_type, content), name, content)
-
-        return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 
     def _large(self, request: Request, make: Callable[[], Awaitable[Response]]) -> LargeAnswer:
         return LargeAnswer(self._slots, client(request), make)
@@ -271,26 +383,53 @@ def _no_reasons() -> Iterator[None]:
 class ViewEndpoints:
     """The endpoints over one service."""
 
-    def __init__(self, viewer: Viewer, wire: Wire, slots: AnswerSlots) -> None:
+    def __init__(self, viewer: Viewer, serializer: Serializer, slots: AnswerSlots) -> None:
         self._viewer = viewer
-        self._wire = wire
+        self._serializer = serializer
         self._slots = slots
         # Pages are made one after another: a client that asks for a hundred would keep all others waiting.
         self._turns = AnswerSlots(math.inf)
 
+    @Operation(
+        "POST",
+        f"{MESSAGE}/view",
+        "createView",
+        tag="Messages",
+        body=ViewRequest,
+        answer=Answer(201, "Where to look.", ViewItem, headers=("Location",)),
+        problems=(*OF_BODY, *OF_MESSAGE),
+    )
     async def create(self, request: Request) -> Response:
-        """Create the path of a view, which works for a minute."""
+        """Get a path to look at a message as HTML.
+
+        For a frame, which cannot send a token. The path works for a minute, and needs no token. It counts for the rate
+        limit of pages (`page`), and when it is refused for that of the API too.
+        """
         wanted = read_body(await body(request), request.headers.get("content-type"), ViewRequest)
         one = _wanted(request)
         async with self._turns.take(client(request)):
             secret, grant, remote_images = await self._viewer.permit(
                 one.address, one.message_id, one.token, remote_images=wanted.remote_images
             )
-        path = self._wire.view_path(secret)
-        return JsonResponse(msgspec.json.encode(self._wire.view(secret, grant, remote_images)), 201, {"Location": path})
+        path = self._serializer.view_path(secret)
+        return JsonResponse(
+            msgspec.json.encode(self._serializer.view(secret, grant, remote_images)), 201, {"Location": path}
+        )
 
+    @Operation(
+        "GET",
+        "/view/{secret}",
+        "lookAtView",
+        tag="Messages",
+        security="none",
+        answer=Answer(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=TEXT),
+        problems=("not-found", "busy", "storage-unavailable", *ALWAYS),
+    )
     async def show(self, request: Request) -> ASGIApp:
-        """Return the page of a view."""
+        """Look at a message as HTML.
+
+        Sanitised, under a policy that allows neither scripts nor, unless asked for, anything remote.
+        """
         secret = request.path_params["secret"]
         with _no_reasons():
             grant, size_bytes = await self._viewer.find(secret)
