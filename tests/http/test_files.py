@@ -1,4 +1,4 @@
-"""The files of the web pages: how they are served. What they may hold stands in ``test_pages.py``."""
+"""The files of the web pages: how they are served. What they may hold stands in ``test_files_web.py``."""
 
 import gzip
 import re
