@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from late import Late
 from tmpmaild.http import feed
-from tmpmaild.http.schemas import FeedUrls
 from tmpmaild.mail import mime
 from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message
 
 feedparser = Late("feedparser")
 
 INBOX = Inbox("1", "a_b'c@mail.example.com", 0, 1, private=True, token_hash=None, message_count=1, full=False)
-URLS = FeedUrls("/feed/s&<", "/#a_b'c", "/messages")
+URLS = feed.FeedUrls("/feed/s&<", "/#a_b'c", "/messages")
 HOSTILE = {
     "markup": "</title><script>steal()</script><![CDATA[",
     "the end of CDATA": "]]>",

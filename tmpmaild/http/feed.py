@@ -8,28 +8,30 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
+from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tmpmaild import __version__
-from tmpmaild.http.answers import AnswerSlots, JsonResponse, LargeAnswer, is_large
+from tmpmaild.http.answers import IN_LOOP_BYTES, AnswerSlots, JsonResponse, LargeAnswer
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY
 from tmpmaild.http.openapi import ADDRESS, OF_ADDRESS, OF_API, TEXT, Answer, Operation
 from tmpmaild.http.pages import Html, is_held, tag
 from tmpmaild.http.requests import client, token
-from tmpmaild.http.schemas import FeedItem, FeedUrls, Serializer
+from tmpmaild.http.schemas import FeedItem, Serializer
 from tmpmaild.inboxes.access import FeedSecret
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Listing, Message, Page, rfc3339
 
 _FEED = f"{ADDRESS}/feed"
 _NEWEST = Page(limit=50, bodies_bytes=256 * 1024)
-_POWERLESS = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # a browser shows XML as a page
+_SANDBOXED = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # a browser shows XML as a page
 MEDIA_TYPE: Final = "application/atom+xml"
 _LINE_CHARACTERS = 1000
 _MOST_CODES = 3
@@ -38,6 +40,14 @@ _LINKS_CHARACTERS = 4096  # of one message; a link is there as a whole or not at
 _not_xml = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0 §2.2, and CR, which it changes
 _mailbox = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+").fullmatch
 _ATOM = Answer(200, "The feed.", media_types=(MEDIA_TYPE,), schema=TEXT, headers=("ETag",))
+
+
+class FeedUrls(Struct, frozen=True):
+    """Where a feed is, where people see the same inbox, and below what its messages are."""
+
+    feed: str
+    inbox: str
+    messages: str
 
 
 class FeedEndpoints:
@@ -103,12 +113,12 @@ class FeedEndpoints:
     async def _feed(self, request: Request, key: str | None) -> ASGIApp:
         address, secret = request.path_params["address"], key if isinstance(key, FeedSecret) else None
         listing = await self._mail.list(address, _NEWEST, key)
-        urls = self._serializer.feed_urls(listing.inbox.address, secret)
+        urls = _urls(self._serializer, listing.inbox.address, secret)
         form = partial(document, urls=urls)
         held = _entity_tag(listing, urls)
         if is_held(request.headers, held):
-            return Response(status_code=304, headers={"ETag": held, **_POWERLESS})
-        if not is_large(listing):
+            return Response(status_code=304, headers={"ETag": held, **_SANDBOXED})
+        if listing.characters <= IN_LOOP_BYTES:
             return _answer(held, form(listing))
 
         async def again() -> Response:
@@ -118,8 +128,18 @@ class FeedEndpoints:
         return LargeAnswer(self._slots, client(request), again)
 
 
+def _urls(serializer: Serializer, address: str, secret: str | None) -> FeedUrls:
+    """Return what a feed refers to; without an origin paths, which are relative to the feed."""
+    inbox, messages = (
+        f"{serializer.base_path}/#{quote(address, safe='@')}",
+        f"{serializer.address_path(address)}/messages",
+    )
+    paths = (serializer.feed_path(address, secret), inbox, messages)
+    return FeedUrls(*[f"{serializer.origin}{path}" for path in paths])
+
+
 def _answer(entity_tag: str, feed: bytes) -> Response:
-    return Response(feed, headers={"ETag": entity_tag, **_POWERLESS}, media_type=MEDIA_TYPE)
+    return Response(feed, headers={"ETag": entity_tag, **_SANDBOXED}, media_type=MEDIA_TYPE)
 
 
 def _entity_tag(listing: Listing, urls: FeedUrls) -> str:

@@ -54,8 +54,8 @@ _DEFAULT_LANGUAGE = "en"
 _CHOSEN_BY = ("Accept-Language",)
 _FROM_THE_RIGHT = {"ar", "fa", "he", "ur"}
 """Languages whose page is laid out from right to left, whether they are there yet or not."""
-_POWERLESS = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
-_KEPT_FOR_GOOD = _POWERLESS | {"Cache-Control": "public, max-age=31536000, immutable"}
+_LOCKED_DOWN = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+_KEPT_FOR_GOOD = _LOCKED_DOWN | {"Cache-Control": "public, max-age=31536000, immutable"}
 _PAGE = {
     # A page that opened this one, or was opened by it, can neither steer it nor count its frames.
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -80,7 +80,7 @@ class StaticContent:
     """
 
     def __init__(
-        self, plain: bytes, media_type: str, headers: Mapping[str, str] = _POWERLESS, varies: tuple[str, ...] = ()
+        self, plain: bytes, media_type: str, headers: Mapping[str, str] = _LOCKED_DOWN, varies: tuple[str, ...] = ()
     ) -> None:
         self._media_type = media_type
         packed = gzip.compress(plain, 9, mtime=0)
@@ -107,7 +107,7 @@ class StaticFile(StaticContent):
     Raises ``OSError`` when the file is missing, ``KeyError`` when its suffix has no media type here.
     """
 
-    def __init__(self, name: str, headers: Mapping[str, str] = _POWERLESS, varies: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, headers: Mapping[str, str] = _LOCKED_DOWN, varies: tuple[str, ...] = ()) -> None:
         path = _FOLDER / name
         media_type = _MEDIA_TYPES[path.suffix]
         super().__init__(path.read_bytes(), media_type, headers, varies)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 import anyio
 import msgspec
@@ -63,7 +63,7 @@ class Resource:
         await response(scope, receive, send)
 
 
-class Client(Struct, frozen=True):
+class Client(NamedTuple):
     """The client of a request: the name that its limits are kept under, and whether it is exempt from them."""
 
     name: str

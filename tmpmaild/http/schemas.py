@@ -239,14 +239,6 @@ class FeedItem(Struct, frozen=True):
     expires_at: Time
 
 
-class FeedUrls(Struct, frozen=True):
-    """Where a feed is, where people see the same inbox, and below what its messages are."""
-
-    feed: str
-    inbox: str
-    messages: str
-
-
 class DomainList(Struct, frozen=True):
     """The domains that addresses can be created at, the first is the default; and how long addresses live."""
 
@@ -321,7 +313,7 @@ class Serializer:
 
     def __init__(self, base_path: str, origin: str = "") -> None:
         self.base_path = base_path
-        self._origin = origin
+        self.origin = origin
         self._pages: dict[int, tuple[ReferenceType[Listing], bytes]] = {}
 
     def address(self, inbox: Inbox, extendable_until_ms: int) -> AddressResource:
@@ -423,14 +415,10 @@ class Serializer:
 
     def feed(self, inbox: Inbox, secret: str | None) -> FeedItem:
         """Return where the feed of an address is; with a secret no token is needed."""
-        return FeedItem(self._feed_path(inbox.address, secret), rfc3339(inbox.expires_at_ms))
+        return FeedItem(self.feed_path(inbox.address, secret), rfc3339(inbox.expires_at_ms))
 
-    def feed_urls(self, address: str, secret: str | None) -> FeedUrls:
-        """Return what a feed refers to; without an origin paths, which are relative to the feed."""
-        inbox, messages = f"{self.base_path}/#{quote(address, safe='@')}", f"{self.address_path(address)}/messages"
-        return FeedUrls(*[f"{self._origin}{path}" for path in (self._feed_path(address, secret), inbox, messages)])
-
-    def _feed_path(self, address: str, secret: str | None) -> str:
+    def feed_path(self, address: str, secret: str | None) -> str:
+        """Return the path of a feed."""
         return f"{self.address_path(address)}/feed" + (f"/{quote(secret, safe='')}" if secret else "")
 
     def next_page_link(self, listing: Listing, page: Page) -> str:
