@@ -9,7 +9,7 @@ from starlette.responses import Response
 from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.answers import JsonResponse
-from tmpmaild.http.openapi import ADDRESS, OF_ADDRESS, OF_API, OF_BODY, Answer, Operation
+from tmpmaild.http.openapi import ADDRESS, Answer, Operation
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import (
     CreateRequest,
@@ -44,19 +44,11 @@ class AddressEndpoints:
         "POST",
         "/api/v1/addresses",
         "createAddress",
-        tag="Addresses",
+        "Addresses",
         security="none",
         body=CreateRequest,
         answer=Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
-        problems=(
-            "blocked",
-            "webhooks-off",
-            "address-taken",
-            "storage-full",
-            "storage-unavailable",
-            *OF_BODY,
-            *OF_API,
-        ),
+        problems=("blocked", "webhooks-off", "address-taken", "storage-full", "storage-unavailable"),
     )
     async def create(self, request: Request) -> Response:
         """Create an address.
@@ -85,14 +77,7 @@ class AddressEndpoints:
             msgspec.json.encode(resource), 201, {"Location": self._serializer.address_path(inbox.address)}
         )
 
-    @Operation(
-        "GET",
-        ADDRESS,
-        "getAddress",
-        tag="Addresses",
-        answer=Answer(200, "The address.", AddressResource),
-        problems=OF_ADDRESS,
-    )
+    @Operation("GET", ADDRESS, "getAddress", "Addresses", answer=Answer(200, "The address.", AddressResource))
     async def show(self, request: Request) -> Response:
         """Look at an address.
 
@@ -106,11 +91,11 @@ class AddressEndpoints:
         "PATCH",
         ADDRESS,
         "extendAddress",
-        tag="Addresses",
+        "Addresses",
         security="required",
         body=ExtendRequest,
         answer=Answer(200, "The address.", AddressResource),
-        problems=("webhooks-off", "storage-full", *OF_BODY, *OF_ADDRESS),
+        problems=("webhooks-off", "storage-full"),
     )
     async def extend(self, request: Request) -> Response:
         """Extend or shorten an address, set its faults or its webhook.
@@ -133,10 +118,10 @@ class AddressEndpoints:
         "DELETE",
         ADDRESS,
         "deleteAddress",
-        tag="Addresses",
+        "Addresses",
         security="required",
         answer=Answer(204, "It is deleted."),
-        problems=("storage-full", *OF_ADDRESS),
+        problems=("storage-full",),
     )
     async def delete(self, request: Request) -> Response:
         """Delete an address and its mail.
@@ -150,10 +135,9 @@ class AddressEndpoints:
         "GET",
         "/api/v1/domains",
         "listDomains",
-        tag="Addresses",
+        "Addresses",
         security="none",
         answer=Answer(200, "The domains that addresses can be created at.", DomainList),
-        problems=OF_API,
     )
     async def domains(self, _request: Request) -> Response:
         """List the domains and the lifetimes.
@@ -168,10 +152,10 @@ class AddressEndpoints:
         "GET",
         "/api/v1/refusals",
         "listRefusals",
-        tag="Messages",
+        "Messages",
         security="none",
         answer=Answer(200, "The last refusals.", RefusalList),
-        problems=("not-found", *OF_API),
+        problems=("not-found",),
     )
     async def refusals(self, _request: Request) -> Response:
         """List what the mail server refused.

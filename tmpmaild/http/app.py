@@ -25,7 +25,7 @@ from tmpmaild.http.files import StaticFile, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
 from tmpmaild.http.middleware import AccessLog, CrossSite, Middleware
-from tmpmaild.http.openapi import OF_API, Answer, Operation, declared
+from tmpmaild.http.openapi import Answer, Operation, declared
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, Endpoint, Resource
 from tmpmaild.http.schemas import Serializer
@@ -138,10 +138,9 @@ class _DescriptionEndpoint:
         "GET",
         "/api/v1/openapi.json",
         "describe",
-        tag="Description",
+        "Description",
         security="none",
         answer=Answer(200, "An OpenAPI 3.1 document.", schema={"type": "object"}),
-        problems=OF_API,
     )
     async def show(self, _request: Request) -> Response:
         """This description.

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from tmpmaild import __version__
 from tmpmaild.http.answers import IN_LOOP_BYTES, AnswerSlots, JsonResponse, LargeAnswer
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY
-from tmpmaild.http.openapi import ADDRESS, OF_ADDRESS, OF_API, TEXT, Answer, Operation
+from tmpmaild.http.openapi import ADDRESS, TEXT, Answer, Operation
 from tmpmaild.http.pages import Html, is_held, tag
 from tmpmaild.http.requests import client, token
 from tmpmaild.http.schemas import FeedItem, Serializer
@@ -63,9 +63,8 @@ class FeedEndpoints:
         "POST",
         _FEED,
         "createFeed",
-        tag="Messages",
+        "Messages",
         answer=Answer(201, "Where the feed is.", FeedItem, headers=("Location",)),
-        problems=OF_ADDRESS,
     )
     async def create(self, request: Request) -> Response:
         """Get a path to read an address as a feed.
@@ -77,15 +76,7 @@ class FeedEndpoints:
         feed = self._serializer.feed(inbox, self._service.feed_secret(inbox))
         return JsonResponse(msgspec.json.encode(feed), 201, {"Location": feed.url})
 
-    @Operation(
-        "GET",
-        _FEED,
-        "readFeed",
-        tag="Messages",
-        headers=("If-None-Match",),
-        answer=_ATOM,
-        problems=("busy", *OF_ADDRESS),
-    )
+    @Operation("GET", _FEED, "readFeed", "Messages", headers=("If-None-Match",), answer=_ATOM, problems=("busy",))
     async def show(self, request: Request) -> ASGIApp:
         """Read an address as a feed.
 
@@ -97,11 +88,11 @@ class FeedEndpoints:
         "GET",
         f"{_FEED}/{{secret}}",
         "readSecretFeed",
-        tag="Messages",
+        "Messages",
         security="none",
         headers=("If-None-Match",),
         answer=_ATOM,
-        problems=("busy", "address-not-found", "address-expired", "storage-unavailable", *OF_API),
+        problems=("busy",),
     )
     async def show_by_secret(self, request: Request) -> ASGIApp:
         """Read an address as a feed by its secret path.

@@ -25,18 +25,7 @@ from tmpmaild.http.answers import (
     encode_in_thread,
     file_headers,
 )
-from tmpmaild.http.openapi import (
-    ADDRESS,
-    ALWAYS,
-    MESSAGE,
-    OCTETS,
-    OF_ADDRESS,
-    OF_BODY,
-    OF_MESSAGE,
-    TEXT,
-    Answer,
-    Operation,
-)
+from tmpmaild.http.openapi import ADDRESS, MESSAGE, OCTETS, TEXT, Answer, Operation
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import (
     DeleteQuery,
@@ -79,10 +68,10 @@ class MessageEndpoints:
         "GET",
         f"{ADDRESS}/messages",
         "listMessages",
-        tag="Messages",
+        "Messages",
         query=PageQuery,
         answer=Answer(200, "The messages.", MessageList, headers=("Link",)),
-        problems=("invalid-request", "too-many-streams", "busy", *OF_ADDRESS),
+        problems=("too-many-streams", "busy"),
     )
     async def list(self, request: Request) -> ASGIApp:
         """List messages, or wait for one.
@@ -113,11 +102,11 @@ class MessageEndpoints:
         "DELETE",
         f"{ADDRESS}/messages",
         "deleteMessages",
-        tag="Messages",
+        "Messages",
         security="required",
         query=DeleteQuery,
         answer=Answer(200, "They are deleted.", DeletedMessages),
-        problems=("invalid-request", "storage-full", *OF_ADDRESS),
+        problems=("storage-full",),
     )
     async def delete_several(self, request: Request) -> Response:
         """Delete all messages, or some.
@@ -140,9 +129,9 @@ class MessageEndpoints:
         "GET",
         f"{ADDRESS}/messages.mbox",
         "exportMessages",
-        tag="Messages",
+        "Messages",
         answer=Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
-        problems=("busy", *OF_ADDRESS),
+        problems=("busy",),
     )
     async def mbox(self, request: Request) -> StreamedFile:
         """Save all messages as one file.
@@ -160,9 +149,9 @@ class MessageEndpoints:
         "GET",
         MESSAGE,
         "getMessage",
-        tag="Messages",
+        "Messages",
         answer=Answer(200, "The message.", FullMessageItem),
-        problems=("busy", *OF_MESSAGE),
+        problems=("busy",),
     )
     async def show(self, request: Request) -> ASGIApp:
         """Read one message.
@@ -184,10 +173,10 @@ class MessageEndpoints:
         "DELETE",
         MESSAGE,
         "deleteMessage",
-        tag="Messages",
+        "Messages",
         security="required",
         answer=Answer(204, "It is deleted."),
-        problems=("storage-full", *OF_MESSAGE),
+        problems=("storage-full",),
     )
     async def delete(self, request: Request) -> Response:
         """Delete one message.
@@ -202,9 +191,9 @@ class MessageEndpoints:
         "GET",
         f"{MESSAGE}/raw",
         "getSource",
-        tag="Messages",
+        "Messages",
         answer=Answer(200, "The mail.", media_types=("message/rfc822",), schema=OCTETS),
-        problems=("busy", *OF_MESSAGE),
+        problems=("busy",),
     )
     async def source(self, request: Request) -> ASGIApp:
         """Read a message as it came.
@@ -228,9 +217,9 @@ class MessageEndpoints:
         "GET",
         f"{MESSAGE}/attachments/{{index}}",
         "getAttachment",
-        tag="Messages",
+        "Messages",
         answer=Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
-        problems=("busy", *OF_MESSAGE),
+        problems=("busy",),
     )
     async def attachment(self, request: Request) -> ASGIApp:
         """Fetch an attachment.
@@ -306,10 +295,9 @@ class ViewEndpoints:
         "POST",
         f"{MESSAGE}/view",
         "createView",
-        tag="Messages",
+        "Messages",
         body=ViewRequest,
         answer=Answer(201, "Where to look.", ViewItem, headers=("Location",)),
-        problems=(*OF_BODY, *OF_MESSAGE),
     )
     async def create(self, request: Request) -> Response:
         """Get a path to look at a message as HTML.
@@ -332,10 +320,10 @@ class ViewEndpoints:
         "GET",
         "/view/{secret}",
         "lookAtView",
-        tag="Messages",
+        "Messages",
         security="none",
         answer=Answer(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=TEXT),
-        problems=("not-found", "busy", "storage-unavailable", *ALWAYS),
+        problems=("not-found", "busy", "storage-unavailable"),
     )
     async def show(self, request: Request) -> ASGIApp:
         """Look at a message as HTML.

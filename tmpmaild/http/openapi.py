@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,12 +19,8 @@ E = TypeVar("E", bound=Callable[..., Any])
 ADDRESS = "/api/v1/addresses/{address}"
 MESSAGE = f"{ADDRESS}/messages/{{id}}"
 
-# The problems that several operations may have.
-ALWAYS = ("rate-limited", "bad-host", "headers-too-large", "internal-error", "stopping")
-OF_API = ("cross-site", *ALWAYS)
-OF_ADDRESS = ("unauthorized", "address-not-found", "address-expired", "storage-unavailable", *OF_API)
-OF_MESSAGE = ("message-not-found", *OF_ADDRESS)
-OF_BODY = ("malformed-request", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-request")
+_ALWAYS = ("rate-limited", "bad-host", "headers-too-large", "internal-error", "stopping")
+_OF_BODY = ("malformed-request", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-request")
 
 TAGS = {
     "Addresses": "Create, read, extend and delete addresses. They expire by themselves.",
@@ -51,7 +47,7 @@ class Operation(Struct, frozen=True):
     """One operation of the API. As a decorator it declares that a method, an endpoint, is this operation.
 
     The docstring of the method becomes the summary and, behind an empty line, the description. ``security`` tells of
-    the token: "none", "optional" or "required".
+    the token: "none", "optional" or "required". ``problems`` need not name those that follow from the other members.
     """
 
     method: str
@@ -59,7 +55,7 @@ class Operation(Struct, frozen=True):
     id: str
     tag: str
     answer: Answer
-    problems: tuple[str, ...]
+    problems: tuple[str, ...] = ()
     security: str = "optional"
     query: type[Struct] | None = None
     headers: tuple[str, ...] = ()
@@ -71,8 +67,25 @@ class Operation(Struct, frozen=True):
         """Declare it."""
         summary, _, description = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
         summary, description = summary.removesuffix("."), " ".join(description.split())
-        vars(endpoint)["operation"] = replace(self, summary=summary, description=description)
+        problems = (*self.problems, *self._usual_problems())
+        declared = replace(self, summary=summary, description=description, problems=problems)
+        vars(endpoint)["operation"] = declared
         return endpoint
+
+    def _usual_problems(self) -> Iterator[str]:
+        if self.body is not None:
+            yield from _OF_BODY
+        if self.query is not None:
+            yield "invalid-request"
+        if "{id}" in self.path:
+            yield "message-not-found"
+        if "{address}" in self.path:
+            yield from ("address-not-found", "address-expired", "storage-unavailable")
+            if self.security != "none":
+                yield "unauthorized"
+        if self.path.startswith("/api/"):
+            yield "cross-site"
+        yield from _ALWAYS
 
 
 def declared(endpoints: type) -> dict[str, Operation]:

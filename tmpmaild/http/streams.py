@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest, RequestError
 from tmpmaild.http.answers import StreamSlots
-from tmpmaild.http.openapi import ADDRESS, OF_ADDRESS, OF_API, OF_BODY, TEXT, Answer, Operation
+from tmpmaild.http.openapi import ADDRESS, TEXT, Answer, Operation
 from tmpmaild.http.requests import (
     FollowedInbox,
     FollowRequest,
@@ -131,13 +131,13 @@ class StreamEndpoints:
         "GET",
         f"{ADDRESS}/events",
         "followAddress",
-        tag="Events",
+        "Events",
         query=StreamQuery,
         headers=("Last-Event-ID",),
         answer=Answer(
             200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=TEXT
         ),
-        problems=("invalid-request", "too-many-streams", *OF_ADDRESS),
+        problems=("too-many-streams",),
     )
     async def events(self, request: Request) -> ASGIApp:
         """Follow an address.
@@ -174,13 +174,13 @@ class StreamEndpoints:
         "POST",
         "/api/v1/events",
         "followAddresses",
-        tag="Events",
+        "Events",
         security="none",
         body=FollowRequest,
         answer=Answer(
             200, "Events, for as long as one of the addresses lives.", media_types=("text/event-stream",), schema=TEXT
         ),
-        problems=("too-many-streams", "storage-unavailable", *OF_BODY, *OF_API),
+        problems=("too-many-streams", "storage-unavailable"),
     )
     async def events_of_several(self, request: Request) -> ASGIApp:
         """Follow several addresses.
