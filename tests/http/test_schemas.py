@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http import requests
 from tmpmaild.http.problems import BadRequest
@@ -91,11 +92,11 @@ def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatc
 def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair):
     monkeypatch.delattr(requests, "QueryParams")
     with pytest.raises(BadRequest, match="more than 200 parameters"):
-        read_query(pair * 1000, PageQuery)
+        read_query(pair * 1000, PageQuery, Mistakes())
 
 
 def test_a_query_has_a_hundred_parameters():
-    assert read_query(b"limit=7" + b"&x=y" * 99, PageQuery).limit == 7
+    assert read_query(b"limit=7" + b"&x=y" * 99, PageQuery, Mistakes()).limit == 7
 
 
 @given(body=st.binary(max_size=40), content_type=st.none() | st.text(max_size=30))

@@ -15,12 +15,11 @@ from tmpmaild.http.requests import (
     CreateRequest,
     ExtendRequest,
     WebhookRequest,
-    body,
     client,
     fault_items,
     faults,
     holder_token,
-    read_body,
+    read_json,
     token,
 )
 from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList, Serializer, WebhookItem
@@ -60,7 +59,7 @@ class AddressEndpoints:
         if self._service.blocks.has_client(who.ip):
             raise BadRequest("blocked", "")
         mistakes = Mistakes()
-        asked = read_body(await body(request), request.headers.get("content-type"), CreateRequest, mistakes)
+        asked = await read_json(request, CreateRequest, mistakes)
         wanted = NewAddress(
             local_part=None if asked.local_part is UNSET else asked.local_part,
             domain=None if asked.domain is UNSET else asked.domain,
@@ -105,7 +104,7 @@ class AddressEndpoints:
         """
         address, key = request.path_params["address"], holder_token(request)
         mistakes = Mistakes()
-        wanted = read_body(await body(request), request.headers.get("content-type"), ExtendRequest, mistakes)
+        wanted = await read_json(request, ExtendRequest, mistakes)
         seconds = None if wanted.expires_in_seconds is UNSET else wanted.expires_in_seconds
         wanted_faults = None if wanted.faults is UNSET else faults(wanted.faults)
         webhook = mistakes.of(self._webhook, wanted.webhook)

@@ -29,25 +29,18 @@ from tmpmaild.inboxes.access import FeedSecret
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Listing, Message, Page, rfc3339
 
+MEDIA_TYPE: Final = "application/atom+xml"
+
 _FEED = f"{ADDRESS}/feed"
+_ATOM = Answer(200, "The feed.", media_types=(MEDIA_TYPE,), schema=TEXT, headers=("ETag",))
 _NEWEST = Page(limit=50, bodies_bytes=256 * 1024)
 _SANDBOXED = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # a browser shows XML as a page
-MEDIA_TYPE: Final = "application/atom+xml"
 _LINE_CHARACTERS = 1000
 _MOST_CODES = 3
 _MOST_LINKS = 10
 _LINKS_CHARACTERS = 4096  # of one message; a link is there as a whole or not at all
 _not_xml = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0 §2.2, and CR, which it changes
 _mailbox = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+").fullmatch
-_ATOM = Answer(200, "The feed.", media_types=(MEDIA_TYPE,), schema=TEXT, headers=("ETag",))
-
-
-class FeedUrls(Struct, frozen=True):
-    """Where a feed is, where people see the same inbox, and below what its messages are."""
-
-    feed: str
-    inbox: str
-    messages: str
 
 
 class FeedEndpoints:
@@ -119,24 +112,32 @@ class FeedEndpoints:
         return LargeAnswer(self._slots, client(request), again)
 
 
-def _urls(serializer: Serializer, address: str, secret: str | None) -> FeedUrls:
+def _urls(serializer: Serializer, address: str, secret: str | None) -> "FeedUrls":
     """Return what a feed refers to; without an origin paths, which are relative to the feed."""
-    inbox, messages = (
-        f"{serializer.base_path}/#{quote(address, safe='@')}",
-        f"{serializer.address_path(address)}/messages",
+    origin, base_path = serializer.origin, serializer.base_path
+    return FeedUrls(
+        feed=f"{origin}{serializer.feed_path(address, secret)}",
+        inbox=f"{origin}{base_path}/#{quote(address, safe='@')}",
+        messages=f"{origin}{serializer.address_path(address)}/messages",
     )
-    paths = (serializer.feed_path(address, secret), inbox, messages)
-    return FeedUrls(*[f"{serializer.origin}{path}" for path in paths])
 
 
 def _answer(entity_tag: str, feed: bytes) -> Response:
     return Response(feed, headers={"ETag": entity_tag, **_SANDBOXED}, media_type=MEDIA_TYPE)
 
 
-def _entity_tag(listing: Listing, urls: FeedUrls) -> str:
+def _entity_tag(listing: Listing, urls: "FeedUrls") -> str:
     """Return the entity tag (RFC 9110 §8.8.3) of a feed without making it: messages never change."""
     known = [__version__, urls.feed, str(listing.inbox.created_at_ms), *[message.id for message in listing.messages]]
     return f'"{hashlib.sha256(" ".join(known).encode()).hexdigest()[:32]}"'
+
+
+class FeedUrls(Struct, frozen=True):
+    """Where a feed is, where people see the same inbox, and below what its messages are."""
+
+    feed: str
+    inbox: str
+    messages: str
 
 
 def document(listing: Listing, urls: FeedUrls) -> bytes:

@@ -31,11 +31,10 @@ from tmpmaild.http.requests import (
     DeleteQuery,
     PageQuery,
     ViewRequest,
-    body,
     client,
     holder_token,
     page,
-    read_body,
+    read_json,
     read_query,
     token,
     unless_gone,
@@ -288,7 +287,7 @@ class ViewEndpoints:
         self._viewer = viewer
         self._serializer = serializer
         self._slots = slots
-        # Pages are made one after another: a client that asks for a hundred would keep all others waiting.
+        # Views are made one after another: a client that asks for a hundred would keep all others waiting.
         self._one_by_one = AnswerSlots(math.inf)
 
     @Operation(
@@ -305,7 +304,7 @@ class ViewEndpoints:
         For a frame, which cannot send a token. The path works for a minute, and needs no token. It counts for the rate
         limit of pages (`page`), and when it is refused for that of the API too.
         """
-        asked = read_body(await body(request), request.headers.get("content-type"), ViewRequest)
+        asked = await read_json(request, ViewRequest)
         address, message_id, key = _message_of(request)
         async with self._one_by_one.take(client(request)):
             secret, grant, remote_images = await self._viewer.permit(

@@ -20,10 +20,9 @@ from tmpmaild.http.requests import (
     FollowedInbox,
     FollowRequest,
     StreamQuery,
-    body,
     client,
     last_event_id,
-    read_body,
+    read_json,
     read_query,
     take_token,
     token,
@@ -190,7 +189,7 @@ class StreamEndpoints:
         sent. `unavailable`: it cannot be read, which costs a token of the rate limit. `limited`: it was not opened,
         because no token was left.
         """
-        wanted = read_body(await body(request), request.headers.get("content-type"), FollowRequest)
+        wanted = await read_json(request, FollowRequest)
         wishes = _wishes(wanted.inboxes)
 
         async def stream(_scope: Scope, receive: Receive, send: Send) -> None:
