@@ -7,7 +7,9 @@ import pytest
 
 from tables import table
 from tmpmaild.http.app import OPERATIONS, describe_api
+from tmpmaild.http.openapi import Answer, Operation, declared
 from tmpmaild.http.problems import PROBLEMS
+from tmpmaild.http.requests import PageQuery
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +103,22 @@ def test_what_needs_a_token_says_so(document):
     assert address["delete"]["security"] == [{"token": []}]
     assert address["get"]["security"] == [{}, {"token": []}]
     assert document["paths"]["/api/v1/addresses"]["post"]["security"] == []
+
+
+def test_an_endpoint_declares_its_operation_and_the_problems_follow():
+    class Endpoints:
+        @Operation("GET", "/api/v1/things", "listThings", "Things", Answer(200, "Things."), ("busy",), query=PageQuery)
+        async def list(self, request):
+            """List things.
+
+            Those that are there,
+            and no others.
+            """
+
+        async def helper(self):
+            """Is no endpoint."""
+
+    (operation,) = declared(Endpoints).values()
+    assert (operation.summary, operation.description) == ("List things", "Those that are there, and no others.")
+    usual = {"cross-site", "rate-limited", "bad-host", "headers-too-large", "internal-error", "stopping"}
+    assert set(operation.problems) == {"busy", "invalid-request", *usual}

@@ -57,7 +57,7 @@ class AddressEndpoints:
         """
         who = client(request)
         if self._service.blocks.has_client(who.ip):
-            raise BadRequest("blocked", "")
+            raise BadRequest("blocked")
         mistakes = Mistakes()
         asked = await read_json(request, CreateRequest, mistakes)
         wanted = NewAddress(
@@ -163,7 +163,7 @@ class AddressEndpoints:
         """
         refusals = self._service.refusals
         if not refusals.wanted:
-            raise BadRequest("not-found", "")
+            raise BadRequest("not-found")
         items = [RefusalItem(rfc3339(one.at_ms), one.client, one.command, one.reason) for one in refusals.newest()]
         return JsonResponse(msgspec.json.encode(RefusalList(items)))
 
@@ -172,7 +172,7 @@ class AddressEndpoints:
         if not isinstance(asked, WebhookRequest):
             return asked
         if not self._service.webhooks.allowed:
-            raise BadRequest("webhooks-off", "")
+            raise BadRequest("webhooks-off")
         return self._service.webhooks.make(asked.url, asked.events, asked.has)
 
     async def _resource(

@@ -111,7 +111,7 @@ class AnswerSlots:
                     await limiter.acquire_on_behalf_of(holder)
                     held.append(limiter)
             if waiting.cancelled_caught:
-                raise BadRequest("busy", "")
+                raise BadRequest("busy")
             yield
         finally:
             for limiter in held:
@@ -232,7 +232,7 @@ class StreamSlots:
         """Hold a slot. Raises ``BadRequest`` ("too-many-streams")."""
         key = (client.name, client.exempt)
         if not client.exempt and 0 < self.max_per_client <= self._taken[key]:
-            raise BadRequest("too-many-streams", "")
+            raise BadRequest("too-many-streams")
         self._taken[key] += 1
         try:
             yield

@@ -277,7 +277,7 @@ def _no_reasons() -> Iterator[None]:
     try:
         yield
     except (AddressExpired, AddressNotFound, MessageNotFound):
-        raise BadRequest("not-found", "") from None
+        raise BadRequest("not-found") from None
 
 
 class ViewEndpoints:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 class BadRequest(errors.RequestError):
     """A request that is refused with the problem ``code``, one of ``PROBLEMS``."""
 
-    def __init__(self, code: str, detail: str) -> None:
+    def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail

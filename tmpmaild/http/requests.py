@@ -105,9 +105,9 @@ async def _body(request: Request) -> bytes:
             async for chunk in request.stream():
                 octets += chunk
                 if len(octets) > MAX_BODY_BYTES:
-                    raise BadRequest("body-too-large", "")
+                    raise BadRequest("body-too-large")
     except TimeoutError:
-        raise BadRequest("request-timeout", "") from None
+        raise BadRequest("request-timeout") from None
     except ClientDisconnect:
         raise BadRequest("malformed-request", "The body ended early.") from None
     return bytes(octets)
@@ -155,7 +155,7 @@ def read_body(octets: bytes, content_type: str | None, struct: type[T], mistakes
     if not octets:
         return _checked({}, struct, mistakes)
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
-        raise BadRequest("unsupported-media-type", "")
+        raise BadRequest("unsupported-media-type")
     try:
         octets.decode()
         # Raw, since unknown members are ignored whatever they hold, a number of 5,000 digits for one.
