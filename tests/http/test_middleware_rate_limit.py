@@ -71,13 +71,21 @@ async def test_ten_requests_pass_and_the_eleventh_waits(limited, ticks):
     assert answer.header("retry-after") == "6"
 
 
-async def test_without_the_database_that_has_the_buckets_nothing_passes(limited):
-    async def away(policy, client, *, refill_seconds, burst):
-        raise StorageUnavailable("away")
+async def away(policy, client, *, refill_seconds, burst):
+    raise StorageUnavailable("away")
 
+
+async def test_without_the_database_that_has_the_buckets_nothing_passes(limited):
     answer = await limited(SharedBuckets(away, 10, 10, name="default")).get(NOBODY)
     assert (answer.status, answer.json()["code"]) == (503, "storage-unavailable")
     assert answer.header("retry-after") == "5"
+
+
+async def test_without_it_a_view_that_is_refused_is_answered_too(limited):
+    """Its token of the page's bucket was taken before the database went away."""
+    answer = await limited(SharedBuckets(away, 10, 10, name="default")).post(f"{NOBODY}/messages/x/view")
+    assert (answer.status, answer.json()["code"]) == (503, "storage-unavailable")
+    assert answer.header("ratelimit") is None
 
 
 @pytest.mark.parametrize("engine_kind", ["postgresql"])

@@ -196,7 +196,7 @@ class _Answer:
 
     def cost(self, buckets: Buckets, client_name: str, clock_seconds: Callable[[], float]) -> None:
         """Go by the bucket of a client from now on."""
-        self.buckets = buckets
+        self.buckets, self.decision = buckets, None
         self._client_name = client_name
         self._clock_seconds = clock_seconds
 
