@@ -24,7 +24,7 @@ from tmpmaild.config.settings import Config, kinds_by_key
 from tmpmaild.errors import ConfigError
 from tmpmaild.host.sockets import FAMILIES
 from tmpmaild.http import requests, schemas
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
 from tmpmaild.roomsettings import NEED_RESTART
 

@@ -16,7 +16,7 @@ from growth import TIMES, assert_linear, cpu_seconds
 
 PACKAGE = Path(tmpmaild.__file__).parent
 # What these match is the operator's own, or ours.
-OURS = {"databaseurl.py", "embedded.py", "bundle.py", "openapi.py"}
+OURS = {"databaseurl.py", "embedded.py", "files.py", "openapi.py"}
 NOT_OF_STRANGERS = {"cli", "config", "host", "storage", *OURS}
 PATHS = [path for path in sorted(PACKAGE.rglob("*.py")) if NOT_OF_STRANGERS.isdisjoint(path.relative_to(PACKAGE).parts)]
 USES = {"match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"}

@@ -42,7 +42,7 @@ def test_each_obstacle_is_named(checkout):
         "v2.0 is not a version such as 1.2.3",
         "there are changes that are not committed",
         "CHANGELOG.md has nothing below Unreleased",
-        "tests/upgrades/v2 is missing, a database of this release: see tests/http/test_upgrades.py",
+        "tests/upgrades/v2 is missing, a database of this release: see tests/http/test_app_upgrades.py",
     ]
     (checkout / "CHANGELOG.md").write_text(CHANGELOG.replace("### Upgrading\n\nNothing.\n\n", ""))
     git(checkout, "commit", "--all", "--quiet", "--message", "notes")

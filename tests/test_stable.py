@@ -19,7 +19,7 @@ lines = functools.cache(stable.lines)
 
 @pytest.fixture
 def document():
-    return json.loads(stable.openapi.document())
+    return json.loads(stable.describe_api())
 
 
 @pytest.mark.parametrize("subject", RECORDED)

@@ -58,7 +58,7 @@ def obstacles(version: str, root: Path = ROOT) -> Iterator[str]:
         yield "CHANGELOG.md has no Upgrading below Unreleased: what an operator has to do, or that it is nothing"
     minor = version.rpartition(".")[0]
     if not (root / "tests/upgrades" / minor).is_dir():
-        yield f"tests/upgrades/{minor} is missing, a database of this release: see tests/http/test_upgrades.py"
+        yield f"tests/upgrades/{minor} is missing, a database of this release: see tests/http/test_app_upgrades.py"
 
 
 def unreleased(changelog: str) -> str:

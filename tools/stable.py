@@ -22,7 +22,7 @@ from tmpmaild.cli import configured, exits, operator
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import kinds_by_key
 from tmpmaild.host.metrics import START_TIME
-from tmpmaild.http import openapi
+from tmpmaild.http.app import describe_api
 from typescript_types import type_text
 
 ROOT: Final = Path(__file__).parents[1]
@@ -42,7 +42,7 @@ _MEMBER: Final = re.compile(r"^  (?:(?:readonly|async|get|static) )*\*?(\w+)(\??
 def lines() -> dict[str, list[str]]:
     """Return what is promised, by its subject."""
     found = {
-        "api": api(json.loads(openapi.document())),
+        "api": api(json.loads(describe_api())),
         "configuration": (f"{key}: {kind.expected}{' (list)' * kind.many}" for key, kind in kinds_by_key().items()),
         "commands": (line for name, command in main.commands.items() for line in _command(name, command)),
         "exit codes": _exit_codes(),

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tmpmaild.http import openapi
+from tmpmaild.http.app import describe_api
 
 TARGET = Path(__file__).resolve().parents[1] / "clients/typescript/src/openapi.ts"
 
@@ -75,4 +75,4 @@ def _problem_codes(paths: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(source(json.loads(openapi.document())))
+    TARGET.write_text(source(json.loads(describe_api())))

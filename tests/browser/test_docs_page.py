@@ -8,13 +8,15 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
-from tmpmaild.http import openapi
 from tmpmaild.http import pages as pages_for_people
+from tmpmaild.http.app import OPERATIONS, describe_api
 from tmpmaild.http.files import docs_files
-from tmpmaild.http.middleware import Guard
-from tmpmaild.http.openapi import OPERATIONS
-from tmpmaild.http.problems import Problems, Resource
+from tmpmaild.http.middleware import CrossSite, Middleware
+from tmpmaild.http.problems import Problems
+from tmpmaild.http.requests import Resource
 from tmpmaild.http.server import HttpServer
+from tmpmaild.measures import Count
+from tmpmaild.ratelimit import RateLimits
 
 from .inbox.test_access import AXE, CONTRAST, RULES
 
@@ -23,14 +25,19 @@ from .inbox.test_access import AXE, CONTRAST, RULES
 async def origin():
     """Serve the page, at the root and below a prefix."""
     problems = Problems("")
-    page = pages_for_people.docs(openapi.document())
+    page = pages_for_people.docs(describe_api())
     routes = [
         *[Route(path, Resource(get=file)) for path, file in docs_files(page).items()],
         Route("/problems/{code}", Resource(get=problems.page)),
     ]
     app = Starlette(routes=[*routes, Mount("/some/prefix", routes=routes)])
     listener = socket.create_server(("127.0.0.1", 0))
-    server = HttpServer(Guard(app, problems=problems, allowed_hosts=()), max_connections=100)
+    parts = {
+        "limits": RateLimits(),
+        "requests": Count("requests", "", ("operation", "status")),
+        "cross_site": CrossSite(),
+    }
+    server = HttpServer(Middleware(app, problems=problems, **parts), max_connections=100)
     await server.start([listener])
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     await server.stop(0.2)

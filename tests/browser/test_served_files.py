@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tmpmaild.http.bundle import minify_style
+from tmpmaild.http.files import minify_style
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
 # Values with variables in them keep the spaces with which they were written.

@@ -15,7 +15,7 @@ from tmpmaild.cli import mailcommands
 from tmpmaild.cli.mailcommands import WebhookDocuments
 from tmpmaild.client import reconnecting
 from tmpmaild.client.reconnecting import Arrived, Deleted, Expired, Extended, ServerSentEvent
-from tmpmaild.http.schemas import Wire
+from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import unchecked
 
 from .conftest import PATIENCE_SECONDS
@@ -40,12 +40,12 @@ CHECKED = msgspec.structs.replace(MESSAGE, authentication=unchecked("fail", "why
 
 def told(event, value=None):
     """Return an event as the server sends it and the client reads it."""
-    name, data = Wire("").event(ADDRESS, event, lambda _: 0)
+    name, data = Serializer("").event(ADDRESS, event, lambda _: 0)
     return ServerSentEvent(name, msgspec.json.encode(data).decode(), None), value
 
 
 def webhook(kind, at_ms, message=None):
-    return json.loads(Wire("").webhook_body(kind, at_ms, ADDRESS, message))
+    return json.loads(Serializer("").webhook_body(kind, at_ms, ADDRESS, message))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from daemons import environment
 from tmpmaild import __version__
-from tmpmaild.http import openapi
+from tmpmaild.http.app import describe_api
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients/typescript"
@@ -66,7 +66,7 @@ def test_the_types_are_those_of_our_description():
     spec = importlib.util.spec_from_file_location("typescript_types", ROOT / "tools/typescript_types.py")
     types = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(types)
-    described = types.source(json.loads(openapi.document()))
+    described = types.source(json.loads(describe_api()))
     assert types.TARGET.read_text() == described, "stale: run `make client`"
 
 

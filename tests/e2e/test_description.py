@@ -3,7 +3,7 @@
 import pytest
 
 from late import Late
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS
 
 described = Late("described")
 MAX_EXAMPLES = 3  # the proofs have more

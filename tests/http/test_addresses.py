@@ -7,7 +7,7 @@ import pytest
 
 from tables import table
 from tmpmaild.errors import AddressNotFound, MailboxFull
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS
 from tmpmaild.model import Envelope, rfc3339
 
 NOBODY = "never@mail.example.com"

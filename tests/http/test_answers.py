@@ -5,7 +5,8 @@ import pytest
 
 from tmpmaild.http import answers
 from tmpmaild.http.answers import AnswerSlots
-from tmpmaild.http.problems import BadRequest, Client
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import Client
 
 
 def client(name, *, exempt=False):

@@ -1,4 +1,4 @@
-"""The files of the web pages: how they are served. What they may hold stands in ``test_pages.py``."""
+"""The files of the web pages: how they are served. What they may hold stands in ``test_files_web.py``."""
 
 import gzip
 import re
@@ -14,7 +14,7 @@ from starlette.routing import Route
 from tables import table
 from tmpmaild.http import files
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY, DOCS_POLICY, INBOX_POLICY, StaticFile, docs_files, web_files
-from tmpmaild.http.problems import Resource
+from tmpmaild.http.requests import Resource
 
 from .conftest import Client
 

@@ -5,9 +5,10 @@ import logging
 import pytest
 
 from tables import table
-from tmpmaild.http.middleware import Guard
+from tmpmaild.http.middleware import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
-from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.measures import Count
+from tmpmaild.ratelimit import RateLimits, TokenBuckets
 
 ADDRESSES = "/api/v1/addresses"
 EVERY_KIND = [
@@ -177,7 +178,9 @@ async def test_an_answer_that_breaks_off_is_not_reported_twice(client):
         raise RuntimeError
 
     def guarded(app):
-        return type(client)(Guard(app, problems=Problems(""), allowed_hosts=()))
+        count = Count("requests", "", ("operation", "status"))
+        parts = {"problems": Problems(""), "limits": RateLimits(), "requests": count, "cross_site": CrossSite()}
+        return type(client)(Middleware(app, **parts))
 
     assert (await guarded(break_off).get("/")).status == 200
     with pytest.raises(RuntimeError):

@@ -6,14 +6,15 @@ from urllib.parse import urljoin
 import pytest
 
 from tables import table
-from tmpmaild.http import openapi
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS, describe_api
+from tmpmaild.http.openapi import Answer, Operation, declared
 from tmpmaild.http.problems import PROBLEMS
+from tmpmaild.http.requests import PageQuery
 
 
 @pytest.fixture(scope="module")
 def document():
-    return json.loads(openapi.document())
+    return json.loads(describe_api())
 
 
 def references(value):
@@ -90,11 +91,11 @@ async def test_the_server_is_named_where_the_operator_has_named_it(open_world):
 def test_what_the_operator_has_named_stays_as_it_is(url):
     """The domain of the examples may be in it, as the domain of the server may be in ours."""
     for domain in ("kit.test", "mail.example.com", "mail.example.com.kit.test"):
-        shown = json.loads(openapi.document(domain, url))
+        shown = json.loads(describe_api(domain, url))
         assert shown.pop("servers") == [{"url": url}]
         assert shown["info"]["contact"]["email"] == f"postmaster@{domain}"
         plain = json.dumps(shown).replace(domain, "mail.example.com")
-        assert json.loads(plain) == {key: json.loads(openapi.document())[key] for key in shown}
+        assert json.loads(plain) == {key: json.loads(describe_api())[key] for key in shown}
 
 
 def test_what_needs_a_token_says_so(document):
@@ -102,3 +103,22 @@ def test_what_needs_a_token_says_so(document):
     assert address["delete"]["security"] == [{"token": []}]
     assert address["get"]["security"] == [{}, {"token": []}]
     assert document["paths"]["/api/v1/addresses"]["post"]["security"] == []
+
+
+def test_an_endpoint_declares_its_operation_and_the_problems_follow():
+    class Endpoints:
+        @Operation("GET", "/api/v1/things", "listThings", "Things", Answer(200, "Things."), ("busy",), query=PageQuery)
+        async def list(self, request):
+            """List things.
+
+            Those that are there,
+            and no others.
+            """
+
+        async def helper(self):
+            """Is no endpoint."""
+
+    (operation,) = declared(Endpoints).values()
+    assert (operation.summary, operation.description) == ("List things", "Those that are there, and no others.")
+    usual = {"cross-site", "rate-limited", "bad-host", "headers-too-large", "internal-error", "stopping"}
+    assert set(operation.problems) == {"busy", "invalid-request", *usual}

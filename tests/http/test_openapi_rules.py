@@ -12,15 +12,15 @@ import pytest
 
 from late import Late
 from tables import table
-from tmpmaild.http import openapi
-from tmpmaild.http.schemas import Wire
+from tmpmaild.http.app import describe_api
+from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import Attachment, Message
 
 # jsonschema would compile a grammar for the format of IRIs, which takes two seconds and which no schema here names.
 sys.modules.setdefault("rfc3987_syntax", None)
 jsonschema, openapi_spec_validator = Late("jsonschema"), Late("openapi_spec_validator")
 
-DOCUMENT = json.loads(openapi.document())
+DOCUMENT = json.loads(describe_api())
 OPERATIONS = {
     f"{method.upper()} {path}": operation
     for path, item in (DOCUMENT["paths"] | DOCUMENT["webhooks"]).items()
@@ -158,7 +158,7 @@ def test_what_a_webhook_is_told_is_as_described(event):
     pdf = Attachment(0, "a.pdf", "application/pdf", 1, "0" * 64, inline=False, content_id=None)
     texts = (f"msg_{0:026}", 0, "ada@mail.example.com", "ann@example.org", "Ann", "hello", "text\n")
     message = Message(*texts, truncated=True, size_bytes=9, has_html=False, attachments=(pdf,))
-    body = json.loads(Wire("").webhook_body(event, 0, texts[2], None if event == "inbox.expired" else message))
+    body = json.loads(Serializer("").webhook_body(event, 0, texts[2], None if event == "inbox.expired" else message))
     (described,) = DOCUMENT["webhooks"][event]["post"]["requestBody"]["content"].values()
     kind = jsonschema.Draft202012Validator
     fitting = kind(DOCUMENT | described["schema"], format_checker=kind.FORMAT_CHECKER)

@@ -8,7 +8,8 @@ import pytest
 from tables import table
 from tmpmaild import errors
 from tmpmaild.http import problems
-from tmpmaild.http.problems import PROBLEMS, Client, Problems
+from tmpmaild.http.problems import PROBLEMS, Problems
+from tmpmaild.http.requests import Client
 
 ADDRESSES = "/api/v1/addresses"
 INBOX = f"{ADDRESSES}/unknown@mail.example.com"

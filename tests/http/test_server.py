@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tables import table
-from tmpmaild.http import answers, connection, problems, server
+from tmpmaild.http import answers, connection, requests, server
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
 
@@ -216,7 +216,7 @@ async def test_headers_that_come_slowly_are_not_waited_for(world, serve, monkeyp
 
 
 async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch):
-    monkeypatch.setattr(problems, "_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(requests, "_BODY_SECONDS", 0.05)
     monkeypatch.setattr(connection, "_LINGER_SECONDS", 0.05)
     received = await served.ask(b"POST /api/v1/addresses HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
     assert received.startswith(b"HTTP/1.1 408")

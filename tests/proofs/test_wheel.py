@@ -40,7 +40,7 @@ def copy(tmp_path):
 
 
 def test_the_tests_pass_with_what_the_wheel_installs(copy, amount, figure):
-    whole, some = ["-m", "not needs"], ["tests/http/test_pages.py"]
+    whole, some = ["-m", "not needs"], ["tests/http/test_files_web.py"]
     python = copy.parent / "venv/bin/python"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     where = subprocess.run(

@@ -14,7 +14,7 @@ from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import kinds_by_key
 from tmpmaild.errors import StartError
 from tmpmaild.http import health, requests, schemas
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs/coming-from.md").read_text()
 ROWS = [row for row in re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE) if row[1] != "here"]

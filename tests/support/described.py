@@ -11,8 +11,7 @@ from schemathesis import GenerationMode  # noqa: F401 - for those who load this 
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
-from tmpmaild.http import openapi
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS, describe_api
 
 CHECKS = [
     not_a_server_error,
@@ -28,7 +27,7 @@ MAIL = (
     b"--b\r\nContent-Type: text/html\r\n\r\n<p>Your code is 481516</p>\r\n"
     b"--b\r\nContent-Type: image/png; name=a.png\r\nContent-ID: <a>\r\n\r\nx\r\n--b--\r\n"
 )
-DOCUMENT = schemathesis.openapi.from_dict(json.loads(openapi.document()))
+DOCUMENT = schemathesis.openapi.from_dict(json.loads(describe_api()))
 DESCRIBED = {one.ok().definition.raw["operationId"]: one.ok() for one in DOCUMENT.get_all_operations()}
 # What can be asked for in another way than is described.
 MISTAKABLE = [one.id for one in OPERATIONS if one.query or one.body or "{id}" in one.path]

@@ -6,7 +6,7 @@ import anyio
 import msgspec
 from services import connected
 
-from tmpmaild.http.schemas import Wire
+from tmpmaild.http.schemas import Serializer
 from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
@@ -39,7 +39,7 @@ class House:
 
     def another(self, **more):
         """Return a sender as that of another daemon."""
-        events = Events(self.service.mail, Wire("").webhook_body)
+        events = Events(self.service.mail, Serializer("").webhook_body)
         rules = [parse_rule(f"127.0.0.0/8:{self.receiver.port}")]
         caller = more.pop("caller", None) or Caller()
         sender = Sender(

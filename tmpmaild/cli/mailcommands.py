@@ -392,7 +392,7 @@ def _documents_of(event: Decoded, documents: "WebhookDocuments", url: str) -> li
 
 
 class WebhookDocuments:
-    """Makes of the events of a stream the documents that webhooks get (``Wire.webhook_body`` of the server)."""
+    """Makes of the events of a stream the documents that webhooks get (``Serializer.webhook_body`` of the server)."""
 
     def __init__(self, address: str, expires_at: datetime, after: str | None = None) -> None:
         self._address = address

@@ -9,9 +9,20 @@ from starlette.responses import Response
 from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.answers import JsonResponse
-from tmpmaild.http.problems import BadRequest, body, client, holder_token, token
-from tmpmaild.http.requests import CreateRequest, ExtendRequest, WebhookRequest, fault_items, faults, read_body
-from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList, WebhookItem, Wire
+from tmpmaild.http.openapi import ADDRESS, Answer, Operation
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import (
+    CreateRequest,
+    ExtendRequest,
+    WebhookRequest,
+    client,
+    fault_items,
+    faults,
+    holder_token,
+    read_json,
+    token,
+)
+from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList, Serializer, WebhookItem
 from tmpmaild.inboxes.access import is_holder
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
@@ -24,17 +35,31 @@ _NOT_CALLED = WebhookState("", "")
 class AddressEndpoints:
     """The endpoints over one service."""
 
-    def __init__(self, service: InboxService, wire: Wire) -> None:
+    def __init__(self, service: InboxService, serializer: Serializer) -> None:
         self._service = service
-        self._wire = wire
+        self._serializer = serializer
 
+    @Operation(
+        "POST",
+        "/api/v1/addresses",
+        "createAddress",
+        "Addresses",
+        security="none",
+        body=CreateRequest,
+        answer=Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
+        problems=("blocked", "webhooks-off", "address-taken", "storage-full", "storage-unavailable"),
+    )
     async def create(self, request: Request) -> Response:
-        """Create an address; the answer has its token."""
+        """Create an address.
+
+        Without a body the address is random and lives as long as the operator has set. The token is the key to the
+        address and is shown only here.
+        """
         who = client(request)
         if self._service.blocks.has_client(who.ip):
-            raise BadRequest("blocked", "")
+            raise BadRequest("blocked")
         mistakes = Mistakes()
-        asked = read_body(await body(request), request.headers.get("content-type"), CreateRequest, mistakes)
+        asked = await read_json(request, CreateRequest, mistakes)
         wanted = NewAddress(
             local_part=None if asked.local_part is UNSET else asked.local_part,
             domain=None if asked.domain is UNSET else asked.domain,
@@ -47,19 +72,39 @@ class AddressEndpoints:
         mistakes.end()
         inbox, key = await self._service.create(wanted, None if who.exempt else who.name)
         resource = replace(await self._resource(inbox, key, wanted.webhook), token=key)
-        return JsonResponse(msgspec.json.encode(resource), 201, {"Location": self._wire.address_path(inbox.address)})
+        return JsonResponse(
+            msgspec.json.encode(resource), 201, {"Location": self._serializer.address_path(inbox.address)}
+        )
 
+    @Operation("GET", ADDRESS, "getAddress", "Addresses", answer=Answer(200, "The address.", AddressResource))
     async def show(self, request: Request) -> Response:
-        """Return an address: when it expires, how many messages it has."""
+        """Look at an address.
+
+        When it ends, how far it can be extended, and how many messages it has.
+        """
         key = token(request)
         inbox = await self._service.find(request.path_params["address"], key)
         return JsonResponse(msgspec.json.encode(await self._resource(inbox, key)))
 
+    @Operation(
+        "PATCH",
+        ADDRESS,
+        "extendAddress",
+        "Addresses",
+        security="required",
+        body=ExtendRequest,
+        answer=Answer(200, "The address.", AddressResource),
+        problems=("webhooks-off", "storage-full"),
+    )
     async def extend(self, request: Request) -> Response:
-        """Set the expiry of an address, its faults, or its webhook."""
+        """Extend or shorten an address, set its faults or its webhook.
+
+        The operator sets how long an address may live; by default 60 minutes. Where the operator allows it, `faults`
+        make the next mails fail, and `webhook` is called when something happens.
+        """
         address, key = request.path_params["address"], holder_token(request)
         mistakes = Mistakes()
-        wanted = read_body(await body(request), request.headers.get("content-type"), ExtendRequest, mistakes)
+        wanted = await read_json(request, ExtendRequest, mistakes)
         seconds = None if wanted.expires_in_seconds is UNSET else wanted.expires_in_seconds
         wanted_faults = None if wanted.faults is UNSET else faults(wanted.faults)
         webhook = mistakes.of(self._webhook, wanted.webhook)
@@ -68,22 +113,57 @@ class AddressEndpoints:
         inbox = await self._service.change(address, key, seconds, wanted_faults, webhook, mistakes=mistakes)
         return JsonResponse(msgspec.json.encode(await self._resource(inbox, key, webhook)))
 
+    @Operation(
+        "DELETE",
+        ADDRESS,
+        "deleteAddress",
+        "Addresses",
+        security="required",
+        answer=Answer(204, "It is deleted."),
+        problems=("storage-full",),
+    )
     async def delete(self, request: Request) -> Response:
-        """Delete an address and its mail."""
+        """Delete an address and its mail.
+
+        It ends at once. For 24 hours it answers `410`, and its name cannot be created again.
+        """
         await self._service.delete(request.path_params["address"], holder_token(request))
         return Response(status_code=204)
 
+    @Operation(
+        "GET",
+        "/api/v1/domains",
+        "listDomains",
+        "Addresses",
+        security="none",
+        answer=Answer(200, "The domains that addresses can be created at.", DomainList),
+    )
     async def domains(self, _request: Request) -> Response:
-        """Return the domains that addresses can be created at, and how long addresses live."""
+        """List the domains and the lifetimes.
+
+        The first domain is the default. The lifetimes are the default and the maximum of a new address.
+        """
         rules = self._service.rules
         offered = DomainList(list(rules.domains), rules.lifetime_ms // 1000, rules.longest_lifetime_ms // 1000)
         return JsonResponse(msgspec.json.encode(offered))
 
+    @Operation(
+        "GET",
+        "/api/v1/refusals",
+        "listRefusals",
+        "Messages",
+        security="none",
+        answer=Answer(200, "The last refusals.", RefusalList),
+        problems=("not-found",),
+    )
     async def refusals(self, _request: Request) -> Response:
-        """Return what SMTP clients were refused lately, if the operator wants that to be known."""
+        """List what the mail server refused.
+
+        For tests: why a mail did not come. Only where the operator has set `smtp.keep_refusals`.
+        """
         refusals = self._service.refusals
         if not refusals.wanted:
-            raise BadRequest("not-found", "")
+            raise BadRequest("not-found")
         items = [RefusalItem(rfc3339(one.at_ms), one.client, one.command, one.reason) for one in refusals.newest()]
         return JsonResponse(msgspec.json.encode(RefusalList(items)))
 
@@ -92,14 +172,14 @@ class AddressEndpoints:
         if not isinstance(asked, WebhookRequest):
             return asked
         if not self._service.webhooks.allowed:
-            raise BadRequest("webhooks-off", "")
+            raise BadRequest("webhooks-off")
         return self._service.webhooks.make(asked.url, asked.events, asked.has)
 
     async def _resource(
         self, inbox: Inbox, key: str | None, set_now: Webhook | UnsetType | None = UNSET
     ) -> AddressResource:
         """Return an address as the holder of a token sees it; a webhook that was set with its secret."""
-        resource = self._wire.address(inbox, self._service.rules.extendable_until_ms(inbox))
+        resource = self._serializer.address(inbox, self._service.rules.extendable_until_ms(inbox))
         if not is_holder(inbox, key):
             return resource
         if self._service.faults.allowed:
@@ -111,5 +191,5 @@ class AddressEndpoints:
     async def _shown_webhook(self, inbox: Inbox, set_now: Webhook | UnsetType | None) -> WebhookItem | None:
         if isinstance(set_now, UnsetType):
             stored = await self._service.webhooks.read(inbox)
-            return self._wire.webhook(stored.webhook, stored.state) if stored else None
-        return replace(self._wire.webhook(set_now, _NOT_CALLED), secret=set_now.secret) if set_now else None
+            return self._serializer.webhook(stored.webhook, stored.state) if stored else None
+        return replace(self._serializer.webhook(set_now, _NOT_CALLED), secret=set_now.secret) if set_now else None

@@ -4,6 +4,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -23,11 +24,12 @@ from tmpmaild.http.feed import FeedEndpoints
 from tmpmaild.http.files import StaticFile, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
-from tmpmaild.http.middleware import AccessLog, Cors, Counting, CrossSite, Guard, RateLimit
-from tmpmaild.http.openapi import OPERATIONS
-from tmpmaild.http.problems import Endpoint, Problems, Resource
-from tmpmaild.http.schemas import Wire
-from tmpmaild.http.streams import StreamEndpoint
+from tmpmaild.http.middleware import AccessLog, CrossSite, Middleware
+from tmpmaild.http.openapi import Answer, Operation, declared
+from tmpmaild.http.problems import Problems
+from tmpmaild.http.requests import EXAMPLE_DOMAIN, Endpoint, Resource
+from tmpmaild.http.schemas import Serializer
+from tmpmaild.http.streams import StreamEndpoints
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.measures import Count, Gauge, Measure
 from tmpmaild.model import Message
@@ -70,12 +72,12 @@ class HttpApp:
         began.
         """
         public = urlsplit(settings.public_url)
-        wire = Wire(public.path.rstrip("/"), f"{public.scheme}://{public.netloc}" if public.netloc else "")
-        counting = Counting(self._build(settings, domain, wire), self._requests)
-        app: ASGIApp = AccessLog(counting, key=self._access_key) if settings.access_log else counting
+        origin = f"{public.scheme}://{public.netloc}" if public.netloc else ""
+        serializer = Serializer(public.path.rstrip("/"), origin)
+        app = self._build(settings, domain, serializer)
 
         def use() -> None:
-            self._app, self._wire = app, wire
+            self._app, self._serializer = app, serializer
             self._streams.max_per_client = settings.max_streams_per_client
 
         return use
@@ -85,53 +87,90 @@ class HttpApp:
         return (self._requests, Gauge("http_streams", "Open event streams and waits.", lambda: self._streams.taken))
 
     def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
-        """See ``Wire``."""
-        return self._wire.webhook_body(kind, at_ms, address, message)
+        """See ``Serializer``."""
+        return self._serializer.webhook_body(kind, at_ms, address, message)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         await self._app(scope, receive, send)
 
-    def _build(self, settings: HttpSettings, domain: str, wire: Wire) -> ASGIApp:
-        problems = Problems(wire.base_path)
+    def _build(self, settings: HttpSettings, domain: str, serializer: Serializer) -> ASGIApp:
+        problems = Problems(serializer.base_path)
         description, docs = _described(domain, settings.public_url, settings.local_url)
-        endpoints = _endpoints(self._service, wire, self._slots, self._streams, description)
-        app = Starlette(
-            routes=[
-                *_api_routes(endpoints),
-                _Route("/problems/{code}", Resource(get=problems.page)),
-                *_web_routes(),
-                *self._health,
-                *_file_routes(docs),
-            ],
-            exception_handlers={
-                RequestError: problems.on_request_error,
-                HTTPException: problems.on_http_exception,
-                Exception: problems.on_fault,
-            },
-        )
-        # The default redirects to where the client's Host header points.
-        app.router.redirect_slashes = False
-        return self._guarded(app, settings, problems)
-
-    def _guarded(self, app: ASGIApp, settings: HttpSettings, problems: Problems) -> ASGIApp:
-        guarded = Guard(app, problems=problems, allowed_hosts=settings.allowed_hosts)
-        limited = RateLimit(
-            guarded,
-            limits=self._limits,
+        routes = [
+            *self._api_routes(serializer, description),
+            _Route("/problems/{code}", Resource(get=problems.page)),
+            *_web_routes(),
+            *self._health,
+            *_file_routes(docs),
+        ]
+        checked = Middleware(
+            _starlette(routes, problems),
             problems=problems,
+            limits=self._limits,
+            requests=self._requests,
+            cross_site=CrossSite(settings.public_url, settings.cors_origins),
             trusted_proxies=settings.trusted_proxies,
             exempt=settings.exempt,
+            allowed_hosts=settings.allowed_hosts,
         )
-        origins = settings.cors_origins
-        checked = CrossSite(limited, problems=problems, public_url=settings.public_url, cors_origins=origins)
-        return Cors(checked, origins=origins) if origins else checked
+        return AccessLog(checked, key=self._access_key) if settings.access_log else checked
+
+    def _api_routes(self, serializer: Serializer, description: bytes) -> list[Route]:
+        service, slots, streams = self._service, self._slots, self._streams
+        return _routes(
+            AddressEndpoints(service, serializer),
+            MessageEndpoints(service, serializer, slots, streams),
+            ViewEndpoints(service.viewer, serializer, slots),
+            FeedEndpoints(service, serializer, slots),
+            StreamEndpoints(service, serializer, streams),
+            _DescriptionEndpoint(description),
+        )
+
+
+class _DescriptionEndpoint:
+    """The endpoint of the API about itself."""
+
+    def __init__(self, description: bytes) -> None:
+        self._description = description
+
+    @Operation(
+        "GET",
+        "/api/v1/openapi.json",
+        "describe",
+        "Description",
+        security="none",
+        answer=Answer(200, "An OpenAPI 3.1 document.", schema={"type": "object"}),
+    )
+    async def show(self, _request: Request) -> Response:
+        """This description.
+
+        Made from the table that the server routes by; its examples use a domain of this server.
+        """  # noqa: D401, D404 - as the document has it
+        return JsonResponse(self._description)
+
+
+def _operations() -> Iterable[Operation]:
+    kinds = (AddressEndpoints, MessageEndpoints, ViewEndpoints, FeedEndpoints, StreamEndpoints)
+    operations = [operation for kind in kinds for operation in declared(kind).values()]
+    # Those for programs come first.
+    yield from sorted(operations, key=lambda one: not one.path.startswith("/api/"))
+    yield from declared(_DescriptionEndpoint).values()
+
+
+OPERATIONS: Final = tuple(_operations())
+"""All operations of the API, in the order of the OpenAPI document."""
+
+
+def describe_api(domain: str = EXAMPLE_DOMAIN, public_url: str = "") -> bytes:
+    """Return the OpenAPI document, with examples that a server of this domain accepts."""
+    return openapi.document(OPERATIONS, domain, public_url)
 
 
 @lru_cache(maxsize=4)  # a reload seldom changes it
 def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
     """Return the OpenAPI document, and what ``/docs`` makes of it for people."""
-    description = openapi.document(domain, public_url)
+    description = describe_api(domain, public_url)
     return description, docs_files(pages.docs(description, public_url or local_url), _docs_style())
 
 
@@ -141,62 +180,40 @@ def _web_routes() -> list[Route]:
     return _file_routes(web_files())
 
 
-def _file_routes(files: Mapping[str, Endpoint]) -> list[Route]:
-    return [_Route(path, Resource(get=file)) for path, file in files.items()]
-
-
 @cache
 def _docs_style() -> StaticFile:
     return StaticFile("docs.css")
 
 
-def _endpoints(
-    service: InboxService, wire: Wire, slots: AnswerSlots, stream_slots: StreamSlots, description: bytes
-) -> dict[str, Endpoint]:
-    """Return the endpoint of each operation, by its id."""
-    addresses = AddressEndpoints(service, wire)
-    messages = MessageEndpoints(service, wire, slots, stream_slots)
-    views = ViewEndpoints(service.viewer, wire, slots)
-    feeds = FeedEndpoints(service, wire, slots)
-    streams = StreamEndpoint(service, wire, stream_slots)
-
-    async def describe(_request: Request) -> Response:
-        return JsonResponse(description)
-
-    return {
-        "createAddress": addresses.create,
-        "getAddress": addresses.show,
-        "extendAddress": addresses.extend,
-        "deleteAddress": addresses.delete,
-        "listDomains": addresses.domains,
-        "listRefusals": addresses.refusals,
-        "listMessages": messages.list,
-        "getMessage": messages.show,
-        "deleteMessage": messages.delete,
-        "deleteMessages": messages.delete_several,
-        "exportMessages": messages.mbox,
-        "getSource": messages.source,
-        "getAttachment": messages.attachment,
-        "createView": views.create,
-        "lookAtView": views.show,
-        "createFeed": feeds.create,
-        "readFeed": feeds.show,
-        "readSecretFeed": feeds.show_by_secret,
-        "followAddress": streams.events,
-        "followAddresses": streams.events_of_several,
-        "describe": describe,
-    }
+def _file_routes(files: Mapping[str, Endpoint]) -> list[Route]:
+    return [_Route(path, Resource(get=file)) for path, file in files.items()]
 
 
-def _api_routes(endpoints: dict[str, Endpoint]) -> list[Route]:
+def _routes(*endpoints: object) -> list[Route]:
+    """Return the routes of what the methods of these objects declare."""
     at_path: dict[str, dict[str, Endpoint]] = {}
     names: dict[str, dict[str, str]] = {}
-    for operation in OPERATIONS:
-        at_path.setdefault(operation.path, {})[operation.method.lower()] = endpoints[operation.id]
-        names.setdefault(operation.path, {})[operation.method] = operation.id
+    for one in endpoints:
+        for method, operation in declared(type(one)).items():
+            at_path.setdefault(operation.path, {})[operation.method.lower()] = getattr(one, method)
+            names.setdefault(operation.path, {})[operation.method] = operation.id
     # Most requests are for messages; routes are tried in order.
     ordered = sorted(at_path, key=lambda path: not path.endswith("/messages"))
     return [_Route(path, Resource(names[path], **at_path[path])) for path in ordered]
+
+
+def _starlette(routes: list[Route], problems: Problems) -> Starlette:
+    app = Starlette(
+        routes=routes,
+        exception_handlers={
+            RequestError: problems.on_request_error,
+            HTTPException: problems.on_http_exception,
+            Exception: problems.on_fault,
+        },
+    )
+    # The default redirects to where the client's Host header points.
+    app.router.redirect_slashes = False
+    return app
 
 
 class _Route(Route):

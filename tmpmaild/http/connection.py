@@ -77,7 +77,7 @@ class HttpConnection(TCPServer):
             self.protocol_send,
         )
         protocol.connection = _Http1(h11.SERVER)
-        protocol.can_read = _Turn(partial(self._read_on, protocol))
+        protocol.can_read = _MayGoOn(partial(self._read_on, protocol))
         return protocol
 
     async def _await_first_request(self) -> None:
@@ -104,15 +104,15 @@ class HttpConnection(TCPServer):
             self._received_all.set()
         await self.protocol.handle(Closed())
 
-    async def _read_on(self, protocol: H11Protocol, turn: asyncio.Event) -> None:
-        """Wait for the turn of a request that came before the answer to the last one was complete (pipelining).
+    async def _read_on(self, protocol: H11Protocol, may_go_on: asyncio.Event) -> None:
+        """Wait until a request may be handled that came before the answer to the last one was complete (pipelining).
 
         What arrives in the meantime is kept: only by reading on is a disconnect noticed.
         """
-        waiting = asyncio.ensure_future(turn.wait())
+        waiting = asyncio.ensure_future(may_go_on.wait())
         early = b""
         try:
-            while not turn.is_set():
+            while not may_go_on.is_set():
                 reading = asyncio.ensure_future(self._receive())
                 await asyncio.wait({waiting, reading}, return_when=asyncio.FIRST_COMPLETED)
                 data = await _result(reading)
@@ -208,7 +208,7 @@ class _ClientGoneError(Exception):
     """The client has disconnected, or sends too much before its answer is complete."""
 
 
-class _Turn(EventWrapper):
+class _MayGoOn(EventWrapper):
     """Set when the protocol may go on to the next request; ``wait`` is called to wait for that."""
 
     def __init__(self, wait: Callable[[asyncio.Event], Awaitable[None]]) -> None:
@@ -216,7 +216,7 @@ class _Turn(EventWrapper):
         self._wait = wait
 
     async def wait(self) -> None:
-        """Wait for the turn."""
+        """Wait for that."""
         await self._wait(self._event)
 
 

@@ -1,62 +1,108 @@
-"""The endpoints of feeds: an inbox for programs that know Atom and nothing of this API, and ask again and again."""
+"""Feeds: an inbox as Atom (RFC 4287), for programs that know nothing of this API and ask again and again.
+
+All of a mail is text in a feed, never markup.
+"""
 
 import hashlib
+import re
+from collections.abc import Iterator
 from functools import partial
+from typing import Final
+from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tmpmaild import __version__
-from tmpmaild.http import atom
-from tmpmaild.http.answers import AnswerSlots, JsonResponse, LargeAnswer, is_large
-from tmpmaild.http.atom import FeedUrls
-from tmpmaild.http.files import CONTENT_SECURITY_POLICY, is_held
-from tmpmaild.http.problems import client, token
-from tmpmaild.http.schemas import Wire
+from tmpmaild.http.answers import IN_LOOP_BYTES, AnswerSlots, JsonResponse, LargeAnswer
+from tmpmaild.http.files import CONTENT_SECURITY_POLICY
+from tmpmaild.http.openapi import ADDRESS, TEXT, Answer, Operation
+from tmpmaild.http.pages import Html, is_held, tag
+from tmpmaild.http.requests import client, token
+from tmpmaild.http.schemas import FeedItem, Serializer
 from tmpmaild.inboxes.access import FeedSecret
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.model import Listing, Page
+from tmpmaild.model import Listing, Message, Page, rfc3339
 
+MEDIA_TYPE: Final = "application/atom+xml"
+
+_FEED = f"{ADDRESS}/feed"
+_ATOM = Answer(200, "The feed.", media_types=(MEDIA_TYPE,), schema=TEXT, headers=("ETag",))
 _NEWEST = Page(limit=50, bodies_bytes=256 * 1024)
-_POWERLESS = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # a browser shows XML as a page
+_SANDBOXED = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # a browser shows XML as a page
+_LINE_CHARACTERS = 1000
+_MOST_CODES = 3
+_MOST_LINKS = 10
+_LINKS_CHARACTERS = 4096  # of one message; a link is there as a whole or not at all
+_not_xml = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0 §2.2, and CR, which it changes
+_mailbox = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+").fullmatch
 
 
 class FeedEndpoints:
     """The endpoints over one service. Large answers share ``slots``."""
 
-    def __init__(self, service: InboxService, wire: Wire, slots: AnswerSlots) -> None:
+    def __init__(self, service: InboxService, serializer: Serializer, slots: AnswerSlots) -> None:
         self._service = service
         self._mail = service.mail
-        self._wire = wire
+        self._serializer = serializer
         self._slots = slots
 
+    @Operation(
+        "POST",
+        _FEED,
+        "createFeed",
+        "Messages",
+        answer=Answer(201, "Where the feed is.", FeedItem, headers=("Location",)),
+    )
     async def create(self, request: Request) -> Response:
-        """Return the path of a feed, with a secret if reading the inbox needs a token."""
+        """Get a path to read an address as a feed.
+
+        For feed readers, which cannot send a token. The path of a private address has a secret in it, which permits to
+        read this feed and nothing else; it ends with the address.
+        """
         inbox = await self._service.find(request.path_params["address"], token(request))
-        feed = self._wire.feed(inbox, self._service.feed_secret(inbox))
+        feed = self._serializer.feed(inbox, self._service.feed_secret(inbox))
         return JsonResponse(msgspec.json.encode(feed), 201, {"Location": feed.url})
 
+    @Operation("GET", _FEED, "readFeed", "Messages", headers=("If-None-Match",), answer=_ATOM, problems=("busy",))
     async def show(self, request: Request) -> ASGIApp:
-        """Return the feed of an inbox."""
+        """Read an address as a feed.
+
+        Atom (RFC 4287): the newest 50 messages, each as text with its codes and links above it.
+        """
         return await self._feed(request, token(request))
 
+    @Operation(
+        "GET",
+        f"{_FEED}/{{secret}}",
+        "readSecretFeed",
+        "Messages",
+        security="none",
+        headers=("If-None-Match",),
+        answer=_ATOM,
+        problems=("busy",),
+    )
     async def show_by_secret(self, request: Request) -> ASGIApp:
-        """Return the feed of an inbox to those who know its secret."""
+        """Read an address as a feed by its secret path.
+
+        The same for a path that `createFeed` has given; no token is needed.
+        """
         return await self._feed(request, FeedSecret(request.path_params["secret"]))
 
     async def _feed(self, request: Request, key: str | None) -> ASGIApp:
         address, secret = request.path_params["address"], key if isinstance(key, FeedSecret) else None
         listing = await self._mail.list(address, _NEWEST, key)
-        urls = self._wire.feed_urls(listing.inbox.address, secret)
-        form = partial(atom.document, urls=urls)
+        urls = _urls(self._serializer, listing.inbox.address, secret)
+        form = partial(document, urls=urls)
         held = _entity_tag(listing, urls)
         if is_held(request.headers, held):
-            return Response(status_code=304, headers={"ETag": held, **_POWERLESS})
-        if not is_large(listing):
+            return Response(status_code=304, headers={"ETag": held, **_SANDBOXED})
+        if listing.characters <= IN_LOOP_BYTES:
             return _answer(held, form(listing))
 
         async def again() -> Response:
@@ -66,11 +112,106 @@ class FeedEndpoints:
         return LargeAnswer(self._slots, client(request), again)
 
 
+def _urls(serializer: Serializer, address: str, secret: str | None) -> "FeedUrls":
+    """Return what a feed refers to; without an origin paths, which are relative to the feed."""
+    origin, base_path = serializer.origin, serializer.base_path
+    return FeedUrls(
+        feed=f"{origin}{serializer.feed_path(address, secret)}",
+        inbox=f"{origin}{base_path}/#{quote(address, safe='@')}",
+        messages=f"{origin}{serializer.address_path(address)}/messages",
+    )
+
+
 def _answer(entity_tag: str, feed: bytes) -> Response:
-    return Response(feed, headers={"ETag": entity_tag, **_POWERLESS}, media_type=atom.MEDIA_TYPE)
+    return Response(feed, headers={"ETag": entity_tag, **_SANDBOXED}, media_type=MEDIA_TYPE)
 
 
-def _entity_tag(listing: Listing, urls: FeedUrls) -> str:
+def _entity_tag(listing: Listing, urls: "FeedUrls") -> str:
     """Return the entity tag (RFC 9110 §8.8.3) of a feed without making it: messages never change."""
     known = [__version__, urls.feed, str(listing.inbox.created_at_ms), *[message.id for message in listing.messages]]
     return f'"{hashlib.sha256(" ".join(known).encode()).hexdigest()[:32]}"'
+
+
+class FeedUrls(Struct, frozen=True):
+    """Where a feed is, where people see the same inbox, and below what its messages are."""
+
+    feed: str
+    inbox: str
+    messages: str
+
+
+def document(listing: Listing, urls: FeedUrls) -> bytes:
+    """Return the messages of a page as a feed; the same messages make the same octets."""
+    inbox = listing.inbox
+    local_part, _, domain = inbox.address.rpartition("@")
+    changed_at_ms = max([inbox.created_at_ms, *(message.received_at_ms for message in listing.messages)])
+    feed = tag(
+        "feed",
+        _element("id", _tag_uri(domain, inbox.created_at_ms, local_part.encode().hex())),
+        _element("title", f"Mail for {inbox.address}"),
+        _element("updated", rfc3339(changed_at_ms)),
+        tag("link", rel="self", type=MEDIA_TYPE, href=urls.feed),
+        tag("link", rel="alternate", type="text/html", href=urls.inbox),
+        tag("generator", "tmpmaild", version=__version__),
+        *[_entry(message, domain, f"{urls.messages}/{message.id}") for message in listing.messages],
+        xmlns="http://www.w3.org/2005/Atom",
+    )
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{feed}\n'.encode()
+
+
+def _entry(message: Message, domain: str, url: str) -> Html:
+    received_at = rfc3339(message.received_at_ms)
+    return tag(
+        "entry",
+        _element("id", _tag_uri(domain, message.received_at_ms, message.id)),
+        _element("title", _line(message.subject) or "(no subject)"),
+        _element("updated", received_at),
+        _element("published", received_at),
+        tag("author", *_author(message)),
+        tag("link", rel="alternate", href=url),
+        tag("content", _text("\n".join(_content(message))), type="text"),
+    )
+
+
+def _author(message: Message) -> Iterator[Html]:
+    address = _line(message.from_address)
+    yield _element("name", _line(message.from_name) or address or "unknown sender")
+    if _mailbox(address):  # RFC 4287 §3.2.3
+        yield _element("email", address)
+
+
+def _content(message: Message) -> Iterator[str]:
+    found = [f"Code: {code.value}" for code in message.findings.codes[:_MOST_CODES]]
+    found += [f"Link: {href}" for href in _links(message)]
+    if found:
+        yield from (*found, "")
+    yield message.body
+    if message.truncated:
+        yield "[…]"
+
+
+def _links(message: Message) -> Iterator[str]:
+    room = _LINKS_CHARACTERS
+    for link in message.findings.links[:_MOST_LINKS]:
+        if len(link.href) <= room:
+            room -= len(link.href)
+            yield link.href
+
+
+def _tag_uri(domain: str, time_ms: int, name: str) -> str:
+    """Return a name that nobody else gives (RFC 4151); other servers may draw the same message ids."""
+    return f"tag:{domain},{rfc3339(time_ms)[:10]}:{name}"
+
+
+def _element(name: str, text: str) -> Html:
+    return tag(name, _text(text))
+
+
+def _line(text: str) -> str:
+    """Return the beginning of a text; "" if it shows nothing."""
+    line = _text(text[:_LINE_CHARACTERS])
+    return line if line.strip() else ""
+
+
+def _text(text: str) -> str:
+    return _not_xml.sub("", text)

@@ -12,7 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from tmpmaild.http.problems import Problems, Resource
+from tmpmaild.http.problems import Problems
+from tmpmaild.http.requests import Resource
 from tmpmaild.http.server import HttpServer
 
 Ready = Callable[[], str]

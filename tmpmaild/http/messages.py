@@ -1,14 +1,11 @@
-"""The Content-Disposition and Content-Type of an attachment; of its content only whether it is an image counts."""
+"""The endpoints of messages, and of views of them: each reads a request, calls the service and makes the answer."""
 
 import math
-import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -23,96 +20,30 @@ from tmpmaild.http.answers import (
     LargeAnswer,
     StreamedFile,
     StreamSlots,
+    attachment_disposition,
+    attachment_type,
     encode_in_thread,
     file_headers,
-    is_large,
 )
-from tmpmaild.http.problems import BadRequest, body, client, holder_token, token, unless_gone
-from tmpmaild.http.requests import DeleteQuery, PageQuery, ViewRequest, page, read_body, read_query
-from tmpmaild.http.schemas import DeletedMessages, Wire
+from tmpmaild.http.openapi import ADDRESS, MESSAGE, OCTETS, TEXT, Answer, Operation
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import (
+    DeleteQuery,
+    PageQuery,
+    ViewRequest,
+    client,
+    holder_token,
+    page,
+    read_json,
+    read_query,
+    token,
+    unless_gone,
+)
+from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList, Serializer, ViewItem
 from tmpmaild.inboxes.caches import Invalidation, message_characters
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant, Viewer
-from tmpmaild.mail import extracts, headers, mime
 from tmpmaild.model import Listing, Page
-
-MAX_NAME_BYTES = 240
-"""Of UTF-8; written twice, and once of three characters an octet, it keeps the field below 1 KiB."""
-
-_MAX_EXTENSION_BYTES = 20
-
-# What Windows forbids in names: a file would be saved under another name, or as an alternate data stream.
-_FORBIDDEN = re.compile(r'[<>:"|?*\\/]')
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³])(?![^. ])", re.IGNORECASE)
-# Some browsers undo percent-encoding in the plain form (RFC 6266 appendix D).
-_NOT_PLAIN = re.compile(r"[^ -~]|%")
-_ATTR_CHAR = "!#$&+-.^_`|~"
-
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
-_CHARSET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,39}")
-_ACTIVE = re.compile(
-    r"(?:text|application)/(?:x-)?(?:java|ecma|j|live|vb)script[0-9.]*"
-    r"|text/(?:html|css|xsl|xml-external-parsed-entity)"
-    r"|[^/]+/(?:[^/]*\+)?xml"
-    r"|application/(?:wasm|xslt|xml-.*)"
-    r"|multipart/.*"
-)
-_MAY_BE_IMAGES = mime.IMAGE_TYPES | {"application/octet-stream"}
-
-
-def attachment(filename: str, fallback: str) -> str:
-    """Return a Content-Disposition value (RFC 6266) that makes a browser keep a file, under a safe name.
-
-    Whatever the name, it is one line of printable ASCII below 1 KiB; ``fallback`` is used where nothing of the
-    name is left. A name that is not plain ASCII is given in the form of RFC 8187 too.
-    """
-    name = _name(filename) or _name(fallback) or "attachment"
-    plain = _NOT_PLAIN.sub("_", name)
-    value = f'attachment; filename="{plain}"'
-    return value if plain == name else f"{value}; filename*=UTF-8''{quote(name, safe=_ATTR_CHAR)}"
-
-
-def content_type(stated: str, content: bytes) -> str:
-    """Return the media type (RFC 6838 §4.2) to send an attachment under: the stated one, for programs.
-
-    What is said to be an image of a kind that views show, or octets, is sent as the image that a view would take it
-    for, else as octets: the page shows what is sent so, and need not recognise images as well.
-
-    The answer has ``nosniff``, ``attachment`` and a CSP sandbox, and so is never shown as a page. None of these
-    keeps a page of our own origin from loading it as a script or style, which the page's CSP allows; only the type
-    does. So what a browser may run, HTML, XML and SVG, scripts and styles, and what is not a media type at all, is
-    ``application/octet-stream``. Of the parameters a clean charset of a text is kept.
-    """
-    media_type, parameters = headers.parameters(stated)
-    if not _MEDIA_TYPE.fullmatch(media_type) or _ACTIVE.fullmatch(media_type):
-        return "application/octet-stream"
-    if media_type in _MAY_BE_IMAGES:
-        return extracts.image_type(content) or "application/octet-stream"
-    charset = parameters.get("charset", "")
-    if media_type.startswith("text/") and _CHARSET.fullmatch(charset):
-        return f"{media_type}; charset={charset}"
-    return media_type
-
-
-def _name(stated: str) -> str:
-    """Return a name that every system can save a file by, cut before its extension; "" when nothing is left."""
-    name = _FORBIDDEN.sub("_", " ".join(mime.last_component(stated).split())).rstrip(". ")
-    if _DEVICE.match(name):
-        name = f"_{name}"
-    return _cut(name)
-
-
-def _cut(name: str) -> str:
-    """Cut a name to ``MAX_NAME_BYTES`` and keep its extension, unless that is too long to be one."""
-    octets = name.encode()
-    if len(octets) <= MAX_NAME_BYTES:
-        return name
-    _, dot, extension = name.rpartition(".")
-    kept = (dot + extension).encode()
-    if len(kept) > _MAX_EXTENSION_BYTES:
-        kept = b""
-    return octets[: MAX_NAME_BYTES - len(kept)].decode("utf-8", "ignore").rstrip(". ") + kept.decode()
-
 
 _POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
@@ -120,30 +51,34 @@ _POLICY = (
 )
 
 
-class _Wanted(Struct, frozen=True):
-    """The message that a request is about, and the token of the client."""
-
-    address: str
-    message_id: str
-    token: str | None
-
-
-def _wanted(request: Request) -> _Wanted:
-    return _Wanted(request.path_params["address"], request.path_params["id"], token(request))
-
-
 class MessageEndpoints:
     """The endpoints over one service. Large answers share ``slots``, waits and streams ``stream_slots``."""
 
-    def __init__(self, service: InboxService, wire: Wire, slots: AnswerSlots, stream_slots: StreamSlots) -> None:
+    def __init__(
+        self, service: InboxService, serializer: Serializer, slots: AnswerSlots, stream_slots: StreamSlots
+    ) -> None:
         self._service = service
         self._mail = service.mail
-        self._wire = wire
+        self._serializer = serializer
         self._slots = slots
         self._stream_slots = stream_slots
 
+    @Operation(
+        "GET",
+        f"{ADDRESS}/messages",
+        "listMessages",
+        "Messages",
+        query=PageQuery,
+        answer=Answer(200, "The messages.", MessageList, headers=("Link",)),
+        problems=("too-many-streams", "busy"),
+    )
     async def list(self, request: Request) -> ASGIApp:
-        """Return a page of an inbox, at once or as soon as it holds a message."""
+        """List messages, or wait for one.
+
+        Bodies are whole up to 4 MiB an answer, newest first; beyond that they are cut to 1 KiB. With `wait` the answer
+        comes as soon as there is a match; give `after` to wait for what is new. For codes and links (`has`) up to 200
+        messages are looked at an answer; it may be short, and `Link` goes on.
+        """
         mistakes = Mistakes()
         query = read_query(request.scope["query_string"], PageQuery, mistakes)
         mistakes.of(self._mail.ensure_possible, query.has)
@@ -152,15 +87,155 @@ class MessageEndpoints:
         listing = await self._wait(request, wanted, query.wait) if query.wait and request.method != "HEAD" else None
         if listing is None:
             listing = await self._mail.list(address, wanted, key)
-        if not is_large(listing):
-            return self._page(listing, wanted, self._wire.page(listing))
+        if listing.characters <= IN_LOOP_BYTES:
+            return self._page(listing, wanted, self._serializer.page(listing))
 
         async def again() -> Response:
-            form = partial(encode_in_thread, self._wire.message_list)
+            form = partial(encode_in_thread, self._serializer.message_list)
             large, encoded = await self._mail.list_as(address, wanted, key, form)
             return self._page(large, wanted, encoded)
 
         return self._large(request, again)
+
+    @Operation(
+        "DELETE",
+        f"{ADDRESS}/messages",
+        "deleteMessages",
+        "Messages",
+        security="required",
+        query=DeleteQuery,
+        answer=Answer(200, "They are deleted.", DeletedMessages),
+        problems=("storage-full",),
+    )
+    async def delete_several(self, request: Request) -> Response:
+        """Delete all messages, or some.
+
+        Those that are named by `id`, or all up to one by `up_to`; without either all. It costs one request, however
+        many there are, and may be repeated: what is not there is not counted. An unknown parameter is refused.
+        """
+        key = holder_token(request)
+        mistakes = Mistakes()
+        # Else a misspelt one would delete all.
+        query = read_query(request.scope["query_string"], DeleteQuery, mistakes, only_known=True)
+        if query.id and query.up_to:
+            mistakes.errors.append(("up_to", "expected no up_to together with id"))
+        mistakes.end()
+        address = request.path_params["address"]
+        deleted = await self._service.delete_messages(address, key, query.id or None, up_to=query.up_to)
+        return JsonResponse(msgspec.json.encode(DeletedMessages(deleted)))
+
+    @Operation(
+        "GET",
+        f"{ADDRESS}/messages.mbox",
+        "exportMessages",
+        "Messages",
+        answer=Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
+        problems=("busy",),
+    )
+    async def mbox(self, request: Request) -> StreamedFile:
+        """Save all messages as one file.
+
+        An mbox file (RFC 4155; lines that begin with `From ` are quoted as in mboxrd), which mail programs read: each
+        message as it came, oldest first, below `Return-Path` and `Received` fields of this server. Lines end in LF.
+        """
+        address, key = request.path_params["address"], token(request)
+        inbox = await self._service.find(address, key)
+        name = attachment_disposition(f"{inbox.address}.mbox", "inbox.mbox")
+        parts = partial(self._mail.mbox, address, key)
+        return StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
+
+    @Operation(
+        "GET",
+        MESSAGE,
+        "getMessage",
+        "Messages",
+        answer=Answer(200, "The message.", FullMessageItem),
+        problems=("busy",),
+    )
+    async def show(self, request: Request) -> ASGIApp:
+        """Read one message.
+
+        With its headers, its HTML as it was received, the SMTP envelope and what the parser forgave.
+        """
+        address, message_id, key = _message_of(request)
+        shown = await self._mail.message(address, message_id, key, up_to_bytes=IN_LOOP_BYTES)
+        if shown.full.complete and message_characters(shown.full.message) <= IN_LOOP_BYTES:
+            return JsonResponse(msgspec.json.encode(self._serializer.full_message(shown)))
+
+        async def again() -> Response:
+            form = partial(encode_in_thread, self._serializer.full_message)
+            return JsonResponse(await self._mail.message_as(address, message_id, key, form))
+
+        return self._large(request, again)
+
+    @Operation(
+        "DELETE",
+        MESSAGE,
+        "deleteMessage",
+        "Messages",
+        security="required",
+        answer=Answer(204, "It is deleted."),
+        problems=("storage-full",),
+    )
+    async def delete(self, request: Request) -> Response:
+        """Delete one message.
+
+        It is deleted at once, and its space is free for other mail.
+        """
+        address, message_id, _ = _message_of(request)
+        await self._service.delete_message(address, message_id, holder_token(request))
+        return Response(status_code=204)
+
+    @Operation(
+        "GET",
+        f"{MESSAGE}/raw",
+        "getSource",
+        "Messages",
+        answer=Answer(200, "The mail.", media_types=("message/rfc822",), schema=OCTETS),
+        problems=("busy",),
+    )
+    async def source(self, request: Request) -> ASGIApp:
+        """Read a message as it came.
+
+        Below `Return-Path` and `Received` fields of this server.
+        """
+        address, message_id, key = _message_of(request)
+        name = f'attachment; filename="{message_id}.eml"'
+        fields, raw = await self._mail.source(address, message_id, key, up_to_bytes=IN_LOOP_BYTES)
+        if raw is not None:
+            return FileResponse("message/rfc822", name, fields + raw)
+
+        async def again() -> Response:
+            fields, raw = await self._mail.source(address, message_id, key)
+            assert raw is not None
+            return FileResponse("message/rfc822", name, fields, raw)
+
+        return self._large(request, again)
+
+    @Operation(
+        "GET",
+        f"{MESSAGE}/attachments/{{index}}",
+        "getAttachment",
+        "Messages",
+        answer=Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
+        problems=("busy",),
+    )
+    async def attachment(self, request: Request) -> ASGIApp:
+        """Fetch an attachment.
+
+        Always as a download, with the media type that the mail states; what a browser would run is
+        `application/octet-stream`.
+        """
+        address, message_id, key = _message_of(request)
+        index = request.path_params["index"]
+        found, source_bytes = await self._mail.find_attachment(address, message_id, index, key)
+
+        async def make() -> Response:
+            content = await self._mail.attachment_content(address, message_id, found, key)
+            name = attachment_disposition(found.filename, f"attachment-{found.index}")
+            return FileResponse(attachment_type(found.content_type, content), name, content)
+
+        return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
         """Wait for a page that holds a message; None when there is none to show, or the client has disconnected.
@@ -178,85 +253,22 @@ class MessageEndpoints:
         if found is None:
             return None
         listing, since = found
-        left = await self._mail.remaining(listing, since)  # ending the task group takes a turn of the event loop
+        left = await self._mail.remaining(listing, since)  # ending the task group takes a step of the event loop
         return left if left.messages or not listing.messages else None
 
     def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
         response = JsonResponse(body)
         if listing.has_more:
-            response.headers["Link"] = self._wire.next_page_link(listing, wanted)
+            response.headers["Link"] = self._serializer.next_page_link(listing, wanted)
         return response
-
-    async def show(self, request: Request) -> ASGIApp:
-        """Return one message with all its parts."""
-        one = _wanted(request)
-        shown = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
-        if shown.full.complete and message_characters(shown.full.message) <= IN_LOOP_BYTES:
-            return JsonResponse(msgspec.json.encode(self._wire.full_message(shown)))
-
-        async def again() -> Response:
-            form = partial(encode_in_thread, self._wire.full_message)
-            return JsonResponse(await self._mail.message_as(one.address, one.message_id, one.token, form))
-
-        return self._large(request, again)
-
-    async def delete(self, request: Request) -> Response:
-        """Delete one message."""
-        one = _wanted(request)
-        await self._service.delete_message(one.address, one.message_id, holder_token(request))
-        return Response(status_code=204)
-
-    async def delete_several(self, request: Request) -> Response:
-        """Delete the messages that are named, or all up to one, or all."""
-        key = holder_token(request)
-        mistakes = Mistakes()
-        # Else a misspelt one would delete all.
-        query = read_query(request.scope["query_string"], DeleteQuery, mistakes, only_known=True)
-        if query.id and query.up_to:
-            mistakes.errors.append(("up_to", "expected no up_to together with id"))
-        mistakes.end()
-        address = request.path_params["address"]
-        deleted = await self._service.delete_messages(address, key, query.id or None, up_to=query.up_to)
-        return JsonResponse(msgspec.json.encode(DeletedMessages(deleted)))
-
-    async def mbox(self, request: Request) -> StreamedFile:
-        """Return all messages as one file."""
-        address, key = request.path_params["address"], token(request)
-        inbox = await self._service.find(address, key)
-        name = attachment(f"{inbox.address}.mbox", "inbox.mbox")
-        parts = partial(self._mail.mbox, address, key)
-        return StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
-
-    async def source(self, request: Request) -> ASGIApp:
-        """Return the source of a message, with our trace fields at its top."""
-        one = _wanted(request)
-        name = f'attachment; filename="{one.message_id}.eml"'
-        fields, raw = await self._mail.source(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
-        if raw is not None:
-            return FileResponse("message/rfc822", name, fields + raw)
-
-        async def again() -> Response:
-            fields, raw = await self._mail.source(one.address, one.message_id, one.token)
-            assert raw is not None
-            return FileResponse("message/rfc822", name, fields, raw)
-
-        return self._large(request, again)
-
-    async def attachment(self, request: Request) -> ASGIApp:
-        """Return the content of an attachment."""
-        one = _wanted(request)
-        index = request.path_params["index"]
-        found, source_bytes = await self._mail.find_attachment(one.address, one.message_id, index, one.token)
-
-        async def make() -> Response:
-            content = await self._mail.attachment_content(one.address, one.message_id, found, one.token)
-            name = attachment(found.filename, f"attachment-{found.index}")
-            return FileResponse(content_type(found.content_type, content), name, content)
-
-        return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 
     def _large(self, request: Request, make: Callable[[], Awaitable[Response]]) -> LargeAnswer:
         return LargeAnswer(self._slots, client(request), make)
+
+
+def _message_of(request: Request) -> tuple[str, str, str | None]:
+    """Return the address and the id of the message that a request is about, and the token of the client."""
+    return request.path_params["address"], request.path_params["id"], token(request)
 
 
 @contextmanager
@@ -265,32 +277,58 @@ def _no_reasons() -> Iterator[None]:
     try:
         yield
     except (AddressExpired, AddressNotFound, MessageNotFound):
-        raise BadRequest("not-found", "") from None
+        raise BadRequest("not-found") from None
 
 
 class ViewEndpoints:
     """The endpoints over one service."""
 
-    def __init__(self, viewer: Viewer, wire: Wire, slots: AnswerSlots) -> None:
+    def __init__(self, viewer: Viewer, serializer: Serializer, slots: AnswerSlots) -> None:
         self._viewer = viewer
-        self._wire = wire
+        self._serializer = serializer
         self._slots = slots
-        # Pages are made one after another: a client that asks for a hundred would keep all others waiting.
-        self._turns = AnswerSlots(math.inf)
+        # Views are made one after another: a client that asks for a hundred would keep all others waiting.
+        self._one_by_one = AnswerSlots(math.inf)
 
+    @Operation(
+        "POST",
+        f"{MESSAGE}/view",
+        "createView",
+        "Messages",
+        body=ViewRequest,
+        answer=Answer(201, "Where to look.", ViewItem, headers=("Location",)),
+    )
     async def create(self, request: Request) -> Response:
-        """Create the path of a view, which works for a minute."""
-        wanted = read_body(await body(request), request.headers.get("content-type"), ViewRequest)
-        one = _wanted(request)
-        async with self._turns.take(client(request)):
-            secret, grant, remote_images = await self._viewer.permit(
-                one.address, one.message_id, one.token, remote_images=wanted.remote_images
-            )
-        path = self._wire.view_path(secret)
-        return JsonResponse(msgspec.json.encode(self._wire.view(secret, grant, remote_images)), 201, {"Location": path})
+        """Get a path to look at a message as HTML.
 
+        For a frame, which cannot send a token. The path works for a minute, and needs no token. It counts for the rate
+        limit of pages (`page`), and when it is refused for that of the API too.
+        """
+        asked = await read_json(request, ViewRequest)
+        address, message_id, key = _message_of(request)
+        async with self._one_by_one.take(client(request)):
+            secret, grant, remote_images = await self._viewer.permit(
+                address, message_id, key, remote_images=asked.remote_images
+            )
+        path = self._serializer.view_path(secret)
+        return JsonResponse(
+            msgspec.json.encode(self._serializer.view(secret, grant, remote_images)), 201, {"Location": path}
+        )
+
+    @Operation(
+        "GET",
+        "/view/{secret}",
+        "lookAtView",
+        "Messages",
+        security="none",
+        answer=Answer(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=TEXT),
+        problems=("not-found", "busy", "storage-unavailable"),
+    )
     async def show(self, request: Request) -> ASGIApp:
-        """Return the page of a view."""
+        """Look at a message as HTML.
+
+        Sanitised, under a policy that allows neither scripts nor, unless asked for, anything remote.
+        """
         secret = request.path_params["secret"]
         with _no_reasons():
             grant, size_bytes = await self._viewer.find(secret)
@@ -299,7 +337,7 @@ class ViewEndpoints:
         return LargeAnswer(self._slots, client(request), partial(self._page, request, secret, grant))
 
     async def _page(self, request: Request, secret: str, grant: Grant) -> Response:
-        async with self._turns.take(client(request)):
+        async with self._one_by_one.take(client(request)):
             with _no_reasons():
                 view = await self._viewer.look(secret, grant)
         policy = _POLICY.format(images="data: https:" if grant.remote_images else "data:")

@@ -1,4 +1,7 @@
-"""Pages for people: of a problem, and ``/docs``, which is made of the OpenAPI document. They hold no script."""
+"""Pages for people: of a problem, and ``/docs``, made of the OpenAPI document; and what clients prefer and hold.
+
+The pages hold no script.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,11 +9,13 @@ from html import escape
 from typing import Any
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
 _MAX_ITEMS = 64  # of a field; browsers send a dozen
 _weighted = re.compile(r"([a-z0-9*_/.+-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?").fullmatch
+_entity_tags = re.compile(r'"[^"]*"').findall
 
 
 def prefers_gzip(accept_encoding: Sequence[str]) -> bool:
@@ -39,6 +44,12 @@ def accepts_html(accept: Sequence[str]) -> bool:
     weights = _weights(accept)
     json = max(weights.get("application/json", 0), weights.get("application/problem+json", 0))
     return weights.get("text/html", 0) > 0 and weights["text/html"] >= json
+
+
+def is_held(headers: Headers, entity_tag: str) -> bool:
+    """Return whether the client has this very representation: If-None-Match, compared weakly (RFC 9110 §13.1.2)."""
+    held = ",".join(headers.getlist("if-none-match"))
+    return held.strip() == "*" or entity_tag in _entity_tags(held)
 
 
 def _weights(fields: Sequence[str]) -> dict[str, float]:

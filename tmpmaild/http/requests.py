@@ -1,28 +1,138 @@
-"""Request bodies and parameters as types, each described and checked by it; they become the types of the service here.
+"""Requests: which endpoint answers one, the client that sends it, and its body and parameters.
 
-``requests.py`` reads them.
+Bodies and parameters are types, which describe and check them; here they become the types of the service.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
+import anyio
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.checks import Kind, Mistake, Mistakes, check
-from tmpmaild.errors import InvalidRequest
-from tmpmaild.http.problems import BadRequest, is_number
+from tmpmaild.errors import InvalidRequest, Unauthorized
+from tmpmaild.http.problems import BadRequest
 from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
 from tmpmaild.model import Feature, Page
 from tmpmaild.webhookmodel import WebhookEvent
 from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
 
+MAX_BODY_BYTES = 64 * 1024
+_BODY_SECONDS = 10
 _MAX_PARAMETERS = 200  # of a query, counted before it is taken apart
+_is_number = re.compile(r"[0-9]{1,9}").fullmatch
 
+Endpoint = Callable[[Request], Awaitable[ASGIApp]]
+R = TypeVar("R")
 T = TypeVar("T", bound=Struct)
+
+
+class Resource:
+    """The endpoints of one path, one for each method. HEAD is served as GET; OPTIONS and 405 list what is allowed.
+
+    ``operations`` has the name under which requests of a method are counted.
+    """
+
+    def __init__(self, operations: Mapping[str, str] = MappingProxyType({}), **endpoints: Endpoint) -> None:
+        self.operations = operations
+        self._endpoints = {name.upper(): endpoint for name, endpoint in endpoints.items()}
+        if "GET" in self._endpoints:
+            self._endpoints["HEAD"] = self._endpoints["GET"]
+        self._allow = ", ".join(sorted({*self._endpoints, "OPTIONS"}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        endpoint = self._endpoints.get(scope["method"])
+        response: ASGIApp
+        if endpoint is not None:
+            response = await endpoint(Request(scope, receive))
+        elif scope["method"] == "OPTIONS":
+            response = Response(status_code=204, headers={"Allow": self._allow})
+        else:
+            raise HTTPException(405, headers={"Allow": self._allow})
+        await response(scope, receive, send)
+
+
+class Client(NamedTuple):
+    """The client of a request: the name that its limits are kept under, and whether it is exempt from them."""
+
+    name: str
+    exempt: bool
+    ip: str = ""
+
+
+def client(request: Request) -> Client:
+    """Return the client of a request, which the middleware has found out."""
+    found: Client = request.scope["tmpmaild.client"]
+    return found
+
+
+async def take_token(request: Request) -> bool:
+    """Take one more token from the client's bucket than its request has cost; return whether there was one."""
+    take: Callable[[], Awaitable[bool]] = request.scope["tmpmaild.take_token"]
+    return await take()
+
+
+def token(request: Request) -> str | None:
+    """Return the bearer token (RFC 6750 §2.1), None without one."""
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" and text.strip() else None
+
+
+def holder_token(request: Request) -> str:
+    """Return the bearer token of a request that changes something. Raises ``Unauthorized``."""
+    found = token(request)
+    if found is None:
+        raise Unauthorized("whatever changes something needs the token")
+    return found
+
+
+async def _body(request: Request) -> bytes:
+    """Read a body of at most 64 KiB, within ten seconds. Raises ``BadRequest``."""
+    octets = bytearray()
+    try:
+        with anyio.fail_after(_BODY_SECONDS):
+            async for chunk in request.stream():
+                octets += chunk
+                if len(octets) > MAX_BODY_BYTES:
+                    raise BadRequest("body-too-large")
+    except TimeoutError:
+        raise BadRequest("request-timeout") from None
+    except ClientDisconnect:
+        raise BadRequest("malformed-request", "The body ended early.") from None
+    return bytes(octets)
+
+
+async def unless_gone(receive: Receive, ask: Callable[[], Awaitable[R]]) -> R | None:
+    """Return what ``ask`` returns, but None as soon as the client disconnects, of which ASGI only sends an event."""
+    outcome: list[R] = []
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_cancel_when_gone, receive, tasks.cancel_scope)
+        try:
+            outcome.append(await ask())
+        except Exception as error:  # noqa: BLE001 - a task group would wrap it
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return outcome[0] if outcome else None
+
+
+async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass  # a body, which is not needed
+    scope.cancel()
 
 
 class _Kind(Kind, frozen=True):
@@ -30,6 +140,11 @@ class _Kind(Kind, frozen=True):
 
     item: type[Struct] | None = None
     most: int = 0
+
+
+async def read_json(request: Request, struct: type[T], mistakes: Mistakes | None = None) -> T:
+    """Read the body of a request as ``read_body`` does."""
+    return read_body(await _body(request), request.headers.get("content-type"), struct, mistakes)
 
 
 def read_body(octets: bytes, content_type: str | None, struct: type[T], mistakes: Mistakes | None = None) -> T:
@@ -40,7 +155,7 @@ def read_body(octets: bytes, content_type: str | None, struct: type[T], mistakes
     if not octets:
         return _checked({}, struct, mistakes)
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
-        raise BadRequest("unsupported-media-type", "")
+        raise BadRequest("unsupported-media-type")
     try:
         octets.decode()
         # Raw, since unknown members are ignored whatever they hold, a number of 5,000 digits for one.
@@ -81,10 +196,10 @@ def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
         return object()
 
 
-def read_query(octets: bytes, struct: type[T], mistakes: Mistakes | None = None, *, only_known: bool = False) -> T:
+def read_query(octets: bytes, struct: type[T], mistakes: Mistakes, *, only_known: bool = False) -> T:
     """Read parameters; unknown ones are ignored, or with ``only_known`` a mistake; ``mistakes`` as for ``read_body``.
 
-    Raises ``BadRequest``, ``InvalidRequest``.
+    Raises ``BadRequest``.
     """
     if not octets:
         plain: T = _without_any(struct)
@@ -93,19 +208,17 @@ def read_query(octets: bytes, struct: type[T], mistakes: Mistakes | None = None,
         raise BadRequest("malformed-request", f"The query has more than {_MAX_PARAMETERS} parameters.")
     parameters = QueryParams(octets)
     kinds = _kinds(struct)
-    found = Mistakes() if mistakes is None else mistakes
     if only_known:
-        found.errors += [(name, f"expected only {' and '.join(kinds)}") for name in sorted(parameters.keys() - kinds)]
+        mistakes.errors += [
+            (name, f"expected only {' and '.join(kinds)}") for name in sorted(parameters.keys() - kinds)
+        ]
     given: dict[str, Any] = {name: parameters[name] for name in kinds if name in parameters}
     for name, text in given.items():
         if kinds[name].most:
             given[name] = parameters.getlist(name)
-        elif kinds[name].base is int and is_number(text):
+        elif kinds[name].base is int and _is_number(text):
             given[name] = int(text)
-    read = _checked(given, struct, found, prefix="")
-    if mistakes is None:
-        found.end()
-    return read
+    return _checked(given, struct, mistakes, prefix="")
 
 
 @lru_cache

@@ -9,7 +9,6 @@ from weakref import ReferenceType
 from msgspec import UNSET, Meta, Struct, UnsetType, field, json
 
 from tmpmaild import model
-from tmpmaild.http.atom import FeedUrls
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage, rest_of
@@ -306,7 +305,7 @@ class Nothing(Struct, frozen=True):
 _time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same times again
 
 
-class Wire:
+class Serializer:
     """Turns what the service returns into JSON forms; paths are below ``base_path``, that of ``http.public_url``.
 
     ``origin`` is the rest of that, "" if it is not set.
@@ -314,7 +313,7 @@ class Wire:
 
     def __init__(self, base_path: str, origin: str = "") -> None:
         self.base_path = base_path
-        self._origin = origin
+        self.origin = origin
         self._pages: dict[int, tuple[ReferenceType[Listing], bytes]] = {}
 
     def address(self, inbox: Inbox, extendable_until_ms: int) -> AddressResource:
@@ -332,12 +331,12 @@ class Wire:
         """Return a webhook without its secret."""
         called_at_ms = state.called_at_ms
         return WebhookItem(
-            webhook.url,
-            [one for one in get_args(WebhookEvent) if one in webhook.events],
-            sorted(webhook.has),
-            state.failures,
-            None if called_at_ms is None else WebhookCall(rfc3339(called_at_ms), state.result),
-            rfc3339(state.next_at_ms) if state.failures else None,
+            url=webhook.url,
+            events=[one for one in get_args(WebhookEvent) if one in webhook.events],
+            has=sorted(webhook.has),
+            failures=state.failures,
+            last_call=None if called_at_ms is None else WebhookCall(rfc3339(called_at_ms), state.result),
+            next_call_at=rfc3339(state.next_at_ms) if state.failures else None,
         )
 
     def message_list(self, listing: Listing) -> MessageList:
@@ -416,14 +415,10 @@ class Wire:
 
     def feed(self, inbox: Inbox, secret: str | None) -> FeedItem:
         """Return where the feed of an address is; with a secret no token is needed."""
-        return FeedItem(self._feed_path(inbox.address, secret), rfc3339(inbox.expires_at_ms))
+        return FeedItem(self.feed_path(inbox.address, secret), rfc3339(inbox.expires_at_ms))
 
-    def feed_urls(self, address: str, secret: str | None) -> FeedUrls:
-        """Return what a feed refers to; without an origin paths, which are relative to the feed."""
-        inbox, messages = f"{self.base_path}/#{quote(address, safe='@')}", f"{self.address_path(address)}/messages"
-        return FeedUrls(*[f"{self._origin}{path}" for path in (self._feed_path(address, secret), inbox, messages)])
-
-    def _feed_path(self, address: str, secret: str | None) -> str:
+    def feed_path(self, address: str, secret: str | None) -> str:
+        """Return the path of a feed."""
         return f"{self.address_path(address)}/feed" + (f"/{quote(secret, safe='')}" if secret else "")
 
     def next_page_link(self, listing: Listing, page: Page) -> str:
@@ -446,35 +441,36 @@ class Wire:
         return f"{self.address_path(address)}/messages/{message_id}"
 
     def _message(self, address: str, message: Message) -> MessageItem:
+        authentication, findings = message.authentication, message.findings
         return MessageItem(
-            message.id,
-            message.from_address,
-            message.from_name,
-            message.recipient,
-            message.subject,
-            message.body,
-            _time(message.received_at_ms),
-            message.size_bytes,
-            message.has_html,
-            [self._attachment(address, message.id, attachment) for attachment in message.attachments],
-            [CodeItem(code.value, code.confidence) for code in message.findings.codes],
-            [LinkItem(link.href, link.text, link.confidence) for link in message.findings.links],
-            message.authentication.authenticated if message.authentication else None,
-            message.authentication.dmarc.result if message.authentication else None,
+            id=message.id,
+            sender=message.from_address,
+            from_name=message.from_name,
+            to=message.recipient,
+            subject=message.subject,
+            body=message.body,
+            received_at=_time(message.received_at_ms),
+            size=message.size_bytes,
+            has_html=message.has_html,
+            attachments=[self._attachment(address, message.id, attachment) for attachment in message.attachments],
+            codes=[CodeItem(code.value, code.confidence) for code in findings.codes],
+            links=[LinkItem(link.href, link.text, link.confidence) for link in findings.links],
+            authenticated=authentication.authenticated if authentication else None,
+            dmarc=authentication.dmarc.result if authentication else None,
             truncated=True if message.truncated else UNSET,
         )
 
     def _attachment(self, address: str, message_id: str, attachment: model.Attachment) -> AttachmentItem:
         url = f"{self._message_path(address, message_id)}/attachments/{attachment.index}"
         return AttachmentItem(
-            attachment.index,
-            attachment.filename,
-            attachment.content_type,
-            attachment.size_bytes,
-            attachment.sha256,
-            attachment.inline,
-            attachment.content_id,
-            url,
+            index=attachment.index,
+            filename=attachment.filename,
+            content_type=attachment.content_type,
+            size=attachment.size_bytes,
+            sha256=attachment.sha256,
+            inline=attachment.inline,
+            content_id=attachment.content_id,
+            url=url,
         )
 
 

@@ -15,9 +15,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest, RequestError
 from tmpmaild.http.answers import StreamSlots
-from tmpmaild.http.problems import body, client, take_token, token, unless_gone
-from tmpmaild.http.requests import FollowedInbox, FollowRequest, StreamQuery, last_event_id, read_body, read_query
-from tmpmaild.http.schemas import AddressResource, Nothing, Wire
+from tmpmaild.http.openapi import ADDRESS, TEXT, Answer, Operation
+from tmpmaild.http.requests import (
+    FollowedInbox,
+    FollowRequest,
+    StreamQuery,
+    client,
+    last_event_id,
+    read_json,
+    read_query,
+    take_token,
+    token,
+    unless_gone,
+)
+from tmpmaild.http.schemas import AddressResource, Nothing, Serializer
 from tmpmaild.inboxes.following import (
     Event,
     Following,
@@ -115,16 +126,34 @@ def _slices(octets: bytes) -> Iterator[bytes]:
         yield octets[start : start + _SLICE_BYTES]
 
 
-class StreamEndpoint:
+class StreamEndpoints:
     """The endpoints over one service."""
 
-    def __init__(self, service: InboxService, wire: Wire, slots: StreamSlots) -> None:
+    def __init__(self, service: InboxService, serializer: Serializer, slots: StreamSlots) -> None:
         self._service = service
-        self._wire = wire
+        self._serializer = serializer
         self._slots = slots
 
+    @Operation(
+        "GET",
+        f"{ADDRESS}/events",
+        "followAddress",
+        "Events",
+        query=StreamQuery,
+        headers=("Last-Event-ID",),
+        answer=Answer(
+            200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=TEXT
+        ),
+        problems=("too-many-streams",),
+    )
     async def events(self, request: Request) -> ASGIApp:
-        """Send the events of an inbox as they happen."""
+        """Follow an address.
+
+        Server-Sent Events. `message` has an id and the list form of the message; `deleted` names a message, or nothing
+        when the address was deleted; `extended` has the new `expires_at`; `verdict` names a message of which it is
+        known now who sent it; `expired` is the end. A client that reconnects with `Last-Event-ID` gets every message
+        once. A body over 64 KiB is cut to 1 KiB. With `has` other messages are left out.
+        """
         mistakes = Mistakes()
         query = read_query(request.scope["query_string"], StreamQuery, mistakes)
         mistakes.of(self._service.mail.ensure_possible, query.has)
@@ -145,12 +174,30 @@ class StreamEndpoint:
         return stream
 
     def _written(self, following: Following, event: Event) -> bytes:
-        name, data = self._wire.event(following.inbox.address, event, self._service.rules.extendable_until_ms)
+        name, data = self._serializer.event(following.inbox.address, event, self._service.rules.extendable_until_ms)
         return block(name, data, event.id if isinstance(event, Message) else None)
 
+    @Operation(
+        "POST",
+        "/api/v1/events",
+        "followAddresses",
+        "Events",
+        security="none",
+        body=FollowRequest,
+        answer=Answer(
+            200, "Events, for as long as one of the addresses lives.", media_types=("text/event-stream",), schema=TEXT
+        ),
+        problems=("too-many-streams", "storage-unavailable"),
+    )
     async def events_of_several(self, request: Request) -> ASGIApp:
-        """Send the events of several inboxes. Each inbox that cannot be read costs a token of the rate limit."""
-        wanted = read_body(await body(request), request.headers.get("content-type"), FollowRequest)
+        """Follow several addresses.
+
+        The events of up to 20 addresses in one stream; each names its `address` in its data. None has an id: to resume,
+        send the last message id of each address as `after`. `inbox` describes an address, once all mail it had has been
+        sent. `unavailable`: it cannot be read, which costs a token of the rate limit. `limited`: it was not opened,
+        because no token was left.
+        """
+        wanted = await read_json(request, FollowRequest)
         inboxes = _to_follow(wanted.inboxes)
 
         async def stream(_scope: Scope, receive: Receive, send: Send) -> None:
@@ -168,7 +215,7 @@ class StreamEndpoint:
                 "unavailable" if isinstance(event, Unavailable) else "limited", _with_address(event.named, Nothing())
             )
         inbox = event.following.inbox
-        name, data = self._wire.event(inbox.address, event.event, self._service.rules.extendable_until_ms)
+        name, data = self._serializer.event(inbox.address, event.event, self._service.rules.extendable_until_ms)
         return block(name, _with_address(event.named, data))
 
 

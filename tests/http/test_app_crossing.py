@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tables import table
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS
 from tmpmaild.model import Envelope
 
 SECRET = b"X-Secret: swordfish\r\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tables import table
-from tmpmaild.http.bundle import UnreadableScriptError, bundle, join, minify_script, minify_style
+from tmpmaild.http.files import UnreadableScriptError, bundle, join, minify_script, minify_style
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tables import table
-from tmpmaild.http.bundle import bundle
-from tmpmaild.http.files import docs_files, web_files
-from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.app import OPERATIONS
+from tmpmaild.http.files import bundle, docs_files, web_files
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
 TEXTS = {str(path.relative_to(WEB)): path.read_text() for path in sorted(WEB.rglob("*.*")) if path.suffix != ".png"}

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tmpmaild.http import answers
-from tmpmaild.http.schemas import Wire
+from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import Page
 
 from .streams import until
@@ -55,7 +55,7 @@ async def test_all_that_an_answer_shows_counts(world, held, raw):
     for _ in range(3):
         await world.deliver(held["address"], raw)
     listing = await world.service.mail.list(held["address"], Page())
-    encoded = msgspec.json.encode(Wire("").message_list(listing))
+    encoded = msgspec.json.encode(Serializer("").message_list(listing))
     assert len(encoded) <= 1.1 * listing.characters
 
 

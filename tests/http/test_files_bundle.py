@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.http.bundle import UnreadableScriptError, bundle
+from tmpmaild.http.files import UnreadableScriptError, bundle
 
 
 @pytest.fixture

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http import requests
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import CreateRequest, FollowRequest, PageQuery, read_body, read_query
-from tmpmaild.http.schemas import Wire
+from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
 
 OFTEN = settings(max_examples=2 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -91,11 +92,11 @@ def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatc
 def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair):
     monkeypatch.delattr(requests, "QueryParams")
     with pytest.raises(BadRequest, match="more than 200 parameters"):
-        read_query(pair * 1000, PageQuery)
+        read_query(pair * 1000, PageQuery, Mistakes())
 
 
 def test_a_query_has_a_hundred_parameters():
-    assert read_query(b"limit=7" + b"&x=y" * 99, PageQuery).limit == 7
+    assert read_query(b"limit=7" + b"&x=y" * 99, PageQuery, Mistakes()).limit == 7
 
 
 @given(body=st.binary(max_size=40), content_type=st.none() | st.text(max_size=30))
@@ -126,7 +127,7 @@ INBOX = Inbox("1", "chosen@mail.example.com", 0, 1, private=False, token_hash=No
 
 @given(message=MESSAGE)
 def test_what_leaves_as_json_comes_back_as_it_was(message):
-    encoded = msgspec.json.encode(Wire("").message_list(Listing(INBOX, (message,), has_more=False)))
+    encoded = msgspec.json.encode(Serializer("").message_list(Listing(INBOX, (message,), has_more=False)))
     (item,) = json.loads(encoded)["messages"]
     assert (item["from"], item["from_name"], item["to"]) == (message.from_address, message.from_name, message.recipient)
     assert (item["subject"], item["body"], item["size"]) == (message.subject, message.body, message.size_bytes)
@@ -153,12 +154,12 @@ def test_what_leaves_as_json_comes_back_as_it_was(message):
 )
 def test_the_next_page_lies_behind_the_last_message_of_this_one(page, query):
     message = Message("msg_0", 0, "", "", "", "", "", truncated=False, size_bytes=0, has_html=False, attachments=())
-    link = Wire("/mail").next_page_link(Listing(INBOX, (message,), has_more=True), page)
+    link = Serializer("/mail").next_page_link(Listing(INBOX, (message,), has_more=True), page)
     assert link == f'</mail/api/v1/addresses/chosen@mail.example.com/messages?{query}>; rel="next"'
 
 
 def test_the_path_of_an_address_is_a_path():
-    assert Wire("").address_path("a/b?c#d%e <f>@x") == "/api/v1/addresses/a%2Fb%3Fc%23d%25e%20%3Cf%3E@x"
+    assert Serializer("").address_path("a/b?c#d%e <f>@x") == "/api/v1/addresses/a%2Fb%3Fc%23d%25e%20%3Cf%3E@x"
 
 
 @pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e-400"])
@@ -167,12 +168,12 @@ def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
 
 
 def test_a_page_is_made_once_and_forgotten_with_its_listing():
-    wire = Wire("")
+    serializer = Serializer("")
     listing = Listing(INBOX, (), has_more=False)
-    body = wire.page(listing)
+    body = serializer.page(listing)
     assert body == b'{"messages":[]}'
-    assert wire.page(listing) is body
-    assert wire.page(Listing(INBOX, (), has_more=True)) is not body
-    assert len(wire._pages) == 1  # a listing that nobody keeps leaves nothing
+    assert serializer.page(listing) is body
+    assert serializer.page(Listing(INBOX, (), has_more=True)) is not body
+    assert len(serializer._pages) == 1  # a listing that nobody keeps leaves nothing
     del listing
-    assert not wire._pages
+    assert not serializer._pages

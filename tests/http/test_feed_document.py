@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from late import Late
-from tmpmaild.http import atom
+from tmpmaild.http import feed
 from tmpmaild.mail import mime
 from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message
 
 feedparser = Late("feedparser")
 
 INBOX = Inbox("1", "a_b'c@mail.example.com", 0, 1, private=True, token_hash=None, message_count=1, full=False)
-URLS = atom.FeedUrls("/feed/s&<", "/#a_b'c", "/messages")
+URLS = feed.FeedUrls("/feed/s&<", "/#a_b'c", "/messages")
 HOSTILE = {
     "markup": "</title><script>steal()</script><![CDATA[",
     "the end of CDATA": "]]>",
@@ -38,7 +38,7 @@ def message(number=0, **members):
 
 
 def made(*messages):
-    return atom.document(Listing(INBOX, messages, has_more=False), URLS)
+    return feed.document(Listing(INBOX, messages, has_more=False), URLS)
 
 
 def kept(text):

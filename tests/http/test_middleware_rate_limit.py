@@ -5,8 +5,9 @@ from ipaddress import ip_network
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.http.middleware import Guard, RateLimit
+from tmpmaild.http.middleware import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
+from tmpmaild.measures import Count
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.storage.postgresql.sharing import SharedBuckets
 
@@ -34,11 +35,12 @@ def limited(world, ticks, client):
     """Make clients of an application with the default limit, on a clock that the test moves."""
 
     def make(buckets=None, trusted_proxies=(), exempt=()):
-        guarded = Guard(world.app(), problems=Problems(""), allowed_hosts=())
-        app = RateLimit(
-            guarded,
+        app = Middleware(
+            world.app(),
             limits=RateLimits(TokenBuckets(10, 10) if buckets is None else buckets, TokenBuckets(2, 2, name="page")),
             problems=Problems(""),
+            requests=Count("requests", "", ("operation", "status")),
+            cross_site=CrossSite(),
             trusted_proxies=trusted_proxies,
             exempt=exempt,
             clock_seconds=ticks,
@@ -69,13 +71,21 @@ async def test_ten_requests_pass_and_the_eleventh_waits(limited, ticks):
     assert answer.header("retry-after") == "6"
 
 
-async def test_without_the_database_that_has_the_buckets_nothing_passes(limited):
-    async def away(policy, client, *, refill_seconds, burst):
-        raise StorageUnavailable("away")
+async def away(policy, client, *, refill_seconds, burst):
+    raise StorageUnavailable("away")
 
+
+async def test_without_the_database_that_has_the_buckets_nothing_passes(limited):
     answer = await limited(SharedBuckets(away, 10, 10, name="default")).get(NOBODY)
     assert (answer.status, answer.json()["code"]) == (503, "storage-unavailable")
     assert answer.header("retry-after") == "5"
+
+
+async def test_without_it_a_view_that_is_refused_is_answered_too(limited):
+    """Its token of the page's bucket was taken before the database went away."""
+    answer = await limited(SharedBuckets(away, 10, 10, name="default")).post(f"{NOBODY}/messages/x/view")
+    assert (answer.status, answer.json()["code"]) == (503, "storage-unavailable")
+    assert answer.header("ratelimit") is None
 
 
 @pytest.mark.parametrize("engine_kind", ["postgresql"])

@@ -109,7 +109,7 @@ async def test_a_feed_is_sent_again_only_when_it_has_changed(world, client, held
 async def test_nothing_is_made_for_who_has_it_already(world, client, held, monkeypatch):
     await world.deliver(held["address"], LARGE)
     answer = await client.get(path(held))
-    monkeypatch.delattr("tmpmaild.http.atom._entry")  # whatever had to be made anew would fail
+    monkeypatch.delattr("tmpmaild.http.feed._entry")  # whatever had to be made anew would fail
     again = await client.get(path(held), {"If-None-Match": answer.header("etag")})
     assert (again.status, again.body) == (304, b"")
     assert again.header("cache-control") == "no-store"

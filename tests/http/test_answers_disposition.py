@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import table
-from tmpmaild.http import messages, pages
+from tmpmaild.http import answers, pages
 from tmpmaild.mail import extracts, mime
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -65,11 +65,11 @@ def names_in(value):
     ],
 )
 def test_a_name_is_made_safe_to_send_and_to_save_by(filename, plain, name):
-    assert names_in(messages.attachment(filename, "attachment-3")) == (plain, name)
+    assert names_in(answers.attachment_disposition(filename, "attachment-3")) == (plain, name)
 
 
 def test_without_any_name_it_is_an_attachment():
-    assert messages.attachment("..", "\r\n") == 'attachment; filename="attachment"'
+    assert answers.attachment_disposition("..", "\r\n") == 'attachment; filename="attachment"'
 
 
 @pytest.mark.parametrize(
@@ -84,20 +84,22 @@ def test_without_any_name_it_is_an_attachment():
     ],
 )
 def test_a_long_name_is_cut_on_a_character_and_keeps_its_extension(filename, expected):
-    value = messages.attachment(filename, "x")
+    value = answers.attachment_disposition(filename, "x")
     assert names_in(value)[1] == expected
     assert len(value) < 1024
 
 
 def test_a_long_name_of_nothing_but_dots_before_a_long_end_is_none():
-    assert messages.attachment("." * 300 + "x" * 300, "attachment-3") == 'attachment; filename="attachment-3"'
+    assert (
+        answers.attachment_disposition("." * 300 + "x" * 300, "attachment-3") == 'attachment; filename="attachment-3"'
+    )
 
 
 @given(NAMES | NAMES.map(lambda text: text * 50), NAMES)
 @example("..." + "a" * 300, "")
 @example("%" * 500, "")
 def test_any_name_gives_one_clean_line_that_reads_back_as_one_safe_name(filename, fallback):
-    value = messages.attachment(filename, fallback)
+    value = answers.attachment_disposition(filename, fallback)
     assert value.startswith("attachment; ")
     assert all(0x20 <= octet < 0x7F for octet in value.encode("latin-1"))
     assert len(value) < 1024
@@ -110,7 +112,7 @@ def test_any_name_gives_one_clean_line_that_reads_back_as_one_safe_name(filename
 
 @given(st.text("abc ÄÖ日.-_", min_size=1, max_size=40).map(lambda text: f"n{' '.join(text.split())}n"))
 def test_a_harmless_name_is_sent_as_it_is(filename):
-    assert names_in(messages.attachment(filename, "x"))[1] == filename
+    assert names_in(answers.attachment_disposition(filename, "x"))[1] == filename
 
 
 # Types
@@ -137,7 +139,7 @@ def test_a_harmless_name_is_sent_as_it_is(filename):
     ],
 )
 def test_a_type_that_does_nothing_is_sent_without_most_parameters(stated, sent):
-    assert messages.content_type(stated, PNG) == sent
+    assert answers.attachment_type(stated, PNG) == sent
 
 
 @table(
@@ -157,7 +159,7 @@ def test_a_type_that_does_nothing_is_sent_without_most_parameters(stated, sent):
     ],
 )
 def test_what_a_browser_would_run_is_but_octets(stated):
-    assert messages.content_type(stated, PNG) == "application/octet-stream"
+    assert answers.attachment_type(stated, PNG) == "application/octet-stream"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_what_a_browser_would_run_is_but_octets(stated):
     ],
 )
 def test_what_is_no_media_type_is_but_octets(stated):
-    assert messages.content_type(stated, PNG) == "application/octet-stream"
+    assert answers.attachment_type(stated, PNG) == "application/octet-stream"
 
 
 TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*(?:; charset=[A-Za-z0-9._:+-]{1,40})?")
@@ -203,7 +205,7 @@ AVIF_OF_ANOTHER_BRAND = b"\0\0\0\x20ftypmif1\0\0\0\0mif1avifmiaf" + bytes(20)
     ],
 )
 def test_an_image_is_sent_as_what_a_view_takes_it_for(stated, content, sent):
-    assert messages.content_type(stated, content) == sent
+    assert answers.attachment_type(stated, content) == sent
 
 
 def test_the_page_previews_the_images_that_a_view_shows():
@@ -223,12 +225,14 @@ def test_the_page_previews_the_images_that_a_view_shows():
     | st.tuples(st.sampled_from(["text/", "image/svg", "A/", ""]), st.text('+xml;charset="\\/utf-8 \r\n')).map("".join)
 )
 def test_any_stated_type_gives_a_clean_one(stated):
-    sent = messages.content_type(stated, PNG)
+    sent = answers.attachment_type(stated, PNG)
     assert TYPE.fullmatch(sent)
     assert len(sent) < 350
 
 
 @table("piece", ["a", ".", "/", " ", "%", '"', "+xml", "a/", ";charset=", "😀", "\\"])
-@table("write", [lambda text: messages.attachment(text, text), lambda text: messages.content_type(text, b"")])
+@table(
+    "write", [lambda text: answers.attachment_disposition(text, text), lambda text: answers.attachment_type(text, b"")]
+)
 def test_writing_takes_linear_time(write, piece):
     assert_linear(lambda text: write("text/" + text), piece * (200_000 // len(piece)))

@@ -1,6 +1,6 @@
 """The databases of releases are opened, their mail is served as it was then, and the service goes on with them.
 
-``KEEP=1.1 .venv/bin/python -m pytest -n0 tests/http/test_upgrades.py`` keeps what this code stores in
+``KEEP=1.1 .venv/bin/python -m pytest -n0 tests/http/test_app_upgrades.py`` keeps what this code stores in
 ``tests/upgrades/1.1``, for the tests of later code. What is there is never changed.
 """
 

@@ -6,12 +6,12 @@ import re
 from html.parser import HTMLParser
 
 from tables import table
-from tmpmaild.http import openapi, pages
+from tmpmaild.http import pages
+from tmpmaild.http.app import OPERATIONS, describe_api
 from tmpmaild.http.files import DOCS_POLICY
-from tmpmaild.http.openapi import OPERATIONS
 
-DOCUMENT = json.loads(openapi.document("kit.test"))
-PAGE = pages.docs(openapi.document("kit.test"), "https://host.example/mail").decode()
+DOCUMENT = json.loads(describe_api("kit.test"))
+PAGE = pages.docs(describe_api("kit.test"), "https://host.example/mail").decode()
 VOID = {"meta", "link"}
 
 
@@ -81,18 +81,18 @@ def test_the_first_three_calls_are_commands_for_a_shell():
         f'curl "{ADDRESSES}/$ADDRESS/messages?wait=30"',
         f'curl -X DELETE "{ADDRESSES}/$ADDRESS" -H "Authorization: Bearer $TOKEN"',
     ]
-    command, *_ = commands(pages.docs(openapi.document()).decode())
+    command, *_ = commands(pages.docs(describe_api()).decode())
     assert command == 'curl -X POST "http://localhost:8025/api/v1/addresses"'
 
 
 def test_what_a_shell_would_run_stays_text_in_a_command():
-    command, *_ = commands(pages.docs(openapi.document(), 'https://host.example/$(x)`y`"z').decode())
+    command, *_ = commands(pages.docs(describe_api(), 'https://host.example/$(x)`y`"z').decode())
     assert command == r'curl -X POST "https://host.example/\$(x)\`y\`\"z/api/v1/addresses"'
 
 
 def test_every_text_is_escaped():
     hostile = "<img src=x onerror=alert(1)>\"'&"
-    document = json.loads(openapi.document())
+    document = json.loads(describe_api())
     document["info"] = dict.fromkeys(document["info"], hostile)
     for one in document["tags"]:
         one["description"] = f"`{hostile}` {hostile}"

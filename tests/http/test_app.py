@@ -1,0 +1,14 @@
+"""The application as it is put together: every operation that is described is there."""
+
+import re
+
+from tables import table
+from tmpmaild.http.app import OPERATIONS
+
+
+@table("operation", OPERATIONS)
+async def test_every_operation_has_a_route(client, operation):
+    path = re.sub(r"\{\w+\}", "x", operation.path)
+    answer = await client.ask("OPTIONS", path)
+    assert answer.status == 204
+    assert operation.method in answer.header("allow").split(", ")
