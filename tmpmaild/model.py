@@ -295,7 +295,7 @@ class InboxChange(Struct, frozen=True):
     notice: MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None = None
 
 
-Held = Literal["code", "link", "attachment", "verdict"]
+Feature = Literal["code", "link", "attachment", "verdict"]
 """What a message may be asked to have: a detected code or link, an attachment that is not ``inline``, a verdict."""
 
 SEARCHED_CHARACTERS = 64 * 1024
@@ -318,7 +318,7 @@ class Page(Struct, frozen=True):
     sender: str | None = None
     subject: str | None = None
     text: str | None = None
-    has: frozenset[Held] = frozenset()
+    has: frozenset[Feature] = frozenset()
     bodies_bytes: int = 4 * 1024 * 1024
     other_characters: int = 2 * 1024 * 1024
 
@@ -376,7 +376,7 @@ class Person(Struct, frozen=True):
     name: str
 
 
-class Details(Struct, frozen=True):
+class HeaderDetails(Struct, frozen=True):
     """What the header of a mail says besides sender and subject.
 
     ``date_ms`` is None, ``message_id`` "" where there is none that can be read; the latter has no angle brackets.

@@ -11,8 +11,8 @@ from tables import table
 from tmpmaild.errors import StorageFull
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.storage.enginestorage import EngineStorage
-from tmpmaild.webhookmodel import WebhookState
-from tmpmaild.webhooktargets import parse_rule
+from tmpmaild.webhooks.model import WebhookState
+from tmpmaild.webhooks.targets import parse_rule
 
 from .test_addresses import Held
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from growth import assert_linear, assert_within, cpu_seconds
 from tables import table
 from tmpmaild.mail import extracts, mime
-from tmpmaild.model import Details, Person
+from tmpmaild.model import HeaderDetails, Person
 
 MAILS = sorted((Path(__file__).parents[1] / "mails").glob("*.eml"))
 MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
@@ -25,7 +25,7 @@ def ms(*moment):
     return int(datetime(*moment, tzinfo=UTC).timestamp() * 1000)
 
 
-# Details
+# HeaderDetails
 
 
 def test_the_header_says_who_else_when_and_which():
@@ -39,7 +39,7 @@ def test_the_header_says_who_else_when_and_which():
         b"\r\n"
         b"Cc: body@example.org\r\n"
     )
-    assert extracts.details(head) == Details(
+    assert extracts.details(head) == HeaderDetails(
         cc=(
             Person("bob@example.org", "B, Bob"),
             Person("cem@example.org", "Cém"),
@@ -55,7 +55,7 @@ def test_the_header_says_who_else_when_and_which():
     "head", [b"", b"\r\nbody", b"no header at all", b"Subject: x\r\n\r\n", b"Cc:\r\nDate:\r\n\r\n"]
 )
 def test_what_is_not_said_is_empty(head):
-    assert extracts.details(head) == Details((), (), None, "")
+    assert extracts.details(head) == HeaderDetails((), (), None, "")
 
 
 def test_no_more_than_100_mailboxes_are_read():

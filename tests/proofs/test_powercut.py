@@ -16,7 +16,7 @@ from daemons import NO_LIMITS, Daemon
 from senders import SENDERS, Sender, damage, stored
 from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
-from tmpmaild.webhooks.sender import is_waiting
+from tmpmaild.webhooks.dispatcher import is_waiting
 
 
 def now_ms():

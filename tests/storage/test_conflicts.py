@@ -12,7 +12,7 @@ from tmpmaild.errors import MailboxFull, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import partitions, server, writer
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks.model import Webhook
 
 from .conftest import Engine
 

@@ -6,7 +6,7 @@ import struct
 import asyncpg
 import pytest
 
-from tmpmaild import databaseurl
+from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import NAME_HELD_MS, Page
 from tmpmaild.storage.postgresql import engine, server, sharing

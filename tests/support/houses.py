@@ -10,31 +10,31 @@ from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
-from tmpmaild.webhookmodel import Webhook
 from tmpmaild.webhooks.calling import Caller
-from tmpmaild.webhooks.sender import Events, Sender
-from tmpmaild.webhooktargets import parse_rule
+from tmpmaild.webhooks.dispatcher import Dispatcher, Events
+from tmpmaild.webhooks.model import Webhook
+from tmpmaild.webhooks.targets import parse_rule
 
 LIFETIME_MS = 3_600_000
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 class House:
-    """A service and the sender of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
+    """A service and the dispatcher of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
 
     def __init__(self, storage, clock, receiver) -> None:
         rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         self.clock, self.storage, self.receiver = clock, storage, receiver
         self.service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
-        self.sender = self.another()
-        self.service.webhooks.on_set = self.sender.on_set
+        self.dispatcher = self.another()
+        self.service.webhooks.on_set = self.dispatcher.on_set
 
     def another(self, **more):
-        """Return a sender as that of another daemon."""
+        """Return a dispatcher as that of another daemon."""
         events = Events(self.service.mail, Wire("").webhook_body)
         rules = [parse_rule(f"127.0.0.0/8:{self.receiver.port}")]
         caller = more.pop("caller", None) or Caller()
-        return Sender(
+        return Dispatcher(
             self.storage, events, caller, self.service.blocks, rules=rules, clock=self.clock, random=lambda: 0, **more
         )
 
@@ -54,9 +54,9 @@ class House:
         return await self.service.deliver(envelope, [inbox_id], b"Subject: %b\r\n\r\n%b" % (subject.encode(), body))
 
     def pass_time(self, seconds):
-        """Let the clock go on, and the sender see that."""
+        """Let the clock go on, and the dispatcher see that."""
         self.clock.advance(seconds=seconds)
-        self.sender.on_set("0")
+        self.dispatcher.on_set("0")
 
     async def until(self, condition):
         """Wait until what a function looks up of the storage is so."""
@@ -79,9 +79,9 @@ class House:
         return await self.until(is_so)
 
     @asynccontextmanager
-    async def sending(self, sender=None):
+    async def sending(self, dispatcher=None):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon((sender or self.sender).run)
+            tasks.start_soon((dispatcher or self.dispatcher).run)
             yield
             tasks.cancel_scope.cancel()
 

@@ -3,9 +3,9 @@
 import pytest
 from houses import SECRET
 
-from tmpmaild.commands import NoArguments
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.host.control import NoArguments
 from tmpmaild.webhooks.commands import Named, WebhookCommands
+from tmpmaild.webhooks.model import Webhook
 
 pytestmark = pytest.mark.both_engines
 

@@ -27,7 +27,7 @@ from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host.logs import is_journal, logging_to_stderr
 from tmpmaild.hostnames import reachable
-from tmpmaild.storage.engines import operator_mail, upgrade
+from tmpmaild.storage.engines import operator_mail, settings_of, upgrade
 from tmpmaild.storage.sqlite.database import temporary
 
 log = logging.getLogger(__name__)
@@ -145,9 +145,7 @@ def check_config(config_path: Path | None) -> None:
 def migrate(config_path: Path | None) -> None:
     """Bring the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
     config = load(config_path)
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
-
-    settings = roomsettings.storage(config)
+    settings = settings_of(config)
     applied = upgrade(settings)
     for name in applied:
         say(f"applied {name}")
@@ -168,12 +166,10 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
     """
     if raw and message_id is None:
         raise click.UsageError("--raw needs the ID of a mail")
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
-
     config = load(config_path)
-    mail = operator_mail(roomsettings.storage(config))
+    mail = operator_mail(settings_of(config))
     if raw and message_id is not None:
-        octets = postmaster.source(mail, message_id, roomsettings.hostname(config))
+        octets = postmaster.source(mail, message_id, config.host_name)
     else:
         text = postmaster.listing(mail) if message_id is None else postmaster.readable(mail, message_id)
         octets = text.encode(console.encoding(), "replace")

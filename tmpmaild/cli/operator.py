@@ -12,12 +12,12 @@ import click
 import msgspec
 from msgspec.structs import asdict
 
-from tmpmaild import databaseurl
 from tmpmaild.cli import configured, console, control
 from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, say, with_config
 from tmpmaild.cli.console import shown
+from tmpmaild.config import databaseurl
+from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
-from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import CommandError
 from tmpmaild.host import privileges
 from tmpmaild.host.status import Numbers, Status
@@ -125,10 +125,8 @@ def status(config: Config, *, as_json: bool) -> None:
 
 
 def _show_database(config: Config, reason: str, *, as_json: bool) -> None:
-    from tmpmaild import roomsettings  # noqa: PLC0415 - takes long to load, and most commands need none of it
-
     privileges.drop_to_owner(Path(config.storage.path))
-    settings = roomsettings.storage(config)
+    settings = engines.settings_of(config)
     stored = engines.summary(settings)
     name = settings.name
     say(json.dumps({"running": False} | asdict(stored)) if as_json else of_database(name, stored, reason))

@@ -12,16 +12,15 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from tmpmaild import __version__
-from tmpmaild.commands import Command
 from tmpmaild.config.kinds import MAX_SOCKET_PATH_BYTES, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, RequestError, StartError
@@ -158,6 +157,30 @@ def _remove_stale(path: Path) -> None:
         if probe.connect_ex(os.fspath(path)) != errno.ECONNREFUSED:
             raise StartError(f"control.listen: {path}: in use by another process")
     path.unlink()
+
+
+class NoArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of a command that takes none."""
+
+
+class Octets(Struct, frozen=True):
+    """Announces how many raw octets follow in the answer."""
+
+    octets: int
+
+
+Answer = AsyncGenerator[Struct | bytes, None]
+"""The lines of an answer, and octets that a line has announced. It is closed early when the client has gone."""
+
+
+class Command(NamedTuple):
+    """What is done for one command: ``arguments`` are checked when they are read, then ``answer`` is called with them.
+
+    ``CommandError``, ``StartError`` and ``RequestError`` of the answer are told to the client by their texts.
+    """
+
+    arguments: type[Struct]
+    answer: Callable[[Any], Answer]
 
 
 MAX_REQUEST_BYTES = 64 * 1024

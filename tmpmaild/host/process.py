@@ -18,8 +18,8 @@ import anyio
 from anyio.abc import TaskStatus
 from msgspec import Struct
 
-from tmpmaild.commands import Answer, Command, NoArguments
 from tmpmaild.errors import RequestError, StartError
+from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.measures import Histogram
 
 _ASK_EVERY_SECONDS = 10.0

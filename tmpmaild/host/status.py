@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild import __version__
-from tmpmaild.commands import Answer, Command, NoArguments
+from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.measures import Histogram, Measure
 
 

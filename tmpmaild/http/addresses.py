@@ -16,7 +16,7 @@ from tmpmaild.inboxes.access import is_holder
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox, rfc3339
-from tmpmaild.webhookmodel import Webhook, WebhookState
+from tmpmaild.webhooks.model import Webhook, WebhookState
 
 _NOT_CALLED = WebhookState("", "")
 

@@ -16,9 +16,9 @@ from tmpmaild.checks import Kind, Mistake, Mistakes, check
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest, is_number
 from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
-from tmpmaild.model import Held, Page
-from tmpmaild.webhookmodel import WebhookEvent
-from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
+from tmpmaild.model import Feature, Page
+from tmpmaild.webhooks.model import WebhookEvent
+from tmpmaild.webhooks.targets import MOST_URL_CHARACTERS
 
 _MAX_PARAMETERS = 200  # of a query, counted before it is taken apart
 
@@ -210,7 +210,7 @@ MessageId = Annotated[
 ]
 
 Has = Annotated[
-    list[Held],
+    list[Feature],
     _takes(
         "up to four of code, link, attachment and verdict",
         "What a message must have: a code, a link, an attachment that is not inline, a verdict.",

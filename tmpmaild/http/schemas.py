@@ -14,8 +14,8 @@ from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage, rest_of
 from tmpmaild.inboxes.viewing import Grant
-from tmpmaild.model import Authentication, Envelope, Held, Inbox, Listing, Message, Page, Person, rfc3339
-from tmpmaild.webhookmodel import Webhook, WebhookEvent, WebhookState
+from tmpmaild.model import Authentication, Envelope, Feature, Inbox, Listing, Message, Page, Person, rfc3339
+from tmpmaild.webhooks.model import Webhook, WebhookEvent, WebhookState
 
 Time = Annotated[str, Meta(examples=["2026-11-21T03:00:00.000Z"], extra_json_schema={"format": "date-time"})]
 Path = Annotated[str, Meta(description="A path below the path of the server's public URL, never with a host.")]
@@ -43,7 +43,7 @@ class WebhookItem(Struct, frozen=True):
 
     url: Annotated[str, Meta(examples=["https://hooks.example.org/mail"])]
     events: list[WebhookEvent]
-    has: list[Held]
+    has: list[Feature]
     failures: Annotated[int, Meta(description="Calls in a row that have failed.", examples=[0])]
     last_call: WebhookCall | None
     next_call_at: Annotated[Time | None, Meta(description="Null unless the last call has failed.")]

@@ -12,7 +12,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Un
 from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.events import Bus, Notice, Subscription, WakeUp
 from tmpmaild.inboxes.reading import MailReader, rest_of
-from tmpmaild.model import ExpiryMoved, Held, Inbox, InboxDeleted, Listing, Message, Page, VerdictReached
+from tmpmaild.model import ExpiryMoved, Feature, Inbox, InboxDeleted, Listing, Message, Page, VerdictReached
 
 # Bounds the memory of a listener that does not read; a longer body is cut, and the client reads that message by id.
 _MESSAGES_AT_ONCE = 10
@@ -71,7 +71,7 @@ class Follower:
         after: str | None,
         token: str | None,
         *,
-        has: frozenset[Held] = frozenset(),
+        has: frozenset[Feature] = frozenset(),
         shared: WakeUp | None = None,
     ) -> AsyncIterator["Following"]:
         """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``.
@@ -226,7 +226,7 @@ class Wish(Struct, frozen=True):
     address: str
     token: str | None = None
     after: str | None = None
-    has: frozenset[Held] = frozenset()
+    has: frozenset[Feature] = frozenset()
 
 
 class Unavailable(Struct, frozen=True):

@@ -21,10 +21,10 @@ from tmpmaild.inboxes.delivering import Check
 from tmpmaild.mail import extracts, htmltext
 from tmpmaild.model import (
     Attachment,
-    Details,
+    Feature,
     Findings,
     FullMessage,
-    Held,
+    HeaderDetails,
     Inbox,
     InboxChange,
     Link,
@@ -241,7 +241,7 @@ class ShownMessage(Struct, frozen=True):
 
     inbox: Inbox
     full: FullMessage
-    details: Details
+    details: HeaderDetails
 
 
 class MailReader:
@@ -319,7 +319,7 @@ class MailReader:
             if listing.messages or not listing.has_more or listing.looked_to:
                 return listing
 
-    def ensure_possible(self, has: Collection[Held]) -> None:
+    def ensure_possible(self, has: Collection[Feature]) -> None:
         """Return if messages can have all of this here. Raises ``InvalidRequest``."""
         if "verdict" in has and self.check is None:
             raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))

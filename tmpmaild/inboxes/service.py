@@ -20,12 +20,12 @@ from tmpmaild.inboxes.faults import Fault, Faults, Refusals
 from tmpmaild.inboxes.following import Follower
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.inboxes.viewing import Viewer
-from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Inbox, InboxChange, counted
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks.model import Webhook
+from tmpmaild.webhooks.owners import Webhooks
 
 
 class InboxService:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from tmpmaild import hostnames
 from tmpmaild.mail import addresses, headers, mime
-from tmpmaild.model import Details, DkimVerdict, Envelope, Person, Source
+from tmpmaild.model import DkimVerdict, Envelope, HeaderDetails, Person, Source
 
 MAX_MAILBOXES = 100
 MAX_MESSAGE_ID_CHARACTERS = 998
@@ -65,7 +65,7 @@ _IMAGE_BEGINNINGS = {
 }
 
 
-def details(head: bytes) -> Details:
+def details(head: bytes) -> HeaderDetails:
     """Read what the header of a mail says besides sender and subject; anything at all has details.
 
     ``head`` is the beginning of the source, at least its header. Of Cc and Reply-To, fields that are repeated
@@ -73,7 +73,7 @@ def details(head: bytes) -> Details:
     """
     fields, _ = mime.header(head, {})
     first = mime.first_values(fields)
-    return Details(
+    return HeaderDetails(
         cc=_mailboxes(fields, "cc"),
         reply_to=_mailboxes(fields, "reply-to"),
         date_ms=_date_ms(first.get("date", "")),

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from tmpmaild.clients import Networks, belongs, client_name
+from tmpmaild.config.settings import Smtp
 from tmpmaild.inboxes.faults import Refusals
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
@@ -187,21 +188,14 @@ _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_C
 log = logging.getLogger(__name__)
 
 
-class SmtpSettings(Struct, frozen=True, kw_only=True):
-    """The name of this server and its limits; 0 means no limit for counts and rates. Those with a number are fixed."""
+class SmtpSettings(Smtp, frozen=True, kw_only=True):
+    """The section ``[smtp]``, ``hostname`` never empty; ``limits.exempt``; and limits that are fixed."""
 
-    hostname: str
-    max_message_bytes: int
-    max_connections: int
-    max_connections_per_client: int
+    exempt: Networks = ()
     new_connections_per_minute: int = 600
     max_unknown_recipients: int = 100
     unknown_recipients_per_minute: int = 60
     unknown_recipients_burst: int = 600
-    max_inflight_bytes: int
-    offers_auth: bool = False
-    exempt: Networks = ()
-    trusted_proxies: Networks = ()
 
 
 class Connection(Protocol):
@@ -357,7 +351,7 @@ class Connections:
             max_message_bytes=self.settings.max_message_bytes,
             max_unknown_recipients=self.settings.max_unknown_recipients,
             offers_tls=self.tls is not None,
-            offers_auth=self.settings.offers_auth,
+            offers_auth=self.settings.auth == "any",
         )
 
     def seconds_to_drain(self) -> float:

@@ -157,7 +157,7 @@ class SmtpServer:
     def _warn_if_public(self) -> None:
         ips = {listening.getsockname()[0] for listener in self._listeners for listening in listener.sockets}
         public = sorted(filter(is_public, ips))
-        if public and self.connections.settings.offers_auth:
+        if public and self.connections.settings.auth == "any":
             text = 'smtp.auth is "any" on %s: clients that have a password configured for this server send it here'
             log.warning(text, ", ".join(public))
         if public and self.handler.has_faults:

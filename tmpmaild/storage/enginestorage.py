@@ -18,7 +18,7 @@ from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES
 from tmpmaild.storage.ids import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import Between, expired_between, live_between
 from tmpmaild.storage.rows import MAX_VERSION, StateRow, WebhookRow, state_row, text
-from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
+from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 Q = TypeVar("Q")
 A = TypeVar("A")

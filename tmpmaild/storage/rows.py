@@ -30,7 +30,7 @@ from tmpmaild.model import (
     VerdictReached,
 )
 from tmpmaild.storage import ids
-from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
+from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 HEAD_BYTES = 256 * 1024
 """How much of a source is read to show its header."""

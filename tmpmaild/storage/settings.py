@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tmpmaild.databaseurl import DatabaseUrl
+from tmpmaild.config.databaseurl import DatabaseUrl
 
 OPERATOR_MAX_MESSAGES: Final = 200
 OPERATOR_MAX_BYTES: Final = 50 * 1024 * 1024

@@ -7,14 +7,14 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from tmpmaild.commands import Answer, Command, NoArguments
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
+from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.inboxes.blocks import TARGET, Blocks
 from tmpmaild.model import Block
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhookmodel import StoredWebhook
-from tmpmaild.webhooks.sender import is_waiting
-from tmpmaild.webhooktargets import parse_url
+from tmpmaild.webhooks.dispatcher import is_waiting
+from tmpmaild.webhooks.model import StoredWebhook
+from tmpmaild.webhooks.targets import parse_url
 
 _ROWS: Final = 500
 _PAGE: Final = 100

@@ -64,12 +64,12 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
 
 def _examine(config: Config, source: Path | None) -> Iterator[Result]:
     """Check all that needs no connection to another machine but that of the database, and look names up."""
-    from tmpmaild import roomsettings  # noqa: PLC0415 - loads the whole service, as serve does
-    from tmpmaild.cli.doctor import database, machine, network, service  # noqa: PLC0415
+    from tmpmaild.cli.doctor import database, machine, network, service  # noqa: PLC0415 - takes long to load
+    from tmpmaild.storage.engines import settings_of  # noqa: PLC0415
     from tmpmaild.storage.settings import SqliteSettings  # noqa: PLC0415
     from tmpmaild.webhooks.calling import resolve  # noqa: PLC0415
 
-    hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)
+    hostname, storage = config.host_name, settings_of(config)
     running, result = service.look(config)
     yield result
     if running is not None:
@@ -86,10 +86,9 @@ def _examine(config: Config, source: Path | None) -> Iterator[Result]:
 
 def _records_to_publish(config: Config) -> list[Record]:
     """Return the records for the DNS; none while the mail server has no name that can be published."""
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as above
-    from tmpmaild.cli.doctor import network  # noqa: PLC0415
+    from tmpmaild.cli.doctor import network  # noqa: PLC0415 - as above
 
-    hostname = roomsettings.hostname(config)
+    hostname = config.host_name
     if not network.is_public_name(hostname):
         return []
     return network.wanted(config, hostname, network.own_addresses(config))

@@ -7,12 +7,13 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
-from tmpmaild import webhooktargets
 from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
+from tmpmaild.clients import Network
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
-from tmpmaild.config.settings import Config, Network
+from tmpmaild.config.settings import Config
 from tmpmaild.hostnames import WILDCARD
-from tmpmaild.webhooktargets import Rule, Target
+from tmpmaild.webhooks import targets
+from tmpmaild.webhooks.targets import Rule, Target
 
 Address = IPv4Address | IPv6Address
 
@@ -208,7 +209,7 @@ def _name(rules: Sequence[Rule], rule: Rule, resolve: Resolve) -> Result:
         return warning(
             _CHECK, f"{rule.name}: {error.strerror or error}", "correct the name, or the resolver of this machine"
         )
-    if any(webhooktargets.permits_address(rules, target, one) for one in addresses):
+    if any(targets.permits_address(rules, target, one) for one in addresses):
         return ok(_CHECK, f"{rule.name} can be called")
     text = f"{rule.name} leads to {', '.join(addresses)}, where no call goes"
     return problem(_CHECK, text, "if it is meant, add these addresses to webhooks.allow, with the port")

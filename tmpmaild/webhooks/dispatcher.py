@@ -27,10 +27,10 @@ from tmpmaild.inboxes.reading import NOT_CHECKED, MailReader
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.model import ExpiryMoved, Findings, InboxChange, InboxDeleted, Message, Page, VerdictReached
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhookmodel import StoredWebhook, WebhookState
 from tmpmaild.webhooks.calling import CALL_SECONDS, Caller, Outcome
+from tmpmaild.webhooks.model import StoredWebhook, WebhookState
 from tmpmaild.webhooks.schedule import Job, Schedule
-from tmpmaild.webhooktargets import Rule, parse_url
+from tmpmaild.webhooks.targets import Rule, parse_url
 
 _PREFIX: Final = "whsec_"
 _ID_BYTES: Final = 16
@@ -212,7 +212,7 @@ _SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 log = logging.getLogger(__name__)
 
 
-class Sender:
+class Dispatcher:
     """Calls targets that ``rules``, which may be changed, allow; without rules it does nothing.
 
     ``clock`` gives Unix milliseconds, ``random`` a number from 0 to 1.

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tmpmaild.model import Held
+from tmpmaild.model import Feature
 
 WebhookEvent = Literal["message", "verdict", "expired"]
 
@@ -17,7 +17,7 @@ class Webhook(Struct, frozen=True):
 
     url: str
     events: frozenset[WebhookEvent]
-    has: frozenset[Held]
+    has: frozenset[Feature]
     secret: str
 
 

@@ -4,11 +4,11 @@ import base64
 import secrets
 from collections.abc import Callable, Collection, Sequence
 
-from tmpmaild import webhooktargets
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.model import Held, Inbox
+from tmpmaild.model import Feature, Inbox
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookEvent
+from tmpmaild.webhooks import targets
+from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookEvent
 
 _SECRET_BYTES = 32
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - as the specification Standard Webhooks has it
@@ -21,14 +21,14 @@ class Webhooks:
     ``senders_are_checked`` can a webhook be told of verdicts.
     """
 
-    def __init__(self, storage: Storage, allowed: Sequence[webhooktargets.Rule], clock: Callable[[], int]) -> None:
+    def __init__(self, storage: Storage, allowed: Sequence[targets.Rule], clock: Callable[[], int]) -> None:
         self.allowed = allowed
         self.senders_are_checked = False
         self.on_set: Callable[[str], None] = lambda _: None
         self._storage = storage
         self._clock = clock
 
-    def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Held]) -> Webhook:
+    def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Feature]) -> Webhook:
         """Return a new webhook, with a secret of its own. Raises ``InvalidRequest`` if it is not allowed."""
         errors = [("/webhook/url", text)] if (text := self._refusal(url)) else []
         if "verdict" in events and not self.senders_are_checked:
@@ -36,14 +36,14 @@ class Webhooks:
         if errors:
             raise InvalidRequest(*errors)
         secret = _SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
-        return Webhook(webhooktargets.parse_url(url).url, frozenset(events), frozenset(has), secret)
+        return Webhook(targets.parse_url(url).url, frozenset(events), frozenset(has), secret)
 
     def _refusal(self, url: str) -> str:
         try:
-            target = webhooktargets.parse_url(url)
+            target = targets.parse_url(url)
         except ValueError as error:
             return f"expected an http or https URL, but {error}"
-        refusal = webhooktargets.refusal(self.allowed, target)
+        refusal = targets.refusal(self.allowed, target)
         return refusal and f"expected a URL that the operator allows, but this one {refusal}"
 
     async def set(self, inbox: Inbox, webhook: Webhook | None) -> None:

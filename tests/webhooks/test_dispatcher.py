@@ -10,8 +10,8 @@ from receivers import OK
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Block, unchecked
-from tmpmaild.webhookmodel import Webhook
-from tmpmaild.webhooks import sender
+from tmpmaild.webhooks import dispatcher
+from tmpmaild.webhooks.model import Webhook
 
 pytestmark = pytest.mark.both_engines
 UNAVAILABLE = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
@@ -34,7 +34,7 @@ async def test_a_target_is_told_of_mail_signed_in_order_and_once(house):
     assert fields["content-type"] == "application/json"
     seconds = int(fields["webhook-timestamp"])
     assert seconds == house.clock() // 1000
-    wanted = sender.header(SECRET, fields["webhook-id"], seconds, told[0].body)
+    wanted = dispatcher.header(SECRET, fields["webhook-id"], seconds, told[0].body)
     assert ("webhook-signature", fields["webhook-signature"]) in wanted
     assert len({one.fields["webhook-id"] for one in told}) == 5
 
@@ -177,7 +177,7 @@ async def test_the_lease_of_an_end_is_as_long_as_any_other(house):
 async def test_when_the_storage_is_back_webhooks_are_called_without_waiting_for_the_next_look(
     house, monkeypatch, method
 ):
-    monkeypatch.setattr(sender, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(dispatcher, "_RETRY_SECONDS", 0.01)
     working, tries = getattr(house.storage, method), []
 
     async def away(*arguments):
@@ -334,10 +334,10 @@ async def test_an_extension_that_was_not_told_here_does_not_make_calls_more_freq
     async with house.sending():
         await house.deliver(inbox)
         await house.settled(inbox, failures=1, next_at_ms=house.clock() + 600_000)
-        house.sender._schedule.end_at(house.sender._schedule.get(inbox.id), house.clock())
+        house.dispatcher._schedule.end_at(house.dispatcher._schedule.get(inbox.id), house.clock())
         house.pass_time(1)
         await house.until(lambda: is_due_at(house, house.clock() + 599_000))
-        assert house.sender._schedule.get(inbox.id).ends_at_ms == inbox.expires_at_ms
+        assert house.dispatcher._schedule.get(inbox.id).ends_at_ms == inbox.expires_at_ms
         assert len(house.told()) == 1
         house.pass_time(599)
         await house.settled(inbox, failures=2, next_at_ms=house.clock() + 600_000)
@@ -355,11 +355,11 @@ async def test_the_end_is_told_after_the_lease_of_a_daemon_that_died(house):
 
 
 async def is_due_at(house, at_ms):
-    return house.sender._schedule.next_ms() == at_ms
+    return house.dispatcher._schedule.next_ms() == at_ms
 
 
 async def known(house, count):
-    return len(house.sender._schedule) == count
+    return len(house.dispatcher._schedule) == count
 
 
 async def test_a_webhook_that_is_set_anew_during_a_call_is_the_one_that_counts(house):
