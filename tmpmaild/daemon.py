@@ -165,7 +165,7 @@ class _Parts:
         self.lag = process.LoopLag()
         self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
-        self.dispatcher = self._dispatcher(config, ports(sockets))
+        self.dispatcher = self._dispatcher(ports(sockets))
         self.checkers = [checker] if checker else []
         measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag, self.dispatcher)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
@@ -177,23 +177,21 @@ class _Parts:
         self.reloading = Reloading(self._reload)
         self.control = ControlServer(self._commands())
 
-    def _dispatcher(self, config: Config, own_ports: frozenset[int]) -> Dispatcher:
-        dispatcher = Dispatcher(
+    def _dispatcher(self, own_ports: frozenset[int]) -> Dispatcher:
+        return Dispatcher(
             self._storage,
+            self._service.webhooks,
             Events(self._service.mail, self._web.webhook_body),
             Caller(own_ports),
             self._service.blocks,
-            rules=config.webhooks.allow,
             clock=self._storage.clock,
             random=random.random,
         )
-        self._service.webhooks.on_set = dispatcher.on_set
-        return dispatcher
 
     def _commands(self) -> dict[str, Command]:
         inboxes = InboxCommands(self._storage, self.cleaner, clock=self._storage.clock)
         blocks, clock = self._service.blocks, self._storage.clock
-        webhooks = WebhookCommands(self._storage, blocks, self.dispatcher.on_set, clock=clock)
+        webhooks = WebhookCommands(self._storage, self._service.webhooks, blocks, clock=clock)
         parts = (self._status, inboxes, self._blocks, webhooks, self.reloading)
         return dict(chain.from_iterable(part.commands().items() for part in parts))
 
@@ -237,7 +235,6 @@ class _Parts:
         _set_rates(self._limits, config, self._storage.buckets)
         self.cleaner.interval_seconds = config.expiry.interval_seconds
         self._status.change_domains(config.domains)
-        self.dispatcher.rules = config.webhooks.allow
         self._blocks.own = config.own_networks
         logs.set_up(config.log.level, config.log.format)
         return Outcome(self.served, needing_restart(self._started_with, config))

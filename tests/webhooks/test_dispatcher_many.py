@@ -3,11 +3,11 @@
 from blockbuster import blockbuster_ctx
 
 
-async def test_mail_that_comes_while_webhooks_are_read_is_told_of_at_once_and_nothing_blocks_the_loop(house):
+async def test_mail_that_comes_while_webhooks_are_read_is_told_of_at_once_and_nothing_blocks_the_loop(world):
     names = [f"inbox{number}" for number in range(250)]  # more than a page
-    inboxes = [await house.inbox(name) for name in names]
+    inboxes = [await world.inbox(name) for name in names]
     with blockbuster_ctx("tmpmaild"):
-        async with house.sending(house.another()):
+        async with world.sending(world.another()):
             for inbox in inboxes[::50]:
-                await house.deliver(inbox, inbox.address)
-            await house.receiver.wait(5)
+                await world.deliver(inbox, inbox.address)
+            await world.receiver.wait(5)

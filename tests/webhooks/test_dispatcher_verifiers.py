@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from houses import SECRET
+from webhookworld import SECRET
 
 from daemons import environment
 from tmpmaild.webhooks import dispatcher

@@ -110,6 +110,6 @@ class AddressEndpoints:
 
     async def _shown_webhook(self, inbox: Inbox, set_now: Webhook | UnsetType | None) -> WebhookItem | None:
         if isinstance(set_now, UnsetType):
-            stored = await self._service.webhooks.read(inbox)
+            stored = await self._service.webhooks.read(inbox.id)
             return self._wire.webhook(stored.webhook, stored.state) if stored else None
         return replace(self._wire.webhook(set_now, _NOT_CALLED), secret=set_now.secret) if set_now else None

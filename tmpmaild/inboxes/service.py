@@ -130,7 +130,7 @@ class InboxService:
     async def _set_first_webhook(self, inbox: Inbox, webhook: Webhook) -> None:
         """Set the webhook of a new inbox, or end that: nobody will have its token."""
         try:
-            await self.webhooks.set(inbox, webhook)
+            await self.webhooks.set(inbox.id, webhook)
         except RequestError:
             with suppress(RequestError):
                 await self._storage.delete_inbox(inbox.id, self._clock())
@@ -184,7 +184,7 @@ class InboxService:
         if faults is not None:
             self.faults.order(inbox, faults)
         if webhook is not UNSET:
-            await self.webhooks.set(inbox, webhook)
+            await self.webhooks.set(inbox.id, webhook)
         return inbox
 
     def extendable_until_ms(self, inbox: Inbox) -> int:

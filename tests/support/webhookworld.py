@@ -13,29 +13,40 @@ from tmpmaild.model import Envelope
 from tmpmaild.webhooks.calling import Caller
 from tmpmaild.webhooks.dispatcher import Dispatcher, Events
 from tmpmaild.webhooks.model import Webhook
+from tmpmaild.webhooks.owners import Webhooks
 from tmpmaild.webhooks.targets import parse_rule
 
 LIFETIME_MS = 3_600_000
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-class House:
+class World:
     """A service and the dispatcher of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
 
     def __init__(self, storage, clock, receiver) -> None:
-        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        allowed = (parse_rule(f"127.0.0.0/8:{receiver.port}"),)
+        rules = Rules(
+            domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS, webhooks=allowed
+        )
         self.clock, self.storage, self.receiver = clock, storage, receiver
         self.service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
-        self.dispatcher = self.another()
-        self.service.webhooks.on_set = self.dispatcher.on_set
+        self.dispatcher = self._dispatcher(self.service.webhooks)
 
     def another(self, **more):
         """Return a dispatcher as that of another daemon."""
+        return self._dispatcher(Webhooks(self.storage, self.service.webhooks.allowed, self.clock), **more)
+
+    def _dispatcher(self, webhooks, caller=None, **more):
         events = Events(self.service.mail, Wire("").webhook_body)
-        rules = [parse_rule(f"127.0.0.0/8:{self.receiver.port}")]
-        caller = more.pop("caller", None) or Caller()
         return Dispatcher(
-            self.storage, events, caller, self.service.blocks, rules=rules, clock=self.clock, random=lambda: 0, **more
+            self.storage,
+            webhooks,
+            events,
+            caller or Caller(),
+            self.service.blocks,
+            clock=self.clock,
+            random=lambda: 0,
+            **more,
         )
 
     async def inbox(self, name="ada", *events, has=(), host="127.0.0.1", private=False):
@@ -46,7 +57,7 @@ class House:
         return inbox
 
     async def set(self, inbox, webhook):
-        await self.service.webhooks.set(inbox, webhook)
+        await self.service.webhooks.set(inbox.id, webhook)
 
     async def deliver(self, inbox, subject="hello", body=b"text\r\n"):
         envelope = Envelope("a@example.org", (inbox.address,), "client.example", "192.0.2.7", tls=False)
@@ -56,7 +67,7 @@ class House:
     def pass_time(self, seconds):
         """Let the clock go on, and the dispatcher see that."""
         self.clock.advance(seconds=seconds)
-        self.dispatcher.on_set("0")
+        self.dispatcher.look_at("0")
 
     async def until(self, condition):
         """Wait until what a function looks up of the storage is so."""
