@@ -7,7 +7,7 @@ from msgspec import Struct
 from tmpmaild.model import Feature
 
 WebhookEvent = Literal["message", "verdict", "expired"]
-SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - of any
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the beginning of any
 """Of a secret, before its octets in Base64 (Standard Webhooks)."""
 
 
