@@ -19,7 +19,7 @@ from tmpmaild.config import databaseurl
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError
-from tmpmaild.host import privileges
+from tmpmaild.host.process import drop_to_owner
 from tmpmaild.host.status import Numbers, Status
 from tmpmaild.model import counted, rfc3339
 from tmpmaild.storage import engines
@@ -125,7 +125,7 @@ def status(config: Config, *, as_json: bool) -> None:
 
 
 def _show_database(config: Config, reason: str, *, as_json: bool) -> None:
-    privileges.drop_to_owner(Path(config.storage.path))
+    drop_to_owner(Path(config.storage.path))
     settings = engines.settings_of(config)
     stored = engines.summary(settings)
     name = settings.name

@@ -14,7 +14,8 @@ from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError, StartError
-from tmpmaild.host import control, privileges
+from tmpmaild.host import control
+from tmpmaild.host.process import drop_to_owner
 
 _CHECK = "configuration"
 
@@ -53,7 +54,7 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
         source = configfile.find(config_path, os.environ)
         config = configfile.load(config_path, os.environ)
         socket, database = control.place(config), Path(config.storage.path)
-        privileges.drop_to_owner(*filter(None, (socket, database)))
+        drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
         return [problem(_CHECK, mistake) for mistake in error.mistakes], None
     except StartError as error:
