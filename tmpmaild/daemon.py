@@ -27,7 +27,7 @@ from tmpmaild.host import logs, process
 from tmpmaild.host.control import Command, ControlServer
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.process import Outcome, Reloading
-from tmpmaild.host.sockets import Sockets, bind, certificate, names, ports
+from tmpmaild.host.sockets import Sockets, bind, certificate, names, ports, reachable
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import answering, operator_app
@@ -336,7 +336,7 @@ def _smtp_settings(config: Config) -> SmtpSettings:
 
 def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
     addresses = [one for one in names(sockets.http) if not one.startswith("unix:")]
-    here = f"http://{hostnames.reachable(addresses[0])}" if addresses else ""
+    here = f"http://{reachable(addresses[0])}" if addresses else ""
     return HttpSettings(
         **asdict(config.http), local_url=here, exempt=config.limits.exempt, access_log=config.log.access
     )

@@ -26,7 +26,7 @@ from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host.logs import is_journal, logging_to_stderr
-from tmpmaild.hostnames import reachable
+from tmpmaild.host.sockets import reachable
 from tmpmaild.storage.engines import operator_mail, settings_of, upgrade
 from tmpmaild.storage.sqlite.database import temporary
 

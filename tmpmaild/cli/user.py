@@ -20,7 +20,7 @@ from tmpmaild.cli import configured, console
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
-from tmpmaild.hostnames import reachable
+from tmpmaild.host.sockets import reachable
 
 _SAMPLE = """\
 From: Alice <alice@example.com>\r

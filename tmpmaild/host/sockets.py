@@ -99,6 +99,12 @@ def bind_all(texts: Sequence[str]) -> list[socket.socket]:
     return sockets
 
 
+def reachable(name: str) -> str:
+    """Turn the name of a socket into one that a client on this machine can connect to."""
+    host, _, port = name.rpartition(":")
+    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound
+
+
 def _has_ipv4_twin(endpoint: Endpoint, others: Iterable[Endpoint]) -> bool:
     return endpoint.host == "::" and Endpoint(host="0.0.0.0", port=endpoint.port) in others  # noqa: S104
 

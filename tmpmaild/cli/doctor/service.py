@@ -14,8 +14,8 @@ from tmpmaild.clients import belongs
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError
+from tmpmaild.host.sockets import reachable
 from tmpmaild.host.status import Status
-from tmpmaild.hostnames import reachable
 
 _CHECK, _SMTP = "service", "SMTP answers"
 _SECONDS = 5.0
