@@ -1,4 +1,4 @@
-"""The rooms of the package, and which of them each may import. ``docs/architecture.md`` says what is where."""
+"""The packages, and what each may import of the others. ``docs/architecture.md`` says what is where."""
 
 import ast
 import re
@@ -9,35 +9,33 @@ import tmpmaild
 
 PACKAGE = Path(tmpmaild.__file__).parent
 ARCHITECTURE = Path(__file__).parent.parent / "docs/architecture.md"
-WORDS = "words"  # the modules directly in the package, which know nothing else of ours
+SHARED = "shared"  # the modules directly in tmpmaild/, but for those that are named here
+# A module that is a key is a layer of its own, below the rest of its package, which may import it. Among the values a
+# module is that one alone.
 MAY_IMPORT = {
-    WORDS: set(),
-    "config": {WORDS},
-    "mail": {WORDS},
-    "findings": {WORDS, "mail"},
-    "storage": {WORDS},
-    "inboxes": {WORDS, "mail", "findings", "storage.base"},
-    "senders": {WORDS, "mail", "storage.base"},
-    "webhooks": {WORDS, "inboxes", "storage.base"},
-    "smtp": {WORDS, "mail", "inboxes"},
-    "http": {WORDS, "mail", "inboxes"},
-    "host": {WORDS, "config"},
-    "roomsettings": {WORDS, "config", "inboxes", "smtp", "http", "storage"},
-    "daemon": {WORDS, "config", "inboxes", "smtp", "http", "host", "storage", "senders", "webhooks", "roomsettings"},
+    SHARED: set(),
+    "webhooks.model": {SHARED},
+    "webhooks.targets": {SHARED},
+    "config": {SHARED, "webhooks.targets"},
+    "host": {SHARED, "config"},
+    "mail": {SHARED},
+    "findings": {SHARED, "mail"},
+    "storage": {SHARED, "config", "webhooks.model"},
+    "webhooks.owners": {SHARED, "storage.base", "webhooks.model", "webhooks.targets"},
+    "inboxes": {
+        *{SHARED, "mail", "findings", "storage.base", "host.control"},
+        *{"webhooks.model", "webhooks.targets", "webhooks.owners"},
+    },
+    "senders": {SHARED, "mail", "storage.base"},
+    "webhooks": {SHARED, "inboxes", "storage.base", "host.control"},
+    "smtp": {SHARED, "config", "mail", "inboxes"},
+    "http": {SHARED, "config", "mail", "inboxes", "webhooks.model", "webhooks.targets"},
+    "daemon": {SHARED, "config", "inboxes", "smtp", "http", "host", "storage", "senders", "webhooks"},
     "client": set(),
     "mcp_server": {"client"},
     "cli": {
-        WORDS,
-        "config",
-        "mail",
-        "storage",
-        "senders",
-        "webhooks",
-        "host",
-        "roomsettings",
-        "daemon",
-        "client",
-        "mcp_server",
+        *{SHARED, "config", "mail", "storage", "senders", "webhooks", "host", "daemon", "client"},
+        *{"mcp_server", "webhooks.targets"},
     },
     "pytest_plugin": {"client", "cli"},  # the daemon that it starts is a command
     "__main__": {"cli"},
@@ -45,12 +43,10 @@ MAY_IMPORT = {
 FRAMEWORKS = {"starlette", "hypercorn", "aiosmtpd", "click", "mcp", "pydantic"}
 
 
-def _room(module: str) -> str:
-    """Return the room of a module, given by its path in the package with dots."""
-    first = module.split(".", maxsplit=1)[0]
-    if first in MAY_IMPORT:
-        return first
-    return WORDS if first else ""
+def _layer(module: str) -> str:
+    """Return the layer of a module, given by its path in tmpmaild/ with dots; "" for tmpmaild itself."""
+    package = module.split(".", maxsplit=1)[0]
+    return next((one for one in (module, package) if one in MAY_IMPORT), SHARED if package else "")
 
 
 @cache
@@ -66,7 +62,7 @@ def _imports(path: Path) -> set[str]:
 
 def _modules() -> list[tuple[str, Path]]:
     return [
-        (_room(".".join(path.relative_to(PACKAGE).with_suffix("").parts)), path)
+        (_layer(".".join(path.relative_to(PACKAGE).with_suffix("").parts)), path)
         for path in sorted(PACKAGE.rglob("*.py"))
     ]
 
@@ -83,40 +79,43 @@ def _exists(name: str) -> bool:
     return place.with_suffix(".py").exists() or place.is_dir()
 
 
-def _may(room: str, module: str) -> bool:
-    wanted = _room(module)
-    return wanted == room or wanted in MAY_IMPORT[room] or module in MAY_IMPORT[room] | {"storage"}
+def _may(layer: str, module: str) -> bool:
+    """Return whether a layer may import a module; ``from tmpmaild.PACKAGE import MODULE`` names both."""
+    allowed, found = MAY_IMPORT[layer], _layer(module)
+    is_own = layer in (found, module.partition(".")[0])
+    return is_own or bool({found, module} & allowed) or any(one.startswith(f"{module}.") for one in allowed)
 
 
-def test_every_folder_is_a_room():
+def test_every_folder_is_a_package_with_a_layer():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
-    assert folders == set(MAY_IMPORT) - {WORDS, "roomsettings", "daemon", "__main__"}
+    modules = {SHARED, "daemon", "__main__"}
+    assert folders == {layer for layer in MAY_IMPORT if "." not in layer} - modules
 
 
-def test_the_page_of_the_architecture_has_every_room_and_what_it_may_import():
-    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", ARCHITECTURE.read_text(), re.MULTILINE)
-    assert {room: set(re.findall(r"`([\w.]+)`", allowed)) for room, allowed in rows} == MAY_IMPORT
-    assert [room for room, allowed in rows if "`" not in allowed and allowed != "nothing"] == []
+def test_the_page_of_the_architecture_has_every_layer_and_what_it_may_import():
+    rows = re.findall(r"^\| `([\w.]+)` \| .+ \| (.+) \|$", ARCHITECTURE.read_text(), re.MULTILINE)
+    assert {layer: set(re.findall(r"`([\w.]+)`", allowed)) for layer, allowed in rows} == MAY_IMPORT
+    assert [layer for layer, allowed in rows if "`" not in allowed and allowed != "nothing"] == []
 
 
-def test_a_room_imports_only_what_it_may():
+def test_a_package_imports_only_what_it_may():
     strangers = [
         f"{path.relative_to(PACKAGE)} imports {module}"
-        for room, path in _modules()
+        for layer, path in _modules()
         for module in _ours(path)
-        if not _may(room, module)
+        if not _may(layer, module)
     ]
     assert strangers == []
 
 
-def test_the_rooms_form_no_circle():
-    def reached(room: str, path: tuple[str, ...] = ()) -> None:
-        assert room not in path, f"{' → '.join(path)} → {room}"
-        for other in MAY_IMPORT[room]:
-            reached(other.split(".")[0], (*path, room))
+def test_the_layers_form_no_circle():
+    def reached(layer: str, path: tuple[str, ...] = ()) -> None:
+        assert layer not in path, f"{' → '.join(path)} → {layer}"
+        for other in MAY_IMPORT[layer]:
+            reached(_layer(other), (*path, layer))
 
-    for room in MAY_IMPORT:
-        reached(room)
+    for layer in MAY_IMPORT:
+        reached(layer)
 
 
 def test_frameworks_stay_in_their_edges():
@@ -128,9 +127,9 @@ def test_frameworks_stay_in_their_edges():
     }
     met = [
         f"{path.relative_to(PACKAGE)} imports {module}"
-        for room, path in _modules()
+        for layer, path in _modules()
         for module in _imports(path)
-        if module.split(".")[0] in FRAMEWORKS - allowed.get(room, set())
+        if module.split(".")[0] in FRAMEWORKS - allowed.get(layer, set())
     ]
     assert met == []
 

@@ -10,26 +10,26 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import asdict
 
-from tmpmaild import __version__, hostnames, roomsettings, senders
-from tmpmaild.commands import Command
-from tmpmaild.config.settings import Config
+from tmpmaild import __version__, hostnames, senders
+from tmpmaild.config.settings import Config, needing_restart
 from tmpmaild.errors import DatabaseError, RequestError, StartError
 from tmpmaild.host import control as controlsocket
 from tmpmaild.host import logs, process
-from tmpmaild.host.control import ControlServer
+from tmpmaild.host.control import Command, ControlServer
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.process import Outcome, Reloading
-from tmpmaild.host.sockets import Sockets, bind, certificate, names, ports
+from tmpmaild.host.sockets import Sockets, bind, certificate, names, ports, reachable
 from tmpmaild.host.status import Served, StatusReport
-from tmpmaild.http.app import HttpApp
+from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import answering, operator_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
@@ -38,19 +38,20 @@ from tmpmaild.inboxes.delivering import Check
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, rfc3339
-from tmpmaild.ratelimit import RateLimits
-from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.ratelimit import Buckets, RateLimits
+from tmpmaild.smtp.server import SmtpServer, SmtpSettings
 from tmpmaild.storage.base import Storage
-from tmpmaild.storage.engines import open_storage
+from tmpmaild.storage.engines import open_storage, settings_of
 from tmpmaild.webhooks.calling import Caller
 from tmpmaild.webhooks.commands import WebhookCommands
-from tmpmaild.webhooks.sender import Events, Sender
+from tmpmaild.webhooks.dispatcher import Dispatcher, Events
 
 if TYPE_CHECKING:
     from tmpmaild.senders.checker import Checker
 
 _GRACE_SECONDS = 3.0
 _MAX_METRICS_CONNECTIONS = 100
+_PAGE_REQUESTS_PER_MINUTE = 120
 # How long a thread keeps the GIL from others. A thread that parses 10 MiB would with Python's 5 ms let the event loop
 # do one thing every 5 ms.
 _SWITCH_SECONDS = 0.0005
@@ -99,7 +100,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
             parts = _Parts(config, service, storage, tls, checker, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control, announce)
         if storage.is_lost():
-            raise DatabaseError(f"{roomsettings.storage(config).name}: gone while it was in use")
+            raise DatabaseError(f"{settings_of(config).name}: gone while it was in use")
 
 
 async def _serve(
@@ -115,7 +116,7 @@ async def _serve(
                 parts.smtp.watch,
                 parts.cleaner.run,
                 parts.lag.run,
-                parts.sender.run,
+                parts.dispatcher.run,
                 *(one.run for one in parts.checkers),
             ):
                 tasks.start_soon(forever)
@@ -153,8 +154,8 @@ class _Parts:
         self._sockets = sockets
         self._service = service
         self._limits = RateLimits()
-        roomsettings.set_rates(self._limits, config, storage.buckets)
-        self.smtp = SmtpServer(self._service, roomsettings.smtp(config), tls, storage.clock)
+        _set_rates(self._limits, config, storage.buckets)
+        self.smtp = SmtpServer(self._service, _smtp_settings(config), tls, storage.clock)
         self.cleaner = Cleaner(
             storage,
             clock=storage.clock,
@@ -162,40 +163,37 @@ class _Parts:
             chores=[self._service.forget_expired, lambda: self._limits.forget_idle(time.monotonic())],
         )
         self.lag = process.LoopLag()
-        self._web = HttpApp(self._service, roomsettings.http(config, names(sockets.http)), self._limits, self.obstacle)
+        self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
-        self.sender = self._sender(config, ports(sockets))
-        for hear in (*service.hearers, self.sender.hear):  # in this order
+        self.dispatcher = self._dispatcher(ports(sockets))
+        for hear in (*service.hearers, self.dispatcher.hear):  # in this order
             storage.on_committed(hear)
         self.checkers = [checker] if checker else []
-        measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag, self.sender)
+        measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag, self.dispatcher)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
         measures = tuple(chain.from_iterable(known))
         metrics = Exposition(measures, __version__)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(names, sockets)))
-        own = roomsettings.own_networks(config)
-        self._blocks = BlockCommands(storage.policy, self._service.blocks, own, clock=storage.clock)
+        self._blocks = BlockCommands(storage.policy, self._service.blocks, config.own_networks, clock=storage.clock)
         self.reloading = Reloading(self._reload)
         self.control = ControlServer(self._commands())
 
-    def _sender(self, config: Config, own_ports: frozenset[int]) -> Sender:
-        sender = Sender(
+    def _dispatcher(self, own_ports: frozenset[int]) -> Dispatcher:
+        return Dispatcher(
             self._storage,
+            self._service.webhooks,
             Events(self._service.mail, self._web.webhook_body),
             Caller(own_ports),
             self._service.blocks,
-            rules=config.webhooks.allow,
             clock=self._storage.clock,
             random=random.random,
         )
-        self._service.webhooks.on_set = sender.on_set
-        return sender
 
     def _commands(self) -> dict[str, Command]:
         inboxes = InboxCommands(self._storage, self.cleaner, clock=self._storage.clock)
         blocks, clock = self._service.blocks, self._storage.clock
-        webhooks = WebhookCommands(self._storage, blocks, self.sender.on_set, clock=clock)
+        webhooks = WebhookCommands(self._storage, self._service.webhooks, blocks, clock=clock)
         parts = (self._status, inboxes, self._blocks, webhooks, self.reloading)
         return dict(chain.from_iterable(part.commands().items() for part in parts))
 
@@ -227,22 +225,21 @@ class _Parts:
         """Read the configuration again and go by it. Raises ``StartError`` and ``RequestError``."""
         config = await anyio.to_thread.run_sync(self._read_again)
         tls = await anyio.to_thread.run_sync(certificate, config)
-        smtp, web = roomsettings.smtp(config), roomsettings.http(config, names(self._sockets.http))
+        smtp, web = _smtp_settings(config), _http_settings(config, self._sockets)
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
         rules = await _noted_rules(config, self._storage)
-        await self._storage.change_limits(roomsettings.storage(config))
+        await self._storage.change_limits(settings_of(config))
         # Nothing below can fail or wait: a configuration is never applied by half.
         self._service.change_rules(rules)
         self.smtp.change_settings(smtp, tls)
         use_web()
         self._http.max_connections = config.http.max_connections
-        roomsettings.set_rates(self._limits, config, self._storage.buckets)
+        _set_rates(self._limits, config, self._storage.buckets)
         self.cleaner.interval_seconds = config.expiry.interval_seconds
         self._status.change_domains(config.domains)
-        self.sender.rules = config.webhooks.allow
-        self._blocks.own = roomsettings.own_networks(config)
+        self._blocks.own = config.own_networks
         logs.set_up(config.log.level, config.log.format)
-        return Outcome(self.served, roomsettings.needing_restart(self._started_with, config))
+        return Outcome(self.served, needing_restart(self._started_with, config))
 
     async def stop(self) -> None:
         """Accept no more connections, and give those that are open the grace time to end."""
@@ -261,7 +258,7 @@ async def _opened_storage(config: Config, early: Sockets | None) -> AsyncIterato
             unused.enter_context(listener)
         with process.more_time_to_start():  # migrating or checking a large database may take minutes
             async with answering([*early.http, *early.metrics]) if early else nullcontext():
-                storage = await stack.enter_async_context(open_storage(roomsettings.storage(config)))
+                storage = await stack.enter_async_context(open_storage(settings_of(config)))
         unused.pop_all()
         yield storage
 
@@ -273,20 +270,20 @@ async def _noted_rules(config: Config, storage: Storage) -> Rules:
     try:
         retired = await storage.policy.serve_domains(config.domains, now_ms, until_ms)
     except RequestError as error:
-        raise StartError(f"{roomsettings.storage(config).name}: the domains cannot be noted: {error}") from error
+        raise StartError(f"{settings_of(config).name}: the domains cannot be noted: {error}") from error
     ours = hostnames.domains(config.domains)
     for domain, kept_until_ms in retired.items():
         if domain in ours:  # by a wildcard
             continue
         log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
-    return roomsettings.rules(config, retired)
+    return _rules(config, retired)
 
 
 async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
     try:
         return await storage.policy.blocks()
     except RequestError as error:
-        raise StartError(f"{roomsettings.storage(config).name}: the blocks cannot be read: {error}") from error
+        raise StartError(f"{settings_of(config).name}: the blocks cannot be read: {error}") from error
 
 
 async def _checker(config: Config, storage: Storage) -> "Checker | None":
@@ -316,6 +313,41 @@ def _service(storage: Storage, rules: Rules, check: Check | None) -> InboxServic
         give_memory_back=process.give_back,
         check=check,
     )
+
+
+def _rules(config: Config, retired: Mapping[str, int]) -> Rules:
+    return Rules(
+        domains=config.domains,
+        lifetime_ms=config.addresses.lifetime_seconds * 1000,
+        require_token=config.http.require_token,
+        hostname=config.host_name,
+        max_lifetime_ms=config.addresses.max_lifetime_seconds * 1000,
+        accept_unknown=config.smtp.accept_unknown == "create",
+        retired=retired,
+        faults=config.smtp.faults,
+        keep_refusals=config.smtp.keep_refusals,
+        webhooks=config.webhooks.allow,
+    )
+
+
+def _smtp_settings(config: Config) -> SmtpSettings:
+    section = asdict(config.smtp) | {"hostname": config.host_name}
+    return SmtpSettings(**section, exempt=config.limits.exempt)
+
+
+def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
+    addresses = [one for one in names(sockets.http) if not one.startswith("unix:")]
+    here = f"http://{reachable(addresses[0])}" if addresses else ""
+    return HttpSettings(
+        **asdict(config.http), local_url=here, exempt=config.limits.exempt, access_log=config.log.access
+    )
+
+
+def _set_rates(limits: RateLimits, config: Config, make: Callable[..., Buckets]) -> None:
+    """Set the rate limits; a client keeps what it has left where they are the same as before."""
+    rate = config.rate_limit
+    per_page = _PAGE_REQUESTS_PER_MINUTE if rate.requests_per_minute else 0
+    limits.change(make, default=(rate.requests_per_minute, rate.burst), page_per_minute=per_page)
 
 
 async def _stop_when_lost(running: anyio.CancelScope, storage: Storage) -> None:

@@ -97,9 +97,3 @@ def _is_u_label(label: str) -> bool:
     hyphens = label.startswith("-") or label.endswith("-") or label[2:4] == "--"
     categories = {unicodedata.category(char)[0] for char in label if char not in _JOINERS}
     return stable and not hyphens and unicodedata.category(label[0])[0] != "M" and categories <= set("LMN")
-
-
-def reachable(name: str) -> str:
-    """Turn the address of a socket into one that a client on this machine can connect to."""
-    host, _, port = name.rpartition(":")
-    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound

@@ -1,4 +1,4 @@
-"""Numbers that a room counts as it works, and that an operator can look at; how they are written is not decided here.
+"""Numbers that a package counts as it works, and that an operator can look at. How they are written is not said here.
 
 Each has a name and a help text by the conventions of Prometheus, without the prefix of the program. Counting takes well
 under a microsecond. A number may be changed in one thread and read in another.

@@ -1,7 +1,7 @@
 """Makes ``config.example.toml`` and the list of keys in ``docs/configuration.md`` of ``tmpmaild/config/settings.py``.
 
-``make stable`` runs it. A key has its default and its text there; whether it needs a restart is in
-``tmpmaild/roomsettings.py``. What stands before the list on the page is written by hand.
+``make stable`` runs it. A key has its default and its text there. What stands before the list on the page is written by
+hand.
 
 python tools/configuration.py
 """
@@ -18,8 +18,7 @@ from typing import Final
 import msgspec
 
 from tmpmaild.config import settings
-from tmpmaild.config.settings import SECTIONS, Config, Group, groups_by_key, kinds_by_key
-from tmpmaild.roomsettings import NEED_RESTART
+from tmpmaild.config.settings import SECTIONS, Config, Group, groups_by_key, keys_at_start, kinds_by_key
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs/configuration.md"
@@ -114,7 +113,7 @@ def _text(key: str) -> str:
     if not text:
         raise ValueError(f"{key} has no text below it in tmpmaild/config/settings.py")
     limits = re.search(r"whole number, from (\d+ to \d+)", kinds_by_key()[key].expected)
-    parts = [text, f"From {limits[1]}." if limits else "", RESTART if key in NEED_RESTART else ""]
+    parts = [text, f"From {limits[1]}." if limits else "", RESTART if key in keys_at_start() else ""]
     return " ".join(" ".join(filter(None, parts)).split())
 
 

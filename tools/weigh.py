@@ -1,6 +1,6 @@
-"""Counts the source of each room: lines that hold a token other than a comment or a docstring, and modules.
+"""Counts the source of each package: lines that hold a token other than a comment or a docstring, and modules.
 
-python tools/weigh.py [FOLDER]      the rooms of FOLDER, by default tmpmaild/, and their sum
+python tools/weigh.py [FOLDER]      the packages in FOLDER, by default tmpmaild/, what is directly in it, and the sum
 """
 
 import ast
@@ -36,22 +36,22 @@ def _docstring_lines(tree: ast.AST) -> set[int]:
 
 
 def weigh(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return the lines and the modules of each room below a folder."""
+    """Return the lines and the modules of each package in a folder, and of the modules directly in it."""
     lines, modules = Counter[str](), Counter[str]()
     for path in folder.rglob("*.py"):
         inside = path.relative_to(folder)
-        room = inside.parts[0] if len(inside.parts) > 1 else "words"
-        lines[room] += code_lines(path.read_text())
-        modules[room] += 1
-    return {room: (lines[room], modules[room]) for room in sorted(lines)}
+        package = inside.parts[0] if len(inside.parts) > 1 else "shared"
+        lines[package] += code_lines(path.read_text())
+        modules[package] += 1
+    return {package: (lines[package], modules[package]) for package in sorted(lines)}
 
 
 def main() -> None:
     """Print the table."""
-    rooms = weigh(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tmpmaild")
-    total = (sum(lines for lines, _ in rooms.values()), sum(modules for _, modules in rooms.values()))
-    for room, (lines, modules) in {**rooms, "all": total}.items():
-        sys.stdout.write(f"{room:>14} {lines:6} lines {modules:4} modules\n")
+    packages = weigh(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tmpmaild")
+    total = (sum(lines for lines, _ in packages.values()), sum(modules for _, modules in packages.values()))
+    for package, (lines, modules) in {**packages, "all": total}.items():
+        sys.stdout.write(f"{package:>14} {lines:6} lines {modules:4} modules\n")
 
 
 if __name__ == "__main__":

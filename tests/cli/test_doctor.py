@@ -22,7 +22,7 @@ from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Http, Smtp, Storage, Webhooks
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.webhooktargets import parse_rule
+from tmpmaild.webhooks.targets import parse_rule
 
 DAY = 86_400
 MIB = 1 << 20

@@ -10,8 +10,8 @@ import pytest
 
 import warm
 from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
-from tmpmaild import databaseurl
 from tmpmaild.cli.doctor import database
+from tmpmaild.config import databaseurl
 from tmpmaild.storage import engines
 from tmpmaild.storage.engines import PostgresqlSettings, steps_in
 

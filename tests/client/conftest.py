@@ -30,7 +30,7 @@ from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
-from tmpmaild.webhooktargets import parse_rule
+from tmpmaild.webhooks.targets import parse_rule
 
 LIFETIME_MS = 3_600_000
 PLAIN = b"Subject: hello\r\n\r\nbody\r\n"

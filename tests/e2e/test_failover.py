@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from failover import Pair, lose, until
 
-from tmpmaild import databaseurl
+from tmpmaild.config import databaseurl
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.engines import PostgresqlSettings

@@ -14,11 +14,10 @@ import pytest
 from msgspec import Struct
 
 from tmpmaild.cli import control
-from tmpmaild.commands import Command, NoArguments, Octets
 from tmpmaild.config.settings import Config, Control, Storage
 from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host import control as controlsocket
-from tmpmaild.host.control import ControlServer
+from tmpmaild.host.control import Command, ControlServer, NoArguments, Octets
 
 
 class Wanted(Struct, forbid_unknown_fields=True):

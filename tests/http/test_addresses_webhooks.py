@@ -11,8 +11,8 @@ from tables import table
 from tmpmaild.errors import StorageFull
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.storage.enginestorage import EngineStorage
-from tmpmaild.webhookmodel import WebhookState
-from tmpmaild.webhooktargets import parse_rule
+from tmpmaild.webhooks.model import WebhookState
+from tmpmaild.webhooks.targets import parse_rule
 
 from .test_addresses import Held
 
@@ -69,7 +69,7 @@ async def test_a_webhook_is_shown_to_the_holder_and_its_secret_once(world, clien
 @pytest.mark.both_engines
 async def test_patch_sets_it_anew_or_takes_it_away_and_leaves_it_alone_otherwise(world, client):
     told = []
-    world.service.webhooks.on_set = told.append
+    world.service.webhooks.on_set(told.append)
     held = Held(client, await client.create())
     inbox = await world.service.find(held.address)
     assert (await held.ask("GET")).json()["webhook"] is None

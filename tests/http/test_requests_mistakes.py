@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.webhooktargets import parse_rule
+from tmpmaild.webhooks.targets import parse_rule
 
 from .test_addresses import Held
 

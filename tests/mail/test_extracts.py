@@ -25,7 +25,7 @@ def ms(*moment):
     return int(datetime(*moment, tzinfo=UTC).timestamp() * 1000)
 
 
-# Details
+# HeaderDetails
 
 
 def test_the_header_says_who_else_when_and_which():

@@ -8,15 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from houses import House
 from targets import Target, first_call_fails
+from webhookworld import World
 
 import powercut
 from daemons import NO_LIMITS, Daemon
 from senders import SENDERS, Sender, damage, stored
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
-from tmpmaild.webhooks.sender import is_waiting
 
 
 def now_ms():
@@ -159,14 +158,14 @@ async def test_each_acknowledged_mail_is_told_of_through_power_cuts_and_no_other
 async def told_after(storage, target):
     """Have all told that is waiting; return the ids of the mails."""
     target.told.clear()
-    house = House(storage, after_leases, target)
+    world = World(storage, after_leases, target)
 
     async def is_done():
         webhooks = await storage.list_webhooks()
-        return not any(is_waiting(one) or one.state.next_at_ms for one in webhooks)
+        return not any(one.is_waiting or one.state.next_at_ms for one in webhooks)
 
-    async with house.sending():
-        await house.until(is_done)
+    async with world.sending():
+        await world.until(is_done)
     for address in {one.document["data"]["to"] for one in target.told}:
         ids = [one.document["data"]["id"] for one in target.told if one.document["data"]["to"] == address]
         assert ids == sorted(set(ids))

@@ -14,7 +14,7 @@ import uvloop
 
 import clusters
 from daemons import NO_LIMITS
-from tmpmaild import databaseurl
+from tmpmaild.config import databaseurl
 from tmpmaild.model import clock_ms
 from tmpmaild.storage.postgresql.server import Server, Session
 from tmpmaild.storage.postgresql.sharing import Sharing

@@ -29,7 +29,7 @@ LIFETIME_MS = 3_600_000
 WITH_VERDICT = frozenset({"verdict"})
 
 
-class House:
+class World:
     """A service over a storage, and the checker of its mail."""
 
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
@@ -80,48 +80,48 @@ class House:
 
 
 @pytest.fixture
-async def house(store, zones, clock):
+async def world(store, zones, clock):
     zones.set(ZONE)
     async with store.open(clock, max_bytes=1 << 30) as storage:
-        yield House(storage, zones.place, clock)
+        yield World(storage, zones.place, clock)
 
 
 @pytest.fixture
 async def deaf(store, clock):
-    """Return a house whose resolver never answers."""
+    """Return a world whose resolver never answers."""
     with closing(silent()) as dead:
         async with store.open(clock, max_bytes=1 << 30) as storage:
-            yield House(storage, f"127.0.0.1:{dead.getsockname()[1]}", clock, timeout_seconds=1)
+            yield World(storage, f"127.0.0.1:{dead.getsockname()[1]}", clock, timeout_seconds=1)
 
 
 @pytest.mark.both_engines
-async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(house):
-    address = await house.create("ada")
-    async with house.checking():
-        message_id = await house.deliver(address)
-        found = await house.verdict(address)
+async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(world):
+    address = await world.create("ada")
+    async with world.checking():
+        message_id = await world.deliver(address)
+        found = await world.verdict(address)
     assert (found.authenticated, found.spf.result, found.dmarc.policy) == ("shop.example", "pass", "reject")
     assert [one.name for one in found.dns] == ["shop.example", "_dmarc.shop.example"]
-    assert house.told == [VerdictReached(message_id, "pass", "shop.example")]
+    assert world.told == [VerdictReached(message_id, "pass", "shop.example")]
 
 
 @pytest.mark.both_engines
-async def test_mail_of_before_and_for_others_is_checked_when_it_is_looked_at(house):
-    ada, bob = await house.create("ada"), await house.create("bob")
-    await house.deliver(ada, bob)
-    async with house.checking():
+async def test_mail_of_before_and_for_others_is_checked_when_it_is_looked_at(world):
+    ada, bob = await world.create("ada"), await world.create("bob")
+    await world.deliver(ada, bob)
+    async with world.checking():
         for address in (ada, bob):
-            assert (await house.verdict(address)).authenticated == "shop.example"
-        message = (await house.service.mail.list(ada, Page())).messages[0]
-        shown = await house.service.mail.message(ada, message.id)
+            assert (await world.verdict(address)).authenticated == "shop.example"
+        message = (await world.service.mail.list(ada, Page())).messages[0]
+        shown = await world.service.mail.message(ada, message.id)
         assert shown.full.message == message
-        trace, _ = await house.service.mail.source(ada, message.id)
+        trace, _ = await world.service.mail.source(ada, message.id)
         assert trace.startswith(b"Authentication-Results: mx.example.com;\r\n\tspf=pass ")
 
 
 @pytest.mark.both_engines
-async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answer_came(house, zones):
-    deleted, ended, expired = [await house.create(name) for name in ("deleted", "ended", "expired")]
+async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answer_came(world, zones):
+    deleted, ended, expired = [await world.create(name) for name in ("deleted", "ended", "expired")]
     answers = anyio.Event()
 
     def late(wire):
@@ -130,34 +130,34 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
 
     token = anyio.lowlevel.current_token()
     zones.spoil = late
-    async with house.checking():
-        message_id = await house.deliver(deleted)
-        await house.deliver(ended)
-        await house.deliver(expired)
+    async with world.checking():
+        message_id = await world.deliver(deleted)
+        await world.deliver(ended)
+        await world.deliver(expired)
         with anyio.fail_after(30):
-            while house.checker._queue.qsize() or not zones.asked:
+            while world.checker._queue.qsize() or not zones.asked:
                 await anyio.sleep(0.01)
-        await house.service.delete_message(deleted, message_id, "token")
-        await house.service.delete(ended, "token")
-        house.clock.advance(ms=LIFETIME_MS)
+        await world.service.delete_message(deleted, message_id, "token")
+        await world.service.delete(ended, "token")
+        world.clock.advance(ms=LIFETIME_MS)
         answers.set()
-        await house.done()
-    assert not [one for one in house.told if isinstance(one, VerdictReached)]
+        await world.done()
+    assert not [one for one in world.told if isinstance(one, VerdictReached)]
 
 
 async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
-    house = deaf
-    address = await house.create("ada")
-    house.checker._queue = type(house.checker._queue)(2)
-    house.serve(house.checker.ask)
+    world = deaf
+    address = await world.create("ada")
+    world.checker._queue = type(world.checker._queue)(2)
+    world.serve(world.checker.ask)
     for _ in range(3):
-        await house.deliver(address)
-    found = await house.shown(address)
+        await world.deliver(address)
+    found = await world.shown(address)
     assert [one and (one.spf.result, one.spf.reason) for one in found] == [("none", "not checked"), None, None]
-    async with house.checking():
-        await house.done()
+    async with world.checking():
+        await world.done()
         with anyio.fail_after(30):
-            while not all(one and one.spf.result == "temperror" for one in await house.shown(address)):
+            while not all(one and one.spf.result == "temperror" for one in await world.shown(address)):
                 await anyio.sleep(0.05)
 
 
@@ -185,11 +185,11 @@ def test_a_message_waits_once_for_each_inbox_that_may_hold_it(zones, clock):
 
 async def test_a_check_that_fails_is_a_verdict_too(store, zones, clock, caplog):
     async with store.open(clock, max_bytes=1 << 30) as storage:
-        house = House(storage, zones.place, clock, timeout_seconds="a fault of ours")
-        address = await house.create("ada")
-        async with house.checking():
-            await house.deliver(address)
-            found = await house.verdict(address)
+        world = World(storage, zones.place, clock, timeout_seconds="a fault of ours")
+        address = await world.create("ada")
+        async with world.checking():
+            await world.deliver(address)
+            found = await world.verdict(address)
     assert (found.dmarc.result, found.dmarc.reason) == ("permerror", "the check failed")
     assert "checking a sender failed" in caplog.text
 
@@ -207,21 +207,21 @@ async def test_a_dead_resolver_is_no_end_of_a_check_and_of_the_daemon(deaf):
     assert anyio.current_time() - begun < 5
 
 
-async def test_no_check_blocks_the_event_loop(house):
-    address = await house.create("ada")
+async def test_no_check_blocks_the_event_loop(world):
+    address = await world.create("ada")
     with blockbuster_ctx("tmpmaild"):
-        async with house.checking():
-            await house.deliver(address)
-            assert (await house.verdict(address)).authenticated == "shop.example"
+        async with world.checking():
+            await world.deliver(address)
+            assert (await world.verdict(address)).authenticated == "shop.example"
 
 
-async def test_mail_of_any_size_is_checked(house, signer, zones):
+async def test_mail_of_any_size_is_checked(world, signer, zones):
     zones.set(ZONE + signer.zone)
-    house.clock.now_ms = int(time.time() * 1000)  # a signature says when it was made
-    address = await house.create("ada")
-    async with house.checking():
-        await house.deliver(address, raw=signer.sign(RAW + b"0123456789 \r\n" * 300_000))
-        assert [one.result for one in (await house.verdict(address)).dkim] == ["pass"]
+    world.clock.now_ms = int(time.time() * 1000)  # a signature says when it was made
+    address = await world.create("ada")
+    async with world.checking():
+        await world.deliver(address, raw=signer.sign(RAW + b"0123456789 \r\n" * 300_000))
+        assert [one.result for one in (await world.verdict(address)).dkim] == ["pass"]
 
 
 def test_the_bounds_are_those_of_the_documentation():
@@ -230,24 +230,24 @@ def test_the_bounds_are_those_of_the_documentation():
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("ascending", [True, False])
-async def test_a_wait_for_a_verdict_returns_the_mail_when_it_is_known(house, zones, ascending):
-    address = await house.create("ada")
+async def test_a_wait_for_a_verdict_returns_the_mail_when_it_is_known(world, zones, ascending):
+    address = await world.create("ada")
     zones.spoil = lambda _: None
     page = Page(has=WITH_VERDICT, ascending=ascending, subject="hello")
-    async with house.checking():
-        message_id = await house.deliver(address)
-        assert (await house.service.follower.wait(address, page, None, 0.05)).messages == ()
+    async with world.checking():
+        message_id = await world.deliver(address)
+        assert (await world.service.follower.wait(address, page, None, 0.05)).messages == ()
         zones.spoil = lambda wire: wire
-        (message,) = (await house.service.follower.wait(address, page, None, 30)).messages
+        (message,) = (await world.service.follower.wait(address, page, None, 30)).messages
     assert (message.id, message.authentication.authenticated) == (message_id, "shop.example")
 
 
 @pytest.mark.both_engines
-async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(house, zones):
-    address = await house.create("ada")
+async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(world, zones):
+    address = await world.create("ada")
     shown = []
-    async with house.checking(), house.service.follower.follow(address, None, None, has=WITH_VERDICT) as following:
-        sent = [await house.deliver(address) for _ in range(5)]
+    async with world.checking(), world.service.follower.follow(address, None, None, has=WITH_VERDICT) as following:
+        sent = [await world.deliver(address) for _ in range(5)]
         with anyio.fail_after(30):
             while len(shown) < 5:
                 shown += [one for one in await following.next(5) if isinstance(one, Message)]
@@ -255,10 +255,10 @@ async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(h
     assert all(one.authentication for one in shown)
 
 
-async def test_a_verdict_cannot_be_asked_for_where_none_is_made(house):
-    address = await house.create("ada")
+async def test_a_verdict_cannot_be_asked_for_where_none_is_made(world):
+    address = await world.create("ada")
     with pytest.raises(InvalidRequest):
-        await house.service.mail.list(address, Page(has=WITH_VERDICT))
+        await world.service.mail.list(address, Page(has=WITH_VERDICT))
     with pytest.raises(InvalidRequest):
-        async with house.service.follower.follow(address, None, None, has=WITH_VERDICT):
+        async with world.service.follower.follow(address, None, None, has=WITH_VERDICT):
             pass

@@ -72,7 +72,7 @@ SENDERS = {
 
 @pytest.mark.parametrize("name", SENDERS)
 async def test_who_logs_in_gets_its_mail_through(serve, name):
-    async with serve(offers_auth=True) as house:
+    async with serve(auth="any") as house:
         await asyncio.gather(*(send(house.address[1]) for send in SENDERS[name]))
         assert len(await house.messages("abc")) == len(SENDERS[name])
 
@@ -80,7 +80,7 @@ async def test_who_logs_in_gets_its_mail_through(serve, name):
 async def test_nothing_of_the_credentials_is_stored_or_logged(serve, caplog):
     caplog.set_level(logging.DEBUG)
     user, password = (base64.b64encode(text.encode()).decode() for text in (USER, PASSWORD))
-    async with serve(offers_auth=True) as house:
+    async with serve(auth="any") as house:
         client = await house.greeted()
         assert (await client.say(f"AUTH PLAIN {RESPONSE}!", "AUTH LOGIN", user, password + "!"))[3][:9] == "501 5.5.2"
         assert (await client.say(password))[0].startswith("500 5.5.2")  # the exchange has ended
@@ -122,7 +122,7 @@ def test_ten_megabytes_of_base64_cost_little(piece, last):
 
 @pytest.mark.parametrize(("ip", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
 async def test_a_public_address_with_any_login_is_warned_of_once(serve, caplog, ip, is_warned):
-    async with serve(offers_auth=True, listener=sockets.bind_all([f"{ip}:0"])[0]):
+    async with serve(auth="any", listener=sockets.bind_all([f"{ip}:0"])[0]):
         warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]
     text = 'smtp.auth is "any" on 0.0.0.0: clients that have a password configured for this server send it here'
     assert warnings == [text] * is_warned

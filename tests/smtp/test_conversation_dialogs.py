@@ -158,6 +158,8 @@ async def test_a_dialogue_with_a_server_of_its_own_goes_as_written_over_tcp(path
     options, turns = read(path)
     if options.pop("offers_tls", False):
         options["tls"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if options.pop("offers_auth", False):
+        options["auth"] = "any"
     async with serve(names=("abc", "def"), max_message_bytes=MAX_MESSAGE_BYTES, **options) as house:
         await play_over_tcp(house, turns)
 

@@ -14,7 +14,7 @@ async def read(house, name):
 @pytest.mark.both_engines
 async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recipients(serve, certificate, clock):
     ours, theirs = certificate
-    async with serve(tls=ours, names=("abc", "def"), offers_auth=True) as house:
+    async with serve(tls=ours, names=("abc", "def"), auth="any") as house:
         client = await house.greeted()
         await client.say("STARTTLS")
         await client.start_tls(theirs)

@@ -9,7 +9,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError
 from tmpmaild.model import Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import message_id_of
-from tmpmaild.webhookmodel import Webhook, WebhookState
+from tmpmaild.webhooks.model import Webhook, WebhookState
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, fill_up, until_full
 

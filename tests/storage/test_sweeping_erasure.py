@@ -7,7 +7,7 @@ from crowd import MARKED, marked_mail, marks, prove_erasure
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks.model import Webhook
 
 from .conftest import new_mail
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 
 import peers
-from tmpmaild import databaseurl
+from tmpmaild.config import databaseurl
 
 MEMORY = Path("/dev/shm")
 FREE_BYTES = 2 << 30

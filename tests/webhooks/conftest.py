@@ -1,11 +1,11 @@
 """A service over a storage whose webhooks are called, and a target for them on loopback."""
 
 import pytest
-from houses import House
 from receivers import receiving
+from webhookworld import World
 
 
 @pytest.fixture
-async def house(store, clock):
+async def world(store, clock):
     async with receiving() as receiver, store.open(clock, max_bytes=1 << 30) as storage:
-        yield House(storage, clock, receiver)
+        yield World(storage, clock, receiver)

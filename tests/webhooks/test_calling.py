@@ -10,7 +10,7 @@ from receivers import receiving
 
 import certificates
 from tmpmaild.webhooks.calling import Caller, Outcome
-from tmpmaild.webhooktargets import parse_rule, parse_url
+from tmpmaild.webhooks.targets import parse_rule, parse_url
 
 pytestmark = pytest.mark.both_loops
 BODY = b'{"type":"message.received"}'

@@ -1,20 +1,20 @@
 """The operator's commands about webhooks, on a storage that has one whose URL cannot be read."""
 
 import pytest
-from houses import SECRET
+from webhookworld import SECRET
 
-from tmpmaild.commands import NoArguments
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.host.control import NoArguments
 from tmpmaild.webhooks.commands import Named, WebhookCommands
+from tmpmaild.webhooks.model import Webhook
 
 pytestmark = pytest.mark.both_engines
 
 
 @pytest.fixture
-async def commands(house):
+async def commands(world):
     for name, url in (("ada", "no URL"), ("bob", "https://a.example/"), ("cyd", "no URL, too"), ("dan", "")):
-        await house.set(await house.inbox(name), Webhook(url, frozenset({"message"}), frozenset(), SECRET))
-    return WebhookCommands(house.storage, house.service.blocks, lambda _: None, clock=house.clock).commands()
+        await world.set(await world.inbox(name), Webhook(url, frozenset({"message"}), frozenset(), SECRET))
+    return WebhookCommands(world.storage, world.service.webhooks, world.service.blocks, clock=world.clock).commands()
 
 
 async def answered(commands, name, wanted):

@@ -20,7 +20,8 @@ from tmpmaild.config import file as configfile
 from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError, StartError
-from tmpmaild.host import logs, privileges
+from tmpmaild.host import logs
+from tmpmaild.host.process import drop_to_owner
 
 EXIT_FAILED = 1
 EXIT_NOT_RUNNING = 4
@@ -80,7 +81,7 @@ def _exit_code(error: StartError | CommandError) -> int:
 def load(config_path: Path | None) -> Config:
     """Read the configuration, which only root may be able to read; then drop root's privileges."""
     config = configfile.load(config_path, os.environ)
-    privileges.drop_to_owner(Path(config.storage.path))
+    drop_to_owner(Path(config.storage.path))
     return config
 
 

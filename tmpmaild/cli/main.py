@@ -25,9 +25,9 @@ from tmpmaild.cli.doctor import doctor
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import DEFAULT_PATH, Config
 from tmpmaild.errors import CommandError
-from tmpmaild.host import privileges
 from tmpmaild.host.logs import is_journal, logging_to_stderr
-from tmpmaild.hostnames import reachable
+from tmpmaild.host.process import drop_to_owner
+from tmpmaild.host.sockets import reachable
 from tmpmaild.storage.sqlite.database import temporary
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool
         if is_for_tests:
             read = until_end.enter_context(_for_tests(config_path))
         config = read()
-        privileges.drop_to_owner(Path(config.storage.path))
+        drop_to_owner(Path(config.storage.path))
         from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
 
         if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)

@@ -13,7 +13,6 @@ import click
 import msgspec
 from msgspec.structs import asdict
 
-from tmpmaild import databaseurl
 from tmpmaild.cli import configured, console, control, postmaster
 from tmpmaild.cli.configured import (
     EXIT_FAILED,
@@ -25,11 +24,12 @@ from tmpmaild.cli.configured import (
     with_config,
 )
 from tmpmaild.cli.console import shown
+from tmpmaild.config import databaseurl
 from tmpmaild.config import file as configfile
+from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
-from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import CommandError
-from tmpmaild.host import privileges
+from tmpmaild.host.process import drop_to_owner
 from tmpmaild.host.status import Numbers, Status
 from tmpmaild.model import counted, rfc3339
 from tmpmaild.storage import engines
@@ -65,9 +65,7 @@ def check_config(config_path: Path | None) -> None:
 def migrate(config_path: Path | None) -> None:
     """Bring the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
     config = load(config_path)
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
-
-    settings = roomsettings.storage(config)
+    settings = engines.settings_of(config)
     applied = engines.upgrade(settings)
     for name in applied:
         say(f"applied {name}")
@@ -93,10 +91,8 @@ def status(config: Config, *, as_json: bool) -> None:
 
 
 def _show_database(config: Config, reason: str, *, as_json: bool) -> None:
-    from tmpmaild import roomsettings  # noqa: PLC0415 - takes long to load, and most commands need none of it
-
-    privileges.drop_to_owner(Path(config.storage.path))
-    settings = roomsettings.storage(config)
+    drop_to_owner(Path(config.storage.path))
+    settings = engines.settings_of(config)
     stored = engines.summary(settings)
     name = settings.name
     say(json.dumps({"running": False} | asdict(stored)) if as_json else of_database(name, stored, reason))
@@ -360,12 +356,10 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
     """
     if raw and message_id is None:
         raise click.UsageError("--raw needs the ID of a mail")
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
-
     config = load(config_path)
-    mail = engines.operator_mail(roomsettings.storage(config))
+    mail = engines.operator_mail(engines.settings_of(config))
     if raw and message_id is not None:
-        octets = postmaster.source(mail, message_id, roomsettings.hostname(config))
+        octets = postmaster.source(mail, message_id, config.host_name)
     else:
         text = postmaster.listing(mail) if message_id is None else postmaster.readable(mail, message_id)
         octets = text.encode(console.encoding(), "replace")

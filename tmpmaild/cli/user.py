@@ -22,7 +22,7 @@ from tmpmaild.config import file as configfile
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
-from tmpmaild.hostnames import reachable
+from tmpmaild.host.sockets import reachable
 
 P = ParamSpec("P")
 

@@ -4,24 +4,27 @@
 ``config.example.toml`` and the list of keys in ``docs/configuration.md`` of these texts, so they are Markdown; the
 manual page is made of that list.
 
-In every count and rate 0 means no limit; a size is never 0, except ``storage.max_bytes``.
+In every count and rate 0 means no limit; a size is never 0, except ``storage.max_bytes``. A key is read again with each
+reload unless it is marked with ``AT_START``.
 """
 
+import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from ipaddress import IPv4Network, IPv6Network
+from operator import attrgetter
 from typing import Annotated, Any, Final, TypeVar, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from tmpmaild import hostnames, webhooktargets
+from tmpmaild import hostnames
 from tmpmaild.checks import Kind
+from tmpmaild.clients import Network
 from tmpmaild.config import kinds
 from tmpmaild.config.kinds import MIB, one_of, whole
+from tmpmaild.webhooks import targets
 
-Network = IPv4Network | IPv6Network
 Item = TypeVar("Item")
 
 
@@ -33,6 +36,7 @@ class Group(Enum):
     LIMITS = "Limits"
 
 
+AT_START: Final = "read at the start only"
 DEFAULT_PATH: Final = "tmpmaild.db"
 _TEN_YEARS_SECONDS: Final = 315_360_000
 
@@ -47,7 +51,7 @@ Networks = Annotated[tuple[Network, ...], kinds.NETWORKS]
 class Http(Struct, frozen=True, kw_only=True):
     """The section ``[http]``; ``public_url`` has no slash at its end."""
 
-    listen: Annotated[tuple[str, ...], kinds.LISTENS] = ("127.0.0.1:8025",)
+    listen: Annotated[tuple[str, ...], kinds.LISTENS, AT_START] = ("127.0.0.1:8025",)
     """Where the API and the web page are served: ``host:port``, ``[IPv6]:port`` or ``unix:PATH``. A name is bound
     at each of its addresses on this machine; port 0 takes any free port. Behind a proxy, keep a loopback address.
     """
@@ -88,12 +92,12 @@ class Http(Struct, frozen=True, kw_only=True):
 class Smtp(Struct, frozen=True, kw_only=True):
     """The section ``[smtp]``; an empty ``hostname`` stands for the machine's name."""
 
-    listen: Annotated[tuple[str, ...], kinds.TCP_LISTENS] = ("127.0.0.1:1025",)
+    listen: Annotated[tuple[str, ...], kinds.TCP_LISTENS, AT_START] = ("127.0.0.1:1025",)
     """Where mail comes in: ``host:port`` or ``[IPv6]:port``. To receive from the internet: ``["0.0.0.0:25",
     "[::]:25"]``.
     """
 
-    tls_listen: Annotated[tuple[str, ...], kinds.OPTIONAL_TCP_LISTENS] = ()
+    tls_listen: Annotated[tuple[str, ...], kinds.OPTIONAL_TCP_LISTENS, AT_START] = ()
     """Where connections begin with TLS (SMTPS), such as ``["0.0.0.0:465"]``. For applications that are set to
     "SSL/TLS" instead of STARTTLS; mail servers never use it. Needs a certificate and its key.
     """
@@ -188,17 +192,17 @@ class Addresses(Struct, frozen=True, kw_only=True):
 class Storage(Struct, frozen=True, kw_only=True):
     """The section ``[storage]``; ``max_bytes`` 0 is left for the engine to work out, which a ``url`` chooses."""
 
-    path: Annotated[str, kinds.PATH] = DEFAULT_PATH
+    path: Annotated[str, kinds.PATH, AT_START] = DEFAULT_PATH
     """The database file; a relative path begins in the folder where the service starts."""
 
-    url: Annotated[str, kinds.DATABASE_URL] = ""
+    url: Annotated[str, kinds.DATABASE_URL, AT_START] = ""
     """A PostgreSQL database in place of the file, for [several daemons](scaling.md):
     ``postgresql://user@host[:port][,host…]/database``. Options of libpq after ``?``: ``host`` (also the folder of a
     Unix socket), ``port``, ``user``, ``dbname``, ``sslmode``, ``sslrootcert``, ``sslcert``, ``sslkey``, ``sslcrl``,
     ``target_session_attrs=read-write``.
     """
 
-    password_file: OptionalPath = ""
+    password_file: Annotated[str, kinds.OPTIONAL_PATH, AT_START] = ""
     """The file with the password for ``storage.url``; it is read for each new connection."""
 
     max_bytes: Annotated[int, kinds.STORAGE_BYTES, Group.LIMITS] = 0
@@ -224,7 +228,7 @@ class Log(Struct, frozen=True, kw_only=True):
 class Metrics(Struct, frozen=True, kw_only=True):
     """The section ``[metrics]``; an empty ``listen`` stands for none."""
 
-    listen: Annotated[str, kinds.OPTIONAL_LISTEN] = ""
+    listen: Annotated[str, kinds.OPTIONAL_LISTEN, AT_START] = ""
     """Where ``/metrics``, ``/healthz`` and ``/readyz`` are served to operators, such as ``127.0.0.1:9025``; empty:
     nowhere.
     """
@@ -233,20 +237,20 @@ class Metrics(Struct, frozen=True, kw_only=True):
 class Senders(Struct, frozen=True, kw_only=True):
     """The section ``[senders]``; an empty ``resolver`` stands for no checks."""
 
-    resolver: Annotated[str, kinds.RESOLVER] = ""
+    resolver: Annotated[str, kinds.RESOLVER, AT_START] = ""
     """The DNS resolver for [checking senders](api.md#who-sent-it) (SPF, DKIM, DMARC) after mail is stored:
     ``IP:port``, or ``system`` for the machine's; empty: no checks. The resolver learns which domains write to you.
     Outside the Debian package it needs the extra ``senders``.
     """
 
-    timeout_seconds: Annotated[int, whole(1, 60), Group.LIMITS] = 5
+    timeout_seconds: Annotated[int, whole(1, 60), Group.LIMITS, AT_START] = 5
     """How long one check may wait for the resolver in all; then its result is ``temperror``."""
 
 
 class Webhooks(Struct, frozen=True, kw_only=True):
     """The section ``[webhooks]``; without anything in ``allow`` there are none."""
 
-    allow: Annotated[tuple[webhooktargets.Rule, ...], kinds.WEBHOOK_TARGETS] = ()
+    allow: Annotated[tuple[targets.Rule, ...], kinds.WEBHOOK_TARGETS] = ()
     """Hosts that [webhooks](webhooks.md) may call: names, ``*.NAME`` for every name below ``NAME``, networks; each
     for ports 80 and 443, or with ``:port``. A name may lead to public addresses only, unless a network here has
     that address. Empty: no webhooks.
@@ -256,7 +260,7 @@ class Webhooks(Struct, frozen=True, kw_only=True):
 class Control(Struct, frozen=True, kw_only=True):
     """The section ``[control]``; an empty ``listen`` is left for the daemon to choose, ``off`` stands for none."""
 
-    listen: Annotated[str, kinds.CONTROL_LISTEN] = ""
+    listen: Annotated[str, kinds.CONTROL_LISTEN, AT_START] = ""
     """Where commands such as ``tmpmaild status`` reach the service: ``unix:PATH`` (at most 107 bytes) or ``off``.
     Empty: ``control.sock`` in the ``RuntimeDirectory`` of the systemd unit, else ``tmpmaild.db.control`` next to
     the database. With ``storage.url`` set it, such as to ``unix:/run/tmpmaild/control.sock``.
@@ -312,6 +316,16 @@ class Config(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     expiry: Expiry = Expiry()
 
+    @property
+    def host_name(self) -> str:
+        """Our name in the greeting and in ``Received`` lines."""
+        return self.smtp.hostname or socket.gethostname()
+
+    @property
+    def own_networks(self) -> tuple[Network, ...]:
+        """The networks that the operator trusts."""
+        return (*self.http.trusted_proxies, *self.smtp.trusted_proxies, *self.limits.exempt)
+
 
 SECTIONS: Final[dict[str, type[Struct]]] = {
     name: hint for name, hint in get_type_hints(Config).items() if name != "domains"
@@ -329,6 +343,16 @@ def groups_by_key() -> dict[str, Group]:
         key: next((one for one in metadata if isinstance(one, Group)), Group.OPERATOR)
         for key, metadata in _metadata_by_key().items()
     }
+
+
+def keys_at_start() -> list[str]:
+    """Return the keys whose new values take effect at the next start only."""
+    return [key for key, metadata in _metadata_by_key().items() if AT_START in metadata]
+
+
+def needing_restart(running: Config, wanted: Config) -> list[str]:
+    """Return the keys that have changed and take effect at the next start only."""
+    return [key for key in keys_at_start() if attrgetter(key)(running) != attrgetter(key)(wanted)]
 
 
 def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -2,7 +2,7 @@
 
 A request is one line of JSON, ``{"command": "status", "arguments": {}}``. The answer is lines of JSON, each an object;
 one with ``octets`` is followed by that many raw octets. The last line is ``{"done": true}`` or ``{"error": "…"}``.
-Where the socket is: ``control.py``. What the commands do is decided by who gives them to the server.
+What the commands do is decided by who gives them to the server.
 """
 
 import asyncio
@@ -12,16 +12,15 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from tmpmaild import __version__
-from tmpmaild.commands import Command
 from tmpmaild.config.kinds import MAX_SOCKET_PATH_BYTES, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, RequestError, StartError
@@ -30,9 +29,37 @@ _MODE = 0o600
 _BACKLOG = 16
 _SUFFIX = ".control"
 _NAME = "control.sock"
+MAX_REQUEST_BYTES = 64 * 1024
+_MAX_CONNECTIONS = 16
+_REQUEST_SECONDS = 10.0
+_DRAIN_SECONDS = 600.0  # a person may be reading a list in a pager
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
 log = logging.getLogger(__name__)
+
+
+class NoArguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of a command that takes none."""
+
+
+class Octets(Struct, frozen=True):
+    """Announces how many raw octets follow in the answer."""
+
+    octets: int
+
+
+Answer = AsyncGenerator[Struct | bytes, None]
+"""The lines of an answer, and octets that a line has announced. It is closed early when the client has gone."""
+
+
+class Command(NamedTuple):
+    """What is done for one command: ``arguments`` are checked when they are read, then ``answer`` is called with them.
+
+    ``CommandError``, ``StartError`` and ``RequestError`` of the answer are told to the client by their texts.
+    """
+
+    arguments: type[Struct]
+    answer: Callable[[Any], Answer]
 
 
 class Peer(NamedTuple):
@@ -158,12 +185,6 @@ def _remove_stale(path: Path) -> None:
         if probe.connect_ex(os.fspath(path)) != errno.ECONNREFUSED:
             raise StartError(f"control.listen: {path}: in use by another process")
     path.unlink()
-
-
-MAX_REQUEST_BYTES = 64 * 1024
-_MAX_CONNECTIONS = 16
-_REQUEST_SECONDS = 10.0
-_DRAIN_SECONDS = 600.0  # a person may be reading a list in a pager
 
 
 class _Request(Struct, forbid_unknown_fields=True):

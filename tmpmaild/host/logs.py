@@ -25,6 +25,14 @@ MAX_LINES: Final = 100
 ACCESS: Final = "tmpmaild.access"
 """Its records are not events: one for each request is what an operator who switches it on wants."""
 
+# aiosmtpd logs every command with its addresses at INFO, and asyncio is of no interest to an operator.
+_QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
+_MAX_WAITING = 5000  # records, each about a kilobyte
+_STOP_SECONDS = 1.0
+_TELL_EVERY_SECONDS = 1.0
+_TEXT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+_TEXT_OF_JOURNAL = logging.Formatter("%(levelname)s %(name)s: %(message)s")
+_PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}  # sd-daemon(3)
 _LEFT_OUT = "%s left out in the last minute: there were over %d"
 
 
@@ -115,16 +123,6 @@ def _left_out(count: int, *, is_error: bool) -> logging.LogRecord:
     return logging.LogRecord(__name__, level, __file__, 0, _LEFT_OUT, (lines, MAX_LINES), None)
 
 
-# aiosmtpd logs every command with its addresses at INFO, and asyncio is of no interest to an operator.
-_QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
-_MAX_WAITING = 5000  # records, each about a kilobyte
-_STOP_SECONDS = 1.0
-_TELL_EVERY_SECONDS = 1.0
-_TEXT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-_TEXT_OF_JOURNAL = logging.Formatter("%(levelname)s %(name)s: %(message)s")
-_PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}  # sd-daemon(3)
-
-
 def is_journal(descriptor: int) -> bool:
     """Return whether a descriptor leads to the journal, as systemd says by JOURNAL_STREAM (systemd.exec(5))."""
     try:
@@ -169,7 +167,7 @@ def _printable(text: str) -> str:
 class _Lines(logging.Handler):
     """Hands records to a thread that writes them to standard error, and drops what that cannot write in time.
 
-    Repeated ones are counted instead (``logs.py``). The descriptor is written to directly: a thread that is stuck in
+    Repeated ones are counted instead. The descriptor is written to directly: a thread that is stuck in
     ``sys.stderr`` would keep its lock, and the interpreter from ending.
     """
 

@@ -1,4 +1,4 @@
-"""Writes the measures of all rooms in the format of Prometheus, when they are asked for."""
+"""Writes the measures of all packages in the format of Prometheus, when they are asked for."""
 
 import time
 from collections.abc import Iterable, Iterator

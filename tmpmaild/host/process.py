@@ -1,29 +1,39 @@
-"""The process: what signals ask of it, how late its event loop is, and memory that goes back to the system.
+"""The process: its state for the supervisor, signals, reloading, the lateness of its event loop, memory, and rights.
 
-The latter is done by the C library; nothing happens where that is not glibc.
+Memory is given back by the C library; nothing happens where that is not glibc.
 """
 
 import asyncio
 import ctypes
 import logging
 import os
+import pwd
 import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import anyio
 from anyio.abc import TaskStatus
 from msgspec import Struct
 
-from tmpmaild.commands import Answer, Command, NoArguments
 from tmpmaild.errors import RequestError, StartError
+from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.measures import Histogram
 
 _ASK_EVERY_SECONDS = 10.0
 _MORE_TIME = "EXTEND_TIMEOUT_USEC=60000000"
+_PAUSE_SECONDS = 0.5  # between two reloads
+_M_MMAP_THRESHOLD = -3  # malloc.h of glibc
+_LARGE_BYTES = 2 * 1024 * 1024
+_LAG_SECONDS = 0.5
+_PR_SET_KEEPCAPS = 8
+_CAPABILITY_VERSION = 0x20080522
+_DAC_READ_SEARCH, _NET_BIND_SERVICE = 2, 10
+_KEPT = 1 << _DAC_READ_SEARCH | 1 << _NET_BIND_SERVICE
 
 log = logging.getLogger(__name__)
 
@@ -79,11 +89,6 @@ def interval_seconds(environ: Mapping[str, str]) -> float:
     return int(microseconds) / 2_000_000 if microseconds.isdecimal() else 0
 
 
-_M_MMAP_THRESHOLD = -3  # malloc.h of glibc
-_LARGE_BYTES = 2 * 1024 * 1024
-_LOOK_SECONDS = 0.5
-
-
 def return_large_blocks() -> None:
     """Fix the size from which malloc maps a block of its own, so that it goes back as soon as it is free.
 
@@ -125,12 +130,9 @@ class LoopLag:
         """Observe for ever."""
         loop = asyncio.get_running_loop()
         while True:
-            due = loop.time() + _LOOK_SECONDS
-            await asyncio.sleep(_LOOK_SECONDS)
+            due = loop.time() + _LAG_SECONDS
+            await asyncio.sleep(_LAG_SECONDS)
             self._lateness.observe(max(loop.time() - due, 0.0))
-
-
-_PAUSE_SECONDS = 0.5
 
 
 class Reloaded(Struct, frozen=True):
@@ -191,3 +193,74 @@ class Reloading:
             keys = ", ".join(outcome.needs_restart)
             log.warning("changed, and needs a restart: %s", keys, extra={"about": about})
         return outcome.needs_restart
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Sets(ctypes.Structure):
+    _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
+
+
+def drop_to_owner(*files: Path) -> None:
+    """Become the owner of the folder of the first file whose folder exists, for good, if we are root and he is not.
+
+    So all files of the database are his. On Debian 13 that is nobody: systemd 257 maps the ids of a dynamic user's
+    folder, and files of nobody in it are the service's. A command that asks the service instead becomes the owner of
+    the control socket's folder.
+
+    Two rights of root stay, as capabilities(7): to read and search everything, since systemd keeps the folder of a
+    dynamic user where nobody else may enter, and certificates are often root's; and to bind ports below 1024.
+
+    To be called before a thread is started: the system keeps rights by thread. Raises ``StartError``.
+    """
+    if os.geteuid() != 0:
+        return
+    for file in files:
+        with suppress(OSError):  # who opens the file will say so
+            folder = file.resolve().parent
+            _drop_to(folder.stat(), file, folder)
+            return
+
+
+def _drop_to(owner: os.stat_result, file: Path, folder: Path) -> None:
+    if owner.st_uid == 0:
+        return
+    try:
+        _become(owner.st_uid, owner.st_gid)
+    except OSError as error:
+        raise StartError(
+            f"{file}: its folder {folder} belongs to user {owner.st_uid}, whom root cannot become here"
+            f" ({error.strerror}); run the command as that user"
+        ) from error
+
+
+def _become(uid: int, gid: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    has_capabilities = all(hasattr(libc, name) for name in ("prctl", "capget", "capset"))
+    if has_capabilities:
+        _call(libc.prctl, _PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    try:
+        user = pwd.getpwuid(uid)
+        os.initgroups(user.pw_name, user.pw_gid)
+        gid = user.pw_gid
+    except KeyError:
+        os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    if has_capabilities:
+        _keep_capabilities(libc)
+
+
+def _keep_capabilities(libc: ctypes.CDLL) -> None:
+    header, sets = _Header(_CAPABILITY_VERSION, 0), (_Sets * 2)()
+    _call(libc.capget, ctypes.byref(header), sets)
+    kept = sets[0].permitted & _KEPT
+    _call(libc.capset, ctypes.byref(header), (_Sets * 2)(_Sets(kept, kept, 0), _Sets(0, 0, 0)))
+
+
+def _call(function: "ctypes._NamedFuncPointer", *arguments: object) -> None:
+    if function(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -22,8 +22,60 @@ from tmpmaild.errors import ConfigError, StartError
 
 # A name may have addresses that this machine has not: ::1 of localhost where IPv6 is off, or another machine's.
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+_TCP: Final = (socket.AF_INET, socket.AF_INET6)
+FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "smtps": _TCP, "metrics": (*_TCP, socket.AF_UNIX)}
+"""The names of passed sockets: the sections whose ``listen`` they replace; smtps replaces ``smtp.tls_listen``."""
+
+_FIRST_DESCRIPTOR: Final = 3
+_MISMATCHES: Final = {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"}
 
 log = logging.getLogger(__name__)
+
+
+class Sockets(NamedTuple):
+    """What is listened on."""
+
+    http: list[socket.socket]
+    smtp: list[socket.socket]
+    smtps: list[socket.socket]
+    metrics: list[socket.socket]
+
+
+def bind(config: Config) -> Sockets:
+    """Bind all of them or none. Raises ``StartError``."""
+    taken_over = take_passed(os.environ)
+    if "smtps" in taken_over and not config.smtp.tls_certificate:
+        raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
+    sockets = Sockets(*(taken_over.get(name, []) for name in Sockets._fields))
+    metrics = [config.metrics.listen] if config.metrics.listen else []
+    places = (config.http.listen, config.smtp.listen, config.smtp.tls_listen, metrics)
+    try:
+        for bound, texts in zip(sockets, places, strict=True):
+            if not bound:
+                bound.extend(bind_all(texts))
+    except StartError:
+        for listener in chain.from_iterable(sockets):
+            listener.close()
+        raise
+    return sockets
+
+
+def names(sockets: Iterable[socket.socket]) -> list[str]:
+    """Return what clients must connect to."""
+    return [name(one) for one in sockets]
+
+
+def ports(sockets: Sockets) -> frozenset[int]:
+    """Return the ports of TCP among all of them."""
+    return frozenset(one.getsockname()[1] for one in chain.from_iterable(sockets) if one.family in _TCP)
+
+
+def name(listener: socket.socket) -> str:
+    """Return what a client must connect to, with the port that was really given."""
+    if listener.family == socket.AF_UNIX:
+        return f"unix:{listener.getsockname()}"
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if listener.family == socket.AF_INET6 else f"{host}:{port}"
 
 
 def bind_all(texts: Sequence[str]) -> list[socket.socket]:
@@ -47,12 +99,10 @@ def bind_all(texts: Sequence[str]) -> list[socket.socket]:
     return sockets
 
 
-def name(listener: socket.socket) -> str:
-    """Return what a client must connect to, with the port that was really given."""
-    if listener.family == socket.AF_UNIX:
-        return f"unix:{listener.getsockname()}"
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if listener.family == socket.AF_INET6 else f"{host}:{port}"
+def reachable(name: str) -> str:
+    """Turn the name of a socket into one that a client on this machine can connect to."""
+    host, _, port = name.rpartition(":")
+    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound
 
 
 def _has_ipv4_twin(endpoint: Endpoint, others: Iterable[Endpoint]) -> bool:
@@ -110,93 +160,6 @@ def _bind_unix(path: str) -> socket.socket:
     return listener
 
 
-_TCP: Final = (socket.AF_INET, socket.AF_INET6)
-FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "smtps": _TCP, "metrics": (*_TCP, socket.AF_UNIX)}
-"""The names of passed sockets: the sections whose ``listen`` they replace; smtps replaces ``smtp.tls_listen``."""
-
-_FIRST_DESCRIPTOR: Final = 3
-_MISMATCHES: Final = {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"}
-
-
-class Sockets(NamedTuple):
-    """What is listened on."""
-
-    http: list[socket.socket]
-    smtp: list[socket.socket]
-    smtps: list[socket.socket]
-    metrics: list[socket.socket]
-
-
-def bind(config: Config) -> Sockets:
-    """Bind all of them or none. Raises ``StartError``."""
-    taken_over = take_passed(os.environ)
-    if "smtps" in taken_over and not config.smtp.tls_certificate:
-        raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
-    sockets = Sockets(*(taken_over.get(name, []) for name in Sockets._fields))
-    metrics = [config.metrics.listen] if config.metrics.listen else []
-    places = (config.http.listen, config.smtp.listen, config.smtp.tls_listen, metrics)
-    try:
-        for bound, texts in zip(sockets, places, strict=True):
-            if not bound:
-                bound.extend(bind_all(texts))
-    except StartError:
-        for listener in chain.from_iterable(sockets):
-            listener.close()
-        raise
-    return sockets
-
-
-def names(sockets: Iterable[socket.socket]) -> list[str]:
-    """Return what clients must connect to."""
-    return [name(one) for one in sockets]
-
-
-def ports(sockets: Sockets) -> frozenset[int]:
-    """Return the ports of TCP among all of them."""
-    return frozenset(one.getsockname()[1] for one in chain.from_iterable(sockets) if one.family in _TCP)
-
-
-def certificate(config: Config) -> ssl.SSLContext | None:
-    """Return the TLS context of the configured certificate, None where there is none. Raises ``StartError``."""
-    if not config.smtp.tls_certificate:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    load_certificate(context, config.smtp)
-    return context
-
-
-def load_certificate(context: ssl.SSLContext, smtp: Smtp, password: str | None = None) -> None:
-    """Load the configured certificate and its key. Raises ``StartError`` that names the one that cannot be used.
-
-    Without ``password``, OpenSSL asks on the terminal for that of an encrypted key.
-    """
-    try:
-        context.load_cert_chain(smtp.tls_certificate, smtp.tls_key, password)
-    except OSError as error:  # ssl.SSLError is one
-        raise StartError(_fault(smtp.tls_certificate, smtp.tls_key, error)) from error
-
-
-def _fault(certificate: str, key: str, error: OSError) -> str:
-    """Return which of the two files is wrong, and how: the error says neither which file nor which setting."""
-    named_certificate, named_key = f"smtp.tls_certificate {certificate}", f"smtp.tls_key {key}"
-    for named, file in ((named_certificate, certificate), (named_key, key)):
-        try:
-            Path(file).open("rb").close()
-        except OSError as unreadable:
-            return f"{named}: {unreadable.strerror}"
-    reason = getattr(error, "reason", None) or ""
-    if reason in _MISMATCHES:
-        return f"{named_key}: is not the key of {named_certificate}"
-    if "_TOO_" in reason:  # a short key, a weak digest
-        return f"{named_certificate}: {error}"
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(certificate)
-    except OSError:
-        return f"{named_certificate}: expected a certificate in PEM"
-    return f"{named_key}: expected a private key in PEM, without a password"
-
-
 def take_passed(environ: MutableMapping[str, str]) -> dict[str, list[socket.socket]]:
     """Return the passed sockets by name. Nobody else finds them: the variables are removed, children inherit nothing.
 
@@ -239,3 +202,44 @@ def _sockets(named: Iterable[tuple[int, str]]) -> dict[str, list[socket.socket]]
         os.set_inheritable(descriptor, False)  # noqa: FBT003 - has no name
         found.setdefault(name, []).append(socket.socket(fileno=descriptor))
     return found
+
+
+def certificate(config: Config) -> ssl.SSLContext | None:
+    """Return the TLS context of the configured certificate, None where there is none. Raises ``StartError``."""
+    if not config.smtp.tls_certificate:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    load_certificate(context, config.smtp)
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, smtp: Smtp, password: str | None = None) -> None:
+    """Load the configured certificate and its key. Raises ``StartError`` that names the one that cannot be used.
+
+    Without ``password``, OpenSSL asks on the terminal for that of an encrypted key.
+    """
+    try:
+        context.load_cert_chain(smtp.tls_certificate, smtp.tls_key, password)
+    except OSError as error:  # ssl.SSLError is one
+        raise StartError(_fault(smtp.tls_certificate, smtp.tls_key, error)) from error
+
+
+def _fault(certificate: str, key: str, error: OSError) -> str:
+    """Return which of the two files is wrong, and how: the error says neither which file nor which setting."""
+    named_certificate, named_key = f"smtp.tls_certificate {certificate}", f"smtp.tls_key {key}"
+    for named, file in ((named_certificate, certificate), (named_key, key)):
+        try:
+            Path(file).open("rb").close()
+        except OSError as unreadable:
+            return f"{named}: {unreadable.strerror}"
+    reason = getattr(error, "reason", None) or ""
+    if reason in _MISMATCHES:
+        return f"{named_key}: is not the key of {named_certificate}"
+    if "_TOO_" in reason:  # a short key, a weak digest
+        return f"{named_certificate}: {error}"
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(certificate)
+    except OSError:
+        return f"{named_certificate}: expected a certificate in PEM"
+    return f"{named_key}: expected a private key in PEM, without a password"

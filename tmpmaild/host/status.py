@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild import __version__
-from tmpmaild.commands import Answer, Command, NoArguments
+from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.measures import Histogram, Measure
 
 
@@ -22,22 +23,25 @@ class Served(Struct, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """What is counted; totals are since the start. None: the storage is not on this machine."""
+    """What is counted; totals are since the start. None: the storage is not on this machine.
 
-    inboxes: int
-    messages: int
-    used_bytes: int
-    max_bytes: int
-    free_disk_bytes: int | None
-    wal_bytes: int | None
-    sessions: int
-    connections: int
-    streams: int
-    mails_accepted: int
-    mails_refused: int
-    smtp_refusals: int
-    http_requests: int
-    sweep_age_seconds: int
+    A number is that of the measure which is named with its type, of all labels or where the first one is the one named.
+    """
+
+    inboxes: Annotated[int, "storage_inboxes"]
+    messages: Annotated[int, "storage_messages"]
+    used_bytes: Annotated[int, "storage_used_bytes"]
+    max_bytes: Annotated[int, "storage_max_bytes"]
+    free_disk_bytes: Annotated[int | None, "storage_free_disk_bytes"]
+    wal_bytes: Annotated[int | None, "storage_wal_bytes"]
+    sessions: Annotated[int, "smtp_sessions"]
+    connections: Annotated[int, "http_connections"]
+    streams: Annotated[int, "http_streams"]
+    mails_accepted: Annotated[int, "smtp_mails_total", "accepted"]
+    mails_refused: Annotated[int, "smtp_mails_total", "refused"]
+    smtp_refusals: Annotated[int, "smtp_refusals_total"]
+    http_requests: Annotated[int, "http_requests_total"]
+    sweep_age_seconds: Annotated[int, "sweep_age_seconds"]
 
 
 class Status(Struct, frozen=True, kw_only=True):
@@ -81,29 +85,14 @@ class StatusReport:
         )
 
     def _numbers(self) -> Numbers:
-        return Numbers(
-            inboxes=self._total("storage_inboxes"),
-            messages=self._total("storage_messages"),
-            used_bytes=self._total("storage_used_bytes"),
-            max_bytes=self._total("storage_max_bytes"),
-            free_disk_bytes=self._total_if_any("storage_free_disk_bytes"),
-            wal_bytes=self._total_if_any("storage_wal_bytes"),
-            sessions=self._total("smtp_sessions"),
-            connections=self._total("http_connections"),
-            streams=self._total("http_streams"),
-            mails_accepted=self._total("smtp_mails_total", "accepted"),
-            mails_refused=self._total("smtp_mails_total", "refused"),
-            smtp_refusals=self._total("smtp_refusals_total"),
-            http_requests=self._total("http_requests_total"),
-            sweep_age_seconds=self._total("sweep_age_seconds"),
-        )
+        hints = get_type_hints(Numbers, include_extras=True)
+        return Numbers(**{name: self._total(*hint.__metadata__) for name, hint in hints.items()})
 
-    def _total_if_any(self, name: str) -> int | None:
-        return self._total(name) if name in self._measures else None
-
-    def _total(self, name: str, first_label: str | None = None) -> int:
-        """Add up the values of a measure, or of those with this first label."""
-        measure = self._measures[name]
+    def _total(self, name: str, first_label: str | None = None) -> Any:
+        """Add up the values of a measure, or of those with this first label; None if there is no such measure."""
+        measure = self._measures.get(name)
+        if measure is None:
+            return None
         assert not isinstance(measure, Histogram)
         return int(
             sum(value for labels, value in measure.values().items() if first_label is None or labels[0] == first_label)

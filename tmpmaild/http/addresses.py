@@ -27,7 +27,7 @@ from tmpmaild.inboxes.access import is_holder
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox, rfc3339
-from tmpmaild.webhookmodel import Webhook, WebhookState
+from tmpmaild.webhooks.model import Webhook, WebhookState
 
 _NOT_CALLED = WebhookState("", "")
 
@@ -190,6 +190,6 @@ class AddressEndpoints:
 
     async def _shown_webhook(self, inbox: Inbox, set_now: Webhook | UnsetType | None) -> WebhookItem | None:
         if isinstance(set_now, UnsetType):
-            stored = await self._service.webhooks.read(inbox)
+            stored = await self._service.webhooks.read(inbox.id)
             return self._serializer.webhook(stored.webhook, stored.state) if stored else None
         return replace(self._serializer.webhook(set_now, _NOT_CALLED), secret=set_now.secret) if set_now else None

@@ -2,12 +2,11 @@
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.clients import Networks
+from tmpmaild.config.settings import Http
 from tmpmaild.errors import RequestError
 from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.addresses import AddressEndpoints
@@ -36,16 +36,11 @@ from tmpmaild.model import Message
 from tmpmaild.ratelimit import RateLimits
 
 
-class HttpSettings(Struct, frozen=True, kw_only=True):
-    """The part of the configuration that the HTTP application needs."""
+class HttpSettings(Http, frozen=True, kw_only=True):
+    """The section ``[http]``, and what else the application needs: ``limits.exempt`` and ``log.access``."""
 
-    public_url: str = ""
     local_url: str = ""  # where this machine finds it, "" if nowhere
-    trusted_proxies: Networks = ()
     exempt: Networks = ()
-    allowed_hosts: Sequence[str] = ()
-    cors_origins: Sequence[str] = ()
-    max_streams_per_client: int = 20
     access_log: bool = False
 
 

@@ -24,8 +24,8 @@ from tmpmaild.errors import InvalidRequest, Unauthorized
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
 from tmpmaild.model import Feature, Page
-from tmpmaild.webhookmodel import WebhookEvent
-from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
+from tmpmaild.webhooks.model import WebhookEvent
+from tmpmaild.webhooks.targets import MOST_URL_CHARACTERS
 
 MAX_BODY_BYTES = 64 * 1024
 _BODY_SECONDS = 10

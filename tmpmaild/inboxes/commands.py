@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from tmpmaild.clients import Network, Networks, client_name
-from tmpmaild.commands import Answer, Command, NoArguments, Octets
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
+from tmpmaild.host.control import Answer, Command, NoArguments, Octets
 from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import CLIENT, NAME, SENDER, Blocks
 from tmpmaild.inboxes.expiry import Cleaner

@@ -6,7 +6,6 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tmpmaild import webhooktargets
 from tmpmaild.checks import Mistakes
 from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, StorageFull
 from tmpmaild.hostnames import Domains, domains, to_ascii
@@ -17,7 +16,8 @@ from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import LocalPartError, Mailbox
 from tmpmaild.model import Envelope, Inbox, NewInbox
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks import targets
+from tmpmaild.webhooks.model import Webhook
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     retired: Mapping[str, int] = {}
     faults: bool = False
     keep_refusals: bool = False
-    webhooks: tuple[webhooktargets.Rule, ...] = ()
+    webhooks: tuple[targets.Rule, ...] = ()
 
     @property
     def longest_lifetime_ms(self) -> int:

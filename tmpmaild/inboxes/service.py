@@ -19,12 +19,12 @@ from tmpmaild.inboxes.faults import Fault, Faults, Refusals
 from tmpmaild.inboxes.following import Bus, Follower
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.inboxes.viewing import Viewer
-from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Inbox, InboxChange, counted
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks.model import Webhook
+from tmpmaild.webhooks.owners import Webhooks
 
 
 class InboxService:
@@ -124,7 +124,7 @@ class InboxService:
     async def _set_first_webhook(self, inbox: Inbox, webhook: Webhook) -> None:
         """Set the webhook of a new inbox, or end that: nobody will have its token."""
         try:
-            await self.webhooks.set(inbox, webhook)
+            await self.webhooks.set(inbox.id, webhook)
         except RequestError:
             with suppress(RequestError):
                 await self._storage.delete_inbox(inbox.id, self._clock())
@@ -178,7 +178,7 @@ class InboxService:
         if faults is not None:
             self.faults.order(inbox, faults)
         if webhook is not UNSET:
-            await self.webhooks.set(inbox, webhook)
+            await self.webhooks.set(inbox.id, webhook)
         return inbox
 
     async def delete(self, address: str, token: str) -> None:

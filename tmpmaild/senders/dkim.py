@@ -1,7 +1,7 @@
-"""The body of a mail as a signature covers it (RFC 6376 §3.4), hashed piece by piece in linear time.
+"""DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617): dkimpy verifies, with bounds on what it reads.
 
-dkimpy does so by patterns on the whole body, of which one takes the square of a run of spaces; and no other thread runs
-meanwhile.
+It is given the fields as we cut them, and never the body, which is hashed here, piece by piece in linear time (§3.4):
+its own way is patterns on the whole body, of which one takes the square of a run of spaces while no other thread runs.
 """
 
 import hashlib
@@ -23,52 +23,6 @@ from tmpmaild.model import ArcVerdict, DkimVerdict
 from tmpmaild.senders.resolver import Lookup, Unresolved, printable
 
 _PIECE_BYTES: Final = 64 * 1024
-
-
-def body_digest(raw: bytes, start: int, *, relaxed: bool, most: int | None) -> tuple[bytes, int]:
-    """Return the SHA-256 of the first ``most`` octets of the canonical body, and how many it has in all."""
-    hasher = hashlib.sha256()
-    length = 0
-    for piece in _relaxed(raw, start) if relaxed else _simple(raw, start):
-        hasher.update(piece if most is None else piece[: max(most - length, 0)])
-        length += len(piece)
-    return hasher.digest(), length
-
-
-def _simple(raw: bytes, start: int) -> Iterator[bytes]:
-    end, _ = _without_line_ends(raw, start, len(raw))
-    yield from (raw[at : min(at + _PIECE_BYTES, end)] for at in range(start, end, _PIECE_BYTES))
-    yield b"\r\n"
-
-
-def _relaxed(raw: bytes, start: int) -> Iterator[bytes]:
-    """Yield the lines with a space for each run of white space, none at their ends, without the last blank lines."""
-    kept, line_ends, is_empty = b"", 0, True
-    for at in range(start, len(raw), _PIECE_BYTES):
-        piece = kept + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
-        while b"  " in piece:
-            piece = piece.replace(b"  ", b" ")
-        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")  # it may go on
-        piece = piece[: len(piece) - len(kept)].replace(b" \r\n", b"\r\n")
-        content_bytes, more = _without_line_ends(piece, 0, len(piece))
-        if content_bytes:
-            yield from (b"\r\n" * min(_PIECE_BYTES, line_ends - done) for done in range(0, line_ends, _PIECE_BYTES))
-            yield piece[:content_bytes]
-            line_ends, is_empty = 0, False
-        line_ends += more
-    if not is_empty:
-        yield b"\r\n"
-
-
-def _without_line_ends(octets: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return where the line ends at the end begin, and how many there are."""
-    count = 0
-    while octets.endswith(b"\r\n", start, end):
-        end -= 2
-        count += 1
-    return end, count
-
-
 _MOST_SIGNATURES: Final = 5
 _MOST_HEADER_BYTES: Final = 64 * 1024
 _MOST_FIELDS: Final = 1000
@@ -86,6 +40,24 @@ _MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more would
 
 _quiet = logging.getLogger("tmpmaild.senders.dkimpy")
 _quiet.disabled = True  # its errors are in the verdict
+
+
+def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[DkimVerdict, ...], ArcVerdict]:
+    """Check the first signatures of a mail, and its chain."""
+    lowered = raw[:_MOST_HEADER_BYTES].lower()
+    if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
+        return (), ArcVerdict("none")
+    try:
+        header = _header(raw)
+    except _Refused as error:
+        result, reason = _why(error)
+        return (DkimVerdict(result, reason=reason),), ArcVerdict(result, reason)
+    verifier = _Dkim(header, received_at_seconds)
+    fields = [value for name, value in verifier.headers if name.lower() == b"dkim-signature"]
+    found = [_signature(verifier, number, fields[number], lookup) for number in range(len(fields[:_MOST_SIGNATURES]))]
+    if left := len(fields) - len(found):
+        found.append(DkimVerdict("none", reason=f"{left} more signatures were not checked"))
+    return tuple(found), _chain(_Arc(header, received_at_seconds), lookup)
 
 
 class _Refused(Exception):
@@ -263,24 +235,6 @@ def _header(raw: bytes) -> _Header:
     return _Header(fields, read, _Body(raw, start))
 
 
-def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[DkimVerdict, ...], ArcVerdict]:
-    """Check the first signatures of a mail, and its chain."""
-    lowered = raw[:_MOST_HEADER_BYTES].lower()
-    if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
-        return (), ArcVerdict("none")
-    try:
-        header = _header(raw)
-    except _Refused as error:
-        result, reason = _why(error)
-        return (DkimVerdict(result, reason=reason),), ArcVerdict(result, reason)
-    verifier = _Dkim(header, received_at_seconds)
-    fields = [value for name, value in verifier.headers if name.lower() == b"dkim-signature"]
-    found = [_signature(verifier, number, fields[number], lookup) for number in range(len(fields[:_MOST_SIGNATURES]))]
-    if left := len(fields) - len(found):
-        found.append(DkimVerdict("none", reason=f"{left} more signatures were not checked"))
-    return tuple(found), _chain(_Arc(header, received_at_seconds), lookup)
-
-
 def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> DkimVerdict:
     notes: list[str] = []
     verifier.refused = None
@@ -333,3 +287,47 @@ def _why(error: Exception) -> tuple[str, str]:
         case _:
             result, reason = "permerror", f"it cannot be read ({type(error).__name__})"
     return result, printable(reason)
+
+
+def body_digest(raw: bytes, start: int, *, relaxed: bool, most: int | None) -> tuple[bytes, int]:
+    """Return the SHA-256 of the first ``most`` octets of the canonical body, and how many it has in all."""
+    hasher = hashlib.sha256()
+    length = 0
+    for piece in _relaxed(raw, start) if relaxed else _simple(raw, start):
+        hasher.update(piece if most is None else piece[: max(most - length, 0)])
+        length += len(piece)
+    return hasher.digest(), length
+
+
+def _simple(raw: bytes, start: int) -> Iterator[bytes]:
+    end, _ = _without_line_ends(raw, start, len(raw))
+    yield from (raw[at : min(at + _PIECE_BYTES, end)] for at in range(start, end, _PIECE_BYTES))
+    yield b"\r\n"
+
+
+def _relaxed(raw: bytes, start: int) -> Iterator[bytes]:
+    """Yield the lines with a space for each run of white space, none at their ends, without the last blank lines."""
+    kept, line_ends, is_empty = b"", 0, True
+    for at in range(start, len(raw), _PIECE_BYTES):
+        piece = kept + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
+        while b"  " in piece:
+            piece = piece.replace(b"  ", b" ")
+        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")  # it may go on
+        piece = piece[: len(piece) - len(kept)].replace(b" \r\n", b"\r\n")
+        content_bytes, more = _without_line_ends(piece, 0, len(piece))
+        if content_bytes:
+            yield from (b"\r\n" * min(_PIECE_BYTES, line_ends - done) for done in range(0, line_ends, _PIECE_BYTES))
+            yield piece[:content_bytes]
+            line_ends, is_empty = 0, False
+        line_ends += more
+    if not is_empty:
+        yield b"\r\n"
+
+
+def _without_line_ends(octets: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return where the line ends at the end begin, and how many there are."""
+    count = 0
+    while octets.endswith(b"\r\n", start, end):
+        end -= 2
+        count += 1
+    return end, count

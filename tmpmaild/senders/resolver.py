@@ -24,6 +24,21 @@ MOST_BYTES: Final = 16 * 1024
 _MOST_UDP_BYTES: Final = 4096  # more than is asked for; anybody can send a datagram in the name of the server
 
 _LENGTH: Final = struct.Struct("!H")
+SYSTEM: Final = "system"
+_TRY_SECONDS: Final = 1.5
+_LEAST_KEPT_SECONDS: Final = 10
+_MOST_KEPT_SECONDS: Final = 3600
+_MOST_NAMES: Final = 4096
+_MOST_KEPT_BYTES: Final = 4096  # of one answer, in memory
+_RECORD_BYTES: Final = 64  # what a record takes in memory besides its octets
+_MOST_QUESTIONS: Final = 100  # RFC 7208 allows ten terms with up to ten names each
+_MOST_SHOWN: Final = 24
+_SHOWN_CHARACTERS: Final = 300
+_UDP_BYTES: Final = 1232
+_NO_NAME: Final = (
+    *(dns.name.LabelTooLong, dns.name.NameTooLong, dns.name.EmptyLabel),
+    *(dns.name.BadEscape, dns.name.IDNAException, UnicodeError),
+)
 
 
 class _Datagrams(socket.socket):
@@ -108,23 +123,6 @@ def _left_seconds(deadline: float) -> float:
     if left_seconds <= 0:
         raise TimeoutError
     return left_seconds
-
-
-SYSTEM: Final = "system"
-_TRY_SECONDS: Final = 1.5
-_LEAST_KEPT_SECONDS: Final = 10
-_MOST_KEPT_SECONDS: Final = 3600
-_MOST_NAMES: Final = 4096
-_MOST_KEPT_BYTES: Final = 4096  # of one answer, in memory
-_RECORD_BYTES: Final = 64  # what a record takes in memory besides its octets
-_MOST_QUESTIONS: Final = 100  # RFC 7208 allows ten terms with up to ten names each
-_MOST_SHOWN: Final = 24
-_SHOWN_CHARACTERS: Final = 300
-_UDP_BYTES: Final = 1232
-_NO_NAME: Final = (
-    *(dns.name.LabelTooLong, dns.name.NameTooLong, dns.name.EmptyLabel),
-    *(dns.name.BadEscape, dns.name.IDNAException, UnicodeError),
-)
 
 
 class Unresolved(Exception):

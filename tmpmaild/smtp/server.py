@@ -18,6 +18,7 @@ import anyio
 from msgspec import Struct
 
 from tmpmaild.clients import LOCAL, Networks, belongs, client_name, is_public
+from tmpmaild.config.settings import Smtp
 from tmpmaild.inboxes.faults import Refusals
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
@@ -66,21 +67,14 @@ refusal_log = logging.getLogger("tmpmaild.smtp.connections")
 """Its name is in operators' filters for fail2ban."""
 
 
-class SmtpSettings(Struct, frozen=True, kw_only=True):
-    """The name of this server and its limits; 0 means no limit for counts and rates. Those with a number are fixed."""
+class SmtpSettings(Smtp, frozen=True, kw_only=True):
+    """The section ``[smtp]``, ``hostname`` never empty; ``limits.exempt``; and limits that are fixed."""
 
-    hostname: str
-    max_message_bytes: int
-    max_connections: int
-    max_connections_per_client: int
+    exempt: Networks = ()
     new_connections_per_minute: int = 600
     max_unknown_recipients: int = 100
     unknown_recipients_per_minute: int = 60
     unknown_recipients_burst: int = 600
-    max_inflight_bytes: int
-    offers_auth: bool = False
-    exempt: Networks = ()
-    trusted_proxies: Networks = ()
 
 
 class SmtpServer:
@@ -133,7 +127,7 @@ class SmtpServer:
         ips = {listening.getsockname()[0] for listener in self._listeners for listening in listener.sockets}
         public = sorted(filter(is_public, ips))
         for is_on, text in (
-            (self.connections.settings.offers_auth, _PUBLIC_AUTH),
+            (self.connections.settings.auth == "any", _PUBLIC_AUTH),
             (self._faults.allowed, _PUBLIC_FAULTS),
             (self.connections.refused.wanted, _PUBLIC_REFUSALS),
         ):

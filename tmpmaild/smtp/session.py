@@ -77,7 +77,7 @@ class SmtpConnection(SMTP):
             max_message_bytes=settings.max_message_bytes,
             max_unknown_recipients=settings.max_unknown_recipients,
             offers_tls=connections.tls is not None,
-            offers_auth=settings.offers_auth,
+            offers_auth=settings.auth == "any",
         )
         self._offered_tls = connections.tls or tls_first
         self._active_at = connections.loop.time()

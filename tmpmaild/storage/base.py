@@ -33,7 +33,7 @@ from tmpmaild.model import (
     Texts,
 )
 from tmpmaild.ratelimit import Buckets
-from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
+from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""

@@ -14,9 +14,12 @@ from pathlib import Path
 from types import ModuleType
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 import tmpmaild
-from tmpmaild.databaseurl import DatabaseUrl
+from tmpmaild.config import databaseurl
+from tmpmaild.config.databaseurl import DatabaseUrl
+from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.model import FullMessage, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, Storage, StorageLimits, Summary
@@ -113,6 +116,22 @@ class OperatorMail:
 
 
 Settings = SqliteSettings | PostgresqlSettings
+
+
+def settings_of(config: Config) -> Settings:
+    """Return where mail is stored, and how much of it."""
+    limits = StorageLimits(
+        max_bytes=config.storage.max_bytes,
+        reserve_bytes=4 * config.smtp.max_message_bytes,
+        max_messages_per_inbox=config.addresses.max_messages,
+        max_bytes_per_inbox=config.addresses.max_bytes,
+        max_share_per_creator=config.addresses.max_share_per_client,
+    )
+    if not config.storage.url:
+        return SqliteSettings(path=Path(config.storage.path), **asdict(limits))
+    password_file = Path(config.storage.password_file) if config.storage.password_file else None
+    url = databaseurl.parse(config.storage.url)
+    return PostgresqlSettings(url=url, password_file=password_file, **asdict(limits))
 
 
 def open_storage(settings: Settings) -> AbstractAsyncContextManager[Storage]:

@@ -31,7 +31,7 @@ from tmpmaild.storage.rows import (
     verdict_text,
     webhook_text,
 )
-from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
+from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -38,7 +38,7 @@ from tmpmaild.model import (
     VerdictReached,
 )
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
+from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 PREFIX = "msg_"
 MAX_KEY = (1 << 63) - 1

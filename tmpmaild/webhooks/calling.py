@@ -20,14 +20,20 @@ import h11
 from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.tls import TLSStream
 
-from tmpmaild import webhooktargets
 from tmpmaild.boundedh11 import MAX_HEADER_BYTES, BoundedConnection
-from tmpmaild.webhooktargets import Rule, Target
+from tmpmaild.webhooks import targets
+from tmpmaild.webhooks.targets import Rule, Target
 
+CALL_SECONDS: Final = 10.0
+_MOST_ADDRESSES: Final = 4
+_MOST_BODY_BYTES: Final = 1024
+_BODY_SECONDS: Final = 1.0  # for what is thrown away: the target shall not find its connection reset
+_PART_BYTES: Final = 4096
+_MOST_THREADS: Final = 64
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host; raises OSError. Called in a thread."""
 
-_MOST_THREADS: Final = 64
+Fields = Sequence[tuple[str, str]]
 _Found = Sequence[str] | Exception
 
 
@@ -73,15 +79,6 @@ class Lookups:
             found = error
         with suppress(RuntimeError):  # the event loop has ended
             loop.call_soon_threadsafe(future.set_result, found)
-
-
-CALL_SECONDS: Final = 10.0
-_MOST_ADDRESSES: Final = 4
-_MOST_BODY_BYTES: Final = 1024
-_BODY_SECONDS: Final = 1.0  # for what is thrown away: the target shall not find its connection reset
-_PART_BYTES: Final = 4096
-
-Fields = Sequence[tuple[str, str]]
 
 
 class Outcome(NamedTuple):
@@ -144,9 +141,9 @@ class Caller:
             return Outcome(reason="connection")
 
     async def _call(self, rules: Sequence[Rule], target: Target, fields: Fields, body: bytes) -> Outcome:
-        if webhooktargets.refusal(rules, target):
+        if targets.refusal(rules, target):
             raise _Failed("not-allowed")
-        addresses = [one for one in await self._addresses(target) if webhooktargets.permits_address(rules, target, one)]
+        addresses = [one for one in await self._addresses(target) if targets.permits_address(rules, target, one)]
         if not addresses:
             raise _Failed("not-allowed")
         stream = await self._connected(target, addresses[:_MOST_ADDRESSES])

@@ -7,14 +7,14 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from tmpmaild.commands import Answer, Command, NoArguments
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
+from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.inboxes.blocks import TARGET, Blocks
 from tmpmaild.model import Block
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhookmodel import StoredWebhook
-from tmpmaild.webhooks.sender import is_waiting
-from tmpmaild.webhooktargets import parse_url
+from tmpmaild.webhooks.model import StoredWebhook
+from tmpmaild.webhooks.owners import Webhooks
+from tmpmaild.webhooks.targets import parse_url
 
 _ROWS: Final = 500
 _PAGE: Final = 100
@@ -54,7 +54,7 @@ class HostEntry(Struct):
         """Count one more."""
         state = stored.state
         self.webhooks += 1
-        self.waiting += is_waiting(stored)
+        self.waiting += stored.is_waiting
         self.failing += state.failures > 0
         if state.called_at_ms is not None and state.called_at_ms >= (self.called_at_ms or 0):
             self.called_at_ms, self.last_result = state.called_at_ms, state.result
@@ -75,12 +75,10 @@ class Changed(Struct, frozen=True):
 class WebhookCommands:
     """What an operator may do with everybody's webhooks. ``clock`` gives Unix milliseconds."""
 
-    def __init__(
-        self, storage: Storage, blocks: Blocks, forgotten: Callable[[str], None], *, clock: Callable[[], int]
-    ) -> None:
+    def __init__(self, storage: Storage, webhooks: Webhooks, blocks: Blocks, *, clock: Callable[[], int]) -> None:
         self._storage = storage
+        self._webhooks = webhooks
         self._blocks = blocks
-        self._forgotten = forgotten
         self._clock = clock
 
     def commands(self) -> dict[str, Command]:
@@ -120,8 +118,7 @@ class WebhookCommands:
         async for stored in self._all():
             if _host_of(stored) == host:
                 with suppress(AddressExpired, AddressNotFound):
-                    await self._storage.set_webhook(stored.inbox_id, None, self._clock())
-                    self._forgotten(stored.inbox_id)
+                    await self._webhooks.set(stored.inbox_id, None)
                     count += 1
         log.info("webhooks taken away by the operator: %d", count, extra={"about": self._clock()})
         yield Changed(count)

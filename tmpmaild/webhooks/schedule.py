@@ -16,7 +16,7 @@ SLOW_SECONDS: Final = 2.0
 """A host is slow while its last call took longer, with or without an answer."""
 
 
-class Pace(IntEnum):
+class Speed(IntEnum):
     """How the last call of a host went."""
 
     QUICK = 0
@@ -25,7 +25,7 @@ class Pace(IntEnum):
 
 
 # Of so many calls at once: for hosts that are slow; that are slow or were never called. Quick ones always find a place.
-_LIMITS: Final = {Pace.SLOW: 8, Pace.UNKNOWN: 24, Pace.QUICK: MOST_CALLS}
+_LIMITS: Final = {Speed.SLOW: 8, Speed.UNKNOWN: 24, Speed.QUICK: MOST_CALLS}
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +35,7 @@ class Host:
     name: str
     known: int = 0
     calls: int = 0
-    pace: Pace = Pace.UNKNOWN
+    speed: Speed = Speed.UNKNOWN
     is_queued: bool = False
     ready: "deque[Job] | None" = None  # an empty one takes 600 octets
 
@@ -61,7 +61,7 @@ class Job:
     is_called: bool = False
     is_again: bool = False
     is_forgotten: bool = False
-    pace: Pace = Pace.UNKNOWN
+    speed: Speed = Speed.UNKNOWN
 
     def has_ended(self, now_ms: int) -> bool:
         """Whether the inbox has expired and the target must be told."""
@@ -75,9 +75,9 @@ class Schedule:
         self._jobs: dict[str, Job] = {}
         self._hosts: dict[str, Host] = {}
         self._times: list[tuple[int, str]] = []
-        self._queues: dict[Pace, deque[Host]] = {pace: deque() for pace in Pace}
-        self._turns = deque(Pace)
-        self._calls = dict.fromkeys(Pace, 0)
+        self._queues: dict[Speed, deque[Host]] = {speed: deque() for speed in Speed}
+        self._turns = deque(Speed)
+        self._calls = dict.fromkeys(Speed, 0)
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -138,22 +138,22 @@ class Schedule:
     def take(self, now_ms: int) -> Job | None:
         """Return a webhook to be called now, if there is one and a place for it; then call ``ended``."""
         self._make_ready(now_ms)
-        for pace in tuple(self._turns):
-            queue = self._queues[pace]
-            while queue and self._has_place(pace):
+        for speed in tuple(self._turns):
+            queue = self._queues[speed]
+            while queue and self._has_place(speed):
                 host = queue.popleft()
                 host.is_queued = False
                 while host.ready:
                     job = host.ready.popleft()
                     if not job.is_forgotten:
                         self._turns.rotate(-1)
-                        return self._begun(host, job, pace)
+                        return self._begun(host, job, speed)
         return None
 
-    def _begun(self, host: Host, job: Job, pace: Pace) -> Job:
+    def _begun(self, host: Host, job: Job, speed: Speed) -> Job:
         host.calls += 1
-        self._calls[pace] += 1
-        job.is_ready, job.is_called, job.is_again, job.pace = False, True, False, pace
+        self._calls[speed] += 1
+        job.is_ready, job.is_called, job.is_again, job.speed = False, True, False, speed
         host.ready = host.ready or None
         self._queue(host)
         return job
@@ -162,9 +162,9 @@ class Schedule:
         """Note that a call has ended after so many seconds, None if none was made."""
         host = job.host
         host.calls -= 1
-        self._calls[job.pace] -= 1
+        self._calls[job.speed] -= 1
         if seconds is not None:
-            host.pace = Pace.SLOW if seconds > SLOW_SECONDS else Pace.QUICK
+            host.speed = Speed.SLOW if seconds > SLOW_SECONDS else Speed.QUICK
         job.is_called = False
         if job.is_again and not job.is_forgotten and not job.due_at_ms:
             self.call_now(job)
@@ -180,12 +180,12 @@ class Schedule:
         """How many calls are being made."""
         return sum(self._calls.values())
 
-    def _has_place(self, pace: Pace) -> bool:
-        """Return whether one more call of this pace fits, with all that are slower."""
+    def _has_place(self, speed: Speed) -> bool:
+        """Return whether one more call of this speed fits, with all that are slower."""
         return all(
-            sum(self._calls[slower] for slower in Pace if slower >= limited) < _LIMITS[limited]
-            for limited in Pace
-            if limited <= pace
+            sum(self._calls[slower] for slower in Speed if slower >= limited) < _LIMITS[limited]
+            for limited in Speed
+            if limited <= speed
         )
 
     def _drop(self, host: Host) -> None:
@@ -196,7 +196,7 @@ class Schedule:
     def _queue(self, host: Host) -> None:
         if host.ready and not host.is_queued and host.calls < MOST_CALLS_A_HOST:
             host.is_queued = True
-            self._queues[host.pace].append(host)
+            self._queues[host.speed].append(host)
 
     def _make_ready(self, now_ms: int) -> None:
         while self._times and self._times[0][0] <= now_ms:

@@ -9,14 +9,14 @@ import pytest
 
 from daemonsatonce import follow_four_daemons
 from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
-from tmpmaild import databaseurl
+from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import engine, server
 from tmpmaild.storage.postgresql.engine import migrate, migrations
 from tmpmaild.storage.postgresql.operations import CONTENT
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks.model import Webhook
 
 DAY_MS = 86_400_000
 

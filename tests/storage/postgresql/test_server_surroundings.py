@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from tests.storage.conftest import Engine, postgresql_settings
-from tmpmaild import databaseurl
+from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import NAME_HELD_MS, Page
 from tmpmaild.storage.postgresql import engine, server, sharing

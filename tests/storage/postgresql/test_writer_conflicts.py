@@ -13,7 +13,7 @@ from tmpmaild.errors import MailboxFull, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import partitions, server, writer
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks.model import Webhook
 
 PATIENCE_SECONDS = 30
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"

@@ -17,7 +17,8 @@ from tmpmaild.cli.console import shown
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError, StartError
-from tmpmaild.host import control, privileges
+from tmpmaild.host import control
+from tmpmaild.host.process import drop_to_owner
 from tmpmaild.model import counted
 
 NO_ADDRESS = "the public IP address of this machine"
@@ -93,7 +94,7 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
         source = configfile.find(config_path, os.environ)
         config = configfile.load(config_path, os.environ)
         socket, database = control.place(config), Path(config.storage.path)
-        privileges.drop_to_owner(*filter(None, (socket, database)))
+        drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
         return [problem(_CHECK, mistake) for mistake in error.mistakes], None
     except StartError as error:
@@ -104,12 +105,11 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
 
 def _examine(config: Config, source: Path | None) -> Iterator[Result]:
     """Check all that needs no connection to another machine but that of the database, and look names up."""
-    from tmpmaild import roomsettings  # noqa: PLC0415 - loads the whole service, as serve does
     from tmpmaild.cli.doctor import database, machine, network  # noqa: PLC0415
-    from tmpmaild.storage.engines import SqliteSettings  # noqa: PLC0415
+    from tmpmaild.storage.engines import SqliteSettings, settings_of  # noqa: PLC0415
     from tmpmaild.webhooks.calling import resolve  # noqa: PLC0415
 
-    hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)
+    hostname, storage = config.host_name, settings_of(config)
     running, result = machine.look(config)
     yield result
     if running is not None:
@@ -126,10 +126,9 @@ def _examine(config: Config, source: Path | None) -> Iterator[Result]:
 
 def _records_to_publish(config: Config) -> list[Record]:
     """Return the records for the DNS; none while the mail server has no name that can be published."""
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as above
     from tmpmaild.cli.doctor import network  # noqa: PLC0415
 
-    hostname = roomsettings.hostname(config)
+    hostname = config.host_name
     if not network.is_public_name(hostname):
         return []
     return network.wanted(config, hostname, network.own_addresses(config))

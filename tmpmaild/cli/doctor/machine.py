@@ -27,9 +27,8 @@ from tmpmaild.clients import belongs
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import CommandError, StartError
-from tmpmaild.host.sockets import load_certificate
+from tmpmaild.host.sockets import load_certificate, reachable
 from tmpmaild.host.status import Status
-from tmpmaild.hostnames import reachable
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.database import disk_reserve_bytes, sensible_cap_bytes, wal_of
 

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import asyncpg
 
-from tmpmaild.databaseurl import DatabaseUrl
+from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.model import FullMessage, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, anybody

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import anyio.to_thread
 import asyncpg
 
-from tmpmaild.databaseurl import DatabaseUrl
+from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.measures import Count, Gauge, Measure
 

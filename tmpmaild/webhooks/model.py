@@ -1,12 +1,14 @@
-"""The webhook of an inbox: who is called of what, and how far the calls have come. No behaviour."""
+"""The webhook of an inbox: who is called of what, and how far the calls have come."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from tmpmaild.model import Feature
 
 WebhookEvent = Literal["message", "verdict", "expired"]
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the beginning of any
+"""Of a secret, before its octets in Base64 (Standard Webhooks)."""
 
 
 class Webhook(Struct, frozen=True):
@@ -51,3 +53,9 @@ class StoredWebhook(Struct, frozen=True):
     webhook: Webhook
     state: WebhookState
     newest_message_id: str
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there may be something to tell of a live inbox."""
+        positions = {"message": self.state.told_message_id, "verdict": self.state.told_verdict_id}
+        return any(self.newest_message_id > positions[name] for name in self.webhook.events & positions.keys())

@@ -3,7 +3,7 @@
 import pytest
 
 from tables import table
-from tmpmaild.webhooktargets import is_public, parse_rule, parse_url, permits_address, refusal
+from tmpmaild.webhooks.targets import is_public, parse_rule, parse_url, permits_address, refusal
 
 RULES = tuple(map(parse_rule, ["hooks.example.org", "*.corp.example", "bücher.example:8443", "10.0.0.0/8"]))
 

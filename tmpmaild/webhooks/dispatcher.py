@@ -27,79 +27,27 @@ from tmpmaild.inboxes.reading import NOT_CHECKED, MailReader
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.model import ExpiryMoved, Findings, InboxChange, InboxDeleted, Message, Page, VerdictReached
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhookmodel import StoredWebhook, WebhookState
 from tmpmaild.webhooks.calling import CALL_SECONDS, Caller, Outcome
+from tmpmaild.webhooks.model import SECRET_PREFIX, StoredWebhook, WebhookState
+from tmpmaild.webhooks.owners import Webhooks
 from tmpmaild.webhooks.schedule import Job, Schedule
-from tmpmaild.webhooktargets import Rule, parse_url
+from tmpmaild.webhooks.targets import parse_url
 
-_PREFIX: Final = "whsec_"
-_ID_BYTES: Final = 16
-
-
-def key(secret: str) -> bytes:
-    """Return the octets that a secret stands for."""
-    return base64.b64decode(secret.removeprefix(_PREFIX))
-
-
-def event_id(secret: str, *about: str) -> str:
-    """Return the id of an event: the same for each call about it, and nobody without the secret can tell it."""
-    found = hmac.digest(key(secret), "\n".join(about).encode(), hashlib.sha256)
-    return f"evt_{found[:_ID_BYTES].hex()}"
-
-
-def header(secret: str, event: str, timestamp_seconds: int, body: bytes) -> list[tuple[str, str]]:
-    """Return the header fields that let the receiver verify a call."""
-    signed = f"{event}.{timestamp_seconds}.".encode() + body
-    signature = base64.b64encode(hmac.digest(key(secret), signed, hashlib.sha256)).decode()
-    return [
-        ("webhook-id", event),
-        ("webhook-timestamp", str(timestamp_seconds)),
-        ("webhook-signature", f"v1,{signature}"),
-    ]
-
-
+MOST_BODY_BYTES: Final = 256 * 1024
+_SHORT_CHARACTERS: Final = 1000
+_LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is read and written around it
+_LOOK_SECONDS: Final = 30.0
+_RETRY_SECONDS: Final = 1.0  # so soon after the storage is back
+_STOP_SECONDS: Final = 1.0
+_PAGE: Final = 50  # some 2 ms of the event loop
+_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _DELAYS_SECONDS: Final = (1, 5, 30, 120, 300, 600, 900)  # and so on
 _JITTER: Final = 0.2
 _GONE: Final = 410
 _LATER: Final = frozenset({429, 503})
+_ID_BYTES: Final = 16
 
-
-def after(
-    outcome: Outcome, leased: StoredWebhook, told: WebhookState | None, now_ms: int, random: Callable[[], float]
-) -> WebhookState | None:
-    """Return what is stored after a call, None if the webhook is taken away.
-
-    ``told`` is that if the target has taken the event. ``random`` returns a number from 0 to 1.
-    """
-    before = leased.state
-    if outcome.status == _GONE or (outcome.is_good and told is None):
-        return None
-    if outcome.is_good and told is not None:
-        return replace(told, failures=0, next_at_ms=0, called_at_ms=now_ms, result=outcome.text)
-    delay_ms = int(1000 * _DELAYS_SECONDS[min(before.failures, len(_DELAYS_SECONDS) - 1)] * (1 + _JITTER * random()))
-    if outcome.status in _LATER:
-        delay_ms = max(delay_ms, _retry_after_ms(outcome.retry_after, now_ms))
-    next_at_ms = now_ms + delay_ms
-    if now_ms < leased.expires_at_ms:  # then what has not been told is gone, and the expiry is told at once
-        next_at_ms = min(next_at_ms, leased.expires_at_ms)
-    return replace(
-        before, failures=before.failures + 1, next_at_ms=next_at_ms, called_at_ms=now_ms, result=outcome.text
-    )
-
-
-def _retry_after_ms(text: str, now_ms: int) -> int:
-    """Read seconds or a date (RFC 9110 §10.2.3); 0 for what is neither."""
-    if text.isascii() and text.isdigit():
-        return int(text[:9]) * 1000
-    try:
-        found = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return 0
-    return int(found.replace(tzinfo=found.tzinfo or UTC).timestamp() * 1000) - now_ms
-
-
-MOST_BODY_BYTES: Final = 256 * 1024
-_SHORT_CHARACTERS: Final = 1000
+log = logging.getLogger(__name__)
 
 Form = Callable[[str, int, str, Message | None], bytes]
 """Returns the JSON form of an event: of its type, its time in Unix milliseconds, the address, and the message."""
@@ -121,12 +69,6 @@ class Step(NamedTuple):
     event: Event | None
     state: WebhookState | None
     has_more: bool = False
-
-
-def is_waiting(stored: StoredWebhook) -> bool:
-    """Return whether there may be something to tell of a live inbox."""
-    positions = {"message": stored.state.told_message_id, "verdict": stored.state.told_verdict_id}
-    return any(stored.newest_message_id > positions[name] for name in stored.webhook.events & positions.keys())
 
 
 class Events:
@@ -202,18 +144,64 @@ def _is_checked(message: Message) -> bool:
     return message.authentication not in (None, NOT_CHECKED)
 
 
-_LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is read and written around it
-_LOOK_SECONDS: Final = 30.0
-_RETRY_SECONDS: Final = 1.0  # so soon after the storage is back
-_STOP_SECONDS: Final = 1.0
-_PAGE: Final = 50  # some 2 ms of the event loop
-_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
-log = logging.getLogger(__name__)
+def key(secret: str) -> bytes:
+    """Return the octets that a secret stands for."""
+    return base64.b64decode(secret.removeprefix(SECRET_PREFIX))
 
 
-class Sender:
-    """Calls targets that ``rules``, which may be changed, allow; without rules it does nothing.
+def event_id(secret: str, *about: str) -> str:
+    """Return the id of an event: the same for each call about it, and nobody without the secret can tell it."""
+    found = hmac.digest(key(secret), "\n".join(about).encode(), hashlib.sha256)
+    return f"evt_{found[:_ID_BYTES].hex()}"
+
+
+def header(secret: str, event: str, timestamp_seconds: int, body: bytes) -> list[tuple[str, str]]:
+    """Return the header fields that let the receiver verify a call."""
+    signed = f"{event}.{timestamp_seconds}.".encode() + body
+    signature = base64.b64encode(hmac.digest(key(secret), signed, hashlib.sha256)).decode()
+    return [
+        ("webhook-id", event),
+        ("webhook-timestamp", str(timestamp_seconds)),
+        ("webhook-signature", f"v1,{signature}"),
+    ]
+
+
+def after(
+    outcome: Outcome, leased: StoredWebhook, told: WebhookState | None, now_ms: int, random: Callable[[], float]
+) -> WebhookState | None:
+    """Return what is stored after a call, None if the webhook is taken away.
+
+    ``told`` is that if the target has taken the event. ``random`` returns a number from 0 to 1.
+    """
+    before = leased.state
+    if outcome.status == _GONE or (outcome.is_good and told is None):
+        return None
+    if outcome.is_good and told is not None:
+        return replace(told, failures=0, next_at_ms=0, called_at_ms=now_ms, result=outcome.text)
+    delay_ms = int(1000 * _DELAYS_SECONDS[min(before.failures, len(_DELAYS_SECONDS) - 1)] * (1 + _JITTER * random()))
+    if outcome.status in _LATER:
+        delay_ms = max(delay_ms, _retry_after_ms(outcome.retry_after, now_ms))
+    next_at_ms = now_ms + delay_ms
+    if now_ms < leased.expires_at_ms:  # then what has not been told is gone, and the expiry is told at once
+        next_at_ms = min(next_at_ms, leased.expires_at_ms)
+    return replace(
+        before, failures=before.failures + 1, next_at_ms=next_at_ms, called_at_ms=now_ms, result=outcome.text
+    )
+
+
+def _retry_after_ms(text: str, now_ms: int) -> int:
+    """Read seconds or a date (RFC 9110 §10.2.3); 0 for what is neither."""
+    if text.isascii() and text.isdigit():
+        return int(text[:9]) * 1000
+    try:
+        found = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0
+    return int(found.replace(tzinfo=found.tzinfo or UTC).timestamp() * 1000) - now_ms
+
+
+class Dispatcher:
+    """Calls the targets of ``webhooks`` that are allowed; while nothing is allowed it does nothing.
 
     ``clock`` gives Unix milliseconds, ``random`` a number from 0 to 1.
     """
@@ -221,17 +209,17 @@ class Sender:
     def __init__(
         self,
         storage: Storage,
+        webhooks: Webhooks,
         events: Events,
         caller: Caller,
         blocks: Blocks,
         *,
-        rules: Sequence[Rule],
         clock: Callable[[], int],
         random: Callable[[], float],
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
-        self.rules = rules
         self._storage = storage
+        self._webhooks = webhooks
         self._events = events
         self._caller = caller
         self._blocks = blocks
@@ -249,6 +237,7 @@ class Sender:
             "webhooks_calls_total", "Calls of webhooks, by their status or why there is none.", ("result",)
         )
         self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _SECONDS)
+        webhooks.on_set(self.look_at)
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
@@ -261,8 +250,8 @@ class Sender:
             Gauge("webhooks_oldest_seconds", "How long the oldest of them has been waiting.", self._oldest_seconds),
         )
 
-    def on_set(self, inbox_id: str) -> None:
-        """Note that the webhook of an inbox has been set or taken away."""
+    def look_at(self, inbox_id: str) -> None:
+        """Read the webhook of an inbox soon: it has been set, taken away, or leased by another daemon."""
         self._changed.add(inbox_id)
         self._woken.set()
 
@@ -306,7 +295,7 @@ class Sender:
     async def _look_now_and_then(self) -> None:
         while True:
             self._unavailable.clear()
-            if self.rules:
+            if self._webhooks.allowed:
                 try:
                     await self._look()
                 except RequestError as error:
@@ -374,7 +363,7 @@ class Sender:
             self._schedule.end_at(
                 job, stored.expires_at_ms if is_alive else max(stored.expires_at_ms, state.next_at_ms)
             )
-        if is_alive and is_waiting(stored) and not job.is_called:
+        if is_alive and stored.is_waiting and not job.is_called:
             self._schedule.call_at(job, state.next_at_ms, now_ms)
 
     async def _serve(self, job: Job) -> None:
@@ -421,7 +410,7 @@ class Sender:
             leased = await self._storage.lease_webhook(stored, now_ms + _LEASE_MS)
         if leased is None and job.has_ended(now_ms):
             # Told, to be told when the lease of another daemon ends, or moved without this daemon being told.
-            self.on_set(job.inbox_id)
+            self.look_at(job.inbox_id)
         return leased
 
     async def _next(self, leased: StoredWebhook, now_ms: int) -> Step:
@@ -434,7 +423,7 @@ class Sender:
         secret = leased.webhook.secret
         signed = header(secret, event_id(secret, *event.name), self._clock() // 1000, event.body)
         fields = [("Content-Type", "application/json"), ("User-Agent", f"tmpmaild/{__version__}"), *signed]
-        outcome = await self._caller.call(self.rules, parse_url(leased.webhook.url), fields, event.body)
+        outcome = await self._caller.call(self._webhooks.allowed, parse_url(leased.webhook.url), fields, event.body)
         self._calls.add(outcome.group)
         return outcome
 
@@ -443,7 +432,7 @@ class Sender:
     ) -> None:
         """Store what has become of a call, and go by it."""
         if not await self._storage.store_webhook_result(leased, state):
-            self.on_set(job.inbox_id)
+            self.look_at(job.inbox_id)
             return
         if state is None:
             self._schedule.forget(job)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.databaseurl import parse
+from tmpmaild.config.databaseurl import parse
 
 
 @pytest.mark.parametrize(

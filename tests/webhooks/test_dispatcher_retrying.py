@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
-from tmpmaild.webhooks import sender
+from tmpmaild.webhooks import dispatcher
 from tmpmaild.webhooks.calling import Outcome
+from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 NOW_MS = 1_790_000_000_000
 WEBHOOK = Webhook("https://hooks.example.org/", frozenset({"message"}), frozenset(), "whsec_AAAA")
@@ -16,7 +16,7 @@ TOLD = WebhookState("msg_2", "msg_0")
 
 def after(outcome, *, failures=0, random=0.0, told=TOLD, **more):
     taken = replace(TAKEN, state=replace(BEFORE, failures=failures), **more)
-    return sender.after(outcome, taken, told, NOW_MS, lambda: random)
+    return dispatcher.after(outcome, taken, told, NOW_MS, lambda: random)
 
 
 def delay_seconds(outcome, **more):

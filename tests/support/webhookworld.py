@@ -11,42 +11,53 @@ from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
-from tmpmaild.webhookmodel import Webhook
 from tmpmaild.webhooks.calling import Caller
-from tmpmaild.webhooks.sender import Events, Sender
-from tmpmaild.webhooktargets import parse_rule
+from tmpmaild.webhooks.dispatcher import Dispatcher, Events
+from tmpmaild.webhooks.model import Webhook
+from tmpmaild.webhooks.owners import Webhooks
+from tmpmaild.webhooks.targets import parse_rule
 
 LIFETIME_MS = 3_600_000
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-class House:
-    """A service and the sender of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
+class World:
+    """A service and the dispatcher of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
 
     def __init__(self, storage, clock, receiver) -> None:
         self.clock, self.storage, self.receiver = clock, storage, receiver
         self.serve()
 
     def serve(self, check=None):
-        """Have a new service and sender, as after a restart. With ``check`` senders are checked."""
-        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        """Have a new service and dispatcher, as after a restart. With ``check`` senders are checked."""
+        allowed = (parse_rule(f"127.0.0.0/8:{self.receiver.port}"),)
+        rules = Rules(
+            domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS, webhooks=allowed
+        )
         service = InboxService(
             self.storage, rules, clock=self.clock, choice=min, new_token=lambda: "token", check=check
         )
         self.service = connected(self.storage, service)
-        self.sender = self.another()
-        self.service.webhooks.on_set = self.sender.on_set
+        self.dispatcher = self._dispatcher(self.service.webhooks)
 
     def another(self, **more):
-        """Return a sender as that of another daemon."""
+        """Return a dispatcher as that of another daemon."""
+        return self._dispatcher(Webhooks(self.storage, self.service.webhooks.allowed, self.clock), **more)
+
+    def _dispatcher(self, webhooks, caller=None, **more):
         events = Events(self.service.mail, Serializer("").webhook_body)
-        rules = [parse_rule(f"127.0.0.0/8:{self.receiver.port}")]
-        caller = more.pop("caller", None) or Caller()
-        sender = Sender(
-            self.storage, events, caller, self.service.blocks, rules=rules, clock=self.clock, random=lambda: 0, **more
+        dispatcher = Dispatcher(
+            self.storage,
+            webhooks,
+            events,
+            caller or Caller(),
+            self.service.blocks,
+            clock=self.clock,
+            random=lambda: 0,
+            **more,
         )
-        self.storage.on_committed(sender.hear)
-        return sender
+        self.storage.on_committed(dispatcher.hear)
+        return dispatcher
 
     async def inbox(self, name="ada", *events, has=(), host="127.0.0.1", private=False):
         """Create an inbox with a webhook."""
@@ -56,7 +67,7 @@ class House:
         return inbox
 
     async def set(self, inbox, webhook):
-        await self.service.webhooks.set(inbox, webhook)
+        await self.service.webhooks.set(inbox.id, webhook)
 
     async def deliver(self, inbox, subject="hello", body=b"text\r\n"):
         envelope = Envelope("a@example.org", (inbox.address,), "client.example", "192.0.2.7", tls=False)
@@ -64,9 +75,9 @@ class House:
         return await self.service.deliver(envelope, [inbox_id], b"Subject: %b\r\n\r\n%b" % (subject.encode(), body))
 
     def pass_time(self, seconds):
-        """Let the clock go on, and the sender see that."""
+        """Let the clock go on, and the dispatcher see that."""
         self.clock.advance(seconds=seconds)
-        self.sender.on_set("0")
+        self.dispatcher.look_at("0")
 
     async def until(self, condition):
         """Wait until what a function looks up of the storage is so."""
@@ -89,9 +100,9 @@ class House:
         return await self.until(is_so)
 
     @asynccontextmanager
-    async def sending(self, sender=None):
+    async def sending(self, dispatcher=None):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon((sender or self.sender).run)
+            tasks.start_soon((dispatcher or self.dispatcher).run)
             yield
             tasks.cancel_scope.cancel()
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from houses import SECRET
+from webhookworld import SECRET
 
 from daemons import environment
-from tmpmaild.webhooks import sender
+from tmpmaild.webhooks import dispatcher
 from tmpmaild.webhooks.calling import Caller
-from tmpmaild.webhooktargets import parse_rule, parse_url
+from tmpmaild.webhooks.targets import parse_rule, parse_url
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/webhooks.md").read_text()
@@ -30,7 +30,7 @@ def block(language):
 
 
 def signed(body=BODY, seconds=None):
-    return dict(sender.header(SECRET, "evt_1", int(time.time()) if seconds is None else seconds, body))
+    return dict(dispatcher.header(SECRET, "evt_1", int(time.time()) if seconds is None else seconds, body))
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-from tmpmaild.commands import NoArguments
 from tmpmaild.errors import StartError
 from tmpmaild.host import process
+from tmpmaild.host.control import NoArguments
 from tmpmaild.host.process import Outcome, Reloaded, Reloading
 
 

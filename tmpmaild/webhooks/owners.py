@@ -1,0 +1,61 @@
+"""The webhooks of inboxes, as their owners set and see them. Nobody is called from here."""
+
+import base64
+import secrets
+from collections.abc import Callable, Collection, Sequence
+
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.model import Feature
+from tmpmaild.storage.base import Storage
+from tmpmaild.webhooks import targets
+from tmpmaild.webhooks.model import SECRET_PREFIX, StoredWebhook, Webhook, WebhookEvent
+
+_SECRET_BYTES = 32
+
+
+class Webhooks:
+    """Sets and reads webhooks. ``allowed`` are the operator's rules: without any there are none.
+
+    Only where ``senders_are_checked`` can a webhook be told of verdicts.
+    """
+
+    def __init__(self, storage: Storage, allowed: Sequence[targets.Rule], clock: Callable[[], int]) -> None:
+        self.allowed = allowed
+        self.senders_are_checked = False
+        self._storage = storage
+        self._clock = clock
+        self._callbacks: list[Callable[[str], None]] = []
+
+    def on_set(self, callback: Callable[[str], None]) -> None:
+        """Register ``callback``; it gets the id of each inbox whose webhook has been set or taken away."""
+        self._callbacks.append(callback)
+
+    def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Feature]) -> Webhook:
+        """Return a new webhook, with a secret of its own. Raises ``InvalidRequest`` if it is not allowed."""
+        errors = [("/webhook/url", text)] if (text := self._refusal(url)) else []
+        if "verdict" in events and not self.senders_are_checked:
+            errors.append(("/webhook/events", "expected no verdict: the operator has not set senders.resolver"))
+        if errors:
+            raise InvalidRequest(*errors)
+        secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+        return Webhook(targets.parse_url(url).url, frozenset(events), frozenset(has), secret)
+
+    def _refusal(self, url: str) -> str:
+        try:
+            refusal = targets.refusal(self.allowed, targets.parse_url(url))
+        except ValueError as error:
+            return f"expected an http or https URL, but {error}"
+        return refusal and f"expected a URL that the operator allows, but this one {refusal}"
+
+    async def set(self, inbox_id: str, webhook: Webhook | None) -> None:
+        """Set a webhook in place of the one before, or take that away.
+
+        Raises ``AddressExpired``, ``AddressNotFound`` and the errors of the storage.
+        """
+        await self._storage.set_webhook(inbox_id, webhook, self._clock())
+        for callback in self._callbacks:
+            callback(inbox_id)
+
+    async def read(self, inbox_id: str) -> StoredWebhook | None:
+        """Return the webhook of an inbox."""
+        return await self._storage.read_webhook(inbox_id)
