@@ -172,13 +172,6 @@ def test_what_a_comment_says_to_see_is_there():
         assert [name for name, times in named.items() if words[name] == times] == [], folder
 
 
-def test_every_test_that_the_architecture_names_exists():
-    named = re.findall(r"`(test_\w+)`", (ROOT / "docs/architecture.md").read_text())
-    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    assert named
-    assert [name for name in named if f"def {name}(" not in tests] == []
-
-
 ATTACKS = tomllib.loads((ROOT / "tests/attacks.toml").read_text())["attacks"]
 
 
