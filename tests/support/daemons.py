@@ -46,7 +46,7 @@ _listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)\s+SMTP on 127\.0\.0\.1:(\d+
 
 
 def is_foreign(name):
-    return name in FOREIGN or name.startswith(("TMPMAILD_", "LC_", *OF_SYSTEMD))
+    return name in FOREIGN or name.startswith(("TMPMAILD_", "LC_", "MAKE", "MFLAGS", *OF_SYSTEMD))
 
 
 def environment(**settings):
