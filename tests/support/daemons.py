@@ -26,6 +26,7 @@ NO_LIMITS = {
 # What a shell, a terminal or a CI sets, and what programs go by.
 FOREIGN = {
     *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "PY_COLORS"),
+    *("ARGS", "QUICK"),  # given to make, which exports them
     *("TERM", "LANG", "LANGUAGE", "PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE"),
 }
 # What systemd tells its services.
