@@ -22,8 +22,7 @@ from msgspec.structs import asdict
 from tmpmaild import __version__, hostnames, senders
 from tmpmaild.config.settings import Config, needing_restart
 from tmpmaild.errors import DatabaseError, RequestError, StartError
-from tmpmaild.host import control as controlsocket
-from tmpmaild.host import logs, process
+from tmpmaild.host import control, logs, process
 from tmpmaild.host.control import Command, ControlServer
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.process import Outcome, Reloading
@@ -95,23 +94,23 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
         rules, checker = await _noted_rules(config, storage), await _checker(config, storage)
         service = _service(storage, rules, checker.ask if checker else None)
         service.blocks.add(await _known_blocks(config, storage))
-        with controlsocket.bound(config, os.environ) as control:
+        with control.bound(config, os.environ) as control_socket:
             sockets = early or bind(config)
             parts = _Parts(config, service, storage, tls, checker, sockets=sockets, read_again=read_again)
-            await _serve(parts, storage, sockets, control, announce)
+            await _serve(parts, storage, sockets, control_socket, announce)
         if storage.is_lost():
             raise DatabaseError(f"{settings_of(config).name}: gone while it was in use")
 
 
 async def _serve(
-    parts: "_Parts", storage: Storage, sockets: Sockets, control: socket.socket | None, announce: Announce
+    parts: "_Parts", storage: Storage, sockets: Sockets, control_socket: socket.socket | None, announce: Announce
 ) -> None:
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as running:
             reload_wanted = asyncio.Event()
             await tasks.start(process.watch, running, reload_wanted)
-            await parts.start(sockets)
-            await parts.control.start(control)
+            await parts.start()
+            await parts.control.start(control_socket)
             for forever in (
                 parts.smtp.watch,
                 parts.cleaner.run,
@@ -207,11 +206,11 @@ class _Parts:
         more = f"; metrics on {metrics}" if metrics else ""
         return f"tmpmaild {__version__}, {domains}; HTTP on {http}; SMTP on {smtp}{tls}{more}"
 
-    async def start(self, sockets: Sockets) -> None:
+    async def start(self) -> None:
         """Accept connections."""
-        await self.smtp.start(sockets.smtp, sockets.smtps)
-        await self._http.start(sockets.http)
-        await self._metrics.start(sockets.metrics)
+        await self.smtp.start(self._sockets.smtp, self._sockets.smtps)
+        await self._http.start(self._sockets.http)
+        await self._metrics.start(self._sockets.metrics)
 
     def obstacle(self) -> str:
         """Return why mail and requests cannot be served, "" if they can; from memory."""

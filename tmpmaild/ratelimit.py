@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+B = TypeVar("B", bound="Buckets")
+
 _MAX_CLIENTS = 100_000
 _ROUNDING_SECONDS = 1e-6
 
@@ -31,9 +33,6 @@ class Buckets(Protocol):
 
     def forget_idle(self, now_seconds: float) -> None:
         """Drop from memory what is of no more use."""
-
-
-B = TypeVar("B", bound=Buckets)
 
 
 class TokenBuckets:

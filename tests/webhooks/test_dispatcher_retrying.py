@@ -16,7 +16,7 @@ TOLD = WebhookState("msg_2", "msg_0")
 
 def after(outcome, *, failures=0, random=0.0, told=TOLD, **more):
     taken = replace(TAKEN, state=replace(BEFORE, failures=failures), **more)
-    return dispatcher.after(outcome, taken, told, NOW_MS, lambda: random)
+    return dispatcher.state_after(outcome, taken, told, NOW_MS, lambda: random)
 
 
 def delay_seconds(outcome, **more):

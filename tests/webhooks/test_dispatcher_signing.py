@@ -7,7 +7,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 def test_the_example_of_the_specification_is_signed_as_it_says():
     body = b'{"test": 2432232314}'
-    fields = dispatcher.header(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    fields = dispatcher.signed_fields(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert fields == [
         ("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek"),
         ("webhook-timestamp", "1614265330"),

@@ -30,7 +30,7 @@ def block(language):
 
 
 def signed(body=BODY, seconds=None):
-    return dict(dispatcher.header(SECRET, "evt_1", int(time.time()) if seconds is None else seconds, body))
+    return dict(dispatcher.signed_fields(SECRET, "evt_1", int(time.time()) if seconds is None else seconds, body))
 
 
 @contextmanager

@@ -7,13 +7,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import click
@@ -30,10 +30,10 @@ from tmpmaild.host.process import drop_to_owner
 from tmpmaild.host.sockets import reachable
 from tmpmaild.storage.sqlite.database import temporary
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from tmpmaild.daemon import Announce, ReadConfig
 
-Announce = Callable[[list[str], list[str], list[str]], None]
-ReadConfig = Callable[[], Config]
+log = logging.getLogger(__name__)
 
 FOR_TESTS: Final[dict[str, object]] = {
     "http.listen": ["127.0.0.1:0"],
@@ -130,7 +130,7 @@ def _clean_up_early(until_end: ExitStack) -> None:
 
 
 @contextmanager
-def _for_tests(config_path: Path | None) -> Iterator[ReadConfig]:
+def _for_tests(config_path: Path | None) -> Iterator["ReadConfig"]:
     """Yield what reads the configuration over ``FOR_TESTS``: of the machine's own places none is looked at.
 
     If nothing names a database, it is in a folder that is deleted afterwards. Raises ``ConfigError``.
@@ -170,7 +170,7 @@ def _has_uvloop() -> bool:
     return True
 
 
-def _announcer(config: Config) -> Announce:
+def _announcer(config: Config) -> "Announce":
     def announce(http: list[str], smtp: list[str], smtps: list[str]) -> None:
         if config.log.format == "json" or is_journal(1):
             return  # the log says it

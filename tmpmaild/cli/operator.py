@@ -14,15 +14,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from tmpmaild.cli import configured, console, control, postmaster
-from tmpmaild.cli.configured import (
-    EXIT_FAILED,
-    EXIT_NOT_RUNNING,
-    clear_errors,
-    config_option,
-    load,
-    say,
-    with_config,
-)
+from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, clear_errors, config_option, load, say, with_config
 from tmpmaild.cli.console import shown
 from tmpmaild.config import databaseurl
 from tmpmaild.config import file as configfile

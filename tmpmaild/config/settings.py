@@ -27,6 +27,10 @@ from tmpmaild.webhooks import targets
 
 Item = TypeVar("Item")
 
+AT_START: Final = "read at the start only"
+DEFAULT_PATH: Final = "tmpmaild.db"
+_TEN_YEARS_SECONDS: Final = 315_360_000
+
 
 class Group(Enum):
     """Where the documentation lists a key; one without a group is for operators."""
@@ -35,10 +39,6 @@ class Group(Enum):
     TEST_SERVER = "For a test server"
     LIMITS = "Limits"
 
-
-AT_START: Final = "read at the start only"
-DEFAULT_PATH: Final = "tmpmaild.db"
-_TEN_YEARS_SECONDS: Final = 315_360_000
 
 Count = Annotated[int, whole(0), Group.LIMITS]
 AtLeastOne = Annotated[int, whole(1), Group.LIMITS]

@@ -35,6 +35,9 @@ _REQUEST_SECONDS = 10.0
 _DRAIN_SECONDS = 600.0  # a person may be reading a list in a pager
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
+Answer = AsyncGenerator[Struct | bytes, None]
+"""The lines of an answer, and octets that a line has announced. It is closed early when the client has gone."""
+
 log = logging.getLogger(__name__)
 
 
@@ -46,10 +49,6 @@ class Octets(Struct, frozen=True):
     """Announces how many raw octets follow in the answer."""
 
     octets: int
-
-
-Answer = AsyncGenerator[Struct | bytes, None]
-"""The lines of an answer, and octets that a line has announced. It is closed early when the client has gone."""
 
 
 class Command(NamedTuple):

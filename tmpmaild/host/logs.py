@@ -232,8 +232,8 @@ class _Lines(logging.Handler):
             dropped, self._dropped = self._dropped, 0
         if dropped:
             text = "%s of the log %s dropped: standard error did not take them in time"
-            told = (counted(dropped, "line"), "was" if dropped == 1 else "were")
-            record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, told, None)
+            arguments = (counted(dropped, "line"), "was" if dropped == 1 else "were")
+            record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, arguments, None)
             self._write(record)
 
     def _write(self, record: logging.LogRecord) -> None:

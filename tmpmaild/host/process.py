@@ -153,7 +153,7 @@ class Reloading:
 
     def __init__(self, reload: Callable[[], Awaitable[Outcome]]) -> None:
         self._reload = reload
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._count = 0
 
     def commands(self) -> dict[str, Command]:
@@ -180,7 +180,7 @@ class Reloading:
         self._count += 1  # for the log: no reload is a repetition of another
         about = self._count
         try:
-            async with self._turn:
+            async with self._lock:
                 outcome = await self._reload()
         except (StartError, RequestError) as error:
             for line in str(error).splitlines():

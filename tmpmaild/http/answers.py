@@ -1,6 +1,6 @@
 """Answers in JSON and as files, whose name and type are made harmless.
 
-Large ones are made in a thread and sent in slices, only a few at the same time.
+Large ones are made in a thread and sent in slices, only a few at the same time. ``StreamSlots`` bounds event streams.
 """
 
 import re

@@ -21,7 +21,7 @@ from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.addresses import AddressEndpoints
 from tmpmaild.http.answers import AnswerSlots, JsonResponse, StreamSlots
 from tmpmaild.http.feed import FeedEndpoints
-from tmpmaild.http.files import StaticFile, docs_files, web_files
+from tmpmaild.http.files import docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
 from tmpmaild.http.middleware import AccessLog, CrossSite, Middleware
@@ -166,18 +166,13 @@ def describe_api(domain: str = EXAMPLE_DOMAIN, public_url: str = "") -> bytes:
 def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
     """Return the OpenAPI document, and what ``/docs`` makes of it for people."""
     description = describe_api(domain, public_url)
-    return description, docs_files(pages.docs(description, public_url or local_url), _docs_style())
+    return description, docs_files(pages.docs(description, public_url or local_url))
 
 
 @cache
 def _web_routes() -> list[Route]:
     """Read once a process: after an upgrade the files on disk are those of another version."""
     return _file_routes(web_files())
-
-
-@cache
-def _docs_style() -> StaticFile:
-    return StaticFile("docs.css")
 
 
 def _file_routes(files: Mapping[str, Endpoint]) -> list[Route]:

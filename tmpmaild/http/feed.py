@@ -191,10 +191,10 @@ def _content(message: Message) -> Iterator[str]:
 
 
 def _links(message: Message) -> Iterator[str]:
-    room = _LINKS_CHARACTERS
+    left_characters = _LINKS_CHARACTERS
     for link in message.findings.links[:_MOST_LINKS]:
-        if len(link.href) <= room:
-            room -= len(link.href)
+        if len(link.href) <= left_characters:
+            left_characters -= len(link.href)
             yield link.href
 
 

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -63,6 +64,33 @@ _PAGE = {
 }
 _OF_THE_CONTENT = ("Content-Encoding", "Content-Language")
 _versioned_references = re.compile(rb'(?<=")web/(?=[\w.-]+\.(?:css|js)")')
+
+_IMPORT = re.compile(r'^import \{ ?(?:\w+, )*\w+ ?\} from "\./([\w-]+)\.js";$')
+_OUTER_IMPORT = re.compile(r'^import \w+ from "\./[\w-]+\.js";$')
+_EXPORT = re.compile(r"^export ((?:const|class|function|async function) \w+.*)$", re.DOTALL)
+_declared = re.compile(r"^(?:const|let|class|function|async function) +(?:(\w+)|[\[{]([\w, ]+))").match
+_PARTS = re.compile(
+    r"""
+    (?P<kept>
+        "(?:[^"\\\n]|\\.)*"
+        # A template; in its ${…} may be one level of braces, and templates without parts of their own in braces.
+      | `(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^`{}]|`[^`]*`|\{[^{}]*\})*\})*`
+        # A regular expression, where a value begins; elsewhere the sign divides.
+      | (?:(?<=[(\[!])|(?<=[=,:?&|({]\ )|(?<=return\ ))/(?![/*\ ])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/
+    )
+    | (?P<space>(?:\s|//[^\n]*|/\*.*?\*/)+)
+    | (?P<unread>["'`])
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_is_of_a_word = re.compile(r"[\w$#]").match
+_GOES_ON = ("{([,;", "})],;.?:")
+"""After the ones and before the others a line end is only a space: no statement ends there."""
+_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_STYLE_TEXT = re.compile(r'("[^"]*")')
+_SPACES = re.compile(r"\s+")
+_AROUND_SIGNS = re.compile(r"\s*([{};,])\s*")
+_AFTER_COLON = re.compile(r"(?<=[\w-]:) +")
 
 
 class _Representation(Struct, frozen=True):
@@ -130,15 +158,18 @@ class Translated:
         return await self._contents[best_language(wanted, tuple(self._contents), _DEFAULT_LANGUAGE)](request)
 
 
-def docs_files(page: bytes, style: StaticFile | None = None) -> dict[str, Endpoint]:
-    """Return what ``/docs`` consists of by path: ``page``, the API's description as HTML, and its style sheet.
-
-    That is read here if it is not given.
-    """
+def docs_files(page: bytes) -> dict[str, Endpoint]:
+    """Return what ``/docs`` consists of by path: ``page``, the API's description as HTML, and its style sheet."""
     return {
         "/docs": StaticContent(page, "text/html", _PAGE | {"Content-Security-Policy": DOCS_POLICY}),
-        "/docs.css": style or StaticFile("docs.css"),
+        "/docs.css": _docs_style(),
     }
+
+
+@cache
+def _docs_style() -> StaticFile:
+    """Read once a process: after an upgrade the file on disk is that of another version."""
+    return StaticFile("docs.css")
 
 
 def web_files() -> dict[str, Endpoint]:
@@ -195,12 +226,6 @@ def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
     # With the language: one text in two languages would still be two representations (RFC 9110 §8.8.1).
     digest = hashlib.sha256(headers.get("Content-Language", "").encode() + b"\n" + body).hexdigest()
     return _Representation(body, {**headers, "ETag": f'"{digest[:32]}"'})
-
-
-_IMPORT = re.compile(r'^import \{ ?(?:\w+, )*\w+ ?\} from "\./([\w-]+)\.js";$')
-_OUTER_IMPORT = re.compile(r'^import \w+ from "\./[\w-]+\.js";$')
-_EXPORT = re.compile(r"^export ((?:const|class|function|async function) \w+.*)$", re.DOTALL)
-_declared = re.compile(r"^(?:const|let|class|function|async function) +(?:(\w+)|[\[{]([\w, ]+))").match
 
 
 def bundle(folder: Path, name: str) -> str:
@@ -260,31 +285,6 @@ class _Bundle:
                         f"{name}.js: {declared} is a name in {self._declarers[declared]}.js too"
                     )
         return line
-
-
-_PARTS = re.compile(
-    r"""
-    (?P<kept>
-        "(?:[^"\\\n]|\\.)*"
-        # A template; in its ${…} may be one level of braces, and templates without parts of their own in braces.
-      | `(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^`{}]|`[^`]*`|\{[^{}]*\})*\})*`
-        # A regular expression, where a value begins; elsewhere the sign divides.
-      | (?:(?<=[(\[!])|(?<=[=,:?&|({]\ )|(?<=return\ ))/(?![/*\ ])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/
-    )
-    | (?P<space>(?:\s|//[^\n]*|/\*.*?\*/)+)
-    | (?P<unread>["'`])
-    """,
-    re.DOTALL | re.VERBOSE,
-)
-_is_of_a_word = re.compile(r"[\w$#]").match
-_GOES_ON = ("{([,;", "})],;.?:")
-"""After the ones and before the others a line end is only a space: no statement ends there."""
-
-_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_STYLE_TEXT = re.compile(r'("[^"]*")')
-_SPACES = re.compile(r"\s+")
-_AROUND_SIGNS = re.compile(r"\s*([{};,])\s*")
-_AFTER_COLON = re.compile(r"(?<=[\w-]:) +")
 
 
 class UnreadableScriptError(Exception):

@@ -73,12 +73,12 @@ async def answering(sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
     unavailable = Mount("/", Problems("").response("storage-unavailable"))
     server = HttpServer(Starlette(routes=[*routes, unavailable]), max_connections=_MAX_CONNECTIONS)
     opened = asyncio.Event()
-    answering = asyncio.create_task(_start_unless(opened, server, sockets))
+    starting = asyncio.create_task(_start_unless(opened, server, sockets))
     try:
         yield
     finally:
         opened.set()
-        await answering
+        await starting
         await server.stop(0)
 
 

@@ -31,6 +31,51 @@ TAGS = {
 TEXT = {"type": "string"}
 OCTETS = {"type": "string", "format": "binary"}
 
+_REF = "#/components/schemas/{name}"
+_DESCRIPTION = f"""\
+Disposable mail addresses: create one, receive mail for it, read the mail until the address expires.
+
+Reading an inbox needs its address; a private one needs its token as well, and every change needs it
+(`Authorization: Bearer …`). The address in a path is folded as SMTP folds it: any case, `+tag` ignored. Each client has
+a bucket of requests that refills evenly, and every answer says what is left. Errors are problem documents (RFC 9457)
+with a stable `code`. HEAD works where GET does; OPTIONS answers `Allow`. Bodies: {MAX_BODY_BYTES // 1024} KiB at most.
+Version 1 only grows: ignore members you do not know."""
+
+_PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "address": (
+        "The address, in any form that mail reaches it by.",
+        TEXT | {"examples": [f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"]},
+    ),
+    "id": ("The id of a message.", msgspec.json.schema(MessageId)),
+    "index": ("The attachment's `index`.", {"type": "integer", "minimum": 0}),
+    "secret": ("From the `url` of a view or a feed.", TEXT),
+}
+_REQUEST_HEADERS = {
+    "If-None-Match": "The `ETag` of what the client holds: the answer is `304` if nothing has changed since.",
+    "Last-Event-ID": "The id of the last event that was received; an invalid one is ignored.",
+}
+_RESPONSE_HEADERS = {
+    "Location": "The path of what was created.",
+    "ETag": "Another one as soon as anything of the answer has changed.",
+    "Link": 'The next page, with `rel="next"`, where there is one (RFC 8288).',
+    "RateLimit-Policy": "How many requests a client has (IETF draft *RateLimit header fields*).",
+    "RateLimit": "How many are left (`r`), and in how many seconds there is one more (`t`).",
+    "Retry-After": "Seconds to wait.",
+    "WWW-Authenticate": "`Bearer`",
+}
+_EXTRA_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
+_WEBHOOK_HEADERS = {
+    "webhook-id": "The same for each call about this event.",
+    "webhook-timestamp": "When this call was made, in Unix seconds.",
+    "webhook-signature": "Standard Webhooks, version 1: made with the `secret` of the webhook.",
+}
+_WEBHOOK_ANSWERS = {
+    "2XX": "The event is taken.",
+    "410": "The webhook is taken away.",
+    "default": "The call is made again later; after `429` and `503` when `Retry-After` says.",
+}
+_parameter = re.compile(r"{(\w+)}").findall
+
 
 class Answer(Struct, frozen=True):
     """The answer on success: JSON of ``kind``, or ``schema`` in one of ``media_types``, or no body."""
@@ -108,51 +153,6 @@ WEBHOOK_EVENTS = (
     WebhookEvent("verdictReached", "verdict.reached", "It is known who sent a message", WebhookMessage),
     WebhookEvent("inboxExpired", "inbox.expired", "The address has ended", WebhookExpiry),
 )
-
-_REF = "#/components/schemas/{name}"
-_DESCRIPTION = f"""\
-Disposable mail addresses: create one, receive mail for it, read the mail until the address expires.
-
-Reading an inbox needs its address; a private one needs its token as well, and every change needs it
-(`Authorization: Bearer …`). The address in a path is folded as SMTP folds it: any case, `+tag` ignored. Each client has
-a bucket of requests that refills evenly, and every answer says what is left. Errors are problem documents (RFC 9457)
-with a stable `code`. HEAD works where GET does; OPTIONS answers `Allow`. Bodies: {MAX_BODY_BYTES // 1024} KiB at most.
-Version 1 only grows: ignore members you do not know."""
-
-_PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "address": (
-        "The address, in any form that mail reaches it by.",
-        TEXT | {"examples": [f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"]},
-    ),
-    "id": ("The id of a message.", msgspec.json.schema(MessageId)),
-    "index": ("The attachment's `index`.", {"type": "integer", "minimum": 0}),
-    "secret": ("From the `url` of a view or a feed.", TEXT),
-}
-_REQUEST_HEADERS = {
-    "If-None-Match": "The `ETag` of what the client holds: the answer is `304` if nothing has changed since.",
-    "Last-Event-ID": "The id of the last event that was received; an invalid one is ignored.",
-}
-_RESPONSE_HEADERS = {
-    "Location": "The path of what was created.",
-    "ETag": "Another one as soon as anything of the answer has changed.",
-    "Link": 'The next page, with `rel="next"`, where there is one (RFC 8288).',
-    "RateLimit-Policy": "How many requests a client has (IETF draft *RateLimit header fields*).",
-    "RateLimit": "How many are left (`r`), and in how many seconds there is one more (`t`).",
-    "Retry-After": "Seconds to wait.",
-    "WWW-Authenticate": "`Bearer`",
-}
-_EXTRA_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
-_WEBHOOK_HEADERS = {
-    "webhook-id": "The same for each call about this event.",
-    "webhook-timestamp": "When this call was made, in Unix seconds.",
-    "webhook-signature": "Standard Webhooks, version 1: made with the `secret` of the webhook.",
-}
-_WEBHOOK_ANSWERS = {
-    "2XX": "The event is taken.",
-    "410": "The webhook is taken away.",
-    "default": "The call is made again later; after `429` and `503` when `Retry-After` says.",
-}
-_parameter = re.compile(r"{(\w+)}").findall
 
 
 def document(operations: Sequence[Operation], domain: str, public_url: str) -> bytes:

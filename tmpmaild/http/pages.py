@@ -13,6 +13,27 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
+Node = Mapping[str, Any]
+
+LOCAL_URL = "http://localhost:8025"
+"""Where the examples send requests when no URL is known, as with a Unix socket: the default of ``http.listen``."""
+
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_NO_PLACE = (
+    "Perhaps a part of the link is missing. The view of a message works for a minute only: open the message again in "
+    "the inbox."
+)
+_CALLS = {
+    "Create an address; the answer has it, and the token that is its key": 'curl -X POST "{}/api/v1/addresses"',
+    "Wait for mail; the answer has its text, codes and links": 'curl "{}/api/v1/addresses/$ADDRESS/messages?wait=30"',
+    "Delete the address and its mail": (
+        'curl -X DELETE "{}/api/v1/addresses/$ADDRESS" -H "Authorization: Bearer $TOKEN"'
+    ),
+}
+_TOKEN = {0: "", 1: "It requires the token.", 2: "It requires the token if the address is private."}
+_special_in_quotes = re.compile(r'([$`"\\])')
 _MAX_ITEMS = 64  # of a field; browsers send a dozen
 _weighted = re.compile(r"([a-z0-9*_/.+-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?").fullmatch
 _entity_tags = re.compile(r'"[^"]*"').findall
@@ -63,29 +84,6 @@ def _shortened(tag: str) -> Iterator[str]:
     while tag:
         yield tag
         tag = tag.rpartition("-")[0]
-
-
-LOCAL_URL = "http://localhost:8025"
-"""Where the examples send requests when no URL is known, as with a Unix socket: the default of ``http.listen``."""
-
-_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_NO_PLACE = (
-    "Perhaps a part of the link is missing. The view of a message works for a minute only: open the message again in "
-    "the inbox."
-)
-_CALLS = {
-    "Create an address; the answer has it, and the token that is its key": 'curl -X POST "{}/api/v1/addresses"',
-    "Wait for mail; the answer has its text, codes and links": 'curl "{}/api/v1/addresses/$ADDRESS/messages?wait=30"',
-    "Delete the address and its mail": (
-        'curl -X DELETE "{}/api/v1/addresses/$ADDRESS" -H "Authorization: Bearer $TOKEN"'
-    ),
-}
-_TOKEN = {0: "", 1: "It requires the token.", 2: "It requires the token if the address is private."}
-_special_in_quotes = re.compile(r'([$`"\\])')
-
-Node = Mapping[str, Any]
 
 
 class Html(str):

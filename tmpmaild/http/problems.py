@@ -148,7 +148,7 @@ class Problems:
         )
 
     async def on_request_error(self, request: Request, error: Exception) -> Response:
-        """Answer an error of the service or of this room."""
+        """Answer an error of the service or of the HTTP edge."""
         if isinstance(error, BadRequest):
             _report(request, error.code)
             return self._answer(request, error.code, error.detail)

@@ -27,6 +27,8 @@ from tmpmaild.model import Feature, Page
 from tmpmaild.webhooks.model import WebhookEvent
 from tmpmaild.webhooks.targets import MOST_URL_CHARACTERS
 
+EXAMPLE_DOMAIN = "mail.example.com"
+"""Is in the examples of all types here and in ``schemas.py``; ``openapi.py`` replaces it by a domain of the server."""
 MAX_BODY_BYTES = 64 * 1024
 _BODY_SECONDS = 10
 _MAX_PARAMETERS = 200  # of a query, counted before it is taken apart
@@ -287,10 +289,6 @@ def _kind(hint: Any, *, required: bool) -> _Kind:
     of = described.type.item_type
     item = of.cls if isinstance(of, msgspec.inspect.StructType) else None
     return replace(kind, item=item, most=described.type.max_length or 0)
-
-
-EXAMPLE_DOMAIN = "mail.example.com"
-"""Is in the examples of all types here and in ``schemas.py``; ``openapi.py`` replaces it by a domain of the server."""
 
 
 def _takes(expected: str, description: str, *examples: object, **bounds: Any) -> Meta:

@@ -29,6 +29,8 @@ HeaderField = Annotated[
     Meta(min_length=2, max_length=2, extra_json_schema={"prefixItems": [{"type": "string"}, {"type": "string"}]}),
 ]
 
+_time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same times again
+
 
 class WebhookCall(Struct, frozen=True):
     """The last call of a webhook."""
@@ -300,9 +302,6 @@ class Extension(Struct, frozen=True):
 
 class Nothing(Struct, frozen=True):
     """The data of an event that has none."""
-
-
-_time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same times again
 
 
 class Serializer:

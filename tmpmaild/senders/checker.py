@@ -25,6 +25,7 @@ from tmpmaild.storage.base import ANY_SIZE, Storage
 _TASKS: Final = 8
 _MOST_QUEUED: Final = 256
 _HEAVY_BYTES: Final = 1024 * 1024  # larger mails go one at a time
+
 log = logging.getLogger(__name__)
 
 
@@ -37,7 +38,7 @@ class Checker:
         self._timeout_seconds = timeout_seconds
         self._clock = clock
         # One thread computes while the others wait for the DNS: eight would keep the event loop from running.
-        self._turn = Lock()
+        self._checking = Lock()
         self._threads = anyio.CapacityLimiter(_TASKS)
         self._heavy = anyio.Lock()
         self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_MOST_QUEUED)
@@ -119,8 +120,8 @@ class Checker:
     def _found(self, full: FullMessage) -> Authentication:
         begun = time.monotonic()
         raw = full.source or b""
-        with self._turn:
-            lookup = Lookup(self._resolver, self._timeout_seconds, self._turn)
+        with self._checking:
+            lookup = Lookup(self._resolver, self._timeout_seconds, self._checking)
             by_spf = spf.check(full.envelope, lookup)
             by_dkim, chain = dkim.check(raw, lookup, full.message.received_at_ms / 1000)
             by_dmarc = dmarc.check(raw, by_spf, by_dkim, lookup)

@@ -238,12 +238,12 @@ def _reason(error: dns.exception.DNSException) -> str:
 
 
 class Lookup:
-    """The questions of one check. ``turn`` is held by the thread that checks, and released while it waits."""
+    """The questions of one check. ``checking`` is held by the thread that checks, and released while it waits."""
 
-    def __init__(self, resolver: Resolver, seconds: float, turn: Lock) -> None:
+    def __init__(self, resolver: Resolver, seconds: float, checking: Lock) -> None:
         self._resolver = resolver
         self._deadline = time.monotonic() + seconds
-        self._turn = turn
+        self._checking = checking
         self._questions = 0
         self.shown: list[DnsAnswer] = []
 
@@ -252,14 +252,14 @@ class Lookup:
         self._questions += 1
         if self._questions > _MOST_QUESTIONS:
             raise Unresolved(f"more than {_MOST_QUESTIONS} questions to the DNS")
-        self._turn.release()
+        self._checking.release()
         try:
             answer = self._resolver.ask(name, kind, self._deadline)
         except Unresolved as error:
             self._show(name, kind, str(error))
             raise
         finally:
-            self._turn.acquire()
+            self._checking.acquire()
         nothing = "no records of this type" if answer.exists else "no such name"
         self._show(name, kind, "\n".join(map(_as_text, answer.values)) or nothing)
         return answer

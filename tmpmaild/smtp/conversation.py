@@ -29,6 +29,7 @@ _SUSPECT_AT_FIRST = _SUSPECT | frozenset(b"GHPDOCT")
 _OTHER = rb"(?P<tls>\x16\x03)|(?P<bdat>(?i:BDAT)[^!-~])"
 _OTHER_PROTOCOL = re.compile(_OTHER)
 _OTHER_PROTOCOL_AT_FIRST = re.compile(_OTHER + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ")
+_NOT_PRINTABLE = {b"MAIL": replies.BAD_SENDER, b"RCPT": replies.BAD_RECIPIENT}
 _REPLIES_TO_OTHERS = {"tls": replies.TLS_RECEIVED, "bdat": replies.NOT_IMPLEMENTED}
 # The first line of HTTP with any other method, complete.
 _is_other_http = re.compile(rb"[A-Z]+ \S+ HTTP/\d").match
@@ -401,7 +402,6 @@ _Verb = Callable[[Conversation, bytes], Reply | Request | None]
 _VERBS: dict[bytes, _Verb] = {
     name.encode(): verb for name, verb in vars(Conversation).items() if name.isupper() and name[0] != "_"
 }
-_NOT_PRINTABLE = {b"MAIL": replies.BAD_SENDER, b"RCPT": replies.BAD_RECIPIENT}
 
 
 def shown(line: bytes) -> str:

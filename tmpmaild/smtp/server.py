@@ -39,7 +39,7 @@ _DRAIN_SECONDS = 0.002
 _ASK_SECONDS = 2
 # What the server closes by itself, and what ``admit`` has reported with the name of the limit.
 _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS, replies.BLOCKED_CLIENT})
-_HEADER_SECONDS = 5
+_PROXY_HEADER_SECONDS = 5
 _PUBLIC_AUTH = 'smtp.auth is "any" on %s: clients that have a password configured for this server send it here'
 _PUBLIC_FAULTS = "smtp.faults is on at %s: who creates an address here can keep SMTP connections waiting"
 _PUBLIC_REFUSALS = "smtp.keep_refusals is on at %s: who reaches the API can read who sends mail to whom"
@@ -391,7 +391,7 @@ class Arrival(asyncio.Protocol):
 
     def watch(self, now: float) -> None:
         """Close the connection of a proxy that sends no header."""
-        if now - self._began_at > _HEADER_SECONDS:
+        if now - self._began_at > _PROXY_HEADER_SECONDS:
             self._drop("does not come")
 
     def give_way(self, now: float) -> bool:
@@ -473,7 +473,7 @@ def _v1_client(version: bytes, *values: bytes) -> ClientAddress:
         raise BadProxyHeader("an address is malformed") from error
     if max(int(source_port), int(destination_port)) > _MAX_PORT:
         raise BadProxyHeader("there is no such port")
-    return _name(client), int(source_port)
+    return _ip_text(client), int(source_port)
 
 
 def _parse_v2(octets: bytes) -> ProxyHeader | None:
@@ -503,12 +503,12 @@ def _check_family(family: int, rest_bytes: int) -> None:
 def _v2_client(family: int, octets: bytes) -> ClientAddress | None:
     """Return the client of a TCP connection; who comes by anything else has no address here that limits know."""
     if family == _V2_TCP4:
-        return _name(IPv4Address(octets[16:20])), int.from_bytes(octets[24:26])
+        return _ip_text(IPv4Address(octets[16:20])), int.from_bytes(octets[24:26])
     if family == _V2_TCP6:
-        return _name(IPv6Address(octets[16:32])), int.from_bytes(octets[48:50])
+        return _ip_text(IPv6Address(octets[16:32])), int.from_bytes(octets[48:50])
     return None
 
 
-def _name(address: IPv4Address | IPv6Address) -> str:
+def _ip_text(address: IPv4Address | IPv6Address) -> str:
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return str(mapped or address)

@@ -496,8 +496,8 @@ def _reason(error: OSError) -> str:
 def _feed(transport: asyncio.Transport, octets: bytes) -> None:
     tls = cast("asyncio.BufferedProtocol", transport.get_protocol())
     while octets:
-        room = memoryview(tls.get_buffer(len(octets)))
-        size_bytes = min(len(room), len(octets))
-        room[:size_bytes] = octets[:size_bytes]
+        buffer = memoryview(tls.get_buffer(len(octets)))
+        size_bytes = min(len(buffer), len(octets))
+        buffer[:size_bytes] = octets[:size_bytes]
         tls.buffer_updated(size_bytes)
         octets = octets[size_bytes:]

@@ -30,6 +30,7 @@ _MOST_BODY_BYTES: Final = 1024
 _BODY_SECONDS: Final = 1.0  # for what is thrown away: the target shall not find its connection reset
 _PART_BYTES: Final = 4096
 _MOST_THREADS: Final = 64
+
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host; raises OSError. Called in a thread."""
 

@@ -2,6 +2,8 @@
 
 The stored mail is what is to be told, and a webhook's positions say how far that has come, so nothing is lost with this
 process: what it knows of webhooks is which inboxes have one. Several daemons lease a webhook from each other.
+
+Here are also what a call says, its signature (Standard Webhooks), and when a call that has failed is made again.
 """
 
 import asyncio
@@ -39,8 +41,8 @@ _LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is
 _LOOK_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 1.0  # so soon after the storage is back
 _STOP_SECONDS: Final = 1.0
-_PAGE: Final = 50  # some 2 ms of the event loop
-_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_PAGE_WEBHOOKS: Final = 50  # some 2 ms of the event loop
+_BOUNDS_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _DELAYS_SECONDS: Final = (1, 5, 30, 120, 300, 600, 900)  # and so on
 _JITTER: Final = 0.2
 _GONE: Final = 410
@@ -84,8 +86,8 @@ class Events:
             return self._expired(leased)
         step = await self._next_message(leased) if "message" in leased.webhook.events else None
         if (step is None or (step.event is None and not step.has_more)) and self._tells_verdicts(leased):
-            told = leased if step is None or step.state is None else replace(leased, state=step.state)
-            step = await self._next_verdict(told, now_ms)
+            current = leased if step is None or step.state is None else replace(leased, state=step.state)
+            step = await self._next_verdict(current, now_ms)
         return step or Step(None, leased.state)
 
     def _tells_verdicts(self, leased: StoredWebhook) -> bool:
@@ -144,21 +146,21 @@ def _is_checked(message: Message) -> bool:
     return message.authentication not in (None, NOT_CHECKED)
 
 
-def key(secret: str) -> bytes:
+def _key(secret: str) -> bytes:
     """Return the octets that a secret stands for."""
     return base64.b64decode(secret.removeprefix(SECRET_PREFIX))
 
 
 def event_id(secret: str, *about: str) -> str:
     """Return the id of an event: the same for each call about it, and nobody without the secret can tell it."""
-    found = hmac.digest(key(secret), "\n".join(about).encode(), hashlib.sha256)
+    found = hmac.digest(_key(secret), "\n".join(about).encode(), hashlib.sha256)
     return f"evt_{found[:_ID_BYTES].hex()}"
 
 
-def header(secret: str, event: str, timestamp_seconds: int, body: bytes) -> list[tuple[str, str]]:
+def signed_fields(secret: str, event: str, timestamp_seconds: int, body: bytes) -> list[tuple[str, str]]:
     """Return the header fields that let the receiver verify a call."""
     signed = f"{event}.{timestamp_seconds}.".encode() + body
-    signature = base64.b64encode(hmac.digest(key(secret), signed, hashlib.sha256)).decode()
+    signature = base64.b64encode(hmac.digest(_key(secret), signed, hashlib.sha256)).decode()
     return [
         ("webhook-id", event),
         ("webhook-timestamp", str(timestamp_seconds)),
@@ -166,18 +168,18 @@ def header(secret: str, event: str, timestamp_seconds: int, body: bytes) -> list
     ]
 
 
-def after(
-    outcome: Outcome, leased: StoredWebhook, told: WebhookState | None, now_ms: int, random: Callable[[], float]
+def state_after(
+    outcome: Outcome, leased: StoredWebhook, taken: WebhookState | None, now_ms: int, random: Callable[[], float]
 ) -> WebhookState | None:
     """Return what is stored after a call, None if the webhook is taken away.
 
-    ``told`` is that if the target has taken the event. ``random`` returns a number from 0 to 1.
+    ``taken`` is that if the target has taken the event. ``random`` returns a number from 0 to 1.
     """
     before = leased.state
-    if outcome.status == _GONE or (outcome.is_good and told is None):
+    if outcome.status == _GONE or (outcome.is_good and taken is None):
         return None
-    if outcome.is_good and told is not None:
-        return replace(told, failures=0, next_at_ms=0, called_at_ms=now_ms, result=outcome.text)
+    if outcome.is_good and taken is not None:
+        return replace(taken, failures=0, next_at_ms=0, called_at_ms=now_ms, result=outcome.text)
     delay_ms = int(1000 * _DELAYS_SECONDS[min(before.failures, len(_DELAYS_SECONDS) - 1)] * (1 + _JITTER * random()))
     if outcome.status in _LATER:
         delay_ms = max(delay_ms, _retry_after_ms(outcome.retry_after, now_ms))
@@ -236,7 +238,7 @@ class Dispatcher:
         self._calls = Count(
             "webhooks_calls_total", "Calls of webhooks, by their status or why there is none.", ("result",)
         )
-        self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _SECONDS)
+        self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _BOUNDS_SECONDS)
         webhooks.on_set(self.look_at)
 
     def measures(self) -> tuple[Measure, ...]:
@@ -314,7 +316,7 @@ class Dispatcher:
         """Note what is stored: webhooks that other daemons have set, or that wait since before this one started."""
         self._looks += 1
         after = ""
-        while found := await self._read(partial(self._storage.list_webhooks, after, _PAGE)):
+        while found := await self._read(partial(self._storage.list_webhooks, after, _PAGE_WEBHOOKS)):
             after = found[-1].inbox_id
         for job in [job for job in self._schedule if job.seen < self._looks]:
             self._schedule.forget(job)
@@ -399,7 +401,7 @@ class Dispatcher:
             return None
         took_seconds = time.monotonic() - begun
         self._took.observe(took_seconds)
-        state = after(outcome, leased, step.state, self._clock(), self._random)
+        state = state_after(outcome, leased, step.state, self._clock(), self._random)
         await self._store(job, leased, step, state, is_good=outcome.is_good)
         return took_seconds
 
@@ -421,7 +423,7 @@ class Dispatcher:
 
     async def _call(self, leased: StoredWebhook, event: Event) -> Outcome:
         secret = leased.webhook.secret
-        signed = header(secret, event_id(secret, *event.name), self._clock() // 1000, event.body)
+        signed = signed_fields(secret, event_id(secret, *event.name), self._clock() // 1000, event.body)
         fields = [("Content-Type", "application/json"), ("User-Agent", f"tmpmaild/{__version__}"), *signed]
         outcome = await self._caller.call(self._webhooks.allowed, parse_url(leased.webhook.url), fields, event.body)
         self._calls.add(outcome.group)
