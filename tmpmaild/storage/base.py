@@ -39,6 +39,8 @@ OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
 
 OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
+OPERATOR_MAX_MESSAGES: Final = 200
+OPERATOR_MAX_BYTES: Final = 50 * 1024 * 1024
 
 DELETED_AT_ONCE = 100
 DELETED_AT_ONCE_BYTES = 8 * 1024 * 1024
@@ -52,18 +54,14 @@ Permit = Callable[[Inbox], object]
 
 ANY_SIZE = 1 << 62
 """As a bound of octets: none."""
+TRUNCATED_BYTES = 1024
+"""How much a page has of a body that does not fit it."""
 
-OPERATOR_MAX_MESSAGES: Final = 200
-OPERATOR_MAX_BYTES: Final = 50 * 1024 * 1024
 NO_LIMIT: Final = 1 << 62
 
 
 def anybody(_: Inbox) -> None:
     """Permit everybody to read an inbox."""
-
-
-TRUNCATED_BYTES = 1024
-"""How much a page has of a body that does not fit it."""
 
 
 class HasBody(Protocol):

@@ -42,6 +42,10 @@ from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 PREFIX = "msg_"
 MAX_KEY = (1 << 63) - 1
+MAX_VERSION: Final = 1 << 62
+"""Versions are drawn below it; the leases and results that follow find room above."""
+HEAD_BYTES = 256 * 1024
+"""How much of a source is read to show its header."""
 
 _COUNTER_BITS = 18
 _PADDING_BITS = 62
@@ -50,6 +54,13 @@ _VALUES = {character: value for value, character in enumerate(_ALPHABET)}
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _SHAPE = re.compile(rf"{PREFIX}[0-7][{_ALPHABET}]{{25}}")
 _INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")
+_encode = json.Encoder().encode
+decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
+_decode_verdict = json.Decoder(Authentication).decode
+_decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
+_decode_warnings = json.Decoder(tuple[str, ...]).decode
+_decode_session = json.Decoder(tuple[str, str, str, str, str, int, tuple[tuple[str, str, int], ...]]).decode
+_decode_webhook: Final = json.Decoder(Webhook).decode
 
 
 def next_key(last_key: int, now_ms: int) -> int:
@@ -132,17 +143,6 @@ def changeable_inbox_key(inbox_id: str) -> int:
     if key is None:
         raise AddressNotFound("no inbox that has an owner")
     return key
-
-
-HEAD_BYTES = 256 * 1024
-"""How much of a source is read to show its header."""
-
-_encode = json.Encoder().encode
-decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
-_decode_verdict = json.Decoder(Authentication).decode
-_decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
-_decode_warnings = json.Decoder(tuple[str, ...]).decode
-_decode_session = json.Decoder(tuple[str, str, str, str, str, int, tuple[tuple[str, str, int], ...]]).decode
 
 
 class Column(NamedTuple):
@@ -371,11 +371,6 @@ class InboxRow(NamedTuple):
             message_count=self.message_count,
             stored_bytes=self.stored_bytes,
         )
-
-
-_decode_webhook: Final = json.Decoder(Webhook).decode
-MAX_VERSION: Final = 1 << 62
-"""Versions are drawn below it; the leases and results that follow find room above."""
 
 
 def webhook_text(webhook: Webhook) -> str:

@@ -50,6 +50,8 @@ SELECT s.type || ' ' || s.name || ': ' || s.sql
 ORDER BY 1
 """
 _COMMENT: Final = re.compile(r"--[^\n]*")
+T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 def migrations() -> dict[int, Path]:
@@ -121,9 +123,6 @@ def _made_by_migrations(version: int) -> tuple[str, list[str]]:
 
 def _lines(connection: sqlite3.Connection, ours: str) -> list[str]:
     return [" ".join(_COMMENT.sub("", line).split()) for (line,) in connection.execute(_SHAPE, {"ours": ours})]
-
-
-T = TypeVar("T")
 
 
 def operator_mail(settings: SqliteSettings) -> OperatorMail:
@@ -200,9 +199,6 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         raise DatabaseError(
             f"{path}: schema version {version} is older than this tmpmaild's ({newest}); run tmpmaild migrate"
         )
-
-
-log = logging.getLogger(__name__)
 
 
 @asynccontextmanager

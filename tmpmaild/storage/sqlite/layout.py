@@ -29,6 +29,9 @@ PAGE_BYTES = 4096
 LOCAL_BYTES = (PAGE_BYTES - 12) * 32 // 255 - 23  # M: 489
 OVERFLOW_BYTES = PAGE_BYTES - 4
 FILLER = bytes(LOCAL_BYTES)
+SLOTS = 12
+SLOT_BYTES = 320  # a local part of 64, an @, a domain of 253
+EMPTY_SLOTS = b" " * (SLOTS * SLOT_BYTES)
 
 # In the last 519 octets before the overflow pages are exactly full, K is above U - 35, so the page holds M octets. The
 # header and the numbers of a row are not counted; they take between 30 and 120 octets.
@@ -42,10 +45,36 @@ _PAGE_COST_BYTES = PAGE_BYTES + _POINTER_BYTES
 
 LEAST_STORED_BYTES = _ROW_BYTES + _PAGE_COST_BYTES
 """What the smallest mail takes in the file."""
+# sqlite3 first looks for an adapter of what is not a number, a str or a bytearray, in vain and at length: to copy a
+# small mail costs less than that.
+_COPIED_BYTES = 64 * 1024
+_MAX_INBOXES = 10_000
 
-SLOTS = 12
-SLOT_BYTES = 320  # a local part of 64, an @, a domain of 253
-EMPTY_SLOTS = b" " * (SLOTS * SLOT_BYTES)
+# SQLite keeps the values that a cached statement was last given. With a statement for each number of rows, the mail of
+# 64 batches would stay in memory. So there are few statements, and the rows that a batch does not fill have no
+# content_id, so that the triggers of the view ignore them. All else is a number, which is bound faster than NULL.
+_SIZES = (1, 2, 4, 8, 16, 32, 64)
+MAX_ROWS = _SIZES[-1]
+"""How many rows one statement inserts at most."""
+_NUMBERS = [column for column in CONTENT if column.is_number]
+_TEXTS = [column for column in CONTENT if not column.is_number]
+_NUMBER_VALUES = tuple(column.value for column in _NUMBERS)
+_TEXT_VALUES = tuple(column.value for column in _TEXTS)
+_EXPRESSIONS = {
+    "key": "m.id",
+    "recipient": "CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT)",
+    "authentication": "(SELECT v.authentication FROM verdict AS v WHERE v.id = m.id)",
+}
+
+# One row for any number of inboxes: the GIL is released and taken again for each row. The plus keeps SQLite from using
+# the index over swept, in which it would scan all live inboxes.
+_INBOXES = """
+SELECT json_group_array(json_array(i.id, i.expires_at_ms, i.message_count, i.stored_bytes, hex(i.creator),
+                                   coalesce(c.stored_bytes, 0)))
+FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
+WHERE +i.swept = 0 AND i.id IN ({marks})
+"""
+_decode = msgspec.json.Decoder(list[tuple[int, int, int, int, str, int]]).decode
 
 
 def padding_bytes(text_bytes: int) -> int:
@@ -62,17 +91,6 @@ def stored_bytes(padded_bytes: int) -> int:
 def address_place(inbox_id: int) -> tuple[int, int]:
     """Return the row and the offset of the address of an inbox: twelve share an overflow page."""
     return inbox_id // SLOTS, inbox_id % SLOTS * SLOT_BYTES
-
-
-# sqlite3 first looks for an adapter of what is not a number, a str or a bytearray, in vain and at length: to copy a
-# small mail costs less than that.
-_COPIED_BYTES = 64 * 1024
-
-
-_NUMBERS = [column for column in CONTENT if column.is_number]
-_TEXTS = [column for column in CONTENT if not column.is_number]
-_NUMBER_VALUES = tuple(column.value for column in _NUMBERS)
-_TEXT_VALUES = tuple(column.value for column in _TEXTS)
 
 
 class MessageColumns(NamedTuple):
@@ -113,13 +131,6 @@ def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int,
     return cost_bytes, (now_ms, *numbers, cost_bytes, *texts, filled_up_bytes)
 
 
-# SQLite keeps the values that a cached statement was last given. With a statement for each number of rows, the mail of
-# 64 batches would stay in memory. So there are few statements, and the rows that a batch does not fill have no
-# content_id, so that the triggers of the view ignore them. All else is a number, which is bound faster than NULL.
-_SIZES = (1, 2, 4, 8, 16, 32, 64)
-MAX_ROWS = _SIZES[-1]
-"""How many rows one statement inserts at most."""
-
 _MARKS = {"filler": f"zeroblob({LOCAL_BYTES})", "padding": "zeroblob(?)"}
 _ROW = ",".join(_MARKS.get(name, "?") for name in INSERTED)
 _NO_ROW = (0, 0, None, *[0] * (_ROW.count("?") - 3))
@@ -151,30 +162,10 @@ def _insert_sql(rows: int) -> str:
     return f"INSERT INTO delivery ({', '.join(INSERTED)}) VALUES {','.join([f'({_ROW})'] * rows)}"
 
 
-_EXPRESSIONS = {
-    "key": "m.id",
-    "recipient": "CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT)",
-    "authentication": "(SELECT v.authentication FROM verdict AS v WHERE v.id = m.id)",
-}
-
-
 def selected(names: Sequence[str], table: str = "c", **expressions: str) -> str:
     """Return what a SELECT reads for the fields of a row: the column of that name, or the given expression."""
     known = _EXPRESSIONS | expressions
     return ", ".join(known.get(name, f"{table}.{name}") for name in names)
-
-
-_MAX_INBOXES = 10_000
-
-# One row for any number of inboxes: the GIL is released and taken again for each row. The plus keeps SQLite from using
-# the index over swept, in which it would scan all live inboxes.
-_INBOXES = """
-SELECT json_group_array(json_array(i.id, i.expires_at_ms, i.message_count, i.stored_bytes, hex(i.creator),
-                                   coalesce(c.stored_bytes, 0)))
-FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
-WHERE +i.swept = 0 AND i.id IN ({marks})
-"""
-_decode = msgspec.json.Decoder(list[tuple[int, int, int, int, str, int]]).decode
 
 
 class _Holder:

@@ -45,6 +45,7 @@ T = TypeVar("T")
 Read = Callable[[sqlite3.Connection], T]
 
 _MAX_BATCH = 16
+_STEP_BYTES = 1024 * 1024
 
 # A swept inbox has expired, even if the clock has been set back since.
 _INBOX = """
@@ -172,8 +173,6 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
     found = connection.execute(_ADDRESSES, (json.encode([row.id for row in wanted]).decode(),))
     return inbox_page(rows, wanted, dict(found.fetchall()))
 
-
-_STEP_BYTES = 1024 * 1024
 
 _LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :texts_bytes THEN c.body END")
 _FULL = selected(

@@ -48,6 +48,8 @@ from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, Operation, Pause, Writer
 
 _NEVER_MS = (1 << 63) - 1  # when the operator's inbox expires
+_MAX_SECRETS: Final = 10_000
+T = TypeVar("T")
 
 
 class SqlitePolicy:
@@ -136,11 +138,6 @@ class ChangeLimits(Operation):
         cap_pages(batch.connection, self.limits.cap_bytes)
         self.space.change(cap_bytes=self.limits.cap_bytes, reserve_bytes=self.limits.reserve_bytes)
         batch.state.quotas = InboxQuotas(self.limits)
-
-
-_MAX_SECRETS: Final = 10_000
-
-T = TypeVar("T")
 
 
 class Permissions:
