@@ -86,7 +86,7 @@ async def test_who_leaves_is_forgotten():
     with bus.subscribe("1"), bus.subscribe("1"):
         assert len(bus) == 2
     assert len(bus) == 0
-    assert bus._listeners == {}
+    assert bus.listeners == {}
 
 
 async def test_who_is_cancelled_is_forgotten():
@@ -100,7 +100,7 @@ async def test_who_is_cancelled_is_forgotten():
         tasks.start_soon(listen)
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
-    assert bus._listeners == {}
+    assert bus.listeners == {}
 
 
 async def test_a_stop_wakes_everybody_now_and_in_future():

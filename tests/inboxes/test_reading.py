@@ -229,7 +229,7 @@ def lock(find):
     return held
 
 
-findings = lock(lambda house: house.mail._detector._small_turn)  # where codes and links are looked for
+findings = lock(lambda house: house.mail._detector._small_lock)  # where codes and links are looked for
 forming = lock(lambda house: house.forming)
 threads, extractors, renderers = limiter("threads"), limiter("extractors"), limiter("renderers")
 HELD_UP = [

@@ -21,12 +21,11 @@ from tmpmaild.model import Block, InboxEntry
 from tmpmaild.storage.base import Policy, Storage
 
 _PART_BYTES = 256 * 1024
-
-log = logging.getLogger(__name__)
-
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _ROWS = 500
 _A_YEAR_SECONDS = 365 * 86_400
+
+log = logging.getLogger(__name__)
 
 
 class Listed(Struct, frozen=True, forbid_unknown_fields=True):

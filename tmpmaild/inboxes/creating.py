@@ -19,6 +19,8 @@ from tmpmaild.storage.base import Storage
 from tmpmaild.webhooks import targets
 from tmpmaild.webhooks.model import Webhook
 
+_RANDOM_NAME_TRIES = 5
+
 
 class Rules(Struct, frozen=True, kw_only=True):
     """What the operator has configured: the domains (the first is the default), the lifetime, who may read.
@@ -85,9 +87,6 @@ class Rules(Struct, frozen=True, kw_only=True):
         if wanted_seconds * 1000 > self.longest_lifetime_ms:
             raise InvalidRequest(("/expires_in_seconds", f"expected at most {self.longest_lifetime_ms // 1000}"))
         return wanted_seconds * 1000
-
-
-_RANDOM_NAME_TRIES = 5
 
 
 class UnknownAddress(Struct, frozen=True, gc=False):

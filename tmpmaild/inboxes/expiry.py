@@ -14,7 +14,6 @@ _ERASE_TRIES = 20
 _ERASE_PAUSE_SECONDS = 0.05
 _LOOK_SECONDS = 1.0
 _WARN_AFTER_SECONDS = 60  # half of the time in which expired mail must be gone from the files
-
 _SWEEP_BOUNDS_SECONDS = (0.01, 0.1, 1.0, 10.0, 60.0, 120.0)
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,9 @@ from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted
 MOST_FAULTS = 10
 """Of one address."""
 _MOST_INBOXES = 2000
+_MOST_KEPT = 100
+_MAX_COMMAND_CHARACTERS = 400
+_KEPT_MS = 3_600_000  # commands name addresses, which live no longer by default
 
 Step = Literal["rcpt", "data", "end"]
 """What fails: naming the recipient, beginning the mail, ending it."""
@@ -116,11 +119,6 @@ class Faults:
         """Drop the faults of inboxes that have expired."""
         for inbox_id in [key for key, ordered in self.ordered.items() if ordered.expires_at_ms <= now_ms]:
             del self.ordered[inbox_id]
-
-
-_MOST_KEPT = 100
-_MAX_COMMAND_CHARACTERS = 400
-_KEPT_MS = 3_600_000  # commands name addresses, which live no longer by default
 
 
 class Refusal(Struct, frozen=True):

@@ -136,11 +136,11 @@ class Bus:
     """The listeners of all inboxes. A change wakes only those of its inbox."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, set[Subscription]] = {}
+        self.listeners: dict[str, set[Subscription]] = {}
         self._stopping = False
 
     def __len__(self) -> int:
-        return sum(map(len, self._listeners.values()))
+        return sum(map(len, self.listeners.values()))
 
     @contextmanager
     def subscribe(self, inbox_id: str, wake_up: WakeUp | None = None) -> Iterator[Subscription]:
@@ -148,35 +148,35 @@ class Bus:
         subscription = Subscription(wake_up or WakeUp())
         if self._stopping:
             subscription.wake_up.stop()
-        listeners = self._listeners.setdefault(inbox_id, set())
+        listeners = self.listeners.setdefault(inbox_id, set())
         listeners.add(subscription)
         try:
             yield subscription
         finally:
             listeners.discard(subscription)
             if not listeners:
-                self._listeners.pop(inbox_id, None)
+                self.listeners.pop(inbox_id, None)
 
     def publish(self, changes: Sequence[InboxChange]) -> None:
         """Wake the listeners of the inboxes that have changed."""
         for change in changes:
-            for subscription in self._listeners.get(change.inbox_id, ()):
+            for subscription in self.listeners.get(change.inbox_id, ()):
                 subscription.tell(change)
 
     def listened(self) -> Collection[str]:
         """Return the ids of the inboxes that have listeners."""
-        return self._listeners.keys()
+        return self.listeners.keys()
 
     def overflow(self) -> None:
         """Make all listeners overflow: some changes were not told."""
-        for listeners in self._listeners.values():
+        for listeners in self.listeners.values():
             for subscription in listeners:
                 subscription.overflow()
 
     def stop(self) -> None:
         """Make ``wait`` raise ``Stopping`` for all listeners, now and later."""
         self._stopping = True
-        for listeners in self._listeners.values():
+        for listeners in self.listeners.values():
             for subscription in listeners:
                 subscription.wake_up.stop()
 

@@ -513,14 +513,14 @@ class Detector:
         self._cache = cache
         # A little at a time, so that a page of hundreds does not delay other requests until it is done; and large mail
         # by itself, so that much of it does not delay the readers of small mail.
-        self._small_turn, self._large_turn = anyio.Lock(), anyio.Lock()
+        self._small_lock, self._large_lock = anyio.Lock(), anyio.Lock()
 
     async def add_findings(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages with their codes and links."""
         found = {message.id: self._cache.get(message.id) for message in messages}
         unknown = [message for message in messages if found[message.id] is None]
         for portion in _portions(unknown):
-            async with self._small_turn if portion[0].size_bytes <= _FINDING_BYTES_AT_ONCE else self._large_turn:
+            async with self._small_lock if portion[0].size_bytes <= _FINDING_BYTES_AT_ONCE else self._large_lock:
                 found |= await self._find(inbox, portion)
         return tuple([replace(message, findings=found[message.id] or Findings()) for message in messages])
 

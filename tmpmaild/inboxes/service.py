@@ -77,11 +77,15 @@ class InboxService:
     @property
     def hearers(self) -> tuple[Callable[[Sequence[InboxChange]], None], ...]:
         """What is to be told of each commit, in this order: listeners read, so what is outdated must be gone."""
-        return self.caches.update, self._update_faults, self.bus.publish
+        return self.caches.update, self._update_faults, self._wake_listeners
 
     def _update_faults(self, changes: Sequence[InboxChange]) -> None:
         if self.faults.ordered:
             self.faults.update(changes)
+
+    def _wake_listeners(self, changes: Sequence[InboxChange]) -> None:
+        if self.bus.listeners:
+            self.bus.publish(changes)
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""

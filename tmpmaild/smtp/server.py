@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from tmpmaild.clients import LOCAL, Networks, belongs, client_name, is_public
 from tmpmaild.config.settings import Smtp
+from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.faults import Refusals
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
@@ -87,7 +88,7 @@ class SmtpServer:
         tls: ssl.SSLContext | None,
         clock: Callable[[], int],
     ) -> None:
-        self.connections = Connections(settings, tls, service.blocks.has_client, service.refusals)
+        self.connections = Connections(settings, tls, service.blocks, service.refusals)
         shared = self.connections
         self.handler = Handler(service, shared.unknown, shared.measures.count_mail, clock)
         self._faults = service.faults
@@ -168,7 +169,7 @@ class SmtpServer:
 class Connections:
     """All open SMTP connections of the process, and what they share. ``tls`` may be replaced at any time.
 
-    ``settings`` are changed by ``change_settings``; ``is_blocked`` tells which IP addresses are refused.
+    ``settings`` are changed by ``change_settings``; ``blocks`` says which IP addresses are refused.
     ``open`` has them in the order of their activity, each with the loop time of it, or of being asked to give way.
     ``tasks`` are the answers that are being worked on; some may outlive their connection.
     """
@@ -177,12 +178,12 @@ class Connections:
         self,
         settings: SmtpSettings,
         tls: ssl.SSLContext | None,
-        is_blocked: Callable[[str], bool],
+        blocks: Blocks,
         refused: Refusals,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.tls = tls
-        self._is_blocked = is_blocked
+        self._blocks = blocks
         self.refused = refused
         self.stopping = False
         self.open: OrderedDict[_AnyConnection, float] = OrderedDict()
@@ -211,7 +212,7 @@ class Connections:
         self.per_client[client] += 1
         if self.stopping:  # accepted before the listeners closed
             return replies.STOPPING
-        if self._is_blocked(connection.remote_ip):
+        if self._blocks.has_any and self._blocks.has_client(connection.remote_ip):
             self.measures.count_refused_connection("blocked")
             refusal_log.info("SMTP connection from %s refused: blocked", client)
             return replies.BLOCKED_CLIENT

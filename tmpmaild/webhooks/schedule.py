@@ -73,6 +73,7 @@ class Schedule:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
+        self.get = self._jobs.get  # the webhook of an inbox by its id, None if none is known
         self._hosts: dict[str, Host] = {}
         self._times: list[tuple[int, str]] = []
         self._queues: dict[Speed, deque[Host]] = {speed: deque() for speed in Speed}
@@ -84,10 +85,6 @@ class Schedule:
 
     def __iter__(self) -> Iterator[Job]:
         return iter(self._jobs.values())
-
-    def get(self, inbox_id: str) -> Job | None:
-        """Return what is known of the webhook of an inbox."""
-        return self._jobs.get(inbox_id)
 
     def know(self, inbox_id: str, host_name: str) -> Job:
         """Return the webhook of an inbox, which leads to this host now."""

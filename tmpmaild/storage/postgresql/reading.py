@@ -42,6 +42,13 @@ _NO_KEY: Final = -1
 _TEXTS_AT_ONCE: Final = 50
 _LISTED_COLUMNS: Final = (*ListedRow._fields, "verbatim")
 """What a list selects for a ``ListedRow``: of the body the text, or the octets in the source."""
+_EXPRESSIONS = {
+    "key": "m.key",
+    "recipient": "m.recipient",
+    "authentication": "m.authentication",
+    "has_html": "c.html IS NOT NULL AS has_html",
+    "verbatim": "substr(c.source, c.body_at + 1, c.body_bytes) AS verbatim",
+}
 
 
 def _listed(read: Sequence[Any]) -> ListedRow:
@@ -55,15 +62,6 @@ def _body_text(body: str | None, verbatim: bytes | None) -> str | None:
     if verbatim is None:
         return body
     return verbatim.decode(errors="ignore").replace("\r\n", "\n")
-
-
-_EXPRESSIONS = {
-    "key": "m.key",
-    "recipient": "m.recipient",
-    "authentication": "m.authentication",
-    "has_html": "c.html IS NOT NULL AS has_html",
-    "verbatim": "substr(c.source, c.body_at + 1, c.body_bytes) AS verbatim",
-}
 
 
 def _selected(names: Sequence[str], **expressions: str) -> str:

@@ -36,7 +36,7 @@ _CLOCK: Final = "SELECT extract(epoch FROM clock_timestamp())"
 _elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 
-class _Wish(NamedTuple):
+class _Take(NamedTuple):
     policy: str
     client_hash: bytes
     refill_us: int
@@ -60,11 +60,11 @@ class Sharing:
         one means that there was none.
         """
         refill_us = round(refill_seconds * _MICROSECONDS)
-        missing_us = await self._takes.submit(_Wish(policy, keyed_hash(self._hash_key, client), refill_us, burst))
+        missing_us = await self._takes.submit(_Take(policy, keyed_hash(self._hash_key, client), refill_us, burst))
         return missing_us / _MICROSECONDS
 
-    async def _take(self, wishes: Sequence[_Wish]) -> Sequence[int]:
-        columns = [list(column) for column in zip(*wishes, strict=True)]
+    async def _take(self, takes: Sequence[_Take]) -> Sequence[int]:
+        columns = [list(column) for column in zip(*takes, strict=True)]
         self._statements += 1
         cleans = self._statements % _CLEAN_EACH == 0
         missing: Sequence[int] = await self._run(lambda connection: connection.fetchval(_TAKE, *columns, cleans))

@@ -434,7 +434,7 @@ def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True)
 
     Opens no file: closing one would drop the locks that SQLite holds for this process on the same file.
     """
-    return DatabaseError(_found_on_disk(path, os.R_OK | os.W_OK if writing else os.R_OK) or _told(path, error))
+    return DatabaseError(_found_on_disk(path, os.R_OK | os.W_OK if writing else os.R_OK) or _reason(path, error))
 
 
 def damaged(path: Path, what: str) -> str:
@@ -502,7 +502,7 @@ def _group(number: int) -> str:
     return grp.getgrgid(number).gr_name
 
 
-def _told(path: Path, error: OSError | sqlite3.Error) -> str:
+def _reason(path: Path, error: OSError | sqlite3.Error) -> str:
     folder = path.absolute().parent
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     number = getattr(error, "errno", None)
@@ -515,10 +515,10 @@ def _told(path: Path, error: OSError | sqlite3.Error) -> str:
         )
     if number is not None:
         return f"{path}: cannot be opened ({os.strerror(number)})"
-    return _told_by_sqlite(path, code, str(error))
+    return _sqlite_reason(path, code, str(error))
 
 
-def _told_by_sqlite(path: Path, code: int, what: str) -> str:
+def _sqlite_reason(path: Path, code: int, what: str) -> str:
     if code == sqlite3.SQLITE_NOTADB:
         return f"{path}: not a SQLite database, or damaged at its start; correct storage.path; {_move_away(path)}"
     if code == sqlite3.SQLITE_CORRUPT:

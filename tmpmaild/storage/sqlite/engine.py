@@ -1,6 +1,6 @@
 """Opens the SQLite engine: creates, checks, migrates and closes a database, and puts the parts over it together.
 
-Pragmas are in ``database.py``, the steps of the schema in ``engine.py``. What the engine does is in ``storage.py``.
+Pragmas are in ``database.py``, the steps of the schema in ``migrations/``. What the engine does is in ``storage.py``.
 """
 
 import asyncio

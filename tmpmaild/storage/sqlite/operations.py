@@ -1,4 +1,4 @@
-"""The operations on inboxes: create one, delete one of its messages or several, set its expiry or end it.
+"""The operations on inboxes, their mail and their webhooks; also the rows that they write and read.
 
 Expired mail is deleted in ``sweeping.py``.
 """
@@ -28,6 +28,16 @@ from tmpmaild.storage.sqlite.layout import (
     padding_bytes,
 )
 from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Operation
+
+# The inbox of a webhook and its newest message are looked up for each; CROSS JOIN keeps this order.
+_WEBHOOKS = f"""
+SELECT w.inbox_id, CAST(rtrim(substr(a.slots, w.inbox_id % {SLOTS} * {SLOT_BYTES} + 1, {SLOT_BYTES})) AS TEXT),
+       i.expires_at_ms, w.version, w.told_message_id, w.told_verdict_id, w.failures, w.next_at_ms, w.called_at_ms,
+       w.result, t.webhook, coalesce((SELECT max(m.id) FROM message AS m WHERE m.inbox_id = w.inbox_id), 0)
+FROM webhook AS w CROSS JOIN webhook_text AS t ON t.inbox_id = w.inbox_id CROSS JOIN inbox AS i ON i.id = w.inbox_id
+     CROSS JOIN address AS a ON a.id = w.inbox_id / {SLOTS}
+WHERE w.inbox_id > :after ORDER BY w.inbox_id LIMIT :limit
+"""
 
 
 @dataclass(eq=False)
@@ -313,20 +323,9 @@ class AddMessage(Operation):
         return rows
 
 
-# The inbox of a webhook and its newest message are looked up for each; CROSS JOIN keeps this order.
-_ROWS = f"""
-SELECT w.inbox_id, CAST(rtrim(substr(a.slots, w.inbox_id % {SLOTS} * {SLOT_BYTES} + 1, {SLOT_BYTES})) AS TEXT),
-       i.expires_at_ms, w.version, w.told_message_id, w.told_verdict_id, w.failures, w.next_at_ms, w.called_at_ms,
-       w.result, t.webhook, coalesce((SELECT max(m.id) FROM message AS m WHERE m.inbox_id = w.inbox_id), 0)
-FROM webhook AS w CROSS JOIN webhook_text AS t ON t.inbox_id = w.inbox_id CROSS JOIN inbox AS i ON i.id = w.inbox_id
-     CROSS JOIN address AS a ON a.id = w.inbox_id / {SLOTS}
-WHERE w.inbox_id > :after ORDER BY w.inbox_id LIMIT :limit
-"""
-
-
 def select_webhooks(connection: sqlite3.Connection, after: int, limit: int) -> list[WebhookRow]:
     """Read the webhooks of the inboxes that follow."""
-    return [WebhookRow._make(row) for row in connection.execute(_ROWS, {"after": after, "limit": limit})]
+    return [WebhookRow._make(row) for row in connection.execute(_WEBHOOKS, {"after": after, "limit": limit})]
 
 
 @dataclass(eq=False)

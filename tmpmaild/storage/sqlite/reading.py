@@ -73,6 +73,26 @@ substr(
 A character has at most four octets, a line end two. So a character that the cut divides is always beyond the characters
 that are returned.
 """
+_LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :texts_bytes THEN c.body END")
+_FULL = selected(
+    FullRow._fields,
+    "o",
+    head="coalesce(substr(o.source, 1, :head_bytes), x'')",
+    html="CASE WHEN c.size_bytes <= :texts_bytes THEN o.html END",
+    source="CASE WHEN c.size_bytes <= :source_bytes THEN o.source END",
+)
+_FULL_MESSAGE = f"""
+SELECT {_LISTED}, {_FULL}
+FROM message AS m JOIN readable AS c ON c.id = m.content_id JOIN content AS o ON o.id = m.content_id
+"""
+_MESSAGE = f"{_FULL_MESSAGE} WHERE m.id = :key AND m.inbox_id = :inbox_id"
+_NEXT_MESSAGE = f"{_FULL_MESSAGE} WHERE m.inbox_id = :inbox_id AND m.id > :key ORDER BY m.id LIMIT 1"
+_TEXTS = f"""
+SELECT m.id, c.size_bytes, {BEGINNING}, coalesce(substr(c.html, 1, :characters), ''), c.headers
+FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.id IN (SELECT value FROM json_each(:keys)) AND m.inbox_id = :inbox_id
+ORDER BY m.id
+"""
 
 # Small bodies are read with the page; a large one is read separately if it fits the answer.
 _MESSAGES = f"""
@@ -172,29 +192,6 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
     wanted = by_creator(rows, creator_hash)
     found = connection.execute(_ADDRESSES, (json.encode([row.id for row in wanted]).decode(),))
     return inbox_page(rows, wanted, dict(found.fetchall()))
-
-
-_LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :texts_bytes THEN c.body END")
-_FULL = selected(
-    FullRow._fields,
-    "o",
-    head="coalesce(substr(o.source, 1, :head_bytes), x'')",
-    html="CASE WHEN c.size_bytes <= :texts_bytes THEN o.html END",
-    source="CASE WHEN c.size_bytes <= :source_bytes THEN o.source END",
-)
-_FULL_MESSAGE = f"""
-SELECT {_LISTED}, {_FULL}
-FROM message AS m JOIN readable AS c ON c.id = m.content_id JOIN content AS o ON o.id = m.content_id
-"""
-_MESSAGE = f"{_FULL_MESSAGE} WHERE m.id = :key AND m.inbox_id = :inbox_id"
-_NEXT_MESSAGE = f"{_FULL_MESSAGE} WHERE m.inbox_id = :inbox_id AND m.id > :key ORDER BY m.id LIMIT 1"
-
-_TEXTS = f"""
-SELECT m.id, c.size_bytes, {BEGINNING}, coalesce(substr(c.html, 1, :characters), ''), c.headers
-FROM message AS m JOIN content AS c ON c.id = m.content_id
-WHERE m.id IN (SELECT value FROM json_each(:keys)) AND m.inbox_id = :inbox_id
-ORDER BY m.id
-"""
 
 
 def select_message(

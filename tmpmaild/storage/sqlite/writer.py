@@ -188,7 +188,7 @@ class Writer:
         self._clock = clock
         self._after_batch = after_batch
         self._is_lost = is_lost
-        self._told_lost = asyncio.Event()
+        self._lost_event = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
         self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
@@ -211,7 +211,7 @@ class Writer:
 
     async def wait_lost(self) -> None:
         """Return once ``is_lost`` has been true."""
-        await self._told_lost.wait()
+        await self._lost_event.wait()
 
     async def close(self) -> None:
         """Finish the queue and end the thread."""
@@ -324,7 +324,7 @@ class Writer:
 
     def _settle(self, futures: list[asyncio.Future[Any]], outcomes: list[Any], changes: list[InboxChange]) -> None:
         if self.lost:
-            self._told_lost.set()
+            self._lost_event.set()
         if changes:
             tell(self._callbacks, changes)
         settle(futures, outcomes)
