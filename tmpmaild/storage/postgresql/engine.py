@@ -32,7 +32,7 @@ _LONGEST_PAUSE_SECONDS: Final = 2.0
 _KEEP_SECONDS: Final = 2.0
 
 _LOCK: Final = "SELECT pg_try_advisory_lock(7238716, 1)"
-_PAUSE_SECONDS: Final = 0.02
+_POLL_SECONDS: Final = 0.02
 _SILENT_SECONDS: Final = 10
 _HOLDER: Final = """
 SELECT usename FROM pg_locks JOIN pg_stat_activity USING (pid)
@@ -303,7 +303,7 @@ async def _lock(connection: asyncpg.Connection) -> None:
             role = await connection.fetchval(_HOLDER)
             text = "role %s has been changing the schema for %d s, or only holds the lock for that; waiting for it"
             log.warning(text, role, _SILENT_SECONDS)
-        await asyncio.sleep(_PAUSE_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Record]:
