@@ -33,8 +33,8 @@ from tmpmaild.http.health import answering, operator_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
 from tmpmaild.inboxes.creating import Rules
-from tmpmaild.inboxes.delivering import Check
 from tmpmaild.inboxes.expiry import Cleaner
+from tmpmaild.inboxes.reading import Check
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, rfc3339
 from tmpmaild.ratelimit import Buckets, RateLimits

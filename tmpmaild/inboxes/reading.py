@@ -18,7 +18,6 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, Mes
 from tmpmaild.findings import codes, links
 from tmpmaild.inboxes.access import Access, present
 from tmpmaild.inboxes.caches import Caches, FindingsCache, Invalidation, message_characters, page_characters
-from tmpmaild.inboxes.delivering import Check
 from tmpmaild.mail import extracts, htmltext
 from tmpmaild.model import (
     SEARCHED_CHARACTERS,
@@ -54,6 +53,9 @@ _FINDING_MESSAGES_AT_ONCE = 8
 _FINDING_BYTES_AT_ONCE = 64 * 1024
 
 T = TypeVar("T")
+Check = Callable[[str, str], bool]
+"""Has the message of an address checked soon as to who sent it; False if too many wait already."""
+
 ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
 
 

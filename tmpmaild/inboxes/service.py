@@ -1,9 +1,15 @@
-"""The use cases: create an address, deliver mail to it, read the mail. No SMTP, no HTTP, no SQL."""
+"""The use cases: create an address, change it, deliver mail to it; ``Deliverer`` parses a mail and stores it.
 
+No SMTP, no HTTP, no SQL. Reading is in ``reading.py``, ``viewing.py`` and ``following.py``.
+"""
+
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import cast
 
+import anyio
+import anyio.to_thread
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -12,19 +18,24 @@ from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, Reques
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
 from tmpmaild.inboxes.blocks import Blocks
-from tmpmaild.inboxes.caches import Caches
+from tmpmaild.inboxes.caches import Caches, RecipientCache
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, Rules, UnknownAddress
-from tmpmaild.inboxes.delivering import Check, Deliverer
 from tmpmaild.inboxes.faults import Fault, Faults, Refusals
 from tmpmaild.inboxes.following import Bus, Follower
-from tmpmaild.inboxes.reading import MailReader
+from tmpmaild.inboxes.reading import Check, MailReader
 from tmpmaild.inboxes.viewing import Viewer
-from tmpmaild.mail import addresses
+from tmpmaild.mail import addresses, mime
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope, Inbox, InboxChange, counted
+from tmpmaild.model import Envelope, Inbox, InboxChange, NewMail, ParsedMail, counted
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 from tmpmaild.webhooks.model import Webhook
 from tmpmaild.webhooks.owners import Webhooks
+
+_PARSE_IN_LOOP_BYTES = 32 * 1024
+_PARSE_HTML_IN_LOOP_BYTES = 4 * 1024
+_SMALL_BYTES = 64 * 1024  # have a thread of their own, whatever larger mails cost
+_HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
+_GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
 
 
 class InboxService:
@@ -262,3 +273,75 @@ class InboxService:
             self.faults.forget_expired(now_ms)
         if self.refusals.wanted:
             self.refusals.forget_expired(now_ms)
+
+
+class Deliverer:
+    """Parses mails, large ones in threads, and stores them.
+
+    ``clock`` gives Unix milliseconds. ``give_memory_back`` is called in a thread, at most once a second, after a
+    large mail has been parsed, ``check`` after a mail has been stored.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        recipients: RecipientCache,
+        *,
+        clock: Callable[[], int],
+        give_memory_back: Callable[[], None],
+        check: Check | None,
+    ) -> None:
+        self._storage = storage
+        self._recipients = recipients
+        self._clock = clock
+        self._give_memory_back = give_memory_back
+        self._check = check
+        self._gave_back_ms = 0
+        self._small = anyio.CapacityLimiter(1)
+        self._large = anyio.CapacityLimiter(2)
+        self._heavy = anyio.Semaphore(1)
+
+    def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> Awaitable[str]:
+        """Parse a mail and store it in its live inboxes; return the first message id once it is on disk.
+
+        Raises ``AddressNotFound`` when none of the inboxes is left, ``MailboxFull``, ``StorageFull``,
+        ``StorageUnavailable``.
+        """
+        if len(raw) > _HEAVY_BYTES:
+            return self._deliver_heavy(envelope, inbox_ids, raw)
+        return self._deliver(envelope, inbox_ids, raw)
+
+    async def _deliver_heavy(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+        async with self._heavy:
+            return await self._deliver(envelope, inbox_ids, raw)
+
+    def _parse(self, raw: bytes) -> ParsedMail:
+        parsed = mime.parse(raw)
+        now_ms = self._clock()
+        if len(raw) > _HEAVY_BYTES and abs(now_ms - self._gave_back_ms) >= _GIVE_BACK_MS:
+            self._gave_back_ms = now_ms
+            self._give_memory_back()
+        return parsed
+
+    async def _deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+        if len(raw) <= _PARSE_HTML_IN_LOOP_BYTES or _is_quick(raw):
+            parsed = mime.parse(raw)
+        else:
+            parsers = self._small if len(raw) <= _SMALL_BYTES else self._large
+            parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=parsers)
+        mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
+        try:
+            message_id = await self._storage.add_message(mail)
+        except (AddressNotFound, MailboxFull):
+            for inbox_id in inbox_ids:
+                self._recipients.forget(inbox_id)
+            raise
+        if self._check is not None:
+            # After its sender was answered. In the other inboxes of the mail it is checked when it is looked at.
+            asyncio.get_running_loop().call_soon(self._check, envelope.recipients[0], message_id)
+        return message_id
+
+
+def _is_quick(raw: bytes) -> bool:
+    """Return whether a mail is parsed faster than a thread would answer, HTML being what takes time."""
+    return len(raw) <= _PARSE_IN_LOOP_BYTES and b"text/html" not in raw.lower()
