@@ -82,7 +82,7 @@ class Access:
         """
         if inbox is None:
             raise AddressNotFound("no such address")
-        is_open = not (inbox.private or self.require_token or isinstance(token, FeedSecret))
+        is_open = not (self.needs_token(inbox) or isinstance(token, FeedSecret))
         if not is_open and not _may_read_private(inbox, token):
             raise AddressNotFound("not for this client")
         return _unexpired(inbox, now_ms)

@@ -363,7 +363,7 @@ async def filtered(page: Page, shelf: Shelf) -> Listing:
     """
     filtering = _Filtering(page)
     while True:
-        part = await shelf.read(filtering.next_part())
+        part = await shelf.read(filtering.rest)
         candidates = await _candidates(part, page, shelf)
         completed = await shelf.complete(part.inbox, candidates[: filtering.left])
         filtering.take(part, completed, len(candidates))
@@ -424,7 +424,8 @@ class _Filtering:
         self.ended = False
         self.kept: list[Message] = []
         self._page = page
-        self._rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, has=frozenset())
+        # Which messages to read next.
+        self.rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, has=frozenset())
         self._is_looking = not page.has <= {"attachment"}
         self._may_look_at = MOST_LOOKED_AT if self._is_looking else page.limit
         self._other_characters = 0
@@ -441,10 +442,6 @@ class _Filtering:
     @property
     def _has_room(self) -> bool:
         return len(self.kept) < self._page.limit
-
-    def next_part(self) -> Page:
-        """Return which messages to read next."""
-        return self._rest
 
     def take(self, part: Listing, completed: Sequence[Message], matching: int) -> None:
         """Keep what belongs on the page, of so many that match."""
@@ -482,7 +479,7 @@ class _Filtering:
             last = part.messages[-1].id
             # Newest first, mail that comes between two parts is above both: it is left to the next wait.
             self._searched_to = last if self._page.ascending else self._searched_to or part.messages[0].id
-            self._rest = rest_of(self._rest, last)
+            self.rest = rest_of(self.rest, last)
 
     def _cut_to_size(self) -> None:
         """Keep no more octets of bodies than a page may have, so that they take no more memory."""
