@@ -98,7 +98,8 @@ async def test_much_mail_is_deleted_in_steps_and_deliveries_need_not_wait_for_al
         await engine.add(other)
         assert await deleting == 11
         assert len(order) >= 6
-        assert {other.id} in order[:2]  # the one step that was running, then the delivery
+        # The one step that was running, then the delivery, in a batch of its own or with the next step.
+        assert any(other.id in told for told in order[:2])
         assert await left(engine) == []
 
 
