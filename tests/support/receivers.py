@@ -23,8 +23,10 @@ class Receiver:
         self.told = []
         self.connections = 0
         self._news = asyncio.Event()
+        self._serving = set()  # else a handler that waits for ever is garbage, and may be collected during a test
 
     async def serve(self, reader, writer):
+        self._serving.add(asyncio.current_task())
         self.connections += 1
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -42,6 +44,12 @@ class Receiver:
             pass
         finally:
             writer.close()
+
+    async def end(self):
+        """Cancel what has not answered yet."""
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def wait(self, count):
         """Return all requests once there are so many."""
@@ -62,3 +70,4 @@ async def receiving(answer=OK, *, host="127.0.0.1", port=0, tls=None):
         yield receiver
     finally:
         server.close()
+        await receiver.end()
