@@ -53,7 +53,7 @@ deb: $(VENV)/.run
 proof-deb: $(VENV)/.dev
 	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_deb.py -n0 -rs $(ARGS)
 
-# A steady load for so many minutes, of which from ten on docs/soak.svg is drawn.
+# A steady load for so many minutes.
 soak: $(VENV)/.dev
 	SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n0 tests/proofs/test_soak.py $(ARGS)
 

@@ -1,17 +1,13 @@
-"""Under a steady load for half an hour nothing grows and nothing waits: ``make soak MINUTES=30`` draws it too."""
+"""Under a steady load for half an hour nothing grows and nothing waits."""
 
 import asyncio
 import os
-import platform
-from pathlib import Path
 
 import pytest
 
-import plot
 from daemons import NO_LIMITS
 from soaking import SETTINGS, STREAMS, Soak, descriptors, p99, slope
 
-ROOT = Path(__file__).parents[2]
 SETTLED_SECONDS = 300
 QUICK_SECONDS = 20
 
@@ -40,7 +36,6 @@ async def test_a_steady_load_leaves_nothing_behind(start, disk, minutes, figure)
     before = descriptors(daemon)
     soak, bounds = Soak(daemon), Bounds(minutes)
     await soak.run(minutes * 60)
-    draw(soak, minutes)
     settled = [sample for sample in soak.samples if sample.at_seconds >= bounds.settled_seconds]
     growth = slope([(sample.at_seconds / 60, sample.resident_mib) for sample in settled])
     ratio = max(sample.file_mib / sample.live_mib for sample in settled)
@@ -70,33 +65,3 @@ async def settle(daemon, wanted):
         if descriptors(daemon) <= wanted:
             break
         await asyncio.sleep(0.1)
-
-
-def draw(soak, minutes):
-    """Write the picture for the documentation, if this is a long one."""
-    samples = soak.samples[1:]
-    charts = [
-        plot.Chart("MiB", {"resident memory": [sample.resident_mib for sample in samples]}),
-        plot.Chart(
-            "MiB",
-            {
-                "database": [sample.file_mib for sample in samples],
-                "its WAL": [sample.wal_mib for sample in samples],
-                "live mail": [sample.live_mib for sample in samples],
-            },
-        ),
-        plot.Chart(
-            "slowest of a second, ms",
-            {
-                "from the dot to 250": [sample.mail_seconds * 1000 for sample in samples],
-                "GET": [sample.get_seconds * 1000 for sample in samples],
-            },
-        ),
-        plot.Chart("descriptors", {"open": [sample.descriptors for sample in samples]}),
-    ]
-    title = f"{soak.mails:,} mails, {soak.requests:,} requests and {STREAMS} streams in {minutes:.0f} minutes"
-    title += f", Python {platform.python_version()}"
-    target = os.environ.get("SOAK_SVG") or (ROOT / "docs/soak.svg" if minutes >= 10 else "")
-    if target:
-        times = [sample.at_seconds / 60 for sample in samples]
-        Path(target).write_text(plot.svg(times, charts, title))

@@ -29,16 +29,13 @@ API = "/api/v1/addresses"
 
 
 class Sample(NamedTuple):
-    """What is seen in a second; times are the slowest of that second."""
+    """What is seen in a second."""
 
     at_seconds: float
     resident_mib: float
-    descriptors: int
     file_mib: float
     wal_mib: float
     live_mib: float
-    mail_seconds: float
-    get_seconds: float
 
 
 class Inbox(NamedTuple):
@@ -179,12 +176,9 @@ class Soak:
             Sample(
                 now - self._began,
                 resident_mib(self._daemon),
-                descriptors(self._daemon),
                 file_mib,
                 wal_mib,
                 self._live_bytes / MIB,
-                slowest(self.mail_seconds, MAILS_PER_SECOND),
-                slowest(self.get_seconds, REQUESTS_PER_SECOND),
             )
         )
 
@@ -225,10 +219,6 @@ def slope(points):
     count = len(points)
     mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
-
-
-def slowest(times, count):
-    return max((taken for _, taken in times[-count:]), default=0)
 
 
 def p99(values):
