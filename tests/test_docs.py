@@ -178,11 +178,10 @@ ATTACKS = tomllib.loads((ROOT / "tests/attacks.toml").read_text())["attacks"]
 def _answers():
     """Yield what the tables of ``docs/security.md`` say of each attack: its name, settings, their defaults."""
     text = (ROOT / "docs/security.md").read_text()
-    for line in text[text.index("\n## SMTP") : text.index("\n## What is stored where")].splitlines():
-        attack, _, rest = line.removeprefix("| ").removesuffix(" |").partition(" | ")
-        _, is_row, settings = rest.rpartition(" | ")
-        if is_row and attack != "attack":
-            yield attack, *zip(*re.findall(r"`([\w.]+)`: `(.*?)`", settings), strict=True)
+    for rows in re.findall(r"^\| attack \| answer \|\n\|-.*\n((?:\|.*\n)+)", text, re.MULTILINE):
+        for row in rows.splitlines():
+            attack, _, answer = row.removeprefix("| ").partition(" | ")
+            yield attack, *zip(*re.findall(r"`([\w.]+)`: `(.*?)`", answer), strict=True)
 
 
 def test_every_attack_has_an_answer_that_a_test_shows():
