@@ -9,11 +9,9 @@ A file is named by the row of the server's contract that it shows. Its lines:
     O: name, O: name=number      an option of the conversation
     # …    a comment
 
-In C lines ``\r \n \t \0 \xNN \\`` are octets, ``\{n*text}`` is text n times, ``\c`` at the end sends no CRLF. The server
-knows abc@ours.test and def@ours.test, owns second.test too, and takes mails of 2,000 octets.
+In C lines octets are written as in ``support/wire.py``, and ``\c`` at the end sends no CRLF. The server knows abc@ours.test and def@ours.test, owns second.test too, and takes mails of 2,000 octets.
 """
 
-import re
 import ssl
 from pathlib import Path
 from typing import NamedTuple
@@ -25,12 +23,12 @@ from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, StartTls
+from wire import octets
 
 DIALOGS = sorted((Path(__file__).parents[1] / "dialogs").glob("*.txt"))
 DOMAINS = ("ours.test", "second.test")
 KNOWN = {"abc@ours.test", "def@ours.test"}
 MAX_MESSAGE_BYTES = 2000
-ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 
 class Turn(NamedTuple):
@@ -38,19 +36,6 @@ class Turn(NamedTuple):
     answers: list
     late: int
     handshake: bool
-
-
-def octets(text):
-    def escaped(match):
-        if match["count"]:
-            return match["text"] * int(match["count"])
-        if match["hex"]:
-            return bytes.fromhex(match["hex"]).decode("latin-1")
-        return ESCAPES[match["name"]].decode("latin-1")
-
-    line_end = "" if text.endswith("\\c") else "\r\n"
-    pattern = r"\\(?:\{(?P<count>\d+)\*(?P<text>[^}]*)\}|x(?P<hex>[0-9a-f]{2})|(?P<name>.))"
-    return (re.sub(pattern, escaped, text.removesuffix("\\c")) + line_end).encode("latin-1")
 
 
 def read(path):
@@ -61,7 +46,7 @@ def read(path):
             turns.append(Turn(packet, answers, late, handshake=kind == "T:"))
             packet, answers, late = b"", [], 0
         if kind == "C:":
-            packet += octets(text)
+            packet += octets(text.removesuffix("\\c")) + (b"" if text.endswith("\\c") else b"\r\n")
         elif kind in ("S:", "L:"):
             answers.append(text)
             late += kind == "L:"

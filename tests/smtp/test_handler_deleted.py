@@ -39,16 +39,6 @@ async def test_an_address_that_is_deleted_after_rcpt_is_left_out(serve, clock):
         assert len(await house.messages("abc")) == 1
 
 
-async def test_when_all_were_deleted_after_rcpt_the_mail_is_refused(serve, clock):
-    async with serve(names=("abc", "gone")) as house:
-        house.clock = clock
-        client = await house.greeted()
-        await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<gone@ours.test>", "DATA")
-        await delete(house, "gone")
-        assert (await client.say("Subject: x\r\n\r\nhello\r\n."))[0].startswith("550 5.1.1")
-        assert house.sources() == []
-
-
 async def test_an_inbox_that_was_full_takes_mail_again_after_a_delete(serve):
     async with serve(limits={"max_messages_per_inbox": 1}) as house:
         client = await house.greeted()

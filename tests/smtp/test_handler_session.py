@@ -64,3 +64,15 @@ async def test_an_inbox_that_the_mail_creates_has_the_session_too(serve):
         await client.deliver("abc", "brand-new")
         assert [one.address for one in (await read(house, "brand-new")).session.recipients] == ["brand-new@ours.test"]
         assert (await house.service.mail.list("abc@ours.test", Page())).messages
+
+
+@pytest.mark.both_engines
+async def test_any_octets_are_kept_and_line_feeds_get_their_carriage_return(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        client.write(bytes(range(256)) + b"\n..b\n.c\r\n.\r\n")
+        said = await client.reply()
+        (message,) = await house.messages("abc")
+        assert said == f"250 2.0.0 Ok: stored as {message.id}"
+        assert house.sources() == [bytes(range(256)).replace(b"\n", b"\r\n") + b"\r\n.b\r\nc\r\n"]

@@ -58,28 +58,6 @@ async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(ser
         assert len(await house.messages("full")) == 2
 
 
-async def test_an_inbox_that_was_full_takes_mail_again_when_it_lives_anew(serve, clock):
-    async with serve(names=("full",), limits=ONE) as house:
-        client = await house.greeted()
-        assert (await client.deliver("full")).startswith(STORED)
-        clock.advance(seconds=25 * 3600)
-        await house.create("full")
-        assert (await client.deliver("full")).startswith(STORED)
-
-
-async def test_the_share_of_a_creator_is_refused_at_rcpt_and_the_others_get_their_mail(serve):
-    # 5 % of 2 MB, for both of the inboxes together.
-    async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
-        await house.create("one", creator="192.0.2.1")
-        await house.create("other", creator="192.0.2.2")
-        client = await house.greeted()
-        assert (await client.deliver("one", mail="x" * 92_000)).startswith(STORED)
-        said = await client.say(SENDER, *rcpt("one", "other"), "DATA")
-        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, "250 2.1.5 ", "354 End da"]
-        assert (await at_the_dot(client, "Subject: small")).startswith(STORED)
-        assert await subjects(house, "other") == ["small"]
-
-
 async def test_a_share_that_one_inbox_has_used_up_is_refused_at_rcpt_for_all_of_its_creator(serve):
     async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
         await house.create("one", creator="192.0.2.1")
@@ -108,24 +86,7 @@ async def test_a_full_operators_inbox_is_refused_at_rcpt_and_the_others_get_thei
         assert await subjects(house, "abc") == ["small"]
 
 
-async def test_a_client_whose_recipients_are_all_full_is_told_so_at_data(serve):
-    async with serve(limits=ONE) as house:
-        client = await house.greeted()
-        assert (await client.deliver("abc")).startswith(STORED)
-        said = await client.say(SENDER, *rcpt("abc"), "DATA")
-        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, "554 5.5.1 "]
-
-
 # Full since RCPT
-
-
-async def test_of_two_senders_at_the_last_place_exactly_one_gets_it(serve):
-    async with serve(limits=ONE) as house:
-        clients = [await at_data(house, "abc"), await at_data(house, "abc")]
-        said = await asyncio.gather(*(at_the_dot(client, f"Subject: {n}") for n, client in enumerate(clients)))
-        (winner,) = [number for number, reply in enumerate(said) if reply.startswith(STORED)]
-        assert said[1 - winner].startswith(FULL)
-        assert await subjects(house, "abc") == [str(winner)]
 
 
 async def test_one_recipient_that_is_full_since_rcpt_refuses_the_mail_for_all_three(serve):
@@ -139,37 +100,6 @@ async def test_one_recipient_that_is_full_since_rcpt_refuses_the_mail_for_all_th
         said = await client.say(SENDER, *rcpt("filled", "abc"), "DATA", "Subject: again\r\n.")
         assert [reply[:9] for reply in said] == ["250 2.1.0", "452 4.2.2", "250 2.1.5", "354 End d", "250 2.0.0"]
         assert await subjects(house, "abc") == ["again"]
-
-
-async def test_a_mail_that_is_too_much_for_what_is_left_of_an_inbox_is_refused_and_a_smaller_one_is_not(serve):
-    async with serve(names=("abc", "def"), limits={"max_bytes_per_inbox": 100_000}) as house:
-        client = await house.greeted()
-        assert (await client.deliver("abc", mail="x" * 59_998)).startswith(STORED)
-        assert (await client.deliver("abc", "def", mail="x" * 39_998)).startswith(FULL)
-        assert (await client.deliver("abc", "def", mail="x" * 29_998)).startswith(STORED)
-        assert [[message.size_bytes for message in await house.messages(name)] for name in ("abc", "def")] == [
-            [30_000, 60_000],
-            [30_000],
-        ]
-
-
-async def test_a_creator_pays_for_each_inbox_of_a_mail(serve):
-    async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
-        await house.create("one", "two", creator="192.0.2.1")
-        client = await house.greeted()
-        assert (await client.deliver("one", "two", mail="x" * 50_000)).startswith(FULL)
-        assert house.sources() == []
-        assert (await client.deliver("one", "two", mail="x" * 40_000)).startswith(STORED)
-
-
-async def test_a_share_that_is_used_up_since_rcpt_refuses_at_the_dot_and_from_then_on_at_rcpt(serve):
-    async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
-        await house.create("one", "two", creator="192.0.2.1")
-        client = await at_data(house, "two")
-        assert (await (await house.greeted()).deliver("one", mail="x" * 92_000)).startswith(STORED)
-        assert (await at_the_dot(client)).startswith(FULL)
-        said = await client.say(SENDER, *rcpt("two"))
-        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL]
 
 
 # Over since RCPT
@@ -221,17 +151,6 @@ async def test_the_next_owner_of_a_name_gets_no_mail_meant_for_the_one_before(se
         assert await subjects(house, "abc") == []
 
 
-async def test_a_full_recipient_that_is_over_by_the_dot_refuses_nothing(serve, clock):
-    async with serve(names=("old",), limits=ONE) as house:
-        clock.advance(seconds=1800)
-        await house.create("young")
-        client = await at_data(house, "old", "young")
-        assert (await (await house.greeted()).deliver("old")).startswith(STORED)
-        clock.advance(seconds=1800)
-        assert (await at_the_dot(client, "Subject: late")).startswith(STORED)
-        assert await subjects(house, "young") == ["late"]
-
-
 # Unknown, expired, swept: the same bytes
 
 
@@ -273,16 +192,6 @@ async def test_all_forms_of_an_inbox_in_a_transaction_make_one_message(serve):
         assert said == STORED + message.id
         assert message.recipient == "abc+first@ours.test"
         assert house.read("SELECT count(*) FROM message") == [(1,)]
-
-
-async def test_a_hundred_forms_of_an_inbox_make_one_message_and_a_hundred_and_first_is_not_taken(serve):
-    async with serve() as house:
-        client = await house.greeted()
-        said = await client.say(SENDER, *rcpt(*(f"abc+{n}" for n in range(102))), "DATA")
-        assert said[1:101] == [str(replies.RECIPIENT_OK)] * 100
-        assert [reply[:9] for reply in said[101:]] == ["452 4.5.3", "452 4.5.3", "354 End d"]
-        assert (await at_the_dot(client)).startswith(STORED)
-        assert len(await house.messages("abc")) == 1
 
 
 async def test_the_names_of_the_operator_at_every_domain_make_one_message_that_no_address_shows(serve):

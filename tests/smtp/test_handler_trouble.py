@@ -8,8 +8,6 @@ import sqlite3
 
 import pytest
 
-from tmpmaild.inboxes.creating import NewAddress
-
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 MIB = 1024 * 1024
 STORED = "250 2.0.0 Ok: stored as "
@@ -152,12 +150,3 @@ async def test_all_who_wait_behind_a_foreign_lock_are_answered_and_only_what_was
         assert all(reply.startswith(STORED) for reply in said)
         for name in ("abc", "def"):
             assert [message.subject for message in await house.messages(name)] == ["after"] * 10
-
-
-async def test_an_address_can_be_given_out_and_taken_mail_for_after_trouble(serve):
-    async with serve() as house:
-        client = await house.greeted()
-        with locked(house):
-            assert await client.deliver("abc") == OUR_FAULT
-        inbox, _ = await house.service.create(NewAddress(), None)
-        assert (await client.deliver(inbox.address.removesuffix("@ours.test"))).startswith(STORED)

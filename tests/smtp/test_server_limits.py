@@ -76,34 +76,6 @@ async def test_who_comes_while_the_server_stops_is_refused(serve):
 # How many
 
 
-async def test_a_client_has_only_so_many_connections(serve):
-    async with serve(max_connections_per_client=2) as house:
-        first, second = await house.connect(), await house.connect()
-        assert [(await client.reply())[:3] for client in (first, second)] == ["220", "220"]
-        assert await (await house.connect()).rest() == str(replies.TOO_MANY_CONNECTIONS) + "\r\n"
-        first.close()
-        await house.until(lambda: len(house.server.connections.open) == 1)
-        assert (await (await house.connect()).reply())[:3] == "220"
-
-
-async def test_all_clients_have_only_so_many_connections(serve):
-    async with serve(max_connections=1, exempt=[ip_network("127.0.0.0/8")]) as house:
-        await (await house.connect()).reply()
-        assert await (await house.connect()).rest() == str(replies.TOO_MANY_CONNECTIONS) + "\r\n"
-
-
-async def test_a_client_comes_only_so_often(serve):
-    async with serve(new_connections_per_minute=3) as house:
-        greetings = [(await (await house.connect()).reply())[:3] for _ in range(4)]
-        assert greetings == ["220", "220", "220", "421"]
-
-
-async def test_an_exempt_network_has_no_limit_of_its_own(serve):
-    limits = {"max_connections_per_client": 1, "new_connections_per_minute": 1}
-    async with serve(**limits, exempt=[ip_network("127.0.0.0/8")]) as house:
-        assert [(await (await house.connect()).reply())[:3] for _ in range(5)] == ["220"] * 5
-
-
 async def test_a_limit_of_zero_is_none(serve):
     limits = {"max_connections": 0, "max_connections_per_client": 0, "new_connections_per_minute": 0}
     async with serve(**limits) as house:
@@ -119,16 +91,6 @@ async def test_names_are_tried_so_often_over_all_sessions_of_a_client(serve):
         assert said == [str(replies.UNKNOWN_RECIPIENT)] * 3 + [str(replies.UNKNOWN_TOO_OFTEN)] * 3
         other = await house.connect(local_addr=OTHER)
         await other.begin()
-
-
-async def test_a_mail_whose_recipient_was_accepted_is_stored_although_a_later_one_must_wait(serve):
-    async with serve(unknown_recipients_burst=1, unknown_recipients_per_minute=1) as house:
-        client = await house.greeted()
-        said = await client.say(
-            *MAIL[:2], "RCPT TO:<no@ours.test>", "RCPT TO:<abc+tag@ours.test>", "DATA", "hello\r\n."
-        )
-        assert [reply[:9] for reply in said[1:5]] == ["250 2.1.5", "550 5.1.1", "450 4.7.1", "354 End d"]
-        assert said[5].startswith("250 2.0.0")
 
 
 async def test_a_session_that_goes_on_naming_recipients_without_an_answer_is_closed(serve):
@@ -197,19 +159,6 @@ async def test_one_client_may_take_half_of_the_memory_and_another_the_rest(serve
         for client, answer in ((second, "452"), (other, "250")):
             client.write(b"x" * (ALLOWANCE_BYTES + 80_000))
             assert (await client.say("\r\n."))[0][:3] == answer
-
-
-async def test_a_declared_mail_is_refused_while_others_take_the_memory(serve):
-    async with serve(max_inflight_bytes=100_000) as house:
-        first, second = await house.connect(), await house.connect()
-        await first.begin()
-        first.write(b"x" * (ALLOWANCE_BYTES + 90_000))
-        await house.until(lambda: house.server.connections.memory.held_bytes > 89_000)
-        await second.reply()
-        begin = ("EHLO client.example", f"MAIL FROM:<> SIZE={ALLOWANCE_BYTES + 20_000}", MAIL[1], "DATA")
-        assert (await second.say(*begin))[-1] == str(replies.MEMORY_FULL)
-        assert (await first.say("\r\n."))[0].startswith("250")
-        assert (await second.say("DATA"))[0].startswith("354")
 
 
 async def test_memory_that_is_full_is_told_from_a_full_disk_in_reply_log_and_numbers(serve, caplog):
@@ -338,28 +287,6 @@ async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serv
         client.send("NOOP")
         assert await client.rest() == str(replies.OUR_FAULT) + "\r\n"
         await house.until(lambda: not house.server.connections.open)
-
-
-async def test_a_full_storage_is_said_at_mail(serve):
-    async with serve(storage_bytes=1024 * 1024, names=()) as house:
-        house.storage._space.has_room = False
-        client = await house.connect()
-        await client.reply()
-        assert (await client.say("EHLO client.example", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>"))[1:] == [
-            str(replies.SYSTEM_FULL),
-            str(replies.BAD_SEQUENCE),
-        ]
-        house.storage._space.has_room = True
-        assert await client.say("MAIL FROM:<>") == [str(replies.SENDER_OK)]
-
-
-async def test_an_address_that_is_over_between_rcpt_and_the_dot_gets_nothing(serve, clock):
-    async with serve() as house:
-        client = await house.connect()
-        await client.begin()
-        clock.advance(seconds=3601)
-        assert await client.say("x\r\n.") == [str(replies.UNKNOWN_RECIPIENT)]
-        assert house.sources() == []
 
 
 async def test_nothing_of_a_mail_or_an_address_is_logged(serve, caplog):

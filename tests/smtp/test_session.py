@@ -4,7 +4,6 @@ import asyncio
 import socket
 import tracemalloc
 
-import aiosmtplib
 import pytest
 
 from tmpmaild.model import Page
@@ -44,19 +43,6 @@ async def test_one_mail_reaches_several_inboxes(serve):
         (of_def,), (of_abc, _) = await messages(house, "def"), await messages(house)
         assert said[-1].endswith(of_def.id)  # the first recipient's
         assert (of_def.recipient, of_abc.recipient) == ("def@ours.test", "abc@ours.test")
-
-
-async def test_aiosmtplib_sends_a_mail(serve):
-    async with serve() as house:
-        host, port = house.address
-        async with aiosmtplib.SMTP(hostname=host, port=port, timeout=30) as client:
-            source = b"From: A <a@example.com>\r\nSubject: hi\r\n\r\n.dot\r\n"
-            _, said = await client.sendmail("a@example.com", ["abc@ours.test", "ABC+x@ours.test"], source)
-            assert said.startswith("2.0.0 Ok: stored as msg_")
-            with pytest.raises(aiosmtplib.SMTPRecipientsRefused):
-                await client.sendmail("a@example.com", ["nobody@ours.test"], source)
-        (message,) = await messages(house)
-        assert (message.from_address, message.from_name, message.body.strip()) == ("a@example.com", "A", ".dot")
 
 
 async def test_two_hundred_pipelined_commands_are_answered_in_order(serve):

@@ -5,7 +5,6 @@ import gc
 import socket
 import ssl
 
-import aiosmtplib
 import pytest
 
 from tmpmaild.model import Page
@@ -38,17 +37,6 @@ async def test_a_mail_comes_over_tls(serve, certificate):
         await house.until(lambda: not house.server.connections.open)
 
 
-async def test_what_comes_in_the_clear_with_starttls_is_thrown_away(serve, certificate):
-    ours, theirs = certificate
-    async with serve(tls=ours) as house:
-        client = await house.connect()
-        await client.reply()
-        client.send("STARTTLS", "EHLO mallory.example", *MAIL)
-        assert await client.reply() == str(replies.READY_FOR_TLS)
-        await client.start_tls(theirs)
-        assert await client.say("NOOP", MAIL[1]) == [str(replies.OK), str(replies.BAD_SEQUENCE)]
-
-
 async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answered_nor_stored(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours) as house:
@@ -61,17 +49,6 @@ async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answere
         (session,) = house.server.connections.open
         assert session._conversation.helo == ""
         assert house.sources() == []
-
-
-async def test_half_a_command_said_in_the_clear_is_not_completed_under_tls(serve, certificate):
-    ours, theirs = certificate
-    async with serve(tls=ours) as house:
-        client = await house.greeted()
-        client.write(b"STARTTLS\r\nMAIL FROM:<mallory@exam")
-        assert await client.reply() == "220 2.0.0 Ready to start TLS"
-        await client.start_tls(theirs)
-        client.send("ple.com>", "EHLO client.example")
-        assert await client.replies(2) == ["500 5.5.2 Command not recognized", "250 ENHANCEDSTATUSCODES"]
 
 
 async def test_commands_in_the_clear_between_the_answer_and_the_hello_end_the_session(serve, certificate):
@@ -102,22 +79,6 @@ async def test_nothing_of_a_transaction_begun_in_the_clear_goes_on_under_tls(ser
         ]
         assert house.read("SELECT envelope_from, helo, tls FROM content") == [("", "sealed.example", 1)]
         assert await house.messages("abc") == ()
-
-
-async def test_starttls_is_offered_once_and_refused_twice_with_what_was_sent_staying_in_order(serve, certificate):
-    ours, theirs = certificate
-    async with serve(tls=ours) as house:
-        client = await house.greeted()
-        assert await client.say("STARTTLS now", "STARTTLS") == [
-            "501 5.5.4 Bad or missing argument",
-            "220 2.0.0 Ready to start TLS",
-        ]
-        await client.start_tls(theirs)
-        client.send("EHLO client.example")
-        offered = [await client.line() for _ in range(6)]
-        assert offered[-1] == "250 ENHANCEDSTATUSCODES"
-        assert not any("STARTTLS" in line for line in offered)
-        assert await client.say("STARTTLS", "NOOP") == ["503 5.5.1 Bad sequence of commands", "250 2.0.0 Ok"]
 
 
 async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(serve, certificate, other_certificate):
@@ -154,18 +115,6 @@ async def test_a_session_that_was_offered_starttls_gets_it_when_it_has_been_swit
         await client.start_tls(certificate[1])
         assert await client.say("NOOP") == ["250 2.0.0 Ok"]
         assert await (await house.greeted()).say("STARTTLS") == ["502 5.5.1 Command not implemented"]
-
-
-async def test_aiosmtplib_upgrades_and_sends(serve, certificate):
-    ours, theirs = certificate
-    async with serve(tls=ours) as house:
-        host, port = house.address
-        client = aiosmtplib.SMTP(hostname=host, port=port, timeout=30, start_tls=False)
-        await client.connect()
-        await client.starttls(tls_context=theirs, server_hostname="localhost")
-        await client.sendmail("a@example.com", ["abc@ours.test"], b"Subject: " + b"x" * 300_000 + b"\r\n")
-        await client.quit()
-        assert len(house.sources()) == 1
 
 
 @pytest.mark.parametrize("how", ["garbage", "reset", "half-close"])

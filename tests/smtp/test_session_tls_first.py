@@ -90,17 +90,6 @@ async def test_one_client_has_only_so_many_connections_and_is_refused_without_a_
         assert await (await house.connect()).rest() == ""
 
 
-async def test_a_new_certificate_is_shown_from_then_on(serve, certificate, other_certificate):
-    async with serve(tls=certificate[0], tls_first=True) as house:
-        first = await connect(house, certificate[1])
-        await first.reply()
-        house.server.connections.tls = other_certificate[0]
-        assert (await (await connect(house, other_certificate[1])).reply()).startswith(GREETING)
-        assert await first.say("NOOP") == [str(replies.OK)]
-        with pytest.raises(ssl.SSLCertVerificationError):
-            await connect(house, certificate[1])
-
-
 def say_through_proxy(address, header, context, packets):
     """Begin with a proxy's header, in one packet with the TLS hello; return what is answered to packets."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
