@@ -2,13 +2,12 @@
 
 import json
 
-import anyio
 import pytest
 
 from tables import table
-from tmpmaild.errors import AddressNotFound, MailboxFull
+from tmpmaild.errors import AddressNotFound
 from tmpmaild.http.app import OPERATIONS
-from tmpmaild.model import Envelope, rfc3339
+from tmpmaild.model import rfc3339
 
 NOBODY = "never@mail.example.com"
 
@@ -54,23 +53,6 @@ async def test_a_deleted_address_is_gone_like_an_expired_one(world, client, held
         await world.deliver(held.address)
 
 
-@pytest.mark.both_engines
-async def test_the_name_of_a_deleted_address_is_kept_for_a_day(client, held, clock):
-    await held.ask("DELETE")
-    assert (await client.post(body={"local_part": "chosen"})).status == 409
-    clock.advance(seconds=24 * 3600)
-    assert (await client.post(body={"local_part": "chosen"})).status == 201
-
-
-@pytest.mark.both_engines
-async def test_mail_on_its_way_to_an_address_that_is_deleted_meanwhile_is_refused(world, held):
-    inbox_id = (await world.service.find(held.address)).id
-    await held.ask("DELETE")
-    envelope = Envelope("a@example.org", (held.address,), "client.example", "192.0.2.7", tls=False)
-    with pytest.raises(AddressNotFound):
-        await world.service.deliver(envelope, [inbox_id], b"\r\nlate\r\n")
-
-
 CHANGES = [operation for operation in OPERATIONS if operation.security == "required"]
 changing = pytest.mark.parametrize("change", CHANGES, ids=lambda operation: operation.id)
 
@@ -100,14 +82,6 @@ async def test_changing_with_a_wrong_token_is_the_404_of_an_address_that_never_w
     found += [one async for one in answers()]
     assert all(one == found[0] for one in found)
     assert found[0][0] == 404
-
-
-@pytest.mark.both_engines
-async def test_the_token_of_one_inbox_opens_no_other(client, held, private):
-    for one, other in ((held, private), (private, held)):
-        assert (await one.ask("DELETE", token=other.token)).status == 404
-        assert (await one.ask("PATCH", body={"expires_in_seconds": 5}, token=other.token)).status == 404
-    assert (await client.get(private.path, bearer(private.token))).status == 200
 
 
 @pytest.mark.both_engines
@@ -153,15 +127,6 @@ async def test_where_the_operator_allows_it_an_address_lives_longer(open_world, 
         assert (await held.client.get(held.path)).status == 410
 
 
-@pytest.mark.both_engines
-async def test_a_shortened_address_takes_no_mail_after_its_end(world, held, clock):
-    await world.deliver(held.address)  # from now on the address is known without asking the disk
-    await held.ask("PATCH", body={"expires_in_seconds": 1})
-    clock.advance(seconds=1)
-    with pytest.raises(AddressNotFound):
-        await world.deliver(held.address)
-
-
 @pytest.mark.parametrize("written", [b"100", b"100.0", b"1e2", b"1E+2", b"1000e-1", b"100.000"])
 async def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(held, clock, written):
     """As JSON Schema has it, which describes our bodies."""
@@ -202,38 +167,6 @@ async def test_an_impossible_extension_is_refused(held, body, status, pointer):
     assert answer.status == status
     if status == 422:
         assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
-
-
-async def test_another_media_type_is_refused(client, held):
-    headers = bearer(held.token) | {"Content-Type": "text/plain"}
-    assert (await client.ask("PATCH", held.path, headers, b'{"expires_in_seconds": 5}')).status == 415
-
-
-@pytest.mark.both_engines
-async def test_a_full_inbox_has_room_again_after_a_delete(open_world):
-    async with open_world(max_messages_per_inbox=2) as world:
-        client = world.client()
-        held = Held(client, await client.create())
-        first, _ = await world.deliver(held.address), await world.deliver(held.address)
-        with pytest.raises(MailboxFull):
-            await world.deliver(held.address)
-        assert (await held.ask("DELETE", f"/messages/{first}")).status == 204
-        await world.deliver(held.address)
-
-
-@pytest.mark.both_engines
-async def test_two_deletes_at_once_delete_once(world, held):
-    message_id = await world.deliver(held.address)
-    statuses = []
-
-    async def delete():
-        statuses.append((await held.ask("DELETE", f"/messages/{message_id}")).status)
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(5):
-            tasks.start_soon(delete)
-    assert sorted(statuses) == [204, 404, 404, 404, 404]
-    assert (await held.client.get(held.path)).json()["message_count"] == 0
 
 
 @pytest.mark.both_engines

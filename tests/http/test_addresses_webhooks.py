@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import json
 import logging
 
 import pytest
@@ -103,91 +102,15 @@ async def test_the_state_of_the_last_call_is_shown(world, client, clock):
         }
 
 
-TAKEN = [
-    "https://hooks.example.org",
-    "HTTP://HOOKS.example.ORG:443/x",
-    "https://a.b.corp.example:80/",
-    "https://www.bücher.example/",
-    "http://10.1.2.3/x",
-    "http://[::ffff:10.0.0.1]/",
-    "https://192.0.2.7:8443/",
-    "https://[2001:db8::1]:444/",
-    "https://hooks.example.org/" + "x" * (2048 - 26),
-]
-
-
-async def test_a_url_that_the_operator_allows_is_taken_and_shown_in_its_normal_form(client):
-    for url in TAKEN:
-        shown = (await client.create(webhook={"url": url}))["webhook"]["url"]
-        assert shown.isascii()
-        assert (await client.create(webhook={"url": shown}))["webhook"]["url"] == shown
-
-
-REFUSED = [
-    "",
-    "hooks.example.org",
-    "ftp://hooks.example.org/",
-    "javascript:alert(1)//hooks.example.org/",
-    "https:///hooks.example.org",
-    "https://user@hooks.example.org/",
-    "https://user:password@hooks.example.org/",
-    "https://hooks.example.org@169.254.169.254/",
-    "https://169.254.169.254\\@hooks.example.org/",
-    "https://hooks.example.org/#x",
-    "https://hooks.example.org#@127.0.0.1/",
-    "https://hooks.example.org/ x",
-    "https://hooks.example.org/\r\nHost: x",
-    "https://hooks.example.org/\0",
-    " https://hooks.example.org/",
-    "https://hooks.example.org/\n",
-    "https://hooks.example.org:0/",
-    "https://hooks.example.org:8443/",
-    "https://hooks.example.org:65536/",
-    "https://hooks.example.org:99999999/",
-    "https://192.0.2.7/",
-    "https://[2001:db8::1]/",
-    "https://corp.example/",
-    "https://xcorp.example/",
-    "https://hooks.example.org.evil.example/",
-    "https://localhost/",
-    "http://127.0.0.1/",
-    "http://127.1/",
-    "http://2130706433/",
-    "http://167772161/",
-    "http://0x0a000001/",
-    "http://012.0.0.1/",
-    "http://0177.0.0.1/",
-    "http://10.0.0.1./",
-    "http://\uff11\uff10.0.0.1/",
-    "http://[::1]/",
-    "http://[::ffff:127.0.0.1]/",
-    "http://[::127.0.0.1]/",
-    "http://[fe80::1%25eth0]/",
-    "http://[64:ff9b::a00:1]/",
-    "http://169.254.169.254/latest/meta-data/",
-    "http://[fd00:ec2::254]/",
-    "https://hooks.example.org/" + "x" * 2048,
-    "https://" + "a." * 5000 + "corp.example/",
-]
-
-
-async def test_a_url_that_leads_elsewhere_is_named_by_its_pointer(client, world):
-    held = Held(client, await client.create())
-    for url in REFUSED:
-        for answer in (
-            await client.post(body={"webhook": {"url": url}}),
-            await held.ask("PATCH", body={"webhook": {"url": url}}),
-        ):
-            assert (answer.status, answer.json()["code"]) == (422, "invalid-request"), url
-            assert [one["pointer"] for one in answer.json()["errors"]] == ["/webhook/url"]
-    assert list(await world.storage.list_webhooks()) == []
-
-
 @table(
     ("webhook", "pointers"),
     [
         *[(wrong, ["/webhook"]) for wrong in ("x", 7, True, [], [WEBHOOK])],
         ({}, ["/webhook/url"]),
+        *[
+            ({"url": url}, ["/webhook/url"])
+            for url in ("https://other.example/", "http://127.0.0.1/", "x", "https://hooks.example.org:8443/")
+        ],
         ({"url": None, "events": ["message"]}, ["/webhook/url"]),
         *[
             (WEBHOOK | {"events": events}, ["/webhook/events"])
@@ -218,30 +141,6 @@ async def test_verdicts_are_told_where_senders_are_checked(open_world):
     async with open_world(webhooks=tuple(map(parse_rule, ALLOW)), check=lambda *_: None) as world:
         created = await world.client().create(webhook=WEBHOOK | {"events": ["verdict"]})
         assert created["webhook"]["events"] == ["verdict"]
-
-
-@pytest.mark.both_engines
-async def test_nobody_else_sets_sees_or_changes_a_webhook(world, client):
-    held, other = [Held(client, await client.create(webhook=WEBHOOK)) for _ in range(2)]
-    body = json.dumps({"webhook": None}).encode()
-    assert (await client.ask("PATCH", held.path, body=body)).status == 401
-    for token in ("wrong", other.token):
-        assert (await held.ask("PATCH", body={"webhook": WEBHOOK}, token=token)).status == 404
-        assert (await held.ask("PATCH", body={"webhook": None}, token=token)).status == 404
-        assert "webhook" not in (await client.get(held.path, {"Authorization": f"Bearer {token}"})).json()
-    assert (await held.ask("GET")).json()["webhook"] == SHOWN
-    assert len(await world.storage.list_webhooks()) == 2
-
-
-@pytest.mark.both_engines
-async def test_of_several_patches_at_once_one_is_there_with_the_secret_that_it_was_answered(world, client):
-    held = Held(client, await client.create())
-    urls = [f"{URL}&b={number}" for number in range(8)]
-    answers = await asyncio.gather(*(held.ask("PATCH", body={"webhook": {"url": url}}) for url in urls))
-    webhooks = [answer.json()["webhook"] for answer in answers]
-    assert [webhook["url"] for webhook in webhooks] == urls
-    (stored,) = await world.storage.list_webhooks()
-    assert (stored.webhook.url, stored.webhook.secret) in [(one["url"], one["secret"]) for one in webhooks]
 
 
 @pytest.mark.both_engines

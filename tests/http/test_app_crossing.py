@@ -148,19 +148,3 @@ async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(wor
             answer = await client.get(path + tail)
             assert f"{theirs}@mail.example.com".encode() not in answer.body
             assert f"{theirs}+".encode() not in answer.body
-
-
-@pytest.mark.both_engines
-async def test_a_shared_mail_that_one_deletes_stays_for_the_other(world, client):
-    one, other = await client.create(local_part="one"), await client.create(local_part="other")
-    inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]
-    envelope = Envelope("a@example.org", (one["address"], other["address"]), "client.example", "192.0.2.7", tls=False)
-    await world.service.deliver(envelope, inbox_ids, RAW)
-    first = (await client.get(f"/api/v1/addresses/{one['address']}/messages")).json()["messages"][0]["id"]
-    second = (await client.get(f"/api/v1/addresses/{other['address']}/messages")).json()["messages"][0]["id"]
-    headers = {"Authorization": f"Bearer {one['token']}"}
-    assert (await client.ask("DELETE", f"/api/v1/addresses/{one['address']}/messages/{second}", headers)).status == 404
-    assert (await client.ask("DELETE", f"/api/v1/addresses/{one['address']}/messages/{first}", headers)).status == 204
-    shown = await client.get(f"/api/v1/addresses/{other['address']}/messages/{second}/raw")
-    assert shown.body.endswith(RAW)
-    assert one["address"].encode() not in shown.body

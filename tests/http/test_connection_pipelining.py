@@ -1,6 +1,5 @@
 """Requests that come before the last answer is complete, and clients that go away behind them."""
 
-import json
 from contextlib import suppress
 
 import anyio
@@ -55,12 +54,3 @@ async def test_a_flood_of_pipelined_requests_is_cut_off(world, served, held):
             while True:
                 await connection.send(request("/") * 1000)
     await until(lambda: not len(world.service.bus))
-
-
-async def test_a_whole_request_is_answered_although_its_client_has_said_its_last(served):
-    for body in (b"", json.dumps({"private": True}).encode()):
-        async with await served.connect() as connection:
-            await connection.send(request("/api/v1/addresses", "POST", body))
-            await connection.send_eof()
-            with anyio.fail_after(PATIENCE_SECONDS):
-                assert (await connection.receive()).startswith(b"HTTP/1.1 201")

@@ -67,12 +67,6 @@ async def test_a_file_comes_as_it_is_on_disk_and_a_page_as_it_was_made(client, p
     assert answer.header("vary") == "Accept-Encoding"
 
 
-@pytest.mark.parametrize(("path", "kind"), [("/docs", "html"), ("/docs.css", "css")])
-async def test_a_content_type_names_its_charset(client, path, kind):
-    answer = await client.get(path)
-    assert answer.header("content-type") == f"text/{kind}; charset=utf-8"
-
-
 async def test_the_description_may_load_its_style_and_run_nothing(client):
     answer = await client.get("/docs")
     assert answer.header("content-security-policy") == DOCS_POLICY
@@ -91,27 +85,6 @@ async def test_the_description_may_load_its_style_and_run_nothing(client):
 async def test_a_file_that_is_opened_by_itself_may_do_nothing(client):
     answer = await client.get("/docs.css")
     assert answer.header("content-security-policy") == CONTENT_SECURITY_POLICY
-
-
-async def test_no_other_path_leads_to_a_file(client):
-    for path in (
-        "/docs/",
-        "/docs.html",
-        "/docs.js",
-        "/docs/../docs.css",
-        "/docs.css/",
-        "/docs%2ecss%00",
-        "/..%2fhttp%2ffiles.py",
-    ):
-        assert (await client.get(path)).status == 404, path
-
-
-async def test_gzip_goes_to_those_who_want_it(client):
-    answer = await client.get("/docs.css", {"Accept-Encoding": "br, gzip;q=0.5"})
-    assert answer.header("content-encoding") == "gzip"
-    assert gzip.decompress(answer.body) == (WEB / "docs.css").read_bytes()
-    assert answer.header("content-length") == str(len(answer.body))
-    assert answer.header("vary") == "Accept-Encoding"
 
 
 async def test_what_gzip_does_not_make_smaller_is_never_packed(tmp_path, monkeypatch):
@@ -165,11 +138,6 @@ async def test_what_a_client_holds_is_not_sent_again(client, coding, held, statu
     assert (answer.body == b"") == (status == 304)
 
 
-async def test_the_plain_form_is_not_the_packed_one(client):
-    tag = (await client.get("/docs")).header("etag")
-    assert (await client.get("/docs", {**GZIP, "If-None-Match": tag})).status == 200
-
-
 async def test_not_modified_says_what_a_cache_must_know(client):
     full = await client.get("/docs", GZIP)
     answer = await client.get("/docs", {**GZIP, "If-None-Match": full.header("etag")})
@@ -187,11 +155,6 @@ async def test_head_tells_of_the_file_and_holds_nothing_of_it(app, serve):
     assert gzip.decompress(body) == (WEB / "docs.css").read_bytes()
     without_date = re.compile(rb"date: [^\r]*\r\n")
     assert without_date.sub(b"", told) == without_date.sub(b"", head) + b"\r\n\r\n"
-
-
-async def test_another_method_is_told_what_is_allowed(client):
-    answer = await client.ask("OPTIONS", "/docs")
-    assert (answer.status, answer.header("allow")) == (204, "GET, HEAD, OPTIONS")
 
 
 def test_a_file_that_is_missing_or_of_no_known_kind_stops_the_start(tmp_path, monkeypatch):
@@ -381,15 +344,6 @@ async def test_each_language_has_entity_tags_of_its_own(web):
         assert answer.status == 200
 
 
-async def test_messages_that_a_client_holds_are_not_sent_again(inbox):
-    german = {"Accept-Language": "de"}
-    full = await inbox.get("/web/messages.js", german)
-    answer = await inbox.get("/web/messages.js", german | {"If-None-Match": full.header("etag")})
-    assert (answer.status, answer.body) == (304, b"")
-    assert answer.header("vary") == full.header("vary")
-    assert answer.header("content-language") is None
-
-
 def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):
     for name in ("index.html", "worker.js", "messages/en.js"):
         (web / name).rename(web / "kept")
@@ -432,13 +386,6 @@ def size_of(answer):
     date = "date: Tue, 24 Nov 2026 13:51:36 GMT"
     lines = ["HTTP/1.1 200 ", date, *(f"{name}: {value}" for name, value in answer.headers), ""]
     return sum(len(line) + 2 for line in lines) + len(answer.body)
-
-
-async def test_the_inbox_answers_what_every_resource_does(inbox):
-    for path in ("/", "/web/app.js", "/web/messages.js"):
-        answer = await inbox.ask("OPTIONS", path)
-        assert (answer.status, answer.header("allow")) == (204, "GET, HEAD, OPTIONS")
-        assert (await inbox.ask("HEAD", path)).headers == (await inbox.get(path)).headers
 
 
 @pytest.mark.proof

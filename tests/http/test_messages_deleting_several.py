@@ -2,9 +2,6 @@
 
 import pytest
 
-from tmpmaild.model import Page
-from tmpmaild.ratelimit import TokenBuckets
-
 SOME = "msg_01m7y0sgyf0000000000000000"
 
 
@@ -98,31 +95,3 @@ async def test_only_the_holder_of_the_token_deletes(client, held, ids):
     wrong = await client.ask("DELETE", path(held), bearer("wrong"))
     assert (wrong.status, wrong.json()["code"]) == (404, "address-not-found")
     assert await left(client, held) == ids
-
-
-async def test_after_the_end_nothing_is_deleted(client, held, ids, clock):
-    clock.advance(seconds=3600)
-    assert (await delete(client, held)).status == 410
-
-
-async def test_it_costs_one_token_however_many_there_are(world, held, ids):
-    client = world.client(TokenBuckets(10, 3))
-    answer = await delete(client, held)
-    assert answer.json() == {"deleted": 5}
-    assert "r=2" in answer.header("ratelimit")
-
-
-@pytest.mark.both_engines
-async def test_a_stream_tells_of_each(world, client, held, ids):
-    async with world.service.follower.follow(held["address"], ids[-1], None) as following:
-        await delete(client, held, f"?up_to={ids[2]}")
-        told = []
-        while len(told) < 3:
-            told += await following.next(5)
-    assert [one.message_id for one in told] == ids[:3]
-
-
-async def test_a_page_that_was_remembered_is_forgotten(world, client, held, ids):
-    await world.service.mail.list(held["address"], Page())
-    await delete(client, held, f"?id={ids[0]}")
-    assert [one.id for one in (await world.service.mail.list(held["address"], Page())).messages] == ids[:0:-1]

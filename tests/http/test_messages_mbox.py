@@ -14,10 +14,6 @@ from .streams import until
 LARGE = b"Subject: large\r\n\r\n" + b"x" * 1_000_000 + b"\r\n"
 
 
-def bearer(token):
-    return {"Authorization": f"Bearer {token}"}
-
-
 @pytest.fixture
 async def held(client):
     return await client.create(local_part="chosen")
@@ -80,11 +76,6 @@ async def test_it_is_a_file_with_the_name_of_the_inbox(client, at):
     assert answer.header("content-length") is None
 
 
-async def test_of_an_empty_inbox_it_is_empty(client, at):
-    answer = await client.get(at)
-    assert (answer.status, answer.body) == (200, b"")
-
-
 async def test_head_is_the_header_alone_and_other_methods_are_as_everywhere(world, client, held, at):
     await world.deliver(held["address"])
     whole, head = await client.get(at), await client.ask("HEAD", at)
@@ -92,17 +83,6 @@ async def test_head_is_the_header_alone_and_other_methods_are_as_everywhere(worl
     for method, status in (("OPTIONS", 204), ("DELETE", 405), ("POST", 405)):
         answer = await client.ask(method, at)
         assert (answer.status, answer.header("allow")) == (status, "GET, HEAD, OPTIONS")
-
-
-@pytest.mark.both_engines
-async def test_that_of_a_private_inbox_needs_the_token(world, client):
-    held = await client.create(private=True)
-    await world.deliver(held["address"])
-    assert (await client.get(path(held), bearer(held["token"]))).status == 200
-    never_was = await client.get(path({"address": "unknown@mail.example.com"}))
-    for method in ("GET", "HEAD"):
-        for headers in ({}, bearer("wrong")):
-            assert (await client.ask(method, path(held), headers)).status == never_was.status == 404
 
 
 async def test_that_of_an_ended_inbox_and_of_the_operator_is_not_there(world, client, held, at, clock):
@@ -284,19 +264,3 @@ def unchunked(body):
         if size == b"0":
             return octets
         octets, body = octets + body[: int(size, 16)], body[int(size, 16) + 2 :]
-
-
-@pytest.mark.usefixtures("three")
-async def test_one_that_is_broken_off_lacks_the_last_chunk(world, served, at, monkeypatch):
-    read, seen = world.storage.read_next_source, []
-
-    async def once(*args, **more):
-        seen.append(args)
-        if len(seen) > 1:
-            raise StorageUnavailable("away")
-        return await read(*args, **more)
-
-    monkeypatch.setattr(world.storage, "read_next_source", once)
-    answer = await served.ask(f"GET {at} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-    assert b"Subject: one" in answer
-    assert not answer.endswith(b"0\r\n\r\n")

@@ -13,10 +13,6 @@ def path(address, message_id):
     return f"/api/v1/addresses/{address}/messages/{message_id}/raw"
 
 
-def bearer(token):
-    return {"Authorization": f"Bearer {token}"}
-
-
 @pytest.fixture
 async def inbox(client):
     return (await client.create(local_part="chosen"))["address"]
@@ -133,29 +129,7 @@ async def test_an_address_that_is_over_or_never_was_says_so_before_its_messages_
 
 
 @pytest.mark.both_engines
-@pytest.mark.parametrize("raw", [RAW, LARGE], ids=["small", "large"])
-async def test_a_private_source_needs_the_token(world, client, raw):
-    created = await client.create(private=True)
-    message_id = await world.deliver(created["address"], raw)
-    target = path(created["address"], message_id)
-    assert (await client.get(target, bearer(created["token"]))).status == 200
-    never_was = (await client.get(path("unknown@mail.example.com", message_id))).body
-    for headers in ({}, bearer("wrong")):
-        assert (await client.get(target, headers)).body == never_was
-
-
-@pytest.mark.both_engines
 async def test_the_operators_mail_is_not_served(world, client, inbox):
     message_id = await world.deliver("postmaster@mail.example.com")
     for address in ("postmaster@mail.example.com", "abuse@mail.example.com", "postmaster", inbox):
         assert (await client.get(path(address, message_id))).status == 404
-
-
-@pytest.mark.both_engines
-async def test_a_client_on_a_socket_gets_every_octet(world, served, inbox):
-    message_id = await world.deliver(inbox, LARGE)
-    request = f" {path(inbox, message_id)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
-    head, _, body = (await served.ask(b"GET" + request)).partition(b"\r\n\r\n")
-    assert body.endswith(LARGE)
-    assert f"content-length: {len(body)}".encode() in head.lower()
-    assert (await served.ask(b"HEAD" + request)).partition(b"\r\n\r\n")[2] == b""

@@ -184,23 +184,6 @@ async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(wor
         assert (answer.status, answer.json()["code"]) == (404, "not-found")
 
 
-@pytest.mark.both_engines
-async def test_a_private_message_is_viewed_through_its_token_alone(world, client):
-    private = await client.create(private=True)
-    message_id = await world.deliver(private["address"], RAW)
-    for headers in ((), {"Authorization": "Bearer wrong"}):
-        assert (await view(client, private["address"], message_id, headers=headers)).status == 404
-    answer = await view(client, private["address"], message_id, headers={"Authorization": f"Bearer {private['token']}"})
-    assert (await client.get(answer.json()["url"])).status == 200
-
-
-@pytest.mark.both_engines
-async def test_only_the_secret_leads_to_a_page(world, client, held):
-    await view(client, held["address"], await world.deliver(held["address"], RAW))
-    for path in ("/view/", "/view/x", "/view/%00", "/view/" + "a" * 4000, "/view/a/b"):
-        assert (await client.get(path)).status == 404
-
-
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"{}", 201), (b'{"unknown": 1}', 201), (b'{"remote_images": 1}', 422), (b"[]", 422), (b"{", 400)],
@@ -260,13 +243,3 @@ async def test_addresses_cannot_be_guessed_at_the_rate_of_views(world, held):
     assert [answer.header("ratelimit") for answer in refused] == ['"default";r=0;t=6'] * 2
     assert [answer.header("x-content-type-options") for answer in refused] == ["nosniff"] * 2
     assert (await view(client, held["address"], message_id)).status == 201
-
-
-async def test_permissions_that_are_over_are_forgotten(world, client, held, clock):
-    message_id = await world.deliver(held["address"], RAW)
-    for _ in range(3):
-        await view(client, held["address"], message_id)
-    assert len(world.storage._permissions) == 3
-    clock.advance(ms=LIFETIME_MS)
-    await world.storage.sweep(clock())
-    assert len(world.storage._permissions) == 0

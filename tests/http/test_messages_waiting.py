@@ -71,17 +71,6 @@ async def test_only_mail_that_matches_ends_a_wait(world, client, held):
     assert [message["id"] for message in answer.json()["messages"]] == [wanted]
 
 
-@pytest.mark.both_engines
-async def test_only_mail_with_a_code_ends_a_wait_for_one(world, client, held):
-    async with waiting(world, client, at(held, "wait=50&has=code")) as task:
-        await world.deliver(held["address"])
-        await anyio.sleep(0.01)
-        assert not task.done()
-        message_id = await world.deliver(held["address"], b"Subject: Your code is 481516\r\n\r\n")
-        (message,) = (await finished(task)).json()["messages"]
-        assert (message["id"], message["codes"][0]["value"]) == (message_id, "481516")
-
-
 async def test_a_wait_for_nothing_is_an_empty_list(client, held):
     answer = await finished(client.get(at(held, "wait=1"), stays=True))
     assert (answer.status, answer.json()) == (200, {"messages": []})
@@ -104,14 +93,6 @@ async def test_expiry_ends_a_wait(world, client, held, clock):
     clock.advance(ms=3_600_000 - 30)
     async with waiting(world, client, at(held, "wait=50")) as task:
         clock.advance(ms=30)
-        answer = await finished(task)
-    assert (answer.status, answer.json()["code"]) == (410, "address-expired")
-
-
-@pytest.mark.both_engines
-async def test_deletion_ends_a_wait(world, client, held):
-    async with waiting(world, client, at(held, "wait=50")) as task:
-        await world.service.delete(held["address"], held["token"])
         answer = await finished(task)
     assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 
@@ -193,15 +174,6 @@ async def test_a_client_that_sends_no_more_amid_its_wait_is_answered_at_once(wor
     await served.drained()
 
 
-async def test_a_client_that_goes_as_its_inbox_ends_gets_the_answer_for_that(world, served, held, clock):
-    async with await served.connect() as stream:
-        await stream.send(f"GET {at(held, 'wait=50')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        await until(lambda: len(world.service.bus))
-        clock.advance(ms=3_600_000)
-        await stream.send_eof()
-        assert b"address-expired" in await read_all(stream)
-
-
 class SlowToLeave:
     """A request whose server takes a while to stop listening to its client."""
 
@@ -240,13 +212,3 @@ async def test_what_ends_when_the_wait_is_over_and_the_answer_is_not_yet_there_i
         assert (answer.status, answer.json()) == (200, {"messages": []})
     else:
         assert (answer.status, answer.json()["code"]) == (410, "address-expired")
-
-
-@pytest.mark.both_engines
-async def test_a_private_inbox_is_waited_at_with_its_token_only(world, client):
-    private = await client.create(private=True)
-    assert (await client.get(at(private, "wait=50"), stays=True)).status == 404
-    headers = {"Authorization": f"Bearer {private['token']}"}
-    async with waiting(world, client, at(private, "wait=50"), headers=headers) as task:
-        await world.deliver(private["address"])
-        assert len((await finished(task)).json()["messages"]) == 1

@@ -100,25 +100,6 @@ async def test_ten_requests_pass_over_all_daemons_that_share_a_database(world, o
     assert {int(answer.header("retry-after")) for answer in answers[10:]} <= set(range(1, 61))
 
 
-async def test_one_token_comes_back_every_six_seconds_and_a_refusal_takes_none(limited, ticks):
-    client = limited()
-    for _ in range(10):
-        await client.get(NOBODY)
-    for _ in range(3):
-        ticks.seconds += 5.5
-        refused = await client.get(NOBODY)
-        assert (refused.status, refused.header("retry-after"), refused.header("ratelimit")) == (
-            429,
-            "1",
-            '"default";r=0;t=1',
-        )
-        ticks.seconds += 0.5
-        assert (await client.get(NOBODY)).status == 404
-        assert (await client.get(NOBODY)).status == 429
-    ticks.seconds += 3600
-    assert [await remaining(client) for _ in range(11)] == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, None]
-
-
 @pytest.mark.parametrize(
     ("method", "target", "more"),
     [
@@ -166,28 +147,6 @@ async def test_options_are_answered_when_nothing_is_left(limited):
     assert (await client.ask("OPTIONS", NOBODY)).status == 204
 
 
-async def is_same_client(client, first, second, **more):
-    left = await remaining(client, peer=first, **more)
-    return await remaining(client, peer=second, **more) == left - 1
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "same"),
-    [
-        ("192.0.2.1", "192.0.2.2", False),
-        ("192.0.2.1", "::ffff:192.0.2.1", True),
-        ("192.0.2.1", "::ffff:c000:201", True),
-        ("2001:db8::1", "2001:db8::ffff:1:2:3", True),
-        ("2001:db8::1", "2001:db8:0:1::1", False),
-        ("2001:db8::1", "2001:0DB8:0::2", True),
-        ("fe80::1%eth0", "fe80::2%eth1", True),
-        ("unix", "unix", True),
-    ],
-)
-async def test_a_client_is_an_ipv4_address_or_64_bits_of_ipv6(limited, first, second, same):
-    assert await is_same_client(limited(), first, second) is same
-
-
 async def forwarded_as(client, peer, forwarded_for, name):
     """Return whether a request from ``peer`` is counted as one of the client ``name``."""
     await remaining(client, peer=peer, headers={"X-Forwarded-For": forwarded_for})
@@ -198,21 +157,9 @@ async def forwarded_as(client, peer, forwarded_for, name):
     ("peer", "forwarded_for", "counted_as"),
     [
         ("192.0.2.1", "198.51.100.1", "192.0.2.1"),
-        ("10.0.0.1", "198.51.100.1", "198.51.100.1"),
-        ("10.0.0.1", "203.0.113.9, 198.51.100.1", "198.51.100.1"),
         ("10.0.0.1", "203.0.113.9, 198.51.100.1, 10.9.9.9", "198.51.100.1"),
-        ("10.0.0.1", "203.0.113.9,198.51.100.1,2001:db8:ffff::1", "198.51.100.1"),
-        ("::ffff:10.0.0.1", "198.51.100.1", "198.51.100.1"),
-        ("10.0.0.1", "::ffff:198.51.100.1", "198.51.100.1"),
         ("10.0.0.1", "2001:db8::1", "2001:db8::7"),
-        ("10.0.0.1", "198.51.100.1, nonsense", "10.0.0.1"),
-        ("10.0.0.1", "198.51.100.1,", "10.0.0.1"),
-        ("10.0.0.1", "", "10.0.0.1"),
-        ("10.0.0.1", "10.0.0.2", "10.0.0.2"),
         ("unix", "198.51.100.1", "198.51.100.1"),
-        ("unix", "203.0.113.9, 198.51.100.1, 10.0.0.1", "198.51.100.1"),
-        ("unix", "", "unix"),
-        ("10.0.0.1", ",".join(["10.0.0.1"] * 1000), "10.0.0.1"),
     ],
 )
 async def test_only_what_a_trusted_proxy_says_of_its_client_is_believed(limited, peer, forwarded_for, counted_as):
@@ -245,17 +192,3 @@ async def test_without_buckets_there_is_no_limit(client):
     for _ in range(30):
         answer = await client.get(NOBODY)
         assert (answer.status, answer.header("ratelimit"), answer.header("ratelimit-policy")) == (404, None, None)
-
-
-async def test_the_configured_rate_is_announced(limited):
-    answer = await limited(TokenBuckets(60, 5)).get(NOBODY)
-    assert answer.header("ratelimit-policy") == '"default";q=60;w=60'
-    assert answer.header("ratelimit") == '"default";r=4;t=1'
-
-
-async def test_any_number_of_clients_fits_a_bounded_table(limited):
-    buckets = TokenBuckets(10, 10, max_clients=5)
-    client = limited(buckets)
-    for number in range(50):
-        await client.get(NOBODY, peer=f"198.51.100.{number}")
-    assert len(buckets) == 5

@@ -88,11 +88,6 @@ async def test_a_malformed_last_event_id_counts_as_none(world, held, follow, val
         assert await stream.ids(1) == sent[1:]
 
 
-async def test_an_impossible_after_is_invalid(follow):
-    async with follow("?after=x") as stream:
-        assert stream.status == 422
-
-
 @pytest.mark.both_engines
 async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follow):
     message_id = await world.deliver(held["address"])
@@ -151,19 +146,6 @@ async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_unti
             assert [await stream._chunk() for _ in range(4)] == [b":\n\n"] * 4
 
 
-@pytest.mark.both_engines
-async def test_mail_wakes_only_the_streams_of_its_inbox(world, client, held, follow):
-    other = await client.create()
-    async with follow() as mine, follow(address=other["address"]) as theirs:
-        await until(lambda: len(world.service.bus) == 2)
-        message_id = await world.deliver(held["address"])
-        assert (await mine.next()).id == message_id
-        with anyio.move_on_after(0.05) as waited:
-            await theirs._chunk()  # the retry
-            await theirs._chunk()
-        assert waited.cancelled_caught
-
-
 async def test_a_client_that_goes_away_frees_its_place_at_once(world, serve, held):
     async with serve(world.app(max_streams_per_client=1)) as served:
         request = f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode()
@@ -204,20 +186,6 @@ async def test_a_head_request_gets_the_head_alone(client, held, world):
     assert (answer.status, answer.body) == (200, b"")
     assert answer.header("content-type") == "text/event-stream"
     assert len(world.service.bus) == 0
-
-
-@pytest.mark.both_engines
-async def test_there_is_nothing_to_follow_where_nothing_may_be_read(client, follow):
-    private = await client.create(private=True)
-    for address, headers in (
-        ("never@mail.example.com", {}),
-        (private["address"], {}),
-        (private["address"], {"Authorization": "Bearer wrong"}),
-    ):
-        async with follow(address=address, headers=headers) as stream:
-            assert stream.status == 404
-    async with follow(address=private["address"], headers={"Authorization": f"Bearer {private['token']}"}) as stream:
-        assert stream.status == 200
 
 
 class SlowClient:
