@@ -175,10 +175,7 @@ def test_what_has_expired_is_gone_before_a_step_runs_and_what_lives_is_there_aft
     assert connection.execute("SELECT id FROM inbox WHERE swept = 0 AND id > 1").fetchall() == [(305,)]
     assert connection.execute(
         "SELECT inbox_id, size_bytes FROM message JOIN content AS c ON c.id = content_id"
-    ).fetchall() == [
-        (305, 4),
-        (305, 4),
-    ]
+    ).fetchall() == [(305, 4), (305, 4)]
     # In small transactions: none grows with what there is to sweep.
     assert statements.count("COMMIT") > 3
 

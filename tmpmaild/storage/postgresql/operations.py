@@ -30,15 +30,7 @@ from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS, retired_dom
 from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.writer import INBOX_BYTES, LEAST_STORED_BYTES, Batch, NotTogether, Operation, allowed
-from tmpmaild.storage.rows import (
-    Column,
-    StateRow,
-    body,
-    first_key,
-    message_id_in,
-    octets,
-    verdict_reached,
-)
+from tmpmaild.storage.rows import Column, StateRow, body, first_key, message_id_in, octets, verdict_reached
 
 # What functions of the database return in place of a result.
 _FULL: Final = 2

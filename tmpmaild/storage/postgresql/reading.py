@@ -9,16 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import asyncpg
 
-from tmpmaild.model import (
-    NAME_HELD_MS,
-    FullMessage,
-    Inbox,
-    InboxPage,
-    Listing,
-    Message,
-    Page,
-    Texts,
-)
+from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Message, Page, Texts
 from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.enginestorage import PAGE_ROWS, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.postgresql.writer import allowed

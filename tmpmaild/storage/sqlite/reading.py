@@ -10,16 +10,7 @@ import aiosqlite
 from msgspec import json
 
 from tmpmaild.errors import StorageLost
-from tmpmaild.model import (
-    NAME_HELD_MS,
-    FullMessage,
-    Inbox,
-    InboxPage,
-    Listing,
-    Message,
-    Page,
-    Texts,
-)
+from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Message, Page, Texts
 from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.enginestorage import PAGE_ROWS, Batcher, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.rows import (
