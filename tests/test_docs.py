@@ -131,10 +131,18 @@ def test_what_is_asked_for_at_a_change_and_at_a_report_can_be_read_by_who_asks()
     assert (hook["entry"], hook["language"]) == ("make check", "system")
 
 
+def _anchors(page):
+    """Return what links can lead to on a page, as GitHub names it."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {"", *(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)}
+
+
 @table("path", DOCUMENTS)
 def test_every_relative_link_leads_somewhere(path):
-    links = re.findall(r"\]\((?!https://)([^)#]+)", path.read_text())
-    assert [link for link in links if not (path.parent / link).exists()] == []
+    links = re.findall(r"\]\((?!https://)([^)#]*)#?([^)]*)\)", path.read_text())
+    assert [link for link, _ in links if not (path.parent / link).exists()] == []
+    led = [(path.parent / link if link else path, anchor) for link, anchor in links if anchor]
+    assert [(target.name, anchor) for target, anchor in led if anchor not in _anchors(target.read_text())] == []
 
 
 def test_every_file_that_the_architecture_names_exists():

@@ -131,7 +131,7 @@ def test_what_is_to_be_tried_shows_the_mail_and_its_code(cloned):
 
 def test_the_complete_test_passes(tmp_path):
     """As it stands, but for pip: what it installs is here."""
-    (tmp_path / re.search(r"Save this as `(.+?)`", README)[1]).write_text(block("README.md", "In your tests", "python"))
+    (tmp_path / re.search(r"`(test_\w+\.py)`", README)[1]).write_text(block("README.md", "In your tests", "python"))
     (script,) = blocks("In your tests")
     installing, _, running = script.partition("\n")
     assert installing.startswith('pip install "../tmpmaild[client]"')
