@@ -1,4 +1,4 @@
-"""The examples for TypeScript and JavaScript are in docs/testing as they run here, in an empty project."""
+"""The examples for TypeScript and JavaScript run in an empty project; tests/pytest_plugin/test_pages_examples.py holds their pages."""
 
 import base64
 import json
@@ -12,7 +12,6 @@ import peers
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples/typescript"
-PAGES = "".join(path.read_text() for path in (ROOT / "docs/testing").glob("*.md"))
 
 # A test that fails, with what its report has, ends its worker: what comes before and after is run by two.
 EXTRA = """
@@ -80,11 +79,6 @@ test("waits for too long", async ({ inbox, tmpmailSmtp, onTestFinished }) => {
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
-
-
-@pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
-def test_each_example_stands_in_the_guide_to_the_letter(path):
-    assert path.read_text() in re.findall(r"^```\w+\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.proof

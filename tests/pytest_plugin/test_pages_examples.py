@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md and of the pages below it stand there as they run here."""
+"""The examples of docs/testing.md and of the pages below it are there as they run here, or linked."""
 
 import inspect
 import os
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from tmpmaild.client import Inbox, Mail
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples"
 PAGES = {path.stem: path.read_text() for path in [ROOT / "docs/testing.md", *(ROOT / "docs/testing").glob("*.md")]}
-FILES = sorted(path for path in EXAMPLES.glob("*/*") if path.suffix in (".py", ".sh"))
+FILES = sorted(path for path in EXAMPLES.glob("*/*") if path.suffix != ".pyc" and path.is_file())
+FENCED = re.compile(r"^```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [block for text in PAGES.values() for block in FENCED.findall(text)]
 
 
 @pytest.fixture
@@ -34,9 +37,14 @@ def example(tmp_path):
 
 
 @table("path", FILES)
-def test_each_example_stands_in_the_guide_to_the_letter(path):
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", "".join(PAGES.values()), re.MULTILINE | re.DOTALL)
-    assert path.read_text() in blocks
+def test_each_example_is_in_the_guide_to_the_letter_or_linked(path):
+    link = f"](../../{path.relative_to(ROOT)})"
+    assert path.read_text() in BLOCKS or any(link in text for text in PAGES.values())
+
+
+def test_no_code_is_in_the_guide_twice():
+    parts = [part for block in BLOCKS for part in re.split(r"\n{2,}", block.strip()) if part.count("\n") >= 4]
+    assert [part for part, times in Counter(parts).items() if times > 1] == []
 
 
 def test_every_page_is_in_the_list_of_pages():
