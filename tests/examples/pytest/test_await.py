@@ -1,11 +1,13 @@
 import aiosmtplib
 import pytest
 
+MAIL = "Subject: Welcome\r\n\r\nYour code is 481516.\r\n"
+
 
 @pytest.mark.anyio
 async def test_the_welcome_mail_brings_a_code(async_inbox, tmpmail_smtp):
-    mail = f"To: {async_inbox.address}\r\nFrom: shop@shop.example\r\nSubject: Welcome\r\n\r\nYour code is 481516.\r\n"
-    await aiosmtplib.send(mail, hostname=tmpmail_smtp.host, port=tmpmail_smtp.port)  # your application does this
+    host, port = tmpmail_smtp  # your application does this:
+    await aiosmtplib.send(MAIL, sender="a@shop.example", recipients=[async_inbox.address], hostname=host, port=port)
     assert await async_inbox.wait_for_code(subject="welcome", timeout=10) == "481516"
 
 
