@@ -12,22 +12,12 @@ import pytest
 from targets import Target
 
 from growth import assert_linear
-from tables import table
+from tables import rows_of, table
+
+ROWS = rows_of(__file__)
 
 ROOT = Path(__file__).parents[1]
-HOSTILE = {
-    "COLUMNS": "80",
-    "NO_COLOR": "1",
-    "FORCE_COLOR": "1",
-    "TERM": "dumb",
-    "LANG": "C",
-    "LC_ALL": "C",
-    "PYTHONUNBUFFERED": "1",
-    "TMPMAILD_RATE_LIMIT__BURST": "nonsense",
-    "NOTIFY_SOCKET": "/nowhere/notify",
-    "WATCHDOG_USEC": "1000000",
-    "RUNTIME_DIRECTORY": "/nowhere",
-}
+HOSTILE = dict(ROWS["HOSTILE"])
 SENSITIVE = [
     "tests/e2e/test_stop.py::test_a_second_signal_changes_nothing",
     "tests/cli/test_mailcommands_live.py::test_a_terminal_of_any_width_shows_code_and_link_first",

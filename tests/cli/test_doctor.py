@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import certificates
+from tables import rows_of
 from tmpmaild.cli import doctor as results
 from tmpmaild.cli.doctor import machine, network, ok, problem, warning
 from tmpmaild.cli.main import main
@@ -23,6 +24,8 @@ from tmpmaild.config.settings import Config, Http, Smtp, Storage, Webhooks
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.webhooks.targets import parse_rule
+
+ROWS = rows_of(__file__)
 
 DAY = 86_400
 MIB = 1 << 20
@@ -73,19 +76,7 @@ def stored(tmp_path):
     return Config(storage=Storage(path=str(tmp_path / "tmpmaild.db")), smtp=smtp)
 
 
-@pytest.mark.parametrize(
-    ("name", "mode", "expected"),
-    [
-        ("tmpmaild.db", 0o600, ["ok", "ok", "ok"]),
-        ("tmpmaild.db", 0o640, ["problem", "ok", "ok"]),
-        (".", 0o777, ["problem", "ok", "ok"]),
-        (".", 0o755, ["ok", "ok", "ok"]),
-        ("cert.pem", 0o644, ["ok", "ok", "ok"]),
-        ("cert.pem", 0o666, ["ok", "problem", "ok"]),
-        ("key.pem", 0o644, ["ok", "ok", "problem"]),
-        ("key.pem", 0o640, ["ok", "ok", "ok"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "mode", "expected"), ROWS["mail and key are for the service alone"])
 def test_mail_and_key_are_for_the_service_alone(stored, tmp_path, name, mode, expected):
     (tmp_path / name).chmod(mode)
     assert levels(machine.check_files(stored)) == expected
@@ -186,21 +177,7 @@ def pem(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("key", "hostname", "days", "expected"),
-    [
-        ("one.key", "mx.example.org", 0, ["ok", "ok"]),
-        ("one.key", "MX.example.net", 0, ["ok", "ok"]),
-        ("one.key", "a.mx.example.net", 0, ["warning", "ok"]),
-        ("one.key", "mx.example.com", 0, ["warning", "ok"]),
-        ("one.key", "mx.example.org", 20, ["ok", "warning"]),
-        ("one.key", "mx.example.org", 31, ["ok", "problem"]),
-        ("one.key", "mx.example.org", -1, ["ok", "problem"]),
-        ("other.key", "mx.example.org", 0, ["problem"]),
-        ("locked.key", "mx.example.org", 0, ["problem"]),
-        ("none.key", "mx.example.org", 0, ["problem"]),
-    ],
-)
+@pytest.mark.parametrize(("key", "hostname", "days", "expected"), ROWS["key names and dates of a certificate"])
 def test_key_names_and_dates_of_a_certificate(pem, key, hostname, days, expected):
     config = Config(smtp=Smtp(tls_certificate=str(pem / "one.pem"), tls_key=str(pem / key)))
     assert levels(machine.check_certificate(config, hostname, time.time() + days * DAY)) == expected
@@ -345,14 +322,8 @@ def examine(daemon, tmp_path):
 @pytest.mark.parametrize(
     ("rules", "addresses", "said"),
     [
-        (["hooks.example.org"], ["1.1.1.1"], ("ok", "hooks.example.org can be called")),
-        (["hooks.example.org"], ["10.0.0.7", "1.1.1.1"], ("ok", "hooks.example.org can be called")),
-        (["hooks.example.org"], ["10.0.0.7"], ("problem", "hooks.example.org leads to 10.0.0.7, where no call goes")),
-        (["hooks.example.org:8443", "10.0.0.7:8443"], ["10.0.0.7"], ("ok", "hooks.example.org can be called")),
-        (["hooks.example.org:8443", "10.0.0.7"], ["10.0.0.7"], ("problem", "hooks.example.org leads to 10.0.0.7,")),
+        *ROWS["a target of webhooks that cannot or should not be called is told"],
         (["hooks.example.org"], OSError("no such name"), ("warning", "hooks.example.org: no such name")),
-        (["127.0.0.0/8"], [], ("warning", "127.0.0.0/8 has this machine")),
-        (["169.254.0.0/16:80"], [], ("warning", "169.254.0.0/16 has the metadata of clouds")),
     ],
 )
 def test_a_target_of_webhooks_that_cannot_or_should_not_be_called_is_told(rules, addresses, said):

@@ -7,7 +7,10 @@ import time
 
 import pytest
 
+from tables import rows_of
 from tmpmaild.cli.configured import Duration
+
+ROWS = rows_of(__file__)
 
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 LINK = b"Subject: Confirm\r\n\r\nConfirm your address: https://shop.example/confirm?token=a1\r\n"
@@ -157,22 +160,7 @@ def test_a_wait_ends_when_the_address_expires(call, inbox):
     assert (done.exit_code, one_line(done)[-21:]) == (3, "(410 address-expired)")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        [],
-        ["a@mail.example.com", "--code", "--link"],
-        ["a@mail.example.com", "--timeout", "-1"],
-        ["a@mail.example.com", "--timeout", "nan"],
-        ["a@mail.example.com", "--timeout", "5 minutes"],
-        ["a@mail.example.com", "--timeout", "9000h"],
-        ["a@mail.example.com", "--server", "ftp://a.test"],
-        ["a@mail.example.com", "--server", "a.test:80"],
-        ["a@mail.example.com", "--server", "http://127.0.0.1:99999"],
-        ["a@mail.example.com", "--token", "a b"],
-        ["\udcff@mail.example.com"],
-    ],
-)
+@pytest.mark.parametrize("given", ROWS["wrong usage is told before anything is waited for"])
 def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
     done = call("wait", *given)
     assert (done.exit_code, done.stdout) == (2, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild import __version__
 from tmpmaild.cli import configured, operator
 from tmpmaild.cli.main import main
@@ -17,6 +17,8 @@ from tmpmaild.host import control
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.measures import Count, Gauge
+
+ROWS = rows_of(__file__)
 
 
 def measures(value):
@@ -87,25 +89,7 @@ def run(tmp_path):
     return run
 
 
-WRONG = {
-    "status": [["x"], ["--unknown"]],
-    "inboxes": [["x"], ["--client", "x"], ["--client", "10.0.0.0/8"], ["--client", "2001:db8::/48"], ["--client"]],
-    "backup": [[], ["a", "b"]],
-    "block": [[], ["--for", "1d"], ["--force"], ["x"]],
-    "unblock": [[], ["x"]],
-    "webhooks": [["x"], ["--pause", "a.example", "--forget", "a.example"], ["--for", "1h"], ["--resume"]],
-    "purge": [
-        [],
-        ["x"],
-        [""],
-        ["a@b.test", "--all"],
-        ["--all", "--expired", "--yes"],
-        ["--all"],
-        ["--client", ""],
-        ["--client", "1.2.3.4/24"],
-        ["a@b.test", "c@d.test"],
-    ],
-}
+WRONG = dict(ROWS["WRONG"])
 
 
 @pytest.mark.parametrize(

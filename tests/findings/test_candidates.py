@@ -2,30 +2,14 @@
 
 import pytest
 
+from tables import rows_of
 from tmpmaild.findings import candidates
 from tmpmaild.findings.candidates import Kind
 
+ROWS = rows_of(__file__)
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("", [""]),
-        ("one\ntwo", ["one", "two"]),
-        ("  a \t b\u00a0c \n\n \n d ", ["a b c", "d"]),
-        ("First sentence. Second one! Third", ["First sentence.", "Second one!", "Third"]),
-        ("Order no. 5, tel. 0800", ["Order no. 5, tel. 0800"]),
-        ("Open the app. Then", ["Open the app.", "Then"]),
-        ("これ。それ\uff01", ["これ", "それ"]),
-        ("first\n> Your code\n> 1234\nlast", ["first", "> 1234", "last"]),
-        ("see https://x.example/a?b=1 or <https://y.example>", ["see \ufffc or < \ufffc >"]),
-        ("/login/code 4815, PIN/TAN 48", ["\ufffc 4815, PIN/TAN 48"]),
-        ("write to a.b+c@x.example, please", ["write to \ufffc , please"]),
-        ("4\n\n8\n1\n5\nend", ["4 8 1 5", "end"]),
-        ("4\n8\n1", ["4", "8", "1"]),
-        ("4\u200b8\ufeff1 e\u0301", ["481 e"]),
-        ("\u0664\u0668 \uff14\uff18 \uff2b", ["48 48 K"]),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "lines"), ROWS["a text becomes lines"])
 def test_a_text_becomes_lines(text, lines):
     assert candidates.plain_lines(text) == lines
 
@@ -83,19 +67,7 @@ def test_a_shape_knows_what_it_is_made_of(line, kinds):
     assert [shape.kind for shapes in candidates.find([line]).values() for shape in shapes] == kinds
 
 
-@pytest.mark.parametrize(
-    ("better", "worse"),
-    [
-        ("481516", "4815"),
-        ("4815", "2026"),
-        ("K7M3Q9", "SAVE20"),
-        ("K7M3Q9", "k7m3q9"),
-        ("K7M3Q9", "K7M3"),
-        ("K7M3-Q9XZ", "K7M3Q-9XZ"),
-        ("K7M3Q-9XZ4", "ORDER-12"),
-        ("correct-horse-battery", "up-front"),
-    ],
-)
+@pytest.mark.parametrize(("better", "worse"), ROWS["some shapes look more like a code than others"])
 def test_some_shapes_look_more_like_a_code_than_others(better, worse):
     def score(line):
         shapes = candidates.find([line]).get(0, [])

@@ -5,11 +5,13 @@ from ipaddress import ip_network
 
 import pytest
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import rfc3339
 
 from .conftest import LIFETIME_MS
+
+ROWS = rows_of(__file__)
 
 PATH = "/api/v1/addresses"
 JSON = {"Content-Type": "application/json"}
@@ -84,22 +86,7 @@ async def test_octets_of_another_type_are_refused(client, content_type):
     assert (answer.status, answer.json()["code"]) == (415, "unsupported-media-type")
 
 
-BROKEN = [
-    b" ",
-    b"{",
-    b"{}x",
-    b"{'a': 1}",
-    b'{"a": NaN}',
-    b'{"a": Infinity}',
-    b'{"local_part": "\xff"}',
-    b'{"\xff": 1}',
-    b'{"local_part": "\\ud800"}',
-    b'{"local_part": "\xed\xa0\x80"}',
-    b"\xef\xbb\xbf{}",
-    b"[" * 60_000,
-    b'{"a":' * 10_000,
-    b"\x00",
-]
+BROKEN = [*ROWS["BROKEN"], b"[" * 60_000, b'{"a":' * 10_000]
 
 
 @table("body", BROKEN)
@@ -130,23 +117,7 @@ async def test_every_wrong_type_is_reported_at_once(client):
 
 @table(
     "local_part",
-    [
-        "postmaster",
-        "Abuse",
-        "ssladmin",
-        "ab",
-        "a" * 65,
-        ".abc",
-        "abc.",
-        "a..b",
-        "a b",
-        "a@b",
-        "a/b",
-        "äbc",
-        "a+b",
-        "",
-        "\0" * 5,
-    ],
+    [*ROWS["a name nobody may have is invalid"], "a" * 65, "\0" * 5],
 )
 async def test_a_name_nobody_may_have_is_invalid(client, local_part):
     answer = await client.post(body={"local_part": local_part})

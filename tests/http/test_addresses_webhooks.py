@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.errors import StorageFull
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.storage.enginestorage import EngineStorage
@@ -15,24 +15,12 @@ from tmpmaild.webhooks.targets import parse_rule
 
 from .test_addresses import Held
 
-ALLOW = (
-    "hooks.example.org",
-    "*.corp.example",
-    "*.bücher.example",
-    "10.0.0.0/8",
-    "192.0.2.7:8443",
-    "[2001:db8::/32]:444",
-)
+ROWS = rows_of(__file__)
+
+ALLOW = tuple(ROWS["ALLOW"])
 URL = "https://hooks.example.org/mail?a=1"
 WEBHOOK = {"url": URL, "events": ["expired", "message", "message"], "has": ["link", "code"]}
-SHOWN = {
-    "url": URL,
-    "events": ["message", "expired"],
-    "has": ["code", "link"],
-    "failures": 0,
-    "last_call": None,
-    "next_call_at": None,
-}
+SHOWN = {**dict(ROWS["SHOWN"]), "url": URL}
 
 
 @pytest.fixture

@@ -3,9 +3,11 @@
 import anyio
 import pytest
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.http.app import OPERATIONS
 from tmpmaild.model import Envelope
+
+ROWS = rows_of(__file__)
 
 SECRET = b"X-Secret: swordfish\r\n"
 RAW = (
@@ -71,26 +73,7 @@ async def test_an_id_of_another_inbox_is_an_id_that_never_was(client, attacker, 
     assert shown.json()["subject"] == "swordfish"
 
 
-TRICKS = [
-    "attacker@mail.example.com/../victim@mail.example.com",
-    "attacker@mail.example.com%2f..%2fvictim@mail.example.com",
-    "attacker@mail.example.com,victim@mail.example.com",
-    "attacker@mail.example.com%00victim@mail.example.com",
-    "attacker@mail.example.com%20victim@mail.example.com",
-    "%22attacker@mail.example.com%22@mail.example.com",
-    "attacker%@victim@mail.example.com",
-    "@mail.example.com:victim@mail.example.com",
-    "*@mail.example.com",
-    "%25@mail.example.com",
-    "victi_@mail.example.com",
-    "v%C4%B1ctim@mail.example.com",
-    "vict%D1%96m@mail.example.com",
-    "victim@mail.example.com.",
-    "victim@TMPMAILD%E3%80%82example",
-    "1",
-    "postmaster@mail.example.com",
-    "abuse@mail.example.com",
-]
+TRICKS = ROWS["TRICKS"]
 
 
 READ = [operation.path for operation in OF_ADDRESS if operation.method == "GET"]

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.http import answers, connection, requests, server
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
 
 from .conftest import read_all
+
+ROWS = rows_of(__file__)
 
 pytestmark = pytest.mark.both_loops
 
@@ -80,21 +82,7 @@ async def test_http_1_0_is_answered_and_closed(served):
     assert received.startswith(b"HTTP/1.1 200")
 
 
-MALFORMED = [
-    b"\r\n\r\n\r\n",
-    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
-    b"GET\r\n\r\n",
-    b"GET / HTTP/1.1\r\n\r\n",
-    b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-    b"GET / HTTP/1.1\r\nHost: a\r\nBroken header\r\n\r\n",
-    b"GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\nX: \x00\r\n\r\n",
-    b"GET /\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n",
-    b"GET / x HTTP/1.1\r\nHost: a\r\n\r\n",
-    b"POST /api/v1/addresses HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-    b"POST /api/v1/addresses HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-    b"POST /api/v1/addresses HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
-    b"EHLO client.example\r\nMAIL FROM:<a@b>\r\n\r\n",
-]
+MALFORMED = [*ROWS["MALFORMED"], b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200)]
 
 
 @table("octets", MALFORMED)
@@ -142,17 +130,7 @@ async def test_the_host_of_the_absolute_form_is_the_host(served, target):
 
 @table(
     "target",
-    [
-        b"*",
-        b"x",
-        b"//problems/not-found",
-        b"/#fragment",
-        b"/web?" + b"&=%" * 900,
-        b"/%",
-        b"/%ff%00",
-        b"ftp://x/",
-        b"http://x/web",
-    ],
+    [*ROWS["a strange target is not found"], b"/web?" + b"&=%" * 900],
 )
 async def test_a_strange_target_is_not_found(served, target):
     for method in (b"GET", b"OPTIONS", b"CONNECT"):

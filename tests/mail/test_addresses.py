@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from growth import assert_within
-from tables import table
+from tables import rows_of, table
 from tmpmaild import hostnames
 from tmpmaild.mail.addresses import (
     RESERVED_LOCAL_PARTS,
@@ -28,6 +28,8 @@ from tmpmaild.mail.addresses import (
     split_path,
 )
 
+ROWS = rows_of(__file__)
+
 OURS = ("ours.test", "xn--bcher-kva.test")
 ATEXT = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-/=?^_`{|}~"
 
@@ -39,47 +41,12 @@ def inbox_of(path, *, utf8=False):
 # Splitting an argument
 
 
-@pytest.mark.parametrize(
-    ("argument", "expected"),
-    [
-        (b"<a@b>", (b"a@b", b"")),
-        (b"<>", (b"", b"")),
-        (b" <a@b>", (b"a@b", b"")),  # a space too many is common, and harmless
-        (b"<a@b> SIZE=1 BODY=8BITMIME", (b"a@b", b"SIZE=1 BODY=8BITMIME")),
-        (b"<a@b>  SIZE=1", (b"a@b", b"SIZE=1")),
-        (b"<a@b> ", (b"a@b", b"")),
-        (b'<"a>b"@c> X', (b'"a>b"@c', b"X")),  # a quoted > does not end the path
-        (b'<"a\\"> b"@c> X', (b'"a\\"> b"@c', b"X")),  # nor does one behind a quoted quote
-        (b'<"a\\\\"@c> X', (b'"a\\\\"@c', b"X")),  # but a quoted backslash quotes nothing further
-        (b"<a b@c>", (b"a b@c", b"")),  # what stands inside is for the grammar to refuse
-        (b"<a@b> >", (b"a@b", b">")),
-        (b"<a\\>", (b"a\\", b"")),  # outside of quotes a backslash is only a character
-    ],
-)
+@pytest.mark.parametrize(("argument", "expected"), ROWS["an argument is split into path and parameters"])
 def test_an_argument_is_split_into_path_and_parameters(argument, expected):
     assert split_path(argument) == expected
 
 
-@table(
-    "argument",
-    [
-        b"",
-        b" ",
-        b"a@b",  # without brackets another server may read another address
-        b"<a@b",  # without an end the parameters would be part of it
-        b"a@b>",
-        b"<a@b>x",  # junk right behind it
-        b"<a@b>SIZE=1",
-        b"<a@b>>",
-        b"<a@b><c@d>",
-        b"<a@b>\tSIZE=1",  # only a space separates
-        b"\t<a@b>",
-        b"x <a@b>",  # a display name, as in a header
-        b'<"a@b>',  # an open quote
-        b'<"a\\">',
-        b'<a"b@c> "',  # the quote opens inside, and the bracket is part of it
-    ],
-)
+@table("argument", ROWS["an argument without a proper path is refused"])
 def test_an_argument_without_a_proper_path_is_refused(argument):
     with pytest.raises(PathSyntaxError):
         split_path(argument)
@@ -170,125 +137,20 @@ def test_a_path_in_utf8_needs_smtputf8(path, expected):
 @table(
     "path",
     [
-        b"",  # the null path is no mailbox
-        b"abc",
-        b"abuse",  # only postmaster goes without a domain
-        b'"postmaster"',
-        b"postmaster+tag",
-        b"@",
-        b"@ours.test",
-        b"abc@",
-        b"abc@@ours.test",
-        b"v@foreign.example@ours.test",  # which one is the domain? Servers differ
-        b"<abc@ours.test>",
-        b"abc@ours.test>",
-        # spaces and comments: legal in a header, never in a path
-        b" abc@ours.test",
-        b"abc@ours.test ",
-        b"a bc@ours.test",
-        b"abc @ours.test",
-        b"abc@ ours.test",
-        b"abc(x)@ours.test",
-        b"(x)abc@ours.test",
-        b"abc@ours.test(x)",
-        b"Name abc@ours.test",
-        # dots
-        b".abc@ours.test",
-        b"abc.@ours.test",
-        b"a..c@ours.test",
-        b"abc@ours.test.",  # the same host in DNS, but no Domain of RFC 5321
-        b"abc@.ours.test",
-        b"abc@ours..test",
-        # domains
-        b"abc@-ours.test",
-        b"abc@ours-.test",
+        *ROWS["what is no path is refused"],
         b"abc@" + b"b" * 64 + b".test",
-        b"abc@ours.test:25",
-        b'abc@"ours.test"',
-        # control characters: some servers cut the name where they stand
-        b"abc\0@ours.test",
-        b"abc@ours.test\0.foreign.example",
-        b"abc@ours.test\r",
-        b"abc\r\n@ours.test",
-        b"abc@ours.test\n",
-        b"abc\t@ours.test",
-        b"abc\x7f@ours.test",
-        b'"a\0b"@ours.test',
-        b'"a\rb"@ours.test',
-        b'"a\\\nb"@ours.test',
-        b'"a\\\0b"@ours.test',
-        # quoting that does not come out even, or is only a part
-        b'"abc@ours.test',
-        b'abc"@ours.test',
-        b'"a"bc@ours.test',
-        b'"a"."b"@ours.test',  # legal in RFC 5322, not here
-        b'"a""b"@ours.test',
-        b'"abc\\"@ours.test',
-        b"a\\bc@ours.test",
-        b"a,b@ours.test",
-        b"a;b@ours.test",
-        b"a:b@ours.test",
-        b"[abc]@ours.test",
-        # routes
-        b"@relay.example",
-        b"@relay.example:",
-        b"relay.example:abc@ours.test",
-        b"@relay.example,abc@ours.test",
-        b"@a.example,b.example:abc@ours.test",
-        b"@a.example, @b.example:abc@ours.test",
-        b"@:abc@ours.test",
-        b"@-a.example:abc@ours.test",
-        b"@[192.0.2.1]:abc@ours.test",
-        b"@a.example:@b.example:abc@ours.test",
-        b"@a.example:postmaster",  # the name without a domain stands alone
-        b"@a.example:postmaster@",
-        # literals
-        b"abc@192.0.2.1]",
-        b"abc@[192.0.2.1",
-        b"abc@[192.0.2.11",  # a digit where the bracket belongs
-        b"abc@[192.0.2.1]x",
-        b"abc@[192.0.2.256]",
-        b"abc@[192.0.2.01]",  # octal to some
-        b"abc@[192.0.2]",
-        b"abc@[]",
-        b"abc@[IPv6:]",
-        b"abc@[2001:db8::1]",  # needs its tag
-        b"abc@[IPv6:192.0.2.1]",
-        b"abc@[IPv6:fe80::1%eth0]",
-        b"abc@[tag:content]",
-        b"abc@[ours.test]",
-        # lengths
         b"a" * 65 + b"@ours.test",
-        b'"' + b"a" * 63 + b'"@ours.test',  # the quotes count
+        b'"' + b"a" * 63 + b'"@ours.test',
         b"a@" + b"b." * 126 + b"c",
         b"a@" + b"b" * 300,
-        b"@" + b"r." * 120 + b"example:abc@ours.test",  # and so does the route
+        b"@" + b"r." * 120 + b"example:abc@ours.test",
         b"a" * 100_000,
-        # octets that are no UTF-8
-        b"\xff@ours.test",
-        b"abc@ours.test\xff",
-        b"\xc0\xaf@ours.test",  # overlong
-        b"\xed\xa0\x80@ours.test",  # a surrogate
-        b"\xe9@ours.test",  # Latin-1
-        # UTF-8 that is no letter, mark or sign
-        "a\u0085b@ours.test".encode(),  # a control character of Latin-1
-        "a\u2028b@ours.test".encode(),  # ends a line for some readers of logs
-        "a\ufffdb@ours.test".encode(),  # something went wrong earlier
-        '"\\é"@ours.test'.encode(),  # RFC 6531 leaves the quoted pair to ASCII
-        "é" * 33 + "@ours.test",  # 66 octets
-        # UTF-8 domains that only look like another
-        "abc@ｏurs.test",  # noqa: RUF001 - full-width
-        "abc@ours。test",  # the ideographic full stop, a dot in IDNA 2003
-        "abc@\u212aelvin.test",  # KELVIN SIGN folds to k
-        "abc@ours\u00adé.test",  # a soft hyphen, dropped by IDNA 2003
-        "abc@ou\u2215rsé.test",  # a slash for the eye
-        "abc@\u0301e.test",  # a combining mark in front
-        "abc@xn--é.test",
-        "abc@-é.test",
-        "abc@é-.test",
-        "abc@ é.test",
-        "abc@é_.test",
-        "abc@" + "é" * 60 + ".test",  # an A-label of more than 63
+        "a\u0085b@ours.test".encode(),
+        "a\u2028b@ours.test".encode(),
+        "a\ufffdb@ours.test".encode(),
+        '"\\é"@ours.test'.encode(),
+        "é" * 33 + "@ours.test",
+        "abc@" + "é" * 60 + ".test",
     ],
 )
 def test_what_is_no_path_is_refused(path):
@@ -304,42 +166,13 @@ def test_what_is_no_path_is_refused(path):
 
 @pytest.mark.parametrize(
     "path",
-    [
-        b"abc@ours.test",
-        b"ABC@ours.test",
-        b'"abc"@OURS.TEST',
-        b'"a\\bc"@ours.test',
-        b"abc+tag@ours.test",
-        b"abc+a+b@ours.test",
-        b"abc+@ours.test",
-        b'"abc+ a@b"@ours.test',
-        b"@relay.example:abc@ours.test",
-        "abc+tåg@ours.test".encode(),
-    ],
+    [*ROWS["these all reach one inbox"], "abc+tåg@ours.test".encode()],
 )
 def test_these_all_reach_one_inbox(path):
     assert inbox_of(path, utf8=True) == "abc@ours.test"
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("+tag@ours.test", "+tag@ours.test"),  # nothing would be left
-        ("+@ours.test", "+@ours.test"),
-        ('"a b"@ours.test', "a b@ours.test"),
-        ('"abc "@ours.test', "abc @ours.test"),
-        ('"abc@ours.test"@foreign.example', "abc@ours.test@foreign.example"),
-        ("abc%ours.test@ours.test", "abc%ours.test@ours.test"),
-        ("=?utf-8?q?abc?=@ours.test", "=?utf-8?q?abc?=@ours.test"),
-        ("abc-tag@ours.test", "abc-tag@ours.test"),  # some servers' tags, not ours
-        ("a.bc@ours.test", "a.bc@ours.test"),  # some servers ignore dots
-        ("BJØRN@ours.test", "bjørn@ours.test"),
-        ("e\u0301@ours.test", "é@ours.test"),
-        # These fold to ASCII in Unicode, and would be somebody's "k" and "abc".
-        ("\u212a@ours.test", "\u212a@ours.test"),
-        ("ａｂｃ@ours.test", "ａｂｃ@ours.test"),  # noqa: RUF001
-    ],
-)
+@pytest.mark.parametrize(("path", "expected"), ROWS["these reach no inbox but their own"])
 def test_these_reach_no_inbox_but_their_own(path, expected):
     assert inbox_of(path, utf8=True) == expected
 
@@ -653,19 +486,8 @@ def test_an_address_in_a_url_is_folded_as_at_rcpt(text, expected):
 @table(
     "text",
     [
-        "",
-        "abc",
-        "postmaster",
-        "@ours.test",
-        "@relay.example:abc@ours.test",  # nobody routes a URL
-        "<abc@ours.test>",
-        "abc@ours.test/",
-        "abc@ours.test\n",
-        "abc\0@ours.test",
-        f"abc{chr(0xD800)}@ours.test",  # a lone surrogate
-        "abc\ufffd@ours.test",
-        "%61bc@ours.test@",
-        "../../etc/passwd",
+        *ROWS["what is no address is none and costs little"],
+        f"abc{chr(0xD800)}@ours.test",
         "a" * 10_000,
         "@" * 10_000,
         '"' * 10_000,
@@ -712,15 +534,7 @@ def test_hostile_arguments_cost_little(argument):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("abc", "abc"),
-        ("ABC", "abc"),
-        ("a-b_c.d", "a-b_c.d"),
-        ("1st", "1st"),
-        ("a--b", "a--b"),
-        ("a" * 64, "a" * 64),
-        ("admins", "admins"),
-    ],
+    [*ROWS["a local part can be chosen"], ("a" * 64, "a" * 64)],
 )
 def test_a_local_part_can_be_chosen(text, expected):
     assert check_local_part(text) == expected
@@ -728,27 +542,7 @@ def test_a_local_part_can_be_chosen(text, expected):
 
 @table(
     "text",
-    [
-        "",
-        "a",
-        "ab",
-        "a" * 65,
-        ".abc",
-        "abc.",
-        "-abc",
-        "abc_",
-        "a..b",
-        "a b",
-        "a+b",
-        "a@b",
-        "a/b",
-        "abc\n",
-        "a\0b",
-        "aéb",
-        "ab\u212a",  # KELVIN SIGN lowers to k
-        "abc" * 100_000,
-        "." * 100_000,
-    ],
+    [*ROWS["a malformed local part cannot be chosen"], "a" * 65, "abc" * 100_000, "." * 100_000],
 )
 def test_a_malformed_local_part_cannot_be_chosen(text):
     with pytest.raises(LocalPartError, match="3 to 64"):
@@ -792,15 +586,7 @@ def test_random_local_parts_come_from_the_given_source():
 
 @pytest.mark.parametrize(
     "path",
-    [
-        b"postmaster",
-        b"POSTMASTER",
-        b"PostMaster@ours.test",
-        b"abuse@OURS.test",
-        b"abuse+42@ours.test",
-        b'"postmaster"@ours.test',
-        "abuse@bücher.test".encode(),
-    ],
+    [*ROWS["the operator gets mail for postmaster and abuse"], "abuse@bücher.test".encode()],
 )
 def test_the_operator_gets_mail_for_postmaster_and_abuse(path):
     assert is_operator(parse_path(path, utf8=True), OURS)

@@ -8,24 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tables import rows_of
 from tmpmaild.mail import extracts
 from tmpmaild.model import Envelope, FullMessage, Message
 
+ROWS = rows_of(__file__)
+
 AT_MS = 1_790_000_000_999
-PIECES = [
-    b"From ",
-    b">From ",
-    b">>From x",
-    b"From: a@b",
-    b">",
-    b" ",
-    b"x",
-    b"\xff\0",
-    b"\r",
-    b"\r\n",
-    b"\n",
-    b"\r\n\r\n",
-]
+PIECES = ROWS["PIECES"]
 mails = st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join) | st.binary(max_size=50)
 
 

@@ -2,8 +2,11 @@
 
 import pytest
 
+from tables import rows_of
 from tmpmaild.mail.hiding import MAX_CHARACTERS, MAX_SELECTORS, Cascade, sheets_of
 from tmpmaild.mail.htmltokens import Budget, tokens
+
+ROWS = rows_of(__file__)
 
 
 def cascade(*sheets):
@@ -20,21 +23,7 @@ def test_an_element_that_no_rule_may_hide_has_no_style_here():
 
 
 @pytest.mark.parametrize(
-    ("sheet", "value"),
-    [
-        (".x{opacity:0}.x{opacity:1}", "1"),
-        ("p.x{opacity:0}.x{opacity:1}", "0"),
-        ("#i{opacity:0}p.x.y{opacity:1}", "0"),
-        (".x{opacity:0}*{opacity:1}p{opacity:1}", "0"),
-        (".x{opacity:0}p{opacity:1!important}", "1"),
-        (".x{opacity:0!important}#i{opacity:1}", "0"),
-        (".x{opacity:0}.x:hover{opacity:1}", "?"),
-        ("p.x{opacity:0}p:hover{opacity:1}", "?"),
-        (".x{opacity:0}.x:hover{opacity:0}", "0"),
-        ("p.x{opacity:0}@media(max-width:1px){.x{opacity:1}}", "0"),
-        ("p.x{opacity:0}@media(max-width:1px){.x{opacity:1!important}}", "?"),
-        (".x{opacity:0}@media print{.x{opacity:1!important}}", "0"),
-    ],
+    ("sheet", "value"), ROWS["the rule of the highest rank wins and a doubtful one decides nothing"]
 )
 def test_the_rule_of_the_highest_rank_wins_and_a_doubtful_one_decides_nothing(sheet, value):
     assert style([sheet], **{"class": "x y", "id": "i"})["opacity"] == value

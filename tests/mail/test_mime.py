@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from growth import assert_within, cpu_seconds
 from someof import some_of
-from tables import table
+from tables import rows_of, table
 from tmpmaild.mail import charsets, extracts, headers, mime
 from tmpmaild.model import Verbatim
+
+ROWS = rows_of(__file__)
 
 MAILS = sorted((Path(__file__).parents[1] / "mails").glob("*.eml"))
 MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
@@ -232,20 +234,7 @@ def test_a_mistake_of_ours_never_refuses_a_mail(monkeypatch):
 
 @pytest.mark.parametrize(
     ("stated", "shown"),
-    [
-        ("a.txt", "a.txt"),
-        ("../../etc/passwd", "passwd"),
-        ("C:\\Users\\a.txt", "a.txt"),
-        ("dir/", ""),
-        (".", ""),
-        ("..", ""),
-        (" . . ", ""),
-        (".profile", ".profile"),
-        ("a\x1b\n\x85b", "a   b"),
-        ("invoice\u202efdp.exe", "invoicefdp.exe"),
-        ("ä" * 200, "ä" * 127),
-        ("\ud800x", "x"),
-    ],
+    [*ROWS["a filename is safe to show and to save under"], ("ä" * 200, "ä" * 127)],
 )
 def test_a_filename_is_safe_to_show_and_to_save_under(stated, shown):
     assert mime.clean_filename(stated) == shown

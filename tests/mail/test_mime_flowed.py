@@ -4,10 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import assert_linear
-from tables import table
+from tables import rows_of, table
 from tmpmaild.findings import links
 from tmpmaild.mail import mime
 from tmpmaild.mail.mime import Part
+
+ROWS = rows_of(__file__)
 
 HEADER = b"Content-Type: text/plain; format=flowed; delsp=%s\r\n\r\n"
 SIGNATURE = "-- "
@@ -55,38 +57,12 @@ def test_no_text_loses_anything_but_soft_breaks_and_spaces(delsp, text):
     assert shown.count("\n") <= text.count("\n")
 
 
-@table(
-    ("text", "shown"),
-    [
-        ("a \nb", "a b"),
-        ("a \n\nb", "a \n\nb"),  # strictly, the empty line would end the paragraph and vanish
-        ("a \n> b", "a \n> b"),
-        ("> a \n>> b", "> a \n>> b"),
-        (">a \n> b", "> a b"),
-        ("a \n-- \nb", "a \n-- \nb"),
-        ("> a \n> -- \n> b", "> a \n> -- \n> b"),
-        (" > a", "> a"),
-        ("  a", " a"),
-        ("a ", "a "),
-        ("", ""),
-        (">", ">"),
-    ],
-)
+@table(("text", "shown"), ROWS["a soft break joins lines of one level only"])
 def test_a_soft_break_joins_lines_of_one_level_only(text, shown):
     assert mime.unflow(text, part("no")) == shown
 
 
-@table(
-    ("fields", "body"),
-    [
-        (b"text/plain; format=flowed", "a b"),
-        (b"TEXT/PLAIN; Format=Flowed", "a b"),
-        (b'text/plain; format="flowed"; delsp="YES"', "ab"),
-        (b"text/plain; format=fixed", "a \nb"),
-        (b"text/plain; delsp=yes", "a \nb"),
-        (b"text/plain", "a \nb"),
-    ],
-)
+@table(("fields", "body"), ROWS["only what is said to be flowed is put together"])
 def test_only_what_is_said_to_be_flowed_is_put_together(fields, body):
     raw = b"Content-Type: " + fields + b"\n\na \nb"
     mail = mime.parse(raw)

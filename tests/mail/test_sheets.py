@@ -5,9 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet, assert_harmless_style
-from tables import table
+from tables import rows_of, table
 from tmpmaild.mail.css import PROPERTIES, style
 from tmpmaild.mail.sheets import MAX_CHARACTERS, MAX_SELECTORS, Sheet
+
+ROWS = rows_of(__file__)
 
 IN_BODY = ":where(body,body *)"
 
@@ -27,43 +29,7 @@ def selectors(text):
 @table(
     ("text", "kept"),
     [
-        ("p", "p"),
-        ("TD , a", "td,a"),
-        ("*", "*"),
-        (".btn", ".m_btn"),
-        ("p.a.b#c", "p.m_a.m_b#m_c"),
-        (r".md\:w-1\/2", ".m_md_3a_w-1_2f_2"),  # no escape is written, so the attribute's name is changed the same way
-        ("table>tr > td  p+a~b", "table>tr>td p+a~b"),
-        ("a:hover,a:VISITED", "a:hover,a:visited"),
-        ("li:nth-child( 2n + 1 )", "li:nth-child(2n+1)"),
-        ("li:nth-child(-N+3):nth-last-of-type(even)", "li:nth-child(-n+3):nth-last-of-type(even)"),
-        ("p:not(.a, b)", "p:not(.m_a,b)"),
-        ("body", "body"),
-        ("html body.x", "html body.m_x"),
-        (":root .x", ":root .m_x"),
-        ("html", "html"),
-        ("[align=center]", '[align="center"]'),
-        ("[class]", "[class]"),
-        ('[class~="a"],[class="a b"]', '[class~="m_a"],[class="m_a m_b"]'),
-        ('[class^="col-"],[id|="x"]', '[class^="m_col-"],[id|="m_x"]'),
-        ('[class*="col-"],[class$="b c"]', '[class*="col-"],[class$="b m_c"]'),  # these may begin within a name
-        ('[style*="width: 600px" i]', '[style*="width:600px" i]'),  # styles are written without such space
-        ('a[href^="tel"]', 'a[href^="tel"]'),
-        ("a/**/b", ""),  # not "ab"
-        ("p::before, p::first-line, i", "i"),  # what cannot be written is left out, not what stands next to it
-        ("[data-ogsc] p, [onclick], [src]", ""),  # the attributes are gone
-        ("o|p, *|p, |p", ""),
-        ("u + .body .x", "u+.m_body .m_x"),
-        ("p:has(a), p:target, p:foo, p:lang(en)", ""),
-        ("head, style, title, base, script, input", ""),
-        ("> p, p >, p > > a, p || a, p,, a", "p,a"),
-        ("&, & p, p &", ""),
-        ("50%, 1, u+1f", ""),
-        ('[title="</style><img src=x>"]', ""),
-        ('[title="\\3c/style\\3e"]', ""),
-        ('[title="a\\\nb"], [title="', ""),
-        ('[href="https://evil.example/"]', ""),
-        ("#\\3c, .\\3c style", "#m__3c_,.m__3c_style"),
+        *ROWS["selectors that are known stay"],
         (".a" * 3, ".m_a.m_a.m_a"),
         (" ".join("p" * 21), ""),
         (":not(" * 5 + "p" + ")" * 5, ""),
@@ -78,34 +44,7 @@ def test_a_selector_reaches_what_is_in_the_body_and_counts_what_it_counted():
     assert written("html *,html>body{color:red}") == f"html *{IN_BODY},html>body{IN_BODY}{{color:red}}"
 
 
-@table(
-    ("query", "kept"),
-    [
-        ("screen", "screen"),
-        ("only screen and (max-width:480px)", "only screen and (max-width:480px)"),
-        ("screen and ( MAX-DEVICE-WIDTH : 480px )", "screen and (max-width:480px)"),  # the frame is the device
-        ("(min-width:30em) and (max-width:599.5px)", "(min-width:30em) and (max-width:599.5px)"),
-        ("(width<=600px)", "(max-width:600px)"),
-        ("(width < 600px)", "(max-width:599.98px)"),
-        ("(600px > width)", "(max-width:599.98px)"),
-        ("(400px <= width < 600px)", "(min-width:400px) and (max-width:599.98px)"),
-        ("(prefers-color-scheme:light)", "(prefers-color-scheme:light)"),
-        ("not (prefers-color-scheme:dark)", "not (prefers-color-scheme:dark)"),
-        ("(orientation: landscape), print", "(orientation:landscape),print"),
-        ("not print", "not print"),
-        ("not (min-width:1px)", "not (min-width:1px)"),
-        ("screen and (-webkit-min-device-pixel-ratio:0)", "screen and (-webkit-min-device-pixel-ratio:0)"),
-        ("tv, screen", "screen"),
-        ("screen and (scripting), screen and", None),
-        ("screen yahoo", None),
-        ("only (min-width:1px)", None),
-        ("not (400px < width < 600px)", None),
-        ("(min-width:calc(1px)), (min-width:var(--x)), (min-width:1vw)", None),
-        ("(min-width:1e999px), (width<1e999px), (width:1px:2px)", None),
-        ("(1px < width > 2px < 3px), (<), ()", None),
-        ('"screen", url(x), \\3c', None),
-    ],
-)
+@table(("query", "kept"), ROWS["media queries that are known stay"])
 def test_media_queries_that_are_known_stay(query, kept):
     rule = f"p{IN_BODY}{{color:red}}"
     expected = "" if kept is None else f"@media {kept}{{{rule}}}"
@@ -114,15 +53,7 @@ def test_media_queries_that_are_known_stay(query, kept):
 
 
 @pytest.mark.parametrize(
-    ("query", "kept", "on_request"),
-    [
-        ("(prefers-color-scheme:dark)", "(prefers-color-scheme:dark)", "all"),
-        (
-            "screen and (prefers-color-scheme: dark) and (max-width:9px), print",
-            "screen and (prefers-color-scheme:dark) and (max-width:9px),print",
-            "screen and (max-width:9px)",
-        ),
-    ],
+    ("query", "kept", "on_request"), ROWS["rules for dark readers apply in the dark view too and not in the light one"]
 )
 def test_rules_for_dark_readers_apply_in_the_dark_view_too_and_not_in_the_light_one(query, kept, on_request):
     rule = f"p{IN_BODY}{{color:red}}"
@@ -139,22 +70,7 @@ def test_rules_for_dark_readers_within_others_are_not_written_many_times():
 
 @pytest.mark.parametrize(
     ("text", "kept"),
-    [
-        ("<!-- p{color:red} -->", "p"),
-        ("@charset 'x';@import url(//evil.example);@namespace url(x);p{color:red}", "p"),
-        ("@font-face{src:url(//evil.example)}@property --x{syntax:'*'}p{color:red}", "p"),
-        ("@supports (a:b){i{color:red}}@layer x{i{color:red}}@container (width>1px){i{color:red}}p{color:red}", "p"),
-        (
-            "@keyframes x{from{color:red}}@page{color:red}@scope (i){i{color:red}}@unknown{i{color:red}}p{color:red}",
-            "p",
-        ),
-        ("p{color:red;i{color:red};&:hover{color:red}}", "p"),
-        ("@media all{@media screen{p{color:red}}}", "@media all{@media screen{p"),
-        ("@media all{" * 5 + "p{color:red}", ""),
-        ("p{color:red", "p"),  # as in a browser, what is open ends with the sheet
-        ("}p{color:red}", ""),
-        ("@media{p{color:red}}", "p"),
-    ],
+    [*ROWS["rules stay and every other at rule goes"], ("@media all{" * 5 + "p{color:red}", "")],
 )
 def test_rules_stay_and_every_other_at_rule_goes(text, kept):
     assert written(text).replace(IN_BODY, "").partition("{color")[0] == kept
