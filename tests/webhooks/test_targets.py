@@ -2,25 +2,17 @@
 
 import pytest
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.webhooks.targets import is_public, parse_rule, parse_url, permits_address, refusal
+
+ROWS = rows_of(__file__)
 
 RULES = tuple(map(parse_rule, ["hooks.example.org", "*.corp.example", "bücher.example:8443", "10.0.0.0/8"]))
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [
-        ("hooks.example.org", ("hooks.example.org", None, 0)),
-        ("Hooks.Example.ORG:8443", ("hooks.example.org", None, 8443)),
-        ("*.bücher.example", ("*.xn--bcher-kva.example", None, 0)),
-        ("10.0.0.0/8", ("", "10.0.0.0/8", 0)),
-        ("10.0.0.7:8080", ("", "10.0.0.7/32", 8080)),
-        ("fd00::/8", ("", "fd00::/8", 0)),
-        ("[fd00::/8]:8080", ("", "fd00::/8", 8080)),
-        ("::1", ("", "::1/128", 0)),
-        ("localhost", ("localhost", None, 0)),
-    ],
+    ROWS["a rule is a name or a network perhaps with a port"],
 )
 def test_a_rule_is_a_name_or_a_network_perhaps_with_a_port(text, wanted):
     rule = parse_rule(text)
@@ -29,25 +21,7 @@ def test_a_rule_is_a_name_or_a_network_perhaps_with_a_port(text, wanted):
 
 @table(
     "text",
-    [
-        "",
-        "*",
-        "*.",
-        "a.*.example",
-        "https://hooks.example.org",
-        "hooks.example.org/path",
-        "hooks.example.org:",
-        "hooks.example.org:0",
-        "hooks.example.org:65536",
-        "user@hooks.example.org",
-        "10.0.0.1/8",  # host bits
-        "127.1",
-        "2130706433",
-        "0x7f000001",
-        "[fd00::/8",
-        "fd00::/8:8080",
-        "[hooks.example.org]",
-    ],
+    ROWS["what is no rule is refused"],
 )
 def test_what_is_no_rule_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
@@ -56,16 +30,7 @@ def test_what_is_no_rule_is_refused(text):
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [
-        ("https://hooks.example.org", "https://hooks.example.org/"),
-        ("HTTPS://Hooks.Example.ORG:443/In?a=b&c=%20", "https://hooks.example.org/In?a=b&c=%20"),
-        ("http://hooks.example.org:80?x", "http://hooks.example.org/?x"),
-        ("http://hooks.example.org:443/", "http://hooks.example.org:443/"),
-        ("https://bücher.example:8443/", "https://xn--bcher-kva.example:8443/"),
-        ("http://10.0.0.7/", "http://10.0.0.7/"),
-        ("http://[FD00:0::1]:80/", "http://[fd00::1]/"),
-        ("https://hooks.example.org/@me:x", "https://hooks.example.org/@me:x"),
-    ],
+    ROWS["a url is taken apart into its normal form"],
 )
 def test_a_url_is_taken_apart_into_its_normal_form(text, wanted):
     assert parse_url(text).url == wanted
@@ -75,40 +40,10 @@ def test_a_url_is_taken_apart_into_its_normal_form(text, wanted):
 @table(
     ("text", "reason"),
     [
-        ("", "begin"),
-        ("hooks.example.org/in", "begin"),
-        ("ftp://hooks.example.org/", "begin"),
-        ("file:///etc/passwd", "begin"),
-        ("gopher://127.0.0.1:6379/_FLUSHALL", "begin"),
-        ("https:///in", "begin"),
-        ("https://me:secret@hooks.example.org/", "user information"),
-        ("https://hooks.example.org@127.0.0.1/", "user information"),
-        ("https://hooks.example.org/#top", "fragment"),
-        ("https://hooks.example.org/a b", "RFC 3986"),
-        ("https://hooks.example.org/\r\nX-Evil: 1", "RFC 3986"),
-        ("https://hooks.example.org\\@127.0.0.1/", "RFC 3986"),
-        ("https://hooks.example.org/ü", "RFC 3986"),
-        ("https://hooks.example.org:/", "RFC 3986"),
-        ("https://hooks.example.org:0/", "port"),
-        ("https://hooks.example.org:65536/", "port"),
+        *ROWS["urls in disguise are refused with the reason"],
         ("https://" + "a." * 1100 + "example/", "characters"),
-        ("https://hooks.example.org?" + "a" * 2022, "normal form"),  # "/" is put before the query
+        ("https://hooks.example.org?" + "a" * 2022, "normal form"),
         ("https://bücher.example/" + "a" * 2025, "normal form"),
-        ("https://hooks..example.org/", "host name"),
-        ("https://hooks_1.example.org/", "host name"),
-        ("https://hooks%2eexample.org/", "host name"),
-        ("http://\uff11\uff12\uff17.0.0.1/", "usual notation"),  # full-width digits
-        ("http://127。0。0。1/", "host name"),
-        ("http://127.1/", "usual notation"),
-        ("http://2130706433/", "usual notation"),
-        ("http://017700000001/", "usual notation"),
-        ("http://0177.0.0.1/", "usual notation"),
-        ("http://0x7f.0.0.1/", "usual notation"),
-        ("http://0x7f000001/", "usual notation"),
-        ("http://127.0.0.0x1/", "usual notation"),
-        ("http://[::1%25eth0]/", "RFC 3986"),
-        ("http://[1.2.3.4]/", "usual notation"),
-        ("http://[::ffff:127.1]/", "usual notation"),
     ],
 )
 def test_urls_in_disguise_are_refused_with_the_reason(text, reason):
@@ -118,24 +53,7 @@ def test_urls_in_disguise_are_refused_with_the_reason(text, reason):
 
 @table(
     ("url", "reason"),
-    [
-        ("https://hooks.example.org/", ""),
-        ("http://a.b.corp.example/", ""),
-        ("https://bücher.example:8443/", ""),
-        ("http://10.1.2.3/", ""),
-        ("http://[::ffff:10.1.2.3]/", ""),
-        ("https://hooks.example.org:8443/", "port"),
-        ("https://bücher.example/", "port"),
-        ("http://10.1.2.3:6379/", "port"),
-        ("https://corp.example/", "host"),
-        ("https://evilcorp.example/", "host"),
-        ("https://example.org/", "host"),
-        ("https://hooks.example.org.evil.example/", "host"),
-        ("http://127.0.0.1/", "host"),
-        ("http://8.8.8.8/", "host"),
-        ("http://[::ffff:127.0.0.1]/", "host"),
-        ("http://[::1]/", "host"),
-    ],
+    ROWS["a url must lead to what a rule has"],
 )
 def test_a_url_must_lead_to_what_a_rule_has(url, reason):
     said = refusal(RULES, parse_url(url))
@@ -145,16 +63,7 @@ def test_a_url_must_lead_to_what_a_rule_has(url, reason):
 
 @pytest.mark.parametrize(
     ("address", "permitted"),
-    [
-        ("93.184.215.14", True),
-        ("2606:2800:21f:cb07::1", True),
-        ("10.1.2.3", True),  # by its network
-        ("::ffff:10.1.2.3", True),
-        ("127.0.0.1", False),
-        ("192.168.1.1", False),
-        ("::ffff:127.0.0.1", False),
-        ("::ffff:93.184.215.14", False),
-    ],
+    ROWS["a name leads to public addresses and networks of the rules only"],
 )
 def test_a_name_leads_to_public_addresses_and_networks_of_the_rules_only(address, permitted):
     assert permits_address(RULES, parse_url("https://hooks.example.org/"), address) is permitted
@@ -174,41 +83,7 @@ def test_an_address_in_a_url_is_permitted_by_a_network_only():
 
 @table(
     "address",
-    [
-        "0.0.0.0",
-        "10.0.0.1",
-        "100.100.100.200",  # metadata of Alibaba
-        "127.0.0.1",
-        "127.255.255.254",
-        "168.63.129.16",  # metadata of Azure
-        "169.254.169.254",  # metadata of most
-        "172.31.255.255",
-        "192.0.0.192",  # metadata of Oracle
-        "192.88.99.1",
-        "192.168.0.1",
-        "198.19.0.1",
-        "224.0.0.1",
-        "240.0.0.1",
-        "255.255.255.255",
-        "::",
-        "::1",
-        "::7f00:1",  # IPv4-compatible
-        "::ffff:8.8.8.8",
-        "64:ff9b::7f00:1",  # NAT64
-        "64:ff9b:1::a00:1",
-        "100::1",
-        "2001::1",  # Teredo
-        "2001:db8::1",
-        "2002:7f00:1::1",  # 6to4
-        "3fff::1",
-        "5f00::1",
-        "fc00::1",
-        "fd00:ec2::254",  # metadata of Amazon
-        "fe80::1",
-        "fe80::1%eth0",
-        "fec0::1",
-        "ff02::1",
-    ],
+    ROWS["special addresses are not public"],
 )
 def test_special_addresses_are_not_public(address):
     assert not is_public(address)
