@@ -19,14 +19,11 @@ import time
 from functools import partial
 from pathlib import Path
 
-from checking import speak_of_senders
 from costs import speak_of_costs
 from following import speak_of_streams, speak_of_waiting
 from nodes import speak_of_nodes
 from scale import speak_of_scale
 from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, compared, seconds_from_dot
-from silent import speak_of_silent_targets
-from unknown import speak_of_the_unknown
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SENDERS = 50
@@ -129,17 +126,6 @@ def seconds_to_sync(file, number):
     return time.perf_counter() - began
 
 
-def speak_of_large_mail(folder):
-    with Tmpmaild(folder / "large") as ours, BareAiosmtpd("chunks_to_sqlite.py") as yardstick:
-        for size_bytes in (1_000_000, 10_000_000):
-            measure = partial(large_deliveries_per_second, size_bytes=size_bytes)
-            compare(f"mails of {size_bytes // 1_000_000} MB / chunks into SQLite", ours, yardstick, measure, 1)
-
-
-def large_deliveries_per_second(server, size_bytes):
-    return deliveries_per_second(server, kept=True, count=60_000_000 // size_bytes, senders=5, size_bytes=size_bytes)
-
-
 def speak_of_reading(folder):
     with Tmpmaild(folder / "reading") as ours, BareHypercorn() as yardstick:
         deliveries_per_second(ours, kept=True, count=READ_MAILS)
@@ -158,17 +144,13 @@ def speak_of_memory(folder):
 PARTS = {
     "deliveries": speak_of_deliveries,
     "commits": speak_of_group_commit,
-    "unknown": speak_of_the_unknown,
     "latency": speak_of_latency,
-    "large": speak_of_large_mail,
     "reading": speak_of_reading,
     "waiting": speak_of_waiting,
     "streams": speak_of_streams,
     "memory": speak_of_memory,
-    "senders": speak_of_senders,
     "scale": speak_of_scale,
     "nodes": speak_of_nodes,
-    "silent": speak_of_silent_targets,
     "costs": speak_of_costs,
 }
 LONG = {"scale", "nodes", "costs"}  # only when asked for
