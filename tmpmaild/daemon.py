@@ -98,7 +98,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
             sockets = early or bind(config)
             parts = _Parts(config, service, storage, tls, checker, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control_socket, announce)
-        if storage.is_lost():
+        if storage.lost.is_set():
             raise DatabaseError(f"{settings_of(config).name}: gone while it was in use")
 
 
@@ -174,7 +174,7 @@ class _Parts:
         metrics = Exposition(measures, __version__)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(names, sockets)))
-        self._blocks = BlockCommands(storage.policy, self._service.blocks, config.own_networks, clock=storage.clock)
+        self._blocks = BlockCommands(storage, self._service.blocks, config.own_networks, clock=storage.clock)
         self.reloading = Reloading(self._reload)
         self.control = ControlServer(self._commands())
 
@@ -216,7 +216,7 @@ class _Parts:
         """Return why mail and requests cannot be served, "" if they can; from memory."""
         if not (self.smtp.listening and self._http.listening):
             return "not listening"
-        if self._storage.is_lost():
+        if self._storage.lost.is_set():
             return "the database is gone"
         return self._storage.trouble() or ("" if self._storage.has_room() else "storage full")
 
@@ -267,7 +267,7 @@ async def _noted_rules(config: Config, storage: Storage) -> Rules:
     now_ms = storage.clock()
     until_ms = now_ms + config.addresses.max_lifetime_seconds * 1000
     try:
-        retired = await storage.policy.serve_domains(config.domains, now_ms, until_ms)
+        retired = await storage.serve_domains(config.domains, now_ms, until_ms)
     except RequestError as error:
         raise StartError(f"{settings_of(config).name}: the domains cannot be noted: {error}") from error
     ours = hostnames.domains(config.domains)
@@ -280,7 +280,7 @@ async def _noted_rules(config: Config, storage: Storage) -> Rules:
 
 async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
     try:
-        return await storage.policy.blocks()
+        return await storage.blocks()
     except RequestError as error:
         raise StartError(f"{settings_of(config).name}: the blocks cannot be read: {error}") from error
 
@@ -350,5 +350,5 @@ def _set_rates(limits: RateLimits, config: Config, make: Callable[..., Buckets])
 
 
 async def _stop_when_lost(running: anyio.CancelScope, storage: Storage) -> None:
-    await storage.wait_lost()
+    await storage.lost.wait()
     running.cancel()

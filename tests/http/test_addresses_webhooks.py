@@ -81,7 +81,7 @@ async def test_the_state_of_the_last_call_is_shown(world, client, clock):
         stored = await world.storage.read_webhook(inbox.id)
         position = stored.state.told_message_id
         state = WebhookState(position, position, failures, clock(), clock(), result)
-        assert await world.storage.store_webhook_result(stored, state)
+        assert await world.storage.store_webhook(stored, state)
         now = (await client.create())["created_at"]
         assert (await held.ask("GET")).json()["webhook"] == SHOWN | {
             "failures": failures,

@@ -61,8 +61,8 @@ FOUND_AT_READING = {"codes", "links"}  # by rules that become better
 
 async def fill(world, clock):
     """Store mail of every kind, and all else that a database may hold; return the addresses with their tokens."""
-    client, policy = world.client(), world.storage.policy
-    await policy.serve_domains((DOMAIN, RETIRED), clock(), clock())
+    client = world.client()
+    await world.storage.serve_domains((DOMAIN, RETIRED), clock(), clock())
     swept = await client.create(local_part="swept", expires_in_seconds=60)
     await world.deliver(swept["address"])
     clock.advance(seconds=60)
@@ -86,8 +86,8 @@ async def fill(world, clock):
     await world.service.delete(made["deleted"]["address"], made["deleted"]["token"])
     kinds = {"client": "192.0.2.0/24", "name": "taken", "sender": "spam.example", "target": "bad.example"}
     ends_ms = {"name": clock() + 1_000_000}
-    await policy.add_blocks([Block(kind, value, clock(), ends_ms.get(kind)) for kind, value in kinds.items()])
-    await policy.serve_domains((DOMAIN,), clock(), clock())
+    await world.storage.change_blocks([Block(kind, value, clock(), ends_ms.get(kind)) for kind, value in kinds.items()])
+    await world.storage.serve_domains((DOMAIN,), clock(), clock())
     return {one["address"]: one["token"] for one in (swept, expired, *made.values())}
 
 
@@ -127,8 +127,8 @@ async def what_the_operator_sees(world, store, clock):
     settings = SqliteSettings(path=store.path) if is_file else PostgresqlSettings(url=store.url)
     mail = await anyio.to_thread.run_sync(lambda: operator_mail(settings).messages())
     webhooks = await world.storage.list_webhooks()
-    retired = await world.storage.policy.serve_domains((DOMAIN,), clock(), clock())
-    seen = {"mail": mail, "webhooks": webhooks, "blocks": await world.storage.policy.blocks(), "retired": retired}
+    retired = await world.storage.serve_domains((DOMAIN,), clock(), clock())
+    seen = {"mail": mail, "webhooks": webhooks, "blocks": await world.storage.blocks(), "retired": retired}
     return msgspec.to_builtins(seen)
 
 

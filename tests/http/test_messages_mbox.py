@@ -167,7 +167,7 @@ async def test_it_is_broken_off_when_another_mail_cannot_be_read(world, client, 
 
     slow = Slow(client.app, at)
     await slow.first_part()
-    monkeypatch.setattr(world.storage, "read_next_source", away)
+    monkeypatch.setattr(world.storage, "read_message", away)
     await slow.take_all()
     assert not slow.is_complete
     assert (await client.get(at)).status == 503
@@ -231,13 +231,13 @@ async def test_no_more_than_a_mail_or_two_are_in_memory(world, client, held, at,
     for _ in range(5):
         await world.deliver(held["address"], LARGE)
     reads = []
-    read = world.storage.read_next_source
+    read = world.storage.read_message
 
     async def counted(*args, **more):
         reads.append(args)
         return await read(*args, **more)
 
-    monkeypatch.setattr(world.storage, "read_next_source", counted)
+    monkeypatch.setattr(world.storage, "read_message", counted)
     slow = Slow(client.app, at)
     await slow.first_part()
     assert len(reads) == 1
@@ -264,3 +264,19 @@ def unchunked(body):
         if size == b"0":
             return octets
         octets, body = octets + body[: int(size, 16)], body[int(size, 16) + 2 :]
+
+
+@pytest.mark.usefixtures("three")
+async def test_one_that_is_broken_off_lacks_the_last_chunk(world, served, at, monkeypatch):
+    read, seen = world.storage.read_message, []
+
+    async def once(*args, **more):
+        seen.append(args)
+        if len(seen) > 1:
+            raise StorageUnavailable("away")
+        return await read(*args, **more)
+
+    monkeypatch.setattr(world.storage, "read_message", once)
+    answer = await served.ask(f"GET {at} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert b"Subject: one" in answer
+    assert not answer.endswith(b"0\r\n\r\n")

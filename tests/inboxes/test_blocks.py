@@ -117,7 +117,7 @@ class Control:
 
     def __init__(self, storage, known, clock):
         own = [blocks.network("10.0.0.0/8")]
-        self.commands = BlockCommands(storage.policy, known, own, clock=clock).commands()
+        self.commands = BlockCommands(storage, known, own, clock=clock).commands()
 
     async def __call__(self, name, wanted):
         return [line async for line in self.commands[name].answer(wanted)]
@@ -144,9 +144,9 @@ async def test_commands_change_the_memory_and_the_storage(storage, clock):
         ("sender", "spam.example"),
     ]
     assert {block.expires_at_ms for block in line.blocks} == {clock() + 60_000}
-    assert list(Blocks(clock, await storage.policy.blocks())) == line.blocks
+    assert list(Blocks(clock, await storage.blocks())) == line.blocks
     assert [line.count for line in await control("unblock", Named(names=["SHOP", "other"]))] == [1]
-    assert [block.kind for block in await storage.policy.blocks()] == ["client", "sender"]
+    assert [block.kind for block in await storage.blocks()] == ["client", "sender"]
 
 
 @pytest.mark.parametrize("network", ["127.0.0.1", "0.0.0.0/0", "::/0", "::1", "10.1.0.0/16", "::ffff:127.0.0.1"])
@@ -156,7 +156,7 @@ async def test_what_is_the_operators_own_needs_force(storage, clock, network):
     with pytest.raises(CommandError, match="--force blocks it all the same"):
         await control("block", Blocked(clients=["192.0.2.1", network]))
     assert not list(known)
-    assert not await storage.policy.blocks()
+    assert not await storage.blocks()
     await control("block", Blocked(clients=[network], force=True))
     assert len(list(known)) == 1
 

@@ -12,7 +12,7 @@ def change(inbox_id, notice=None):
 
 
 def test_a_reader_sees_what_has_become_invalid_since_it_began_and_nothing_from_before():
-    caches = Caches(lambda _: True)
+    caches = Caches(may_cache=True)
     caches.update([change("1", MessageDeleted("before")), change("1", InboxDeleted())])
     since = caches.last_invalidation
     assert since.deleted_messages() == frozenset()
@@ -25,7 +25,7 @@ def test_a_reader_sees_what_has_become_invalid_since_it_began_and_nothing_from_b
 
 
 def test_new_mail_invalidates_nothing_that_was_read():
-    caches = Caches(lambda _: True)
+    caches = Caches(may_cache=True)
     since = caches.last_invalidation
     caches.update([change("1"), change("2")])
     assert caches.last_invalidation is since
@@ -35,7 +35,7 @@ def test_what_no_reader_looks_at_any_more_leaves_the_memory():
     class Watched(MessageDeleted, frozen=True, weakref=True):
         pass
 
-    caches = Caches(lambda _: True)
+    caches = Caches(may_cache=True)
     since = caches.last_invalidation
     notice = Watched("msg_1")
     kept = weakref.ref(notice)
@@ -51,7 +51,7 @@ def test_what_no_reader_looks_at_any_more_leaves_the_memory():
 
 def test_a_long_chain_of_invalidations_is_freed_at_once():
     """A reader that took long may let go of very many: no recursion in freeing them."""
-    caches = Caches(lambda _: True)
+    caches = Caches(may_cache=True)
     since = caches.last_invalidation
     for _ in range(50_000):
         caches.update([change("1", InboxDeleted())])

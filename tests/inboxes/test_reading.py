@@ -73,7 +73,7 @@ class House:
     # These do as the service does once it has found the inbox: the one reader may be held up.
 
     async def delete_inbox(self):
-        await self.storage.delete_inbox(self.inbox.id, self.clock())
+        await self.storage.move_expiry(self.inbox.id, self.clock(), self.clock())
 
     async def delete_message(self):
         await self.storage.delete_message(self.inbox.id, self.message_ids[0])
@@ -315,7 +315,7 @@ async def test_what_others_delete_meanwhile_changes_nothing(house, read, hold, w
     await prepare(house, warm=warm)
     other, _ = await house.service.create(NewAddress(local_part=f"other{next(house.numbers)}"), None)
     async with hold(house, read) as reading:
-        await house.storage.delete_inbox(other.id, house.clock())
+        await house.storage.move_expiry(other.id, house.clock(), house.clock())
     expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
     assert await reading == expected
 

@@ -153,7 +153,7 @@ async def test_links_of_one_message_are_bounded():
 
 
 def test_what_was_found_goes_with_its_message_and_with_its_inbox():
-    remembered = Caches(lambda _: True)
+    remembered = Caches(may_cache=True)
     cache = remembered.findings
     for number in range(3):
         cache.put(inbox("1"), f"msg_{number}", found(), cache.generation)
@@ -171,7 +171,7 @@ def test_what_was_found_goes_with_its_message_and_with_its_inbox():
 
 def test_ending_inboxes_costs_the_same_however_much_is_remembered_of_others():
     ended = [InboxChange(f"ended-{number}", full=True, notice=InboxDeleted()) for number in range(200)]
-    little, much = Caches(lambda _: True), Caches(lambda _: True)
+    little, much = Caches(may_cache=True), Caches(may_cache=True)
     for remembered, inboxes in ((little, 20), (much, 10_000)):
         cache = remembered.findings
         for number in range(inboxes):
@@ -205,7 +205,7 @@ def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, boun
 
 
 def test_what_was_found_in_a_message_that_is_deleted_meanwhile_is_not_remembered():
-    remembered = Caches(lambda _: True)
+    remembered = Caches(may_cache=True)
     cache = remembered.findings
     generation = cache.generation
     remembered.update([InboxChange("1", full=False)])

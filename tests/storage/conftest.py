@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import asynccontextmanager, closing
 
 import pytest
+from msgspec.structs import replace
 from stores import ENGINES, SqliteStore
 
 from tmpmaild.errors import MailboxFull, StorageFull
@@ -54,10 +55,13 @@ class Engine:
         await self.storage.delete_message(inbox.id, message_id)
 
     async def end(self, inbox):
-        await self.storage.delete_inbox(inbox.id, self.clock())
+        await self.storage.move_expiry(inbox.id, self.clock(), self.clock())
 
     async def move(self, inbox, expires_at_ms):
         await self.storage.move_expiry(inbox.id, expires_at_ms, self.clock())
+
+    async def lease(self, stored, until_ms):
+        return await self.storage.store_webhook(stored, replace(stored.state, next_at_ms=until_ms))
 
     async def reading_statements(self):
         """Return a list to which every statement will be added that reads."""

@@ -175,7 +175,7 @@ async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
         engine.delete(inbox, message_id_of(5)),
         engine.end(over),
         engine.move(over, engine.clock() + 1000),
-        engine.storage.delete_inbox(OPERATOR_INBOX_ID, engine.clock()),
+        engine.storage.move_expiry(OPERATOR_INBOX_ID, engine.clock(), engine.clock()),
     ]
     outcomes = await asyncio.gather(*refused, return_exceptions=True)
     assert [type(one) for one in outcomes] == [MessageNotFound, AddressExpired, AddressExpired, AddressNotFound]

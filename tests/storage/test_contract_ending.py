@@ -15,7 +15,7 @@ from .conftest import LIFETIME_MS, NO_INBOX_IDS, until_full
 async def test_the_operators_inbox_and_those_of_nobody_can_be_neither_ended_nor_moved(engine):
     for inbox_id in (OPERATOR_INBOX_ID, *NO_INBOX_IDS):
         with pytest.raises(AddressNotFound):
-            await engine.storage.delete_inbox(inbox_id, engine.clock())
+            await engine.storage.move_expiry(inbox_id, engine.clock(), engine.clock())
         with pytest.raises(AddressNotFound):
             await engine.storage.move_expiry(inbox_id, engine.clock() + 1, engine.clock())
     await engine.add(OPERATOR_INBOX_ID)

@@ -18,7 +18,7 @@ def reads(storage, message_id, permit):
         lambda: storage.list_messages(ADA, Page(text="hello"), 0, permit),
         lambda: storage.read_message(ADA, message_id, 0, permit),
         lambda: storage.read_message(ADA, message_id, 0, permit, source=True),
-        lambda: storage.read_next_source(ADA, "", 0, permit),
+        lambda: storage.read_message(ADA, "", 0, permit, source=True, is_next=True),
     ]
 
 

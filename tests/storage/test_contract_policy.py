@@ -19,7 +19,7 @@ LIMITS = StorageLimits(
 
 
 async def serve(engine, *domains, until_ms=0):
-    return await engine.storage.policy.serve_domains(domains, engine.clock(), until_ms)
+    return await engine.storage.serve_domains(domains, engine.clock(), until_ms)
 
 
 async def test_a_domain_that_is_left_out_is_kept_until_the_time_that_was_given_then(engine):
@@ -74,25 +74,23 @@ async def test_domains_can_be_changed_when_the_storage_is_full(open_engine):
 async def test_blocks_are_kept_each_once_until_they_are_removed(open_engine):
     one, other = Block("client", "192.0.2.0/24", 1, 2000), Block("name", "shop", 2)
     async with open_engine() as engine:
-        policy = engine.storage.policy
-        await policy.add_blocks([other, one])
-        assert list(await policy.blocks()) == [one, other]
+        await engine.storage.change_blocks([other, one])
+        assert list(await engine.storage.blocks()) == [one, other]
         longer = Block("client", "192.0.2.0/24", 3)
-        await policy.add_blocks([longer, Block("sender", "192.0.2.0/24", 4)])
+        await engine.storage.change_blocks([longer, Block("sender", "192.0.2.0/24", 4)])
     async with open_engine() as engine:
-        policy = engine.storage.policy
-        assert list(await policy.blocks()) == [longer, other, Block("sender", "192.0.2.0/24", 4)]
-        await policy.remove_blocks([("sender", "192.0.2.0/24"), ("name", "nobody"), ("client", "shop")])
-        assert list(await policy.blocks()) == [longer, other]
+        assert list(await engine.storage.blocks()) == [longer, other, Block("sender", "192.0.2.0/24", 4)]
+        await engine.storage.change_blocks(removed=[("sender", "192.0.2.0/24"), ("name", "nobody"), ("client", "shop")])
+        assert list(await engine.storage.blocks()) == [longer, other]
 
 
 async def test_the_sweep_deletes_the_blocks_that_have_expired_and_no_others(engine):
-    policy, now_ms = engine.storage.policy, engine.clock()
-    await policy.add_blocks([Block("name", f"old{number}", 1, now_ms) for number in range(500)])
+    now_ms = engine.clock()
+    await engine.storage.change_blocks([Block("name", f"old{number}", 1, now_ms) for number in range(500)])
     kept = [Block("name", "stays", 1, None), Block("name", "waits", 1, now_ms + 1)]
-    await policy.add_blocks(kept)
+    await engine.storage.change_blocks(kept)
     await engine.sweep()
-    assert list(await policy.blocks()) == kept
+    assert list(await engine.storage.blocks()) == kept
 
 
 async def test_blocks_can_be_changed_when_the_storage_is_full(open_engine):
@@ -100,9 +98,9 @@ async def test_blocks_can_be_changed_when_the_storage_is_full(open_engine):
         inbox = await engine.inbox("ada")
         await until_full(lambda _: engine.add(inbox, body="x" * 3000))
         blocks = [Block("client", f"192.0.2.{number}/32", 1) for number in range(200)]
-        await engine.storage.policy.add_blocks(blocks)
-        await engine.storage.policy.remove_blocks([(block.kind, block.value) for block in blocks])
-        assert not await engine.storage.policy.blocks()
+        await engine.storage.change_blocks(blocks)
+        await engine.storage.change_blocks(removed=[(block.kind, block.value) for block in blocks])
+        assert not await engine.storage.blocks()
 
 
 async def test_another_limit_of_messages_holds_at_once_and_takes_nothing_away(engine):

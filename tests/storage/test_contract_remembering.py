@@ -34,6 +34,6 @@ async def test_what_was_read_may_cache_only_if_every_change_is_told_at_once(open
     async with open_engine() as engine:
         inbox, told = await engine.inbox("ada"), []
         engine.storage.on_committed(told.extend)
-        fresh = engine.storage.may_cache(inbox.id)
+        fresh = engine.storage.may_cache
         await engine.end(inbox)
         assert not fresh or [change.inbox_id for change in told] == [inbox.id]

@@ -104,7 +104,7 @@ async def test_no_address_leads_to_the_operators_mail(engine, name):
 
 async def read_all(engine, name="ada", **more):
     found, after = [], ""
-    while (read := await engine.storage.read_next_source(f"{name}@mail.example.com", after, engine.clock(), **more))[1]:
+    while (read := await source(engine, name, after, is_next=True, **more))[1]:
         found.append(read[1])
         after = read[1].message.id
     return found
@@ -128,9 +128,14 @@ async def test_the_next_source_is_found_when_the_one_before_was_deleted(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox, raw=b"%d" % number) for number in range(3)]
     await engine.storage.delete_messages(inbox.id, stored[:2])
-    _, source = await engine.storage.read_next_source("ada@mail.example.com", stored[0], engine.clock())
+    _, source = await engine.storage.read_message(
+        "ada@mail.example.com", stored[0], engine.clock(), source=True, is_next=True
+    )
     assert source.message.id == stored[2]
-    assert await engine.storage.read_next_source("nobody@mail.example.com", "", engine.clock()) is None
+    assert (
+        await engine.storage.read_message("nobody@mail.example.com", "", engine.clock(), source=True, is_next=True)
+        is None
+    )
 
 
 async def test_a_large_next_source_is_left_out_where_it_was_not_asked_for(engine):

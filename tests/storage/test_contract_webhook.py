@@ -25,7 +25,7 @@ async def _set(engine, inbox, webhook=WEBHOOK):
 
 async def _lease(engine, inbox):
     stored = await engine.storage.read_webhook(inbox.id)
-    return await engine.storage.lease_webhook(stored, engine.clock() + LEASE_MS)
+    return await engine.lease(stored, engine.clock() + LEASE_MS)
 
 
 async def _waiting(engine, name, stored):
@@ -88,7 +88,7 @@ async def test_what_has_been_told_may_be_deleted_and_nothing_waits_then(engine):
     message_id = await engine.add(inbox)
     newest = (await engine.storage.read_webhook(inbox.id)).newest_message_id
     await engine.delete(inbox, message_id)
-    assert await engine.storage.store_webhook_result(leased, WebhookState(newest, leased.state.told_verdict_id))
+    assert await engine.storage.store_webhook(leased, WebhookState(newest, leased.state.told_verdict_id))
     stored = await engine.storage.read_webhook(inbox.id)
     assert stored.newest_message_id <= stored.state.told_message_id == message_id
     await engine.add(inbox, subject="later")
@@ -114,15 +114,15 @@ async def test_a_webhook_is_leased_to_one_of_those_who_have_read_it(engine):
     inbox = await engine.inbox("ada")
     stored = await _set(engine, inbox)
     until_ms = engine.clock() + LEASE_MS
-    results = await asyncio.gather(*(engine.storage.lease_webhook(stored, until_ms) for _ in range(5)))
+    results = await asyncio.gather(*(engine.lease(stored, until_ms) for _ in range(5)))
     (leased,) = [one for one in results if one is not None]
     assert leased == await engine.storage.read_webhook(inbox.id)
     assert leased.state == replace(stored.state, next_at_ms=until_ms)
-    again = await engine.storage.lease_webhook(leased, until_ms + LEASE_MS)  # as when the first lease has ended
-    assert not await engine.storage.store_webhook_result(leased, stored.state)
-    assert not await engine.storage.store_webhook_result(leased, None)
-    assert await engine.storage.store_webhook_result(again, stored.state)
-    assert await engine.storage.lease_webhook(again, until_ms) is None
+    again = await engine.lease(leased, until_ms + LEASE_MS)  # as when the first lease has ended
+    assert await engine.storage.store_webhook(leased, stored.state) is None
+    assert await engine.storage.store_webhook(leased, None) is None
+    assert await engine.storage.store_webhook(again, stored.state)
+    assert await engine.lease(again, until_ms) is None
     assert (await engine.storage.read_webhook(inbox.id)).state == stored.state
 
 
@@ -130,9 +130,9 @@ async def test_webhooks_that_are_leased_at_once_have_each_the_lease_that_was_ask
     """And one that another has leased meanwhile stays with that, however far ahead the others ask."""
     inboxes = [await engine.inbox(f"box{number}") for number in range(6)]
     stored = [await _set(engine, inbox) for inbox in inboxes]
-    held = await engine.storage.lease_webhook(stored[0], engine.clock() + LEASE_MS)
+    held = await engine.lease(stored[0], engine.clock() + LEASE_MS)
     until_ms = [engine.clock() + number * 600_000 for number in range(1, 7)]
-    leased = await asyncio.gather(*map(engine.storage.lease_webhook, stored, until_ms))
+    leased = await asyncio.gather(*map(engine.lease, stored, until_ms))
     assert [one and one.state.next_at_ms for one in leased] == [None, *until_ms[1:]]
     assert list(await engine.storage.list_webhooks()) == [held, *leased[1:]]
 
@@ -143,12 +143,12 @@ async def test_what_has_become_of_a_call_is_stored_as_long_as_the_webhook_is_the
     message_id = await engine.add(inbox)
     leased = await _lease(engine, inbox)
     state = WebhookState(message_id, message_id, 3, engine.clock() + 30_000, engine.clock(), "503")
-    assert await engine.storage.store_webhook_result(leased, state)
-    assert not await engine.storage.store_webhook_result(leased, replace(state, failures=4))
+    assert await engine.storage.store_webhook(leased, state)
+    assert await engine.storage.store_webhook(leased, replace(state, failures=4)) is None
     stored = await engine.storage.read_webhook(inbox.id)
     assert (stored.state, stored.webhook, stored.version) == (state, WEBHOOK, leased.version + 1)
     await _set(engine, inbox, OTHER)
-    assert not await engine.storage.store_webhook_result(stored, None)
+    assert await engine.storage.store_webhook(stored, None) is None
     stored = await engine.storage.read_webhook(inbox.id)
     assert (stored.state.failures, stored.state.result, stored.webhook) == (0, "", OTHER)
 
@@ -161,8 +161,8 @@ async def test_many_are_stored_at_once_each_for_itself(engine):
     await _set(engine, inboxes[0], OTHER)
     message = message_id_of(7)
     states = [WebhookState(message, message, number, result=str(number)) for number in range(1, 6)]
-    work = map(engine.storage.store_webhook_result, leased, [None, *states])
-    assert await asyncio.gather(*work) == [True] * 5 + [False]
+    work = map(engine.storage.store_webhook, leased, [None, *states])
+    assert [one is not None for one in await asyncio.gather(*work)] == [True] * 5 + [False]
     left = await engine.storage.list_webhooks()
     assert [(stored.state.failures, stored.state.result) for stored in left] == [
         (0, ""),
@@ -174,10 +174,10 @@ async def test_a_webhook_that_is_taken_away_after_a_call_is_gone(engine):
     inbox = await engine.inbox("ada")
     await _set(engine, inbox)
     leased = await _lease(engine, inbox)
-    assert await engine.storage.store_webhook_result(leased, None)
+    assert await engine.storage.store_webhook(leased, None)
     assert await engine.storage.read_webhook(inbox.id) is None
-    assert not await engine.storage.store_webhook_result(leased, leased.state)
-    assert await engine.storage.lease_webhook(leased, engine.clock()) is None
+    assert await engine.storage.store_webhook(leased, leased.state) is None
+    assert await engine.lease(leased, engine.clock()) is None
 
 
 @pytest.mark.parametrize("webhook", [WEBHOOK, None])
@@ -192,13 +192,13 @@ async def test_an_inbox_that_has_ended_gets_no_webhook_and_keeps_its_own_until_i
             await engine.storage.set_webhook(inbox.id, webhook, engine.clock() - 1)
         leased = await _lease(engine, inbox)
         assert leased.expires_at_ms <= engine.clock()
-        assert await engine.storage.store_webhook_result(leased, replace(leased.state, failures=1))
+        assert await engine.storage.store_webhook(leased, replace(leased.state, failures=1))
         assert (await engine.storage.read_webhook(inbox.id)).webhook == OTHER
     await engine.sweep()
     assert list(await engine.storage.list_webhooks()) == []
     for inbox in (ended, expired):
         assert await engine.storage.read_webhook(inbox.id) is None
-        assert not await engine.storage.store_webhook_result(leased, leased.state)
+        assert await engine.storage.store_webhook(leased, leased.state) is None
 
 
 async def test_no_other_inbox_gets_a_webhook(engine):
@@ -233,7 +233,7 @@ async def test_a_webhook_takes_no_room_from_the_mail_of_its_inbox(open_engine):
         await _set(engine, told, OTHER)
         assert await fill_up(engine, plain) == await fill_up(engine, told) > 0
         stored = await _lease(engine, told)
-        assert await engine.storage.store_webhook_result(stored, replace(stored.state, failures=1, result="timeout"))
+        assert await engine.storage.store_webhook(stored, replace(stored.state, failures=1, result="timeout"))
 
 
 async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(open_engine):
@@ -245,7 +245,7 @@ async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(
         for other in others:
             stored = await _lease(engine, other)
             failed = WebhookState(message_id_of(1 << 62), message_id_of(1 << 62), 300, 1 << 46, 1 << 46, "unreachable")
-            assert await engine.storage.store_webhook_result(stored, failed)
+            assert await engine.storage.store_webhook(stored, failed)
         for other in others:
             assert await _set(engine, other, None) is None
 
@@ -255,7 +255,7 @@ async def test_nothing_of_a_webhook_is_told_to_those_who_hear_of_commits(engine)
     engine.storage.on_committed(told.extend)
     inbox = await engine.inbox("ada")
     await _set(engine, inbox)
-    await engine.storage.store_webhook_result(await _lease(engine, inbox), None)
+    await engine.storage.store_webhook(await _lease(engine, inbox), None)
     assert told == []
 
 

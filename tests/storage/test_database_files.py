@@ -83,9 +83,9 @@ async def test_everything_is_refused_from_the_first_commit_on(open_engine, path,
         ):
             with pytest.raises(StorageLost):
                 await attempt()
-        assert engine.storage.is_lost()
+        assert engine.storage.lost.is_set()
         with anyio.fail_after(5):
-            await engine.storage.wait_lost()
+            await engine.storage.lost.wait()
         assert told == []
     (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert (line.levelname, line.name) == ("ERROR", "tmpmaild.storage.sqlite.database")
@@ -94,7 +94,7 @@ async def test_everything_is_refused_from_the_first_commit_on(open_engine, path,
 
 async def test_it_tells_of_the_loss_without_being_asked_for_mail(open_engine, path, clock):
     async with open_engine() as engine, anyio.create_task_group() as tasks:
-        tasks.start_soon(engine.storage.wait_lost)
+        tasks.start_soon(engine.storage.lost.wait)
         path.unlink()
         with pytest.raises(StorageLost):
             await engine.storage.sweep(clock())
@@ -106,7 +106,7 @@ async def test_a_database_that_is_cut_off_is_not_noticed_until_the_next_start(op
         await engine.inbox("ada")
         os.truncate(path, 0)
         await engine.inbox("bob")
-        assert not engine.storage.is_lost()
+        assert not engine.storage.lost.is_set()
 
 
 async def test_mail_of_a_removed_wal_is_saved_on_closing(open_engine, path):
@@ -152,7 +152,7 @@ async def test_a_file_that_is_written_to_as_always_is_not_lost(open_engine, path
         for _ in range(50):
             await engine.add(inbox, body="x" * 100_000)
             await engine.storage.erase()
-        assert not engine.storage.is_lost()
+        assert not engine.storage.lost.is_set()
 
 
 async def test_a_database_behind_a_link_is_not_lost(open_engine, path, tmp_path):

@@ -145,9 +145,9 @@ async def test_a_webhook_that_was_replaced_or_taken_away_is_in_no_file_after_the
         for number, inbox in enumerate(inboxes[:30]):
             await (engine.end(inbox) if number < 10 else _set_webhook(engine, inbox, mark(100 + number) * 400))
         for number, inbox in enumerate(inboxes[20:25]):
-            leased = await engine.storage.lease_webhook(await engine.storage.read_webhook(inbox.id), clock() + 1)
+            leased = await engine.lease(await engine.storage.read_webhook(inbox.id), clock() + 1)
             if number % 2:
-                await engine.storage.store_webhook_result(leased, None)
+                await engine.storage.store_webhook(leased, None)
             else:
                 await engine.storage.set_webhook(inbox.id, None, clock())
         assert await swept_marks(engine, path, clock) == {*range(110, 120), *range(125, 130), *range(30, 40)}

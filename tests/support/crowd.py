@@ -59,10 +59,11 @@ class Crowd:
             url = f"https://{mark}.example/{mark * self.rng.choice([1, 20, 170])}"
             webhook = Webhook(url, frozenset({"message"}), frozenset(), mark)
             await self.storage.set_webhook(inbox.id, webhook, self.clock())
-        leased = await self.storage.lease_webhook(await self.storage.read_webhook(inbox.id), self.clock() + 1)
+        stored = await self.storage.read_webhook(inbox.id)
+        leased = await self.storage.store_webhook(stored, replace(stored.state, next_at_ms=self.clock() + 1))
         if self.rng.randrange(2):
             state = replace(leased.state, failures=self.rng.randrange(500), result="timeout")
-            await self.storage.store_webhook_result(leased, self.rng.choice([state, None]))
+            await self.storage.store_webhook(leased, self.rng.choice([state, None]))
 
     async def come_and_go(self):
         numbers = list(range(self.size))

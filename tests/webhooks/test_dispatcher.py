@@ -95,14 +95,14 @@ async def test_a_daemon_that_stops_during_a_call_leaves_it_to_the_next_at_once(w
 
 
 async def test_a_daemon_that_stops_while_a_result_is_stored_leaves_nothing_to_tell_again(world, monkeypatch):
-    store, is_storing = world.storage.store_webhook_result, asyncio.Event()
+    store, is_storing = world.storage.store_webhook, asyncio.Event()
 
     async def announced(leased, state):
         if state.called_at_ms:  # a lease is stored by it as well
             is_storing.set()
         return await store(leased, state)
 
-    monkeypatch.setattr(world.storage, "store_webhook_result", announced)
+    monkeypatch.setattr(world.storage, "store_webhook", announced)
     inbox = await world.inbox()
     async with world.sending():
         newest = await world.deliver(inbox)
@@ -134,7 +134,8 @@ async def test_a_daemon_that_died_during_a_call_leaves_it_to_another_after_the_l
 
 
 async def lease(world, inbox, until_ms):
-    return await world.storage.lease_webhook(await world.storage.read_webhook(inbox.id), until_ms)
+    stored = await world.storage.read_webhook(inbox.id)
+    return await world.storage.store_webhook(stored, msgspec.structs.replace(stored.state, next_at_ms=until_ms))
 
 
 async def test_the_end_is_not_told_by_two_daemons_and_after_the_lease_of_one_that_died(world):
@@ -173,7 +174,7 @@ async def test_the_lease_of_an_end_is_as_long_as_any_other(world):
     assert 0 < seen[0] <= 60_000
 
 
-@pytest.mark.parametrize("method", ["read_webhook", "store_webhook_result", "list_webhooks"])
+@pytest.mark.parametrize("method", ["read_webhook", "store_webhook", "list_webhooks"])
 async def test_when_the_storage_is_back_webhooks_are_called_without_waiting_for_the_next_look(
     world, monkeypatch, method
 ):
@@ -255,7 +256,7 @@ async def test_the_end_of_an_inbox_is_told_when_its_holder_deletes_or_shortens_i
     async with world.sending():
         await world.deliver(deleted, "not wanted")
         await world.until(lambda: known(world, 2))
-        await world.storage.delete_inbox(deleted.id, world.clock())
+        await world.storage.move_expiry(deleted.id, world.clock(), world.clock())
         await world.receiver.wait(1)
         await world.storage.move_expiry(shortened.id, world.clock() + 1000, world.clock())
         world.pass_time(1)
@@ -264,7 +265,7 @@ async def test_the_end_of_an_inbox_is_told_when_its_holder_deletes_or_shortens_i
 
 
 async def delete(world, inbox):
-    await world.storage.delete_inbox(inbox.id, world.clock())
+    await world.storage.move_expiry(inbox.id, world.clock(), world.clock())
 
 
 async def shorten(world, inbox):
@@ -322,7 +323,7 @@ async def test_the_end_is_told_at_its_time_although_a_daemon_was_calling_when_it
     leased = await lease(world, inbox, inbox.expires_at_ms + 15_000)
     async with world.sending():
         await world.until(lambda: known(world, 1))
-        await world.storage.store_webhook_result(leased, msgspec.structs.replace(leased.state, next_at_ms=0))
+        await world.storage.store_webhook(leased, msgspec.structs.replace(leased.state, next_at_ms=0))
         await pass_to_the_end(world, inbox)
         await world.receiver.wait(1)
 

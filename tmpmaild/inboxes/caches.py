@@ -4,7 +4,7 @@ No entry outlives its inbox: neither addresses nor mail stay in memory longer th
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from tmpmaild.model import (
@@ -19,7 +19,6 @@ from tmpmaild.model import (
     VerdictReached,
 )
 
-MayCache = Callable[[str], bool]
 """The method of the storage: where it says no, nothing must be remembered of an inbox but findings."""
 
 _MAX_ADDRESSES: Final = 50_000
@@ -143,13 +142,13 @@ class RecipientCache(_Cache[str, Inbox]):
     The commit checks again, so a stale entry only makes the refusal come later; no mail is lost.
     """
 
-    def __init__(self, may_cache: MayCache, max_addresses: int = _MAX_ADDRESSES) -> None:
+    def __init__(self, *, may_cache: bool, max_addresses: int = _MAX_ADDRESSES) -> None:
         super().__init__(max_addresses)
         self._may_cache = may_cache
 
     def put(self, inbox: Inbox) -> None:
         """Store a live inbox; a full one is not stored, since it may get room again."""
-        if not inbox.full and self._may_cache(inbox.id):
+        if not inbox.full and self._may_cache:
             self._keep(inbox.address, inbox, inbox)
 
 
@@ -160,14 +159,14 @@ class ListingCache(_Cache[tuple[str, Page], Listing]):
     seen that reply never gets an older page from here.
     """
 
-    def __init__(self, may_cache: MayCache) -> None:
+    def __init__(self, *, may_cache: bool) -> None:
         super().__init__(_MAX_PAGES)
         self._may_cache = may_cache
 
     def put(self, address: str, page: Page, listing: Listing, generation: int) -> None:
         """Store a small page, unless anything was committed after ``generation``."""
         is_small = listing.characters <= _MAX_PAGE_CHARACTERS
-        if generation == self.generation and is_small and self._may_cache(listing.inbox.id):
+        if generation == self.generation and is_small and self._may_cache:
             self._keep((address, page), listing.inbox, listing)
 
 
@@ -186,9 +185,9 @@ class FindingsCache(_Cache[str, Findings]):
 class Caches:
     """All that is remembered, and ``last_invalidation``, to be taken before reading."""
 
-    def __init__(self, may_cache: MayCache) -> None:
-        self.recipients = RecipientCache(may_cache)
-        self.listings = ListingCache(may_cache)
+    def __init__(self, *, may_cache: bool) -> None:
+        self.recipients = RecipientCache(may_cache=may_cache)
+        self.listings = ListingCache(may_cache=may_cache)
         self.findings = FindingsCache()
         self.last_invalidation = Invalidation(None)
 

@@ -18,7 +18,7 @@ from tmpmaild.inboxes.blocks import CLIENT, NAME, SENDER, Blocks
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.mail import addresses
 from tmpmaild.model import Block, InboxEntry
-from tmpmaild.storage.base import Policy, Storage
+from tmpmaild.storage.base import Storage
 
 _PART_BYTES = 256 * 1024
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
@@ -119,7 +119,8 @@ class InboxCommands:
 
     async def _end(self, inbox_id: str) -> bool:
         with suppress(AddressNotFound, AddressExpired):
-            await self._storage.delete_inbox(inbox_id, self._clock())
+            now_ms = self._clock()
+            await self._storage.move_expiry(inbox_id, now_ms, now_ms)
             return True
         return False
 
@@ -165,9 +166,9 @@ class BlockCommands:
     ``clock`` gives Unix milliseconds.
     """
 
-    def __init__(self, policy: Policy, known: Blocks, own: Networks, *, clock: Callable[[], int]) -> None:
+    def __init__(self, storage: Storage, known: Blocks, own: Networks, *, clock: Callable[[], int]) -> None:
         self.own = own
-        self._policy = policy
+        self._storage = storage
         self._known = known
         self._clock = clock
 
@@ -186,14 +187,14 @@ class BlockCommands:
         now_ms = self._clock()
         until_ms = None if wanted.seconds is None else now_ms + wanted.seconds * 1000
         added = [Block(kind, value, now_ms, until_ms) for kind, value in places]
-        await self._policy.add_blocks(added)
+        await self._storage.change_blocks(added)
         self._known.add(added)
         log.info("blocked by the operator: %d", len(added), extra={"about": now_ms})
         yield Changed(len(added))
 
     async def _unblock(self, wanted: Named) -> Answer:
         places = _places(wanted)
-        await self._policy.remove_blocks(places)
+        await self._storage.change_blocks(removed=places)
         count = self._known.remove(places)
         log.info("unblocked by the operator: %d", count, extra={"about": self._clock()})
         yield Changed(count)

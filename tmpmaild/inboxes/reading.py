@@ -277,7 +277,7 @@ class MailReader:
         Raises ``MessageNotFound`` after the last.
         """
         since = self._caches.last_invalidation
-        read = self._storage.read_next_source
+        read = partial(self._storage.read_message, source=True, is_next=True)
         inbox, full = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
         trace, raw = await self._as_shown(inbox, full)
         assert raw is not None

@@ -71,7 +71,7 @@ class InboxService:
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
-        self.caches = Caches(storage.may_cache)
+        self.caches = Caches(may_cache=storage.may_cache)
         self._recipients = self.caches.recipients
         self._deliverer = Deliverer(
             storage, self._recipients, clock=clock, give_memory_back=give_memory_back, check=check
@@ -83,7 +83,7 @@ class InboxService:
         self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
         self.webhooks.senders_are_checked = check is not None
         storage.watch(self.bus.listened, self.bus.overflow)
-        storage.policy.watch_blocks(self.blocks.replace)
+        storage.watch_blocks(self.blocks.replace)
 
     @property
     def hearers(self) -> tuple[Callable[[Sequence[InboxChange]], None], ...]:
@@ -142,7 +142,7 @@ class InboxService:
             await self.webhooks.set(inbox.id, webhook)
         except RequestError:
             with suppress(RequestError):
-                await self._storage.delete_inbox(inbox.id, self._clock())
+                await self._end(inbox)
             raise
 
     async def find(self, address: str, token: str | None = None) -> Inbox:
@@ -199,7 +199,11 @@ class InboxService:
     async def delete(self, address: str, token: str) -> None:
         """Delete an address and its mail. Raises ``AddressNotFound``, ``AddressExpired``."""
         inbox = await self._access.find_for_change(address, token)
-        await self._storage.delete_inbox(inbox.id, self._clock())
+        await self._end(inbox)
+
+    async def _end(self, inbox: Inbox) -> None:
+        now_ms = self._clock()
+        await self._storage.move_expiry(inbox.id, now_ms, now_ms)
 
     async def delete_message(self, address: str, message_id: str, token: str) -> None:
         """Delete one message. Raises as ``delete``, and ``MessageNotFound``."""

@@ -12,6 +12,7 @@
   by every method, others where they are named.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Final, Protocol, TypeVar
@@ -155,39 +156,45 @@ def retired_domains(
     return {name: until for name, until in left_out.items() if until > now_ms}
 
 
-class Policy(Protocol):
-    """What the operator has decided and the storage must remember. Its changes work when the storage is full."""
+class Storage(Protocol):
+    """Inboxes and their mail, on disk, and what the operator has decided of them."""
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """What time it is by the clock that all who use the storage go by, in Unix milliseconds; asks nothing of it."""
+
+    @property
+    def may_cache(self) -> bool:
+        """Whether what was read of an inbox may be cached until ``on_committed`` tells of a change.
+
+        It may not where others change inboxes and ``on_committed`` may tell that late.
+        """
+
+    @property
+    def lost(self) -> asyncio.Event:
+        """Set once the stored data is gone, for example because the database was removed.
+
+        Every method raises ``StorageLost`` from then on, until the daemon is restarted.
+        """
 
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
         """Remember which domains take new addresses; return those that no longer do, and until when each is kept.
 
         A domain that was among them the last time and is not now is kept until ``until_ms``, or until the last of all
-        inboxes expires if that is later; then it is forgotten.
+        inboxes expires if that is later; then it is forgotten. This works when the storage is full.
         """
 
     async def blocks(self) -> Sequence[Block]:
         """Read all blocks, in the order of their kinds and values. The sweep deletes those that have expired."""
 
-    async def add_blocks(self, blocks: Sequence[Block]) -> None:
-        """Store blocks, each in place of one of the same kind and value."""
+    async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
+        """Store blocks, each in place of one of the same kind and value, and delete those of these kinds and values.
 
-    async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
-        """Delete the blocks of these kinds and values; those that do not exist are ignored."""
+        Those that do not exist are ignored. This works when the storage is full.
+        """
 
     def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
         """Register ``callback``; it gets all blocks soon after another daemon has changed some."""
-
-
-class Storage(Protocol):
-    """Inboxes and their mail, on disk."""
-
-    @property
-    def policy(self) -> Policy:
-        """What the operator has decided."""
-
-    @property
-    def clock(self) -> Callable[[], int]:
-        """What time it is by the clock that all who use the storage go by, in Unix milliseconds; asks nothing of it."""
 
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> Buckets:
         """Return the buckets of a policy, which all who use the storage take from. A crash may fill them again."""
@@ -197,12 +204,6 @@ class Storage(Protocol):
 
     async def kept(self, secret: str) -> bytes | None:
         """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
-
-    def may_cache(self, inbox_id: str) -> bool:
-        """Return whether what was read of an inbox may be cached until ``on_committed`` tells of a change.
-
-        It may not where others change the inbox and ``on_committed`` may tell that late.
-        """
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """Go by other limits from now on. What is stored stays, even if it is more than they allow."""
@@ -261,19 +262,14 @@ class Storage(Protocol):
         *,
         up_to_bytes: int = ANY_SIZE,
         source: bool = False,
+        is_next: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """Read one message and the inbox in one snapshot; None as ``find_inbox``.
 
         The message is None when this inbox holds none with exactly that id, which may be any text. Its texts are left
         out when its source has more than ``up_to_bytes``. With ``source`` that is read in place of head and texts.
-        """
-
-    async def read_next_source(
-        self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, FullMessage | None] | None:
-        """Read the source of the oldest message that arrived after the one with this id, of all after "".
-
-        ``after`` is compared, so such a message need not exist.
+        With ``is_next`` it is the oldest message that arrived after the one with this id, of all after "": then the id
+        is compared, so such a message need not exist.
         """
 
     def add_message(self, mail: NewMail) -> Awaitable[str]:
@@ -306,18 +302,15 @@ class Storage(Protocol):
         Raises ``MessageNotFound`` if the inbox has expired, holds no such message, or if it is known already.
         """
 
-    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
-        """End an inbox now; from then on it is like one that expired.
+    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
+        """Set when an inbox expires. With ``now_ms`` or less it ends: from then on it is like one that expired.
 
         Raises ``AddressExpired`` if it has expired at ``now_ms`` or at the commit, ``AddressNotFound`` if it has been
         forgotten, and always for the operator's inbox.
         """
 
-    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
-        """Set when an inbox expires. Raises as ``delete_inbox``."""
-
     async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
-        """Set the webhook of an inbox in place of the one before, or take it away. Raises as ``delete_inbox``.
+        """Set the webhook of an inbox in place of the one before, or take it away. Raises as ``move_expiry``.
 
         A new one has been told of all messages that are stored at the commit. It goes with its inbox, when the sweep
         deletes that. ``on_committed`` is not told.
@@ -329,17 +322,12 @@ class Storage(Protocol):
     async def list_webhooks(self, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
         """Read webhooks in the order in which their inboxes were created, those after the inbox with this id."""
 
-    async def lease_webhook(self, stored: StoredWebhook, until_ms: int) -> StoredWebhook | None:
-        """Lease a webhook as it was read, also if its inbox has expired: it is due again at ``until_ms``.
+    async def store_webhook(self, read: StoredWebhook, state: WebhookState | None) -> StoredWebhook | None:
+        """Store how far the calls of a webhook have come and when it is due again, or with None take it away.
 
-        Returns it as it is then; None, and nothing has changed, if it was set anew, leased or stored since, or is gone.
-        So of several daemons one gets it. Whether it is due is for the caller to see in what was read.
-        """
-
-    async def store_webhook_result(self, leased: StoredWebhook, state: WebhookState | None) -> bool:
-        """Store how far the calls have come and when it is due again, or take the webhook away. This ends the lease.
-
-        False, and nothing has changed, if it was set anew, leased or stored since, or is gone.
+        Returns it as it is then; None, and nothing has changed, if it was set anew or stored since it was read, or is
+        gone. So of several daemons one leases it, by storing when the lease ends, also if its inbox has expired; what
+        it stores next ends the lease. Whether it is due is for the caller to see in what was read.
         """
 
     async def sweep(self, now_ms: int) -> bool:
@@ -368,15 +356,6 @@ class Storage(Protocol):
 
     def measures(self) -> Sequence[Measure]:
         """Return what the engine counts for the operator; reading them asks nothing of the storage."""
-
-    def is_lost(self) -> bool:
-        """Return whether the stored data is gone, for example because the database was removed.
-
-        Every method raises ``StorageLost`` from then on, until the daemon is restarted.
-        """
-
-    async def wait_lost(self) -> None:
-        """Return once ``is_lost``."""
 
     def on_committed(self, callback: Callable[[Sequence[InboxChange]], None]) -> None:
         """Register ``callback``; it runs in the event loop after each commit that changed inboxes.

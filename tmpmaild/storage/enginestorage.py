@@ -12,15 +12,28 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import MessageNotFound, RequestError, Stopping, StorageUnavailable
 from tmpmaild.measures import Count, Histogram, Measure
-from tmpmaild.model import Authentication, Inbox, InboxChange, InboxPage, NewInbox, NewMail, Page
-from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES
+from tmpmaild.model import (
+    Authentication,
+    Block,
+    FullMessage,
+    Inbox,
+    InboxChange,
+    InboxPage,
+    NewInbox,
+    NewMail,
+    Page,
+    Texts,
+)
+from tmpmaild.storage.base import ANY_SIZE, DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES, Permit, anybody
 from tmpmaild.storage.rows import (
     MAX_KEY,
     MAX_VERSION,
+    Bounds,
     InboxRow,
     ListedRow,
     StateRow,
     WebhookRow,
+    bounds_of,
     changeable_inbox_key,
     holders_inbox_key,
     inbox_at,
@@ -38,7 +51,8 @@ A = TypeVar("A")
 
 PAGE_ROWS: Final = 200
 """How many inboxes a page is chosen from."""
-_LAST: Final = (1 << 63) - 1  # when the operator's inbox expires
+NEVER_MS: Final = (1 << 63) - 1
+"""When the operator's inbox expires."""
 _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 log = logging.getLogger(__name__)
@@ -178,7 +192,7 @@ class Between(NamedTuple):
 
 def live_between(now_ms: int, after: str) -> Between:
     """Return where the inboxes are that are alive at ``now_ms``, behind the place ``after`` if it is not empty."""
-    return Between(*_place(after), _LAST - 1) if after else Between(now_ms, _LAST, _LAST - 1)
+    return Between(*_place(after), NEVER_MS - 1) if after else Between(now_ms, NEVER_MS, NEVER_MS - 1)
 
 
 def expired_between(now_ms: int, after: str) -> Between:
@@ -224,16 +238,18 @@ def deleted_at_once(stored_bytes: Iterable[int]) -> int:
 
 
 class Operations(NamedTuple):
-    """The operations of an engine. ``set_expiry`` ends an inbox if it is given no time."""
+    """The operations of an engine."""
 
     create: Callable[[NewInbox, bytes, bytes | None], Any]
     add: Callable[[NewMail], Any]
     delete: Callable[[int, int], Any]
     delete_several: Callable[[int, Doomed], Any]
     set_verdict: Callable[[int, int, str], Any]
-    set_expiry: Callable[..., Any]
+    move_expiry: Callable[[int, int, int], Any]
     set_webhook: Callable[[int, int, int, str | None], Any]
     store_webhook: Callable[[StateRow], Any]
+    serve_domains: Callable[[Sequence[str], int, int], Any]
+    change_blocks: Callable[[Sequence[Block], Sequence[tuple[str, str]]], Any]
 
 
 class EngineStorage:
@@ -252,6 +268,7 @@ class EngineStorage:
         keys_by_inbox: bool = False,
     ) -> None:
         self.clock = clock
+        self.lost = asyncio.Event()
         self._submit = submit
         self._operations = operations
         self._hash_key = hash_key
@@ -259,6 +276,15 @@ class EngineStorage:
 
     def _hash(self, text: str) -> bytes:
         return keyed_hash(self._hash_key, text)
+
+    async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
+        """See ``Storage``."""
+        retired: Mapping[str, int] = await self._submit(self._operations.serve_domains(domains, now_ms, until_ms))
+        return retired
+
+    async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
+        """See ``Storage``."""
+        await self._submit(self._operations.change_blocks(added, removed))
 
     async def create_inbox(self, new: NewInbox) -> Inbox:
         """See ``Storage``."""
@@ -286,6 +312,39 @@ class EngineStorage:
         """See ``Storage``."""
         message_id: Awaitable[str] = self._submit(self._operations.add(mail))
         return message_id
+
+    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        if inbox_key is None:
+            return ()
+        keys = sorted({key for one in message_ids if (key := self._message_key(one, inbox_key)) is not None})
+        return tuple(await self._select_texts(inbox_key, keys, up_to_characters)) if keys else ()
+
+    async def _select_texts(self, inbox_key: int, keys: Sequence[int], up_to_characters: int) -> Sequence[Texts]:
+        """Read the beginnings of the texts of messages with these keys, of which there is one at least."""
+        raise NotImplementedError
+
+    async def read_message(
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
+        is_next: bool = False,
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """See ``Storage``."""
+        bounds = bounds_of(up_to_bytes, source=source)
+        return await self._select_message(address, message_id, now_ms, permit, bounds, is_next=is_next)
+
+    async def _select_message(
+        self, address: str, message_id: str, now_ms: int, permit: Permit, bounds: Bounds, *, is_next: bool
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """Read a message as ``read_message``."""
+        raise NotImplementedError
 
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
         """See ``Storage``."""
@@ -326,15 +385,11 @@ class EngineStorage:
     def _message_key(self, message_id: str, inbox_key: int) -> int | None:
         return message_key(message_id, inbox_key if self._keys_by_inbox else 0)
 
-    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
-        """See ``Storage``."""
-        await self._submit(self._operations.set_expiry(changeable_inbox_key(inbox_id), now_ms))
-
     async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
         """See ``Storage``."""
         inbox_key = changeable_inbox_key(inbox_id)
         await self._make_place(expires_at_ms, now_ms)
-        await self._submit(self._operations.set_expiry(inbox_key, now_ms, expires_at_ms))
+        await self._submit(self._operations.move_expiry(inbox_key, expires_at_ms, now_ms))
 
     async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
         """See ``Storage``."""
@@ -358,14 +413,9 @@ class EngineStorage:
         """Read the webhooks of the inboxes whose keys follow."""
         raise NotImplementedError
 
-    async def lease_webhook(self, stored: StoredWebhook, until_ms: int) -> StoredWebhook | None:
+    async def store_webhook(self, read: StoredWebhook, state: WebhookState | None) -> StoredWebhook | None:
         """See ``Storage``."""
-        state = replace(stored.state, next_at_ms=until_ms)
-        is_leased = await self.store_webhook_result(stored, state)
-        return replace(stored, version=stored.version + 1, state=state) if is_leased else None
-
-    async def store_webhook_result(self, leased: StoredWebhook, state: WebhookState | None) -> bool:
-        """See ``Storage``."""
-        row = state_row(leased, state, keys_by_inbox=self._keys_by_inbox)
-        is_stored: bool = await self._submit(self._operations.store_webhook(row))
-        return is_stored
+        row = state_row(read, state, keys_by_inbox=self._keys_by_inbox)
+        if not await self._submit(self._operations.store_webhook(row)):
+            return None
+        return replace(read, version=read.version + 1, state=state or read.state)

@@ -33,6 +33,7 @@ from tmpmaild.model import (
     InboxEntry,
     Message,
     NewMail,
+    Page,
     SmtpSession,
     Verbatim,
     VerdictReached,
@@ -105,6 +106,17 @@ def key_not_above(text: str, inbox_key: int = 0) -> int:
 def key_not_below(text: str, inbox_key: int = 0) -> int:
     """Return the smallest key whose id is ``text`` or sorts after it; of ``inbox_key`` if that has keys of its own."""
     return min(-((inbox_key - _number(text)) >> _PADDING_BITS), MAX_KEY)
+
+
+def key_after(text: str, inbox_key: int = 0) -> int:
+    """Return the key above which those are that come after this id, of all after ""."""
+    return max(key_not_above(text, inbox_key), -1) if text else -1
+
+
+def keys_between(page: Page, inbox_key: int = 0) -> tuple[int, int]:
+    """Return the keys between which a page lies, both excluded."""
+    before = max(key_not_below(page.before, inbox_key), 0) if page.before else MAX_KEY
+    return key_after(page.after or "", inbox_key), before
 
 
 def _number(text: str) -> int:

@@ -103,14 +103,14 @@ class WebhookCommands:
         now_ms = self._clock()
         until_ms = None if wanted.seconds is None else now_ms + wanted.seconds * 1000
         added = [Block(TARGET, _host(wanted.host), now_ms, until_ms)]
-        await self._storage.policy.add_blocks(added)
+        await self._storage.change_blocks(added)
         self._blocks.add(added)
         log.info("webhooks of a host are paused by the operator", extra={"about": now_ms})
         yield Changed(1)
 
     async def _resume(self, wanted: Named) -> Answer:
         place = (TARGET, _host(wanted.host))
-        await self._storage.policy.remove_blocks([place])
+        await self._storage.change_blocks(removed=[place])
         yield Changed(self._blocks.remove([place]))
 
     async def _forget(self, wanted: Named) -> Answer:

@@ -394,7 +394,7 @@ class Dispatcher:
             outcome = step.event and await self._call(leased, step.event)
         except get_cancelled_exc_class():  # the daemon stops: the next one need not wait for the end of the lease
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
-                await self._storage.store_webhook_result(leased, replace(leased.state, next_at_ms=0))
+                await self._storage.store_webhook(leased, replace(leased.state, next_at_ms=0))
             raise
         if outcome is None:
             await self._store(job, leased, step, step.state and replace(step.state, next_at_ms=0))
@@ -409,7 +409,7 @@ class Dispatcher:
         """Lease a webhook that is due, if no other daemon does."""
         stored, leased = await self._storage.read_webhook(job.inbox_id), None
         if stored is not None and _is_due(job, stored, now_ms):
-            leased = await self._storage.lease_webhook(stored, now_ms + _LEASE_MS)
+            leased = await self._storage.store_webhook(stored, replace(stored.state, next_at_ms=now_ms + _LEASE_MS))
         if leased is None and job.has_ended(now_ms):
             # Told, to be told when the lease of another daemon ends, or moved without this daemon being told.
             self.look_at(job.inbox_id)
@@ -433,7 +433,7 @@ class Dispatcher:
         self, job: Job, leased: StoredWebhook, step: Step, state: WebhookState | None, *, is_good: bool = True
     ) -> None:
         """Store what has become of a call, and go by it."""
-        if not await self._storage.store_webhook_result(leased, state):
+        if await self._storage.store_webhook(leased, state) is None:
             self.look_at(job.inbox_id)
             return
         if state is None:

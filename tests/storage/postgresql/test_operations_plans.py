@@ -11,7 +11,7 @@ from tmpmaild.storage.postgresql.operations import (
     CreateInbox,
     DeleteMessage,
     StoreWebhook,
-    set_expiry,
+    move_expiry,
     set_webhook,
     sweep,
 )
@@ -24,7 +24,7 @@ from tmpmaild.storage.postgresql.reading import (
     select_webhooks,
 )
 from tmpmaild.storage.postgresql.writer import Batch
-from tmpmaild.storage.rows import StateRow
+from tmpmaild.storage.rows import StateRow, bounds_of
 
 INBOXES = 2000
 ROWS = """
@@ -42,7 +42,7 @@ INSERT INTO creator SELECT creator, count(*), 0 FROM inbox WHERE creator IS NOT 
 INSERT INTO message SELECT slot, id, last_key, id, 'x' FROM inbox WHERE id > 1;
 INSERT INTO content (slot, id, copies, stored_bytes, received_at_ms, size_bytes, body_bytes, tls, sender, sender_name, subject,
                      attachments, envelope_from, helo, remote_ip, session, warnings, headers, body, source)
-    SELECT slot, id, 1, 5000, 1, 1, 1, false, 's', 'n', 'x', '[]', 'e', 'h', 'i', '[]', '[]', '[]', 'x', 'x' FROM inbox WHERE id > 1;
+    SELECT slot, id, 1, 5000, 1, 1, 1, false, 's', 'n', 'x', '[]', 'e', 'h', 'i', '["","","","","",0,[]]', '[]', '[]', 'x', 'x' FROM inbox WHERE id > 1;
 INSERT INTO webhook SELECT id, 1, 0, 0, 0, 0, NULL, '', '{"url":"","events":[],"has":[],"secret":""}'
     FROM inbox WHERE NOT swept AND id > 1;
 INSERT INTO block SELECT 'name', n::text, 1, n + 1800000000000 FROM generate_series(1, 2000) AS n;
@@ -98,8 +98,8 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
         "create": lambda client: CreateInbox.run(batch(client), [CreateInbox(new, b"n" * 16, b"c" * 16)]),
         "deliver": lambda client: AddMessage.run(batch(client), [AddMessage(new_mail("57", "58", "59"))]),
         "delete": lambda client: DeleteMessage.run(batch(client), [DeleteMessage(57, 56)]),
-        "end": lambda client: set_expiry(batch(client), 57, clock()),
-        "move": lambda client: set_expiry(batch(client), 57, clock(), clock() + 2 * SLOT_MS),
+        "end": lambda client: move_expiry(batch(client), 57, clock(), clock()),
+        "move": lambda client: move_expiry(batch(client), 57, clock() + 2 * SLOT_MS, clock()),
         "set a webhook": lambda client: set_webhook(batch(client), 57, clock(), 1, "{}"),
         "store webhooks": lambda client: StoreWebhook.run(
             batch(client), [StoreWebhook(StateRow(number, 1, next_at_ms=1)) for number in (57, 58, 59)]
@@ -119,10 +119,11 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
     work = {
         "find": lookup.find,
         "list": lambda client: select_messages(client, lookup, Page()),
-        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, 1000, source=False),
+        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, bounds_of(1000, source=False)),
+        "next": lambda client: select_message(client, lookup, "", bounds_of(1000, source=True), is_next=True),
         "texts": lambda client: select_texts(client, 58, [57], 100),
         "webhook": lambda client: select_webhooks(client, 56, 1),
-        "inboxes": lambda client: select_inboxes(client, between=live_between(clock(), ""), creator_hash=None),
+        "inboxes": lambda client: select_inboxes(client, live_between(clock(), ""), None),
     }
     rows = {what: await counted(one) for what, one in work.items()}
     assert rows.pop("inboxes") <= PAGE_ROWS + 10

@@ -91,14 +91,14 @@ async def test_blocks_are_told_and_found_by_who_was_not_told(several, monkeypatc
     monkeypatch.setattr(notifications, "LOOK_SECONDS", 0.02)
     async with several() as (one, other):
         heard = asyncio.Queue()
-        other.storage.policy.watch_blocks(heard.put_nowait)
+        other.storage.watch_blocks(heard.put_nowait)
         block = Block("name", "admin", 1, None)
-        await one.storage.policy.add_blocks([block])
+        await one.storage.change_blocks([block])
         async with asyncio.timeout(20):
             while await heard.get() != [block]:
                 pass
-            monkeypatch.setattr(one.storage.policy._notifications, "tell_blocks", lambda: None)
-            await one.storage.policy.remove_blocks([("name", "admin")])
+            monkeypatch.setattr(one.storage._notifications, "tell_blocks", lambda: None)
+            await one.storage.change_blocks(removed=[("name", "admin")])
             while await heard.get() != []:
                 pass
 

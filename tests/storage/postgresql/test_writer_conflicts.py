@@ -150,7 +150,7 @@ async def calls(engine):
     async def store():
         stored = await storage.list_webhooks()
         states = [replace(one.state, failures=number) for number, one in enumerate(stored)]
-        assert all(await asyncio.gather(*map(storage.store_webhook_result, stored, states)))
+        assert all(await asyncio.gather(*map(storage.store_webhook, stored, states)))
 
     async def stored():
         return [one.state.failures for one in await storage.list_webhooks()]

@@ -24,6 +24,7 @@ from tmpmaild.storage.postgresql.server import FAILURES, Server, Session, advice
 from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage
+from tmpmaild.storage.rows import bounds_of
 
 T = TypeVar("T")
 
@@ -379,7 +380,8 @@ def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
 
     def source(message_id: str) -> FullMessage | None:
         found = _look(
-            settings, lambda connection: select_message(connection, lookup, message_id, ANY_SIZE, source=True)
+            settings,
+            lambda connection: select_message(connection, lookup, message_id, bounds_of(ANY_SIZE, source=True)),
         )
         return found and found[1]
 

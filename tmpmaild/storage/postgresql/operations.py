@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import asyncpg
@@ -27,9 +28,17 @@ from tmpmaild.model import (
 )
 from tmpmaild.storage import rows
 from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS, retired_domains
-from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
+from tmpmaild.storage.enginestorage import Deleted, Doomed, Operations, deleted_at_once
 from tmpmaild.storage.postgresql.partitions import slot
-from tmpmaild.storage.postgresql.writer import INBOX_BYTES, LEAST_STORED_BYTES, Batch, NotTogether, Operation, allowed
+from tmpmaild.storage.postgresql.writer import (
+    INBOX_BYTES,
+    LEAST_STORED_BYTES,
+    Alone,
+    Batch,
+    NotTogether,
+    Operation,
+    allowed,
+)
 from tmpmaild.storage.rows import Column, StateRow, body, first_key, message_id_in, octets, verdict_reached
 
 # What functions of the database return in place of a result.
@@ -375,22 +384,19 @@ async def delete_messages(batch: Batch, inbox_key: int, doomed: Doomed) -> Delet
     return Deleted(len(deleted), more=len(rows) > len(chosen))
 
 
-async def set_expiry(
-    batch: Batch, inbox_key: int, asked_at_ms: int, expires_at_ms: int | None = None
-) -> RequestError | None:
-    """Set when an inbox that is alive expires; without ``expires_at_ms`` it ends now.
+async def move_expiry(batch: Batch, inbox_key: int, expires_at_ms: int, asked_at_ms: int) -> RequestError | None:
+    """Set when an inbox that is alive expires, or end it.
 
     ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
     """
     # An inbox that expired while this operation was queued may have lost mail to a sweep.
-    now_ms = max(asked_at_ms, batch.now_ms)
-    ends_at_ms = asked_at_ms if expires_at_ms is None else expires_at_ms
-    new_slot = None if expires_at_ms is None else slot(expires_at_ms, asked_at_ms)
-    found = await batch.call(_SET_EXPIRY, now_ms, allowed(batch.usage.limits), inbox_key, ends_at_ms, new_slot)
+    now_ms, is_end = max(asked_at_ms, batch.now_ms), expires_at_ms <= asked_at_ms
+    new_slot = None if is_end else slot(expires_at_ms, asked_at_ms)
+    found = await batch.call(_SET_EXPIRY, now_ms, allowed(batch.usage.limits), inbox_key, expires_at_ms, new_slot)
     refused = _refusal(found["refusal"])
     if refused is not None:
         return refused
-    if expires_at_ms is None:  # "full" means that it accepts no mail
+    if is_end:  # "full" means that it accepts no mail
         change = InboxChange(str(inbox_key), full=True, notice=InboxDeleted())
     else:
         state = {"full": found["is_full"], "share_full": found["share_full"]}
@@ -427,16 +433,14 @@ async def count_usage(batch: Batch) -> None:
     batch.usage.note(await batch.connection.fetchval("SELECT count_usage($1, 0, 0, 0)", batch.usage.shard))
 
 
-async def add_blocks(batch: Batch, blocks: Sequence[Block]) -> None:
-    """Store blocks, each in place of one of the same kind and value."""
-    columns = ("kind", "value", "created_at_ms", "expires_at_ms")
-    values = [[getattr(block, name) for block in blocks] for name in columns]
-    await batch.connection.execute(_ADD_BLOCKS, *values)
-
-
-async def remove_blocks(batch: Batch, blocks: Sequence[tuple[str, str]]) -> None:
-    """Delete the blocks of these kinds and values."""
-    await batch.connection.execute(_REMOVE_BLOCKS, [kind for kind, _ in blocks], [value for _, value in blocks])
+async def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[str, str]]) -> None:
+    """Store blocks, each in place of one of the same kind and value, and delete those of these kinds and values."""
+    connection = batch.connection
+    async with connection.transaction():
+        await connection.execute(
+            _ADD_BLOCKS, *([getattr(one, name) for one in added] for name in Block.__struct_fields__)
+        )
+        await connection.execute(_REMOVE_BLOCKS, [kind for kind, _ in removed], [value for _, value in removed])
 
 
 async def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
@@ -452,3 +456,17 @@ async def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until
         await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
         await connection.execute(_SET_DOMAINS, list(wanted), list(wanted.values()))
     return retired
+
+
+OPERATIONS: Final = Operations(
+    create=CreateInbox,
+    add=AddMessage,
+    delete=DeleteMessage,
+    delete_several=partial(Alone, delete_messages),
+    set_verdict=SetVerdict,
+    move_expiry=partial(Alone, move_expiry),
+    set_webhook=partial(Alone, set_webhook),
+    store_webhook=StoreWebhook,
+    serve_domains=partial(Alone, serve_domains),
+    change_blocks=partial(Alone, change_blocks),
+)

@@ -14,16 +14,15 @@ from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_rea
 from tmpmaild.storage.enginestorage import PAGE_ROWS, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
-    MAX_KEY,
+    Bounds,
     FullRow,
     InboxRow,
     ListedRow,
     WebhookRow,
-    bounds_of,
     inbox_at,
     is_of_html,
-    key_not_above,
-    key_not_below,
+    key_after,
+    keys_between,
     message_id_in,
     message_key,
 )
@@ -256,18 +255,11 @@ async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLo
     return found
 
 
-def _bounds(page: Page, inbox_key: int) -> tuple[int, int]:
-    """Return the keys between which a page lies, both excluded."""
-    after = key_not_above(page.after, inbox_key) if page.after else -1
-    before = key_not_below(page.before, inbox_key) if page.before else MAX_KEY
-    return max(after, -1), max(before, 0)
-
-
 async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, page: Page) -> Listing | None:
     """Read a page of an inbox."""
 
     def values(found: Found) -> Sequence[int]:
-        return small_bytes(page), *_bounds(page, found.key), page.limit + 1
+        return small_bytes(page), *keys_between(page, found.key), page.limit + 1
 
     read = await lookup.read(connection, _PAGES[page.ascending], values)
     if read is None:
@@ -310,7 +302,7 @@ async def _large_bodies(
     return {key: (body, False) if is_whole[key] else cut(body) for key, body in bodies.items()}
 
 
-async def select_inboxes(connection: asyncpg.Connection, *, between: Between, creator_hash: bytes | None) -> InboxPage:
+async def select_inboxes(connection: asyncpg.Connection, between: Between, creator_hash: bytes | None) -> InboxPage:
     """Read a page; with ``creator_hash`` only the inboxes of that creator."""
     addresses: dict[int, str] = {}
     rows: list[InboxRow] = []
@@ -321,33 +313,15 @@ async def select_inboxes(connection: asyncpg.Connection, *, between: Between, cr
 
 
 async def select_message(
-    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int, *, source: bool
+    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, bounds: Bounds, *, is_next: bool = False
 ) -> tuple[Inbox, FullMessage | None] | None:
     """Read one message and its inbox as ``Storage.read_message``."""
 
     def values(found: Found) -> tuple[int, ...]:
-        key = message_key(message_id, found.key)
-        return _NO_KEY if key is None else key, *bounds_of(up_to_bytes, source=source)
+        key = key_after(message_id, found.key) if is_next else message_key(message_id, found.key)
+        return _NO_KEY if key is None else key, *bounds
 
-    return await _full(connection, lookup, _MESSAGE, values)
-
-
-async def select_next_source(
-    connection: asyncpg.Connection, lookup: InboxLookup, after: str, up_to_bytes: int
-) -> tuple[Inbox, FullMessage | None] | None:
-    """Read the oldest message after this id and its inbox as ``Storage.read_next_source``."""
-
-    def values(found: Found) -> tuple[int, ...]:
-        key = max(key_not_above(after, found.key), -1) if after else -1
-        return key, *bounds_of(up_to_bytes, source=True)
-
-    return await _full(connection, lookup, _NEXT_MESSAGE, values)
-
-
-async def _full(
-    connection: asyncpg.Connection, lookup: InboxLookup, sql: str, values: Callable[[Found], Sequence[object]]
-) -> tuple[Inbox, FullMessage | None] | None:
-    read = await lookup.read(connection, sql, values)
+    read = await lookup.read(connection, _NEXT_MESSAGE if is_next else _MESSAGE, values)
     if read is None:
         return None
     found, rows = read

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 import anyio.to_thread
@@ -20,6 +20,7 @@ from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.measures import Count, Gauge, Measure
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 FAILURES: Final = (
@@ -287,12 +288,14 @@ class Readers:
         if not any(session.is_open for session in self._sessions):
             await self._sessions[-1].connection()
 
-    async def run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Call ``read`` with a connection and return its result, or raise it as an error of ``tmpmaild.errors``.
+    async def run(
+        self, read: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Call ``read`` with a connection and these; return its result, or raise it as an error of ``tmpmaild.errors``.
 
         Cancelling the caller does not interrupt it: the server would have to be asked by another connection.
         """
-        task = asyncio.ensure_future(self._run(read))
+        task = asyncio.ensure_future(self._run(lambda connection: read(connection, *args, **options)))
         self._running.add(task)
         task.add_done_callback(self._forget)
         await asyncio.wait([task])

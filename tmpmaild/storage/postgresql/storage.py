@@ -2,18 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from typing import BinaryIO, Final
-
-import asyncpg
 
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, StorageLimits, anybody
-from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage, OnCommitted, Operations
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit, StorageLimits, anybody
+from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage, OnCommitted
 from tmpmaild.storage.postgresql import operations
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
@@ -23,75 +20,37 @@ from tmpmaild.storage.postgresql.reading import (
     select_inboxes,
     select_message,
     select_messages,
-    select_next_source,
     select_texts,
     select_webhooks,
 )
 from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Alone, Clock, Usage, Writer, allowed
-from tmpmaild.storage.rows import WebhookRow, holders_inbox_key
+from tmpmaild.storage.rows import Bounds, WebhookRow
 
 _PAUSE_SECONDS: Final = 1.0
 _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
-_OPERATIONS: Final = Operations(
-    create=operations.CreateInbox,
-    add=operations.AddMessage,
-    delete=operations.DeleteMessage,
-    delete_several=partial(Alone, operations.delete_messages),
-    set_verdict=operations.SetVerdict,
-    set_expiry=partial(Alone, operations.set_expiry),
-    set_webhook=partial(Alone, operations.set_webhook),
-    store_webhook=operations.StoreWebhook,
-)
 
 log = logging.getLogger(__name__)
 
 
-class PostgresPolicy:
-    """``Policy`` in the tables of the engine."""
+class BlocksWatch:
+    """Reads all blocks again, and tells them, when another daemon has changed some. ``read`` reads them."""
 
-    def __init__(self, writer: Writer, readers: Readers, notifications: ChangeNotifications) -> None:
-        self._writer = writer
-        self._readers = readers
-        self._notifications = notifications
+    def __init__(self, read: Callable[[], Awaitable[Sequence[Block]]]) -> None:
+        self._read = read
         self._callbacks: list[Callable[[Sequence[Block]], None]] = []
         self._reading: asyncio.Task[None] | None = None
         self._is_stale = False
-        notifications.watch_blocks(self._read_again)
 
-    async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
-        """See ``Policy``."""
-        retired: Mapping[str, int] = await self._writer.submit(
-            Alone(operations.serve_domains, domains, now_ms, until_ms)
-        )
-        return retired
-
-    async def blocks(self) -> Sequence[Block]:
-        """See ``Policy``."""
-
-        async def read(connection: asyncpg.Connection) -> Sequence[Block]:
-            return [Block(*row) for row in await connection.fetch(_BLOCKS)]
-
-        return await self._readers.run(read)
-
-    async def add_blocks(self, blocks: Sequence[Block]) -> None:
-        """See ``Policy``."""
-        await self._writer.submit(Alone(operations.add_blocks, blocks))
-        self._notifications.tell_blocks()
-
-    async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
-        """See ``Policy``."""
-        await self._writer.submit(Alone(operations.remove_blocks, blocks))
-        self._notifications.tell_blocks()
-
-    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
-        """See ``Policy``."""
+    def add(self, callback: Callable[[Sequence[Block]], None]) -> None:
+        """Register ``callback``; it gets all blocks."""
         self._callbacks.append(callback)
 
-    def _read_again(self) -> None:
+    def read_again(self) -> None:
+        """Read them soon."""
         self._is_stale = True
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._tell_blocks())
@@ -100,7 +59,7 @@ class PostgresPolicy:
         while self._is_stale:
             self._is_stale = False
             try:
-                blocks = await self.blocks()
+                blocks = await self._read()
             except StorageUnavailable:
                 self._is_stale = True
             else:
@@ -137,8 +96,10 @@ class PostgresStorage(EngineStorage):
         self._finding = Batcher(self._find, lambda _: 64)
         self._counting: asyncio.Future[object] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
-        self.policy = PostgresPolicy(self._writer, self._readers, self._notifications)
-        super().__init__(self._writer.submit, _OPERATIONS, hash_key=hash_key, clock=clock, keys_by_inbox=True)
+        self._blocks_watch = BlocksWatch(self.blocks)
+        self._notifications.watch_blocks(self._blocks_watch.read_again)
+        self.may_cache = False  # another daemon may have changed an inbox, and what it tells comes later
+        super().__init__(self._writer.submit, operations.OPERATIONS, hash_key=hash_key, clock=clock, keys_by_inbox=True)
         self._writer.on_committed(self._notifications.tell)
 
     async def listen(self) -> None:
@@ -157,9 +118,19 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``."""
         return SharedBuckets(self.sharing.take_token, tokens_per_minute, burst, name=name)
 
-    def may_cache(self, inbox_id: str) -> bool:  # noqa: ARG002 - no inbox is
-        """See ``Storage``: another daemon may have changed it, and what it tells comes later."""
-        return False
+    async def blocks(self) -> Sequence[Block]:
+        """See ``Storage``."""
+        rows = await self._readers.run(lambda connection: connection.fetch(_BLOCKS))
+        return [Block(*row) for row in rows]
+
+    async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
+        """See ``Storage``; other daemons are told."""
+        await super().change_blocks(added, removed)
+        self._notifications.tell_blocks()
+
+    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
+        """See ``Storage``."""
+        self._blocks_watch.add(callback)
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
@@ -182,16 +153,16 @@ class PostgresStorage(EngineStorage):
         return await self._finding.submit(self._lookup(address, now_ms))
 
     async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-        return await self._readers.run(partial(find_several, lookups=lookups))
+        return await self._readers.run(find_several, lookups)
 
     def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
         return InboxLookup(address, self._hash(address), now_ms, self._usage.limits, permit)
 
     async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
-        return await self._readers.run(partial(select_inboxes, between=between, creator_hash=creator_hash))
+        return await self._readers.run(select_inboxes, between, creator_hash)
 
     async def _select_webhooks(self, after: int, limit: int) -> Sequence[WebhookRow]:
-        return await self._readers.run(partial(select_webhooks, after=after, limit=limit))
+        return await self._readers.run(select_webhooks, after, limit)
 
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""
@@ -202,39 +173,16 @@ class PostgresStorage(EngineStorage):
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
-        lookup = self._lookup(address, now_ms, permit)
-        return await self._readers.run(partial(select_messages, lookup=lookup, page=page))
+        return await self._readers.run(select_messages, self._lookup(address, now_ms, permit), page)
 
-    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
-        """See ``Storage``."""
-        inbox_key = holders_inbox_key(inbox_id)
-        if inbox_key is None:
-            return ()
-        keys = sorted({key for one in message_ids if (key := self._message_key(one, inbox_key)) is not None})
-        read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
-        return tuple(await self._readers.run(read)) if keys else ()
+    async def _select_texts(self, inbox_key: int, keys: Sequence[int], up_to_characters: int) -> Sequence[Texts]:
+        return await self._readers.run(select_texts, inbox_key, keys, up_to_characters)
 
-    async def read_message(
-        self,
-        address: str,
-        message_id: str,
-        now_ms: int,
-        permit: Permit = anybody,
-        *,
-        up_to_bytes: int = ANY_SIZE,
-        source: bool = False,
+    async def _select_message(
+        self, address: str, message_id: str, now_ms: int, permit: Permit, bounds: Bounds, *, is_next: bool
     ) -> tuple[Inbox, FullMessage | None] | None:
-        """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        read = partial(select_message, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes, source=source)
-        return await self._readers.run(read)
-
-    async def read_next_source(
-        self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, FullMessage | None] | None:
-        """See ``Storage``."""
-        lookup = self._lookup(address, now_ms, permit)
-        return await self._readers.run(lambda reader: select_next_source(reader, lookup, after, up_to_bytes))
+        return await self._readers.run(select_message, lookup, message_id, bounds, is_next=is_next)
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
@@ -268,14 +216,6 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``."""
         return (*self._writer.figures.measures(), *self._measures)
 
-    def is_lost(self) -> bool:
-        """See ``Storage``: a server that is away may come back."""
-        return False
-
-    async def wait_lost(self) -> None:
-        """See ``Storage``."""
-        await asyncio.Event().wait()
-
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
         self._writer.on_committed(callback)
@@ -289,7 +229,7 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``."""
         await self._writer.close()
         await self._notifications.close()
-        await self.policy.close()
+        await self._blocks_watch.close()
         await self._finding.close()
         await self._readers.close()
         await self.sharing.close()

@@ -21,6 +21,7 @@ from tmpmaild.errors import DatabaseError
 from tmpmaild.model import FullMessage, clock_ms
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
+from tmpmaild.storage.rows import bounds_of
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.backup import remove_unfinished
 from tmpmaild.storage.sqlite.database import (
@@ -33,7 +34,7 @@ from tmpmaild.storage.sqlite.database import (
     sensible_cap_bytes,
     wal_of,
 )
-from tmpmaild.storage.sqlite.reading import Reader, connect, select_message, select_page
+from tmpmaild.storage.sqlite.reading import Reader, connect, select_message, select_messages
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
@@ -129,13 +130,13 @@ def operator_mail(settings: SqliteSettings) -> OperatorMail:
     """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
     inbox_id, path = OPERATOR_INBOX_ID, settings.path
     return OperatorMail(
-        lambda page: look(path, lambda connection: select_page(connection, inbox_id, page)[0]),
+        lambda page: look(path, lambda connection: select_messages(connection, inbox_id, page)[0]),
         lambda message_id: look(path, partial(_source, message_id=message_id)),
     )
 
 
 def _source(connection: sqlite3.Connection, message_id: str) -> FullMessage | None:
-    return select_message(connection, OPERATOR_INBOX_ID, message_id, ANY_SIZE, source=True)
+    return select_message(connection, OPERATOR_INBOX_ID, message_id, bounds_of(ANY_SIZE, source=True))
 
 
 def summary(settings: SqliteSettings) -> Summary:

@@ -4,22 +4,33 @@ Expired mail is deleted in ``sweeping.py``.
 """
 
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final, NamedTuple
+
+from msgspec.structs import astuple
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, RequestError
-from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox, NewMail
-from tmpmaild.storage.base import DELETED_AT_ONCE
-from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
-from tmpmaild.storage.rows import StateRow, WebhookRow, message_id_of, verdict_reached
+from tmpmaild.model import (
+    NAME_HELD_MS,
+    Block,
+    ExpiryMoved,
+    InboxChange,
+    InboxDeleted,
+    MessageDeleted,
+    NewInbox,
+    NewMail,
+)
+from tmpmaild.storage.base import DELETED_AT_ONCE, Limits, retired_domains
+from tmpmaild.storage.enginestorage import NEVER_MS, Deleted, Doomed, Operations, deleted_at_once
+from tmpmaild.storage.rows import StateRow, message_id_of, verdict_reached
+from tmpmaild.storage.sqlite.database import DiskSpace, cap_pages
 from tmpmaild.storage.sqlite.layout import (
     EMPTY_SLOTS,
     FILLER,
     MAX_ROWS,
     NO_CONTENT,
     SLOT_BYTES,
-    SLOTS,
     InboxQuotas,
     address_place,
     content_columns,
@@ -27,50 +38,34 @@ from tmpmaild.storage.sqlite.layout import (
     insert,
     padding_bytes,
 )
-from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Operation
+from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Call, Change, Operation
 
-# The inbox of a webhook and its newest message are looked up for each; CROSS JOIN keeps this order.
-_WEBHOOKS = f"""
-SELECT w.inbox_id, CAST(rtrim(substr(a.slots, w.inbox_id % {SLOTS} * {SLOT_BYTES} + 1, {SLOT_BYTES})) AS TEXT),
-       i.expires_at_ms, w.version, w.told_message_id, w.told_verdict_id, w.failures, w.next_at_ms, w.called_at_ms,
-       w.result, t.webhook, coalesce((SELECT max(m.id) FROM message AS m WHERE m.inbox_id = w.inbox_id), 0)
-FROM webhook AS w CROSS JOIN webhook_text AS t ON t.inbox_id = w.inbox_id CROSS JOIN inbox AS i ON i.id = w.inbox_id
-     CROSS JOIN address AS a ON a.id = w.inbox_id / {SLOTS}
-WHERE w.inbox_id > :after ORDER BY w.inbox_id LIMIT :limit
-"""
+_LAST_EXPIRY: Final = (
+    "SELECT expires_at_ms FROM inbox WHERE swept = 0 AND expires_at_ms < ? ORDER BY expires_at_ms DESC LIMIT 1"
+)
 
 
-@dataclass(eq=False)
-class CreateInbox(Operation):
-    """Store an address; the result is the new inbox's id."""
-
-    changes: ClassVar[bool] = False
-    new: NewInbox
-    name_hash: bytes
-    creator_hash: bytes | None
-
-    def apply(self, batch: Batch) -> str | RequestError:
-        """Create it if its name is free and its creator is within its quota."""
-        execute, new = batch.connection.execute, self.new
-        forgotten_ms = batch.now_ms - NAME_HELD_MS
-        sql = "SELECT expires_at_ms > ? FROM inbox WHERE name_hash = ?"
-        known = execute(sql, (forgotten_ms, self.name_hash)).fetchone()
-        if known == (1,):
-            return AddressTaken("the name is in use or in quarantine")
-        limits = batch.state.quotas.limits
-        if self.creator_hash is not None and creator_is_full(batch.connection, self.creator_hash, limits):
-            return MailboxFull("the creator has no room for mail to another address")
-        if known:
-            _forget(batch, self.name_hash)
-        inbox_id = execute(
-            "INSERT INTO inbox (name_hash, created_at_ms, expires_at_ms, private, token_hash, creator)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (self.name_hash, new.created_at_ms, new.expires_at_ms, new.private, new.token_hash, self.creator_hash),
-        ).lastrowid
-        assert inbox_id is not None
-        _write_address(batch, inbox_id, new.address)
-        batch.added_inboxes += 1
-        return str(inbox_id)
+def create_inbox(batch: Batch, new: NewInbox, name_hash: bytes, creator_hash: bytes | None) -> str | RequestError:
+    """Store an address if its name is free and its creator is within its quota; return the new inbox's id."""
+    execute, limits = batch.connection.execute, batch.state.quotas.limits
+    forgotten_ms = batch.now_ms - NAME_HELD_MS
+    known = execute("SELECT expires_at_ms > ? FROM inbox WHERE name_hash = ?", (forgotten_ms, name_hash)).fetchone()
+    if known == (1,):
+        return AddressTaken("the name is in use or in quarantine")
+    if creator_hash is not None and creator_is_full(batch.connection, creator_hash, limits):
+        return MailboxFull("the creator has no room for mail to another address")
+    if known:
+        # The name is free again, but the inbox has not been swept yet: its mail is deleted with the old row.
+        execute("UPDATE inbox SET name_hash = randomblob(16) WHERE name_hash = ?", (name_hash,))
+    inbox_id = execute(
+        "INSERT INTO inbox (name_hash, created_at_ms, expires_at_ms, private, token_hash, creator)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (name_hash, new.created_at_ms, new.expires_at_ms, new.private, new.token_hash, creator_hash),
+    ).lastrowid
+    assert inbox_id is not None
+    _write_address(batch, inbox_id, new.address)
+    batch.added_inboxes += 1
+    return str(inbox_id)
 
 
 def _write_address(batch: Batch, inbox_id: int, address: str) -> None:
@@ -80,11 +75,6 @@ def _write_address(batch: Batch, inbox_id: int, address: str) -> None:
     with connection.blobopen("address", "slots", row_id) as slots:
         slots.seek(offset)
         slots.write(address.encode().ljust(SLOT_BYTES))
-
-
-def _forget(batch: Batch, name_hash: bytes) -> None:
-    # The name is free again, but the inbox has not been swept yet: its mail is deleted with the old row.
-    batch.connection.execute("UPDATE inbox SET name_hash = randomblob(16) WHERE name_hash = ?", (name_hash,))
 
 
 class MessageRow(NamedTuple):
@@ -149,78 +139,49 @@ def json_array(values: Sequence[int]) -> str:
     return str(list(values))
 
 
-@dataclass(eq=False)
-class DeleteMessage(Operation):
-    """Delete one message of an inbox; ``MessageNotFound`` when the inbox holds none with that key."""
-
-    inbox_key: int
-    message_key: int
-    # What it will be is not known; 10 MiB take some 40 ms, so two of them go together.
-    size_bytes: int = MAX_BATCH_BYTES // 2
-
-    def apply(self, batch: Batch) -> RequestError | None:
-        """Delete it; of two operations for the same one the first succeeds."""
-        sql = f"{MESSAGE_ROWS} WHERE m.id = ? AND m.inbox_id = ?"
-        row = batch.connection.execute(sql, (self.message_key, self.inbox_key)).fetchone()
-        if row is None:
-            return MessageNotFound("no such message in this inbox")
-        batch.state.unerased = True
-        delete_messages(batch, [MessageRow(*row)])
-        batch.tell(self.inbox_key, MessageDeleted(message_id_of(self.message_key)))
-        return None
+def delete_message(batch: Batch, inbox_key: int, message_key: int) -> RequestError | None:
+    """Delete one message of an inbox; of two operations for the same one the first succeeds."""
+    sql = f"{MESSAGE_ROWS} WHERE m.id = ? AND m.inbox_id = ?"
+    row = batch.connection.execute(sql, (message_key, inbox_key)).fetchone()
+    if row is None:
+        return MessageNotFound("no such message in this inbox")
+    _delete_and_tell(batch, inbox_key, [MessageRow(*row)])
+    return None
 
 
-@dataclass(eq=False)
-class DeleteMessages(Operation):
-    """Delete some of the messages that are doomed, oldest first; the result is a ``Deleted``."""
-
-    inbox_key: int
-    doomed: Doomed
-    size_bytes: int = MAX_BATCH_BYTES
-
-    def apply(self, batch: Batch) -> Deleted:
-        """Delete as many as one transaction should."""
-        rows = self._rows(batch.connection)
-        chosen = rows[: deleted_at_once(row.stored_bytes for row in rows)]
-        if chosen:
-            batch.state.unerased = True
-            delete_messages(batch, chosen)
-            batch.tell(self.inbox_key, *[MessageDeleted(message_id_of(row.message_id)) for row in chosen])
-        return Deleted(len(chosen), more=len(rows) > len(chosen))
-
-    def _rows(self, connection: sqlite3.Connection) -> list[MessageRow]:
-        """Read one more than may be deleted at once, if there are so many."""
-        keys = self.doomed.keys
-        condition = "m.id <= ?" if keys is None else "m.id IN (SELECT value FROM json_each(?))"
-        sql = f"{MESSAGE_ROWS} WHERE m.inbox_id = ? AND {condition} ORDER BY m.id LIMIT ?"
-        values = (self.inbox_key, self.doomed.up_to_key if keys is None else json_array(keys), DELETED_AT_ONCE + 1)
-        return list(map(MessageRow._make, connection.execute(sql, values)))
+def delete_doomed(batch: Batch, inbox_key: int, doomed: Doomed) -> Deleted:
+    """Delete some of the messages that are doomed, oldest first: as many as one transaction should."""
+    condition = "m.id <= ?" if doomed.keys is None else "m.id IN (SELECT value FROM json_each(?))"
+    sql = f"{MESSAGE_ROWS} WHERE m.inbox_id = ? AND {condition} ORDER BY m.id LIMIT ?"
+    wanted = doomed.up_to_key if doomed.keys is None else json_array(doomed.keys)
+    found = batch.connection.execute(sql, (inbox_key, wanted, DELETED_AT_ONCE + 1))
+    rows = list(map(MessageRow._make, found))
+    chosen = rows[: deleted_at_once(row.stored_bytes for row in rows)]
+    if chosen:
+        _delete_and_tell(batch, inbox_key, chosen)
+    return Deleted(len(chosen), more=len(rows) > len(chosen))
 
 
-@dataclass(eq=False)
-class SetVerdict(Operation):
+def _delete_and_tell(batch: Batch, inbox_key: int, rows: Sequence[MessageRow]) -> None:
+    batch.state.unerased = True
+    delete_messages(batch, rows)
+    batch.tell(inbox_key, *[MessageDeleted(message_id_of(row.message_id)) for row in rows])
+
+
+def set_verdict(batch: Batch, inbox_key: int, message_key: int, authentication: str) -> RequestError | None:
     """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
-
-    changes: ClassVar[bool] = False
-    inbox_key: int
-    message_key: int
-    authentication: str
-
-    def apply(self, batch: Batch) -> RequestError | None:
-        """Store it, and tell the inbox."""
-        sql = (
-            "INSERT OR IGNORE INTO verdict SELECT m.id, ?, ?, zeroblob(?) FROM message AS m JOIN inbox AS i"
-            " ON i.id = m.inbox_id WHERE m.id = ? AND +m.inbox_id = ? AND +i.swept = 0 AND i.expires_at_ms > ?"
-        )
-        text = (self.authentication, padding_bytes(len(self.authentication.encode())))
-        cursor = batch.connection.execute(sql, (FILLER, *text, self.message_key, self.inbox_key, batch.now_ms))
-        if not cursor.rowcount:
-            return MessageNotFound("no such message without a verdict in a live inbox")
-        batch.tell(self.inbox_key, verdict_reached(message_id_of(self.message_key), self.authentication))
-        return None
+    sql = (
+        "INSERT OR IGNORE INTO verdict SELECT m.id, ?, ?, zeroblob(?) FROM message AS m JOIN inbox AS i"
+        " ON i.id = m.inbox_id WHERE m.id = ? AND +m.inbox_id = ? AND +i.swept = 0 AND i.expires_at_ms > ?"
+    )
+    text = (authentication, padding_bytes(len(authentication.encode())))
+    if not batch.connection.execute(sql, (FILLER, *text, message_key, inbox_key, batch.now_ms)).rowcount:
+        return MessageNotFound("no such message without a verdict in a live inbox")
+    batch.tell(inbox_key, verdict_reached(message_id_of(message_key), authentication))
+    return None
 
 
-def refusal(batch: Batch, inbox_key: int, now_ms: int) -> RequestError | None:
+def _refusal(batch: Batch, inbox_key: int, now_ms: int) -> RequestError | None:
     """Return why an inbox cannot be changed: it has expired, or has been forgotten."""
     sql = "SELECT expires_at_ms, swept FROM inbox WHERE id = ?"
     row = batch.connection.execute(sql, (inbox_key,)).fetchone()
@@ -232,29 +193,17 @@ def refusal(batch: Batch, inbox_key: int, now_ms: int) -> RequestError | None:
     return AddressExpired(min(expires_at_ms, now_ms)) if swept or expires_at_ms <= now_ms else None
 
 
-@dataclass(eq=False)
-class SetExpiry(Operation):
-    """Set when an inbox expires; without ``expires_at_ms`` it ends now, and the sweep deletes it.
-
-    ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
-    """
-
-    inbox_key: int
-    now_ms: int
-    expires_at_ms: int | None = None
-
-    def apply(self, batch: Batch) -> RequestError | None:
-        """Set the expiry of the inbox if it is alive."""
-        refused = refusal(batch, self.inbox_key, self.now_ms)
-        if refused is not None:
-            return refused
-        ends_at_ms = self.now_ms if self.expires_at_ms is None else self.expires_at_ms
-        batch.connection.execute("UPDATE inbox SET expires_at_ms = ? WHERE id = ?", (ends_at_ms, self.inbox_key))
-        if self.expires_at_ms is None:  # "full" means that it accepts no mail
-            batch.changes.append(InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted()))
-        else:
-            batch.tell(self.inbox_key, ExpiryMoved(self.expires_at_ms))
-        return None
+def move_expiry(batch: Batch, inbox_key: int, expires_at_ms: int, now_ms: int) -> RequestError | None:
+    """Set when an inbox that is alive expires, or end it; then the sweep deletes it."""
+    refused = _refusal(batch, inbox_key, now_ms)
+    if refused is not None:
+        return refused
+    batch.connection.execute("UPDATE inbox SET expires_at_ms = ? WHERE id = ?", (expires_at_ms, inbox_key))
+    if expires_at_ms <= now_ms:  # "full" means that it accepts no mail
+        batch.changes.append(InboxChange(str(inbox_key), full=True, notice=InboxDeleted()))
+    else:
+        batch.tell(inbox_key, ExpiryMoved(expires_at_ms))
+    return None
 
 
 class AddMessage(Operation):
@@ -323,56 +272,78 @@ class AddMessage(Operation):
         return rows
 
 
-def select_webhooks(connection: sqlite3.Connection, after: int, limit: int) -> list[WebhookRow]:
-    """Read the webhooks of the inboxes that follow."""
-    return [WebhookRow._make(row) for row in connection.execute(_WEBHOOKS, {"after": after, "limit": limit})]
+def set_webhook(batch: Batch, inbox_key: int, now_ms: int, version: int, webhook: str | None) -> RequestError | None:
+    """Set the webhook of an inbox that is alive in place of the one before, or take it away."""
+    refused = _refusal(batch, inbox_key, now_ms)
+    if refused is not None:
+        return refused
+    execute = batch.connection.execute
+    if execute("DELETE FROM webhook WHERE inbox_id = ?", (inbox_key,)).rowcount:
+        batch.state.unerased = True
+    if webhook is not None:
+        told = batch.last_message_key
+        execute("INSERT INTO webhook VALUES (?, ?, ?, ?, 0, 0, NULL, '')", (inbox_key, version, told, told))
+        text = (webhook, padding_bytes(len(webhook.encode())))
+        execute("INSERT INTO webhook_text VALUES (?, ?, ?, zeroblob(?))", (inbox_key, FILLER, *text))
+    return None
 
 
-@dataclass(eq=False)
-class SetWebhook(Operation):
-    """Set the webhook of an inbox that is alive, or take it away; refused as ``SetExpiry``."""
-
-    changes: ClassVar[bool] = False
-    inbox_key: int
-    now_ms: int
-    version: int
-    webhook: str | None
-
-    def apply(self, batch: Batch) -> RequestError | None:
-        """Delete the one before, and insert this one."""
-        refused = refusal(batch, self.inbox_key, self.now_ms)
-        if refused is not None:
-            return refused
-        execute = batch.connection.execute
-        if execute("DELETE FROM webhook WHERE inbox_id = ?", (self.inbox_key,)).rowcount:
-            batch.state.unerased = True
-        if self.webhook is not None:
-            told = batch.last_message_key
-            values = (self.inbox_key, self.version, told, told)
-            execute("INSERT INTO webhook VALUES (?, ?, ?, ?, 0, 0, NULL, '')", values)
-            text = (self.webhook, padding_bytes(len(self.webhook.encode())))
-            execute("INSERT INTO webhook_text VALUES (?, ?, ?, zeroblob(?))", (self.inbox_key, FILLER, *text))
-        return None
+def store_webhook(batch: Batch, row: StateRow) -> bool:
+    """Store the state of a webhook, or take it away; False if it no longer has the version."""
+    inbox_key, version, *state = row
+    execute = batch.connection.execute
+    if row.next_at_ms is None:
+        is_done = execute("DELETE FROM webhook WHERE inbox_id = ? AND version = ?", (inbox_key, version)).rowcount > 0
+        batch.state.unerased = batch.state.unerased or is_done
+        return is_done
+    sql = (
+        "UPDATE webhook SET version = version + 1, told_message_id = ?, told_verdict_id = ?, failures = ?,"
+        " next_at_ms = ?, called_at_ms = ?, result = ? WHERE inbox_id = ? AND version = ?"
+    )
+    return execute(sql, (*state, inbox_key, version)).rowcount > 0
 
 
-@dataclass(eq=False)
-class StoreWebhook(Operation):
-    """Store the state of a webhook, which leases it, or ends a lease; False if it no longer has the version."""
+def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[str, str]]) -> None:
+    """Store blocks, each in place of one of the same kind and value, and delete others."""
+    executemany = batch.connection.executemany
+    executemany(
+        "REPLACE INTO block (kind, value, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)", map(astuple, added)
+    )
+    executemany("DELETE FROM block WHERE kind = ? AND value = ?", removed)
+    batch.state.unerased = True
 
-    changes: ClassVar[bool] = False
-    row: StateRow
 
-    def apply(self, batch: Batch) -> bool:
-        """Store it, or delete the webhook."""
-        inbox_key, version, *state = self.row
-        execute = batch.connection.execute
-        if self.row.next_at_ms is None:
-            sql = "DELETE FROM webhook WHERE inbox_id = ? AND version = ?"
-            is_done = execute(sql, (inbox_key, version)).rowcount > 0
-            batch.state.unerased = batch.state.unerased or is_done
-            return is_done
-        sql = (
-            "UPDATE webhook SET version = version + 1, told_message_id = ?, told_verdict_id = ?, failures = ?,"
-            " next_at_ms = ?, called_at_ms = ?, result = ? WHERE inbox_id = ? AND version = ?"
-        )
-        return execute(sql, (*state, inbox_key, version)).rowcount > 0
+def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
+    """Store the domains that take new addresses; return the others that are kept, and until when."""
+    connection = batch.connection
+    known: dict[str, int | None] = dict(connection.execute("SELECT name, kept_until_ms FROM domain").fetchall())
+    last = connection.execute(_LAST_EXPIRY, (NEVER_MS,)).fetchone()
+    retired = retired_domains(known, domains, now_ms, max(until_ms, *last) if last else until_ms)
+    wanted = dict.fromkeys(domains) | retired
+    gone = [(name,) for name in known if name not in wanted]
+    connection.executemany("DELETE FROM domain WHERE name = ?", gone)
+    changed = [(name, until) for name, until in wanted.items() if known.get(name, -1) != until]
+    connection.executemany("REPLACE INTO domain (name, kept_until_ms) VALUES (?, ?)", changed)
+    return retired
+
+
+def change_limits(batch: Batch, limits: Limits, space: DiskSpace) -> None:
+    """Go by other limits, and change how far the file may grow; what the writer measures after it goes by that."""
+    cap_pages(batch.connection, limits.cap_bytes)
+    space.change(cap_bytes=limits.cap_bytes, reserve_bytes=limits.reserve_bytes)
+    batch.state.quotas = InboxQuotas(limits)
+
+
+OPERATIONS: Final = Operations(
+    create=partial(Call, create_inbox),
+    add=AddMessage,
+    # What it will be is not known; 10 MiB take some 40 ms, so two of them go together.
+    delete=partial(Change, delete_message, size_bytes=MAX_BATCH_BYTES // 2),
+    delete_several=partial(Change, delete_doomed, size_bytes=MAX_BATCH_BYTES),
+    set_verdict=partial(Call, set_verdict),
+    move_expiry=partial(Change, move_expiry),
+    set_webhook=partial(Call, set_webhook),
+    store_webhook=partial(Call, store_webhook),
+    serve_domains=partial(Change, serve_domains),
+    change_blocks=partial(Change, change_blocks),
+)

@@ -4,26 +4,25 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 from msgspec import json
 
 from tmpmaild.errors import StorageLost
-from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Message, Page, Texts
+from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Message, Page, Texts
 from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.enginestorage import PAGE_ROWS, Batcher, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.rows import (
-    MAX_KEY,
     Bounds,
     FullRow,
     InboxRow,
     ListedRow,
-    bounds_of,
+    WebhookRow,
     inbox_at,
     is_of_html,
-    key_not_above,
-    key_not_below,
+    key_after,
+    keys_between,
     message_id_of,
     message_key,
 )
@@ -32,6 +31,7 @@ from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS
 from tmpmaild.storage.sqlite.writer import translate
 
 A = TypeVar("A")
+P = ParamSpec("P")
 T = TypeVar("T")
 Read = Callable[[sqlite3.Connection], T]
 
@@ -108,6 +108,16 @@ SELECT json_each.value, CAST(rtrim(substr(a.slots, json_each.value % {SLOTS} * {
 FROM json_each(?) JOIN address AS a ON a.id = json_each.value / {SLOTS}
 """
 
+# The inbox of a webhook and its newest message are looked up for each; CROSS JOIN keeps this order.
+_WEBHOOKS = f"""
+SELECT w.inbox_id, CAST(rtrim(substr(a.slots, w.inbox_id % {SLOTS} * {SLOT_BYTES} + 1, {SLOT_BYTES})) AS TEXT),
+       i.expires_at_ms, w.version, w.told_message_id, w.told_verdict_id, w.failures, w.next_at_ms, w.called_at_ms,
+       w.result, t.webhook, coalesce((SELECT max(m.id) FROM message AS m WHERE m.inbox_id = w.inbox_id), 0)
+FROM webhook AS w CROSS JOIN webhook_text AS t ON t.inbox_id = w.inbox_id CROSS JOIN inbox AS i ON i.id = w.inbox_id
+     CROSS JOIN address AS a ON a.id = w.inbox_id / {SLOTS}
+WHERE w.inbox_id > :after ORDER BY w.inbox_id LIMIT :limit
+"""
+
 
 def select_inbox(
     connection: sqlite3.Connection, limits: Limits, address: str, name_hash: bytes, now_ms: int
@@ -125,22 +135,9 @@ def select_inbox(
     return inbox_at(address, row) if row else None
 
 
-def bounds(page: Page) -> tuple[int, int]:
-    """Return the keys between which a page lies, both excluded."""
-    after = key_not_above(page.after) if page.after else -1
-    before = key_not_below(page.before) if page.before else MAX_KEY
-    return after, before
-
-
-def select_messages(connection: sqlite3.Connection, inbox: Inbox, page: Page) -> Listing:
-    """Read a page of an inbox."""
-    messages, has_more = select_page(connection, inbox.id, page)
-    return Listing(inbox, messages, has_more=has_more)
-
-
-def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tuple[tuple[Message, ...], bool]:
+def select_messages(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tuple[tuple[Message, ...], bool]:
     """Read a page of messages; tell whether there are more."""
-    after, before = bounds(page)
+    after, before = keys_between(page)
     values = {
         "inbox_id": int(inbox_id),
         "after": after,
@@ -186,29 +183,22 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
 
 
 def select_message(
-    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int, *, source: bool
+    connection: sqlite3.Connection, inbox_id: str, message_id: str, bounds: Bounds, *, is_next: bool = False
 ) -> FullMessage | None:
     """Read one message as ``Storage.read_message``."""
-    key = message_key(message_id)
-    return None if key is None else _full(connection, _MESSAGE, inbox_id, key, bounds_of(up_to_bytes, source=source))
-
-
-def select_next_source(
-    connection: sqlite3.Connection, inbox_id: str, after: str, up_to_bytes: int
-) -> FullMessage | None:
-    """Read the oldest message after this id as ``Storage.read_next_source``."""
-    key = key_not_above(after) if after else -1
-    return _full(connection, _NEXT_MESSAGE, inbox_id, key, bounds_of(up_to_bytes, source=True))
-
-
-def _full(connection: sqlite3.Connection, sql: str, inbox_id: str, key: int, bounds: Bounds) -> FullMessage | None:
+    key = key_after(message_id) if is_next else message_key(message_id)
     values = {"inbox_id": int(inbox_id), "key": key, **bounds._asdict()}
-    found = connection.execute(sql, values).fetchone()
+    found = connection.execute(_NEXT_MESSAGE if is_next else _MESSAGE, values).fetchone()
     if found is None:
         return None
     listed = ListedRow._make(found[: len(ListedRow._fields)])
     full = FullRow._make(found[len(ListedRow._fields) :])
     return full.message(listed, message_id_of(listed.key), inbox_id)
+
+
+def select_webhooks(connection: sqlite3.Connection, after: int, limit: int) -> list[WebhookRow]:
+    """Read the webhooks of the inboxes that follow."""
+    return [WebhookRow._make(row) for row in connection.execute(_WEBHOOKS, {"after": after, "limit": limit})]
 
 
 def select_texts(
@@ -239,14 +229,14 @@ class Reader:
         self._files = files
         self._batcher: Batcher[Read[Any], Any] = Batcher(self._read, lambda _: _MAX_BATCH, skips_cancelled=True)
 
-    async def run(self, read: Read[T]) -> T:
-        """Return what the function returns, called with the connection inside one read transaction.
+    async def run(self, read: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **options: P.kwargs) -> T:
+        """Return what the function returns, called with the connection and these, inside one read transaction.
 
         Raises ``StorageUnavailable`` for an error of the database, ``StorageLost`` when the file is gone.
         """
         if self._files.lost:
             raise StorageLost("the database is gone")
-        answer: T = await self._batcher.submit(read)
+        answer: T = await self._batcher.submit(lambda connection: read(connection, *args, **options))
         return answer
 
     async def close(self) -> None:

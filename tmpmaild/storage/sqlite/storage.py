@@ -6,138 +6,36 @@ What secrets permit is in memory: the process that has the file is the only one 
 import asyncio
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, BinaryIO, ClassVar, Final, TypeVar
+from typing import BinaryIO, Final
 
 import aiosqlite
-from msgspec.structs import astuple
 
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import ANY_SIZE, Limits, Permit, StorageLimits, anybody, retired_domains
-from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted, Operations
-from tmpmaild.storage.rows import WebhookRow, holders_inbox_key, message_key
+from tmpmaild.storage.base import Limits, Permit, StorageLimits, anybody
+from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted
+from tmpmaild.storage.rows import Bounds, WebhookRow
 from tmpmaild.storage.sqlite.backup import BackupMaker
-from tmpmaild.storage.sqlite.database import DiskSpace, Remeasuring, cap_pages, sensible_cap_bytes
-from tmpmaild.storage.sqlite.layout import InboxQuotas, operator_is_full
-from tmpmaild.storage.sqlite.operations import (
-    AddMessage,
-    CreateInbox,
-    DeleteMessage,
-    DeleteMessages,
-    SetExpiry,
-    SetVerdict,
-    SetWebhook,
-    StoreWebhook,
-    select_webhooks,
-)
+from tmpmaild.storage.sqlite.database import DiskSpace, Remeasuring, sensible_cap_bytes
+from tmpmaild.storage.sqlite.layout import operator_is_full
+from tmpmaild.storage.sqlite.operations import OPERATIONS, change_limits
 from tmpmaild.storage.sqlite.reading import (
     Reader,
     select_inbox,
     select_inboxes,
     select_message,
     select_messages,
-    select_next_source,
     select_texts,
+    select_webhooks,
 )
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
-from tmpmaild.storage.sqlite.writer import Batch, Clock, Operation, Pause, Writer
+from tmpmaild.storage.sqlite.writer import Call, Clock, Pause, Writer
 
-_NEVER_MS = (1 << 63) - 1  # when the operator's inbox expires
 _MAX_SECRETS: Final = 10_000
-T = TypeVar("T")
-
-
-class SqlitePolicy:
-    """``Policy`` in the tables of the engine."""
-
-    def __init__(self, writer: Writer, reader: Reader) -> None:
-        self._writer = writer
-        self._reader = reader
-
-    async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
-        """See ``Policy``."""
-        retired: Mapping[str, int] = await self._writer.submit(ServeDomains(domains, now_ms, until_ms))
-        return retired
-
-    async def blocks(self) -> Sequence[Block]:
-        """See ``Policy``."""
-        sql = "SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind, value"
-        return await self._reader.run(lambda connection: [Block(*row) for row in connection.execute(sql)])
-
-    async def add_blocks(self, blocks: Sequence[Block]) -> None:
-        """See ``Policy``."""
-        sql = "REPLACE INTO block (kind, value, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)"
-        await self._writer.submit(ChangeBlocks(sql, [astuple(block) for block in blocks]))
-
-    async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
-        """See ``Policy``."""
-        sql = "DELETE FROM block WHERE kind = ? AND value = ?"
-        await self._writer.submit(ChangeBlocks(sql, blocks))
-
-    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
-        """See ``Policy``: no other daemon can change them."""
-
-
-@dataclass(eq=False)
-class ChangeBlocks(Operation):
-    """Run a statement for each of some blocks."""
-
-    sql: str
-    rows: Sequence[tuple[Any, ...]]
-
-    def apply(self, batch: Batch) -> None:
-        """Change the blocks."""
-        batch.connection.executemany(self.sql, self.rows)
-        batch.state.unerased = True
-
-
-@dataclass(eq=False)
-class ServeDomains(Operation):
-    """Store the domains that take new addresses; the result are the others that are kept, and until when."""
-
-    domains: Sequence[str]
-    now_ms: int
-    until_ms: int
-
-    def apply(self, batch: Batch) -> Mapping[str, int]:
-        """Store the domains."""
-        connection = batch.connection
-        known: dict[str, int | None] = dict(connection.execute("SELECT name, kept_until_ms FROM domain").fetchall())
-        until_ms = max(self.until_ms, _last_expiry_ms(connection))
-        retired = retired_domains(known, self.domains, self.now_ms, until_ms)
-        wanted = dict.fromkeys(self.domains) | retired
-        gone = [(name,) for name in known if name not in wanted]
-        connection.executemany("DELETE FROM domain WHERE name = ?", gone)
-        changed = [(name, until) for name, until in wanted.items() if known.get(name, -1) != until]
-        connection.executemany("REPLACE INTO domain (name, kept_until_ms) VALUES (?, ?)", changed)
-        return retired
-
-
-def _last_expiry_ms(connection: sqlite3.Connection) -> int:
-    sql = "SELECT expires_at_ms FROM inbox WHERE swept = 0 AND expires_at_ms < ? ORDER BY expires_at_ms DESC LIMIT 1"
-    row = connection.execute(sql, (_NEVER_MS,)).fetchone()
-    return int(row[0]) if row else 0
-
-
-@dataclass(eq=False)
-class ChangeLimits(Operation):
-    """Go by other limits, and change how far the file may grow; what the writer measures after it goes by that."""
-
-    transactional: ClassVar[bool] = False
-    changes: ClassVar[bool] = False
-    limits: Limits
-    space: DiskSpace
-
-    def apply(self, batch: Batch) -> None:
-        """Change them."""
-        cap_pages(batch.connection, self.limits.cap_bytes)
-        self.space.change(cap_bytes=self.limits.cap_bytes, reserve_bytes=self.limits.reserve_bytes)
-        batch.state.quotas = InboxQuotas(self.limits)
+_BLOCKS: Final = "SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind, value"
 
 
 class Permissions:
@@ -182,12 +80,9 @@ class SqliteStorage(EngineStorage):
         limits: Limits,
         wanted: StorageLimits,
     ) -> None:
-        webhooks = (SetWebhook, StoreWebhook)
-        operations = Operations(
-            CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, *webhooks
-        )
-        super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock)
-        self.policy = SqlitePolicy(writer, reader)
+        super().__init__(writer.submit, OPERATIONS, hash_key=hash_key, clock=clock)
+        self.lost = writer.lost
+        self.may_cache = True  # all changes are made and told here
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
@@ -211,9 +106,12 @@ class SqliteStorage(EngineStorage):
         """See ``Storage``."""
         return self._permissions.kept(secret, self.clock())
 
-    def may_cache(self, inbox_id: str) -> bool:  # noqa: ARG002 - each inbox is
-        """See ``Storage``: all changes are made and told here."""
-        return True
+    async def blocks(self) -> Sequence[Block]:
+        """See ``Storage``."""
+        return await self._reader.run(lambda connection: [Block(*row) for row in connection.execute(_BLOCKS)])
+
+    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
+        """See ``Storage``: no other daemon can change them."""
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
@@ -222,7 +120,7 @@ class SqliteStorage(EngineStorage):
         await self._change_limits(limits.up_to(cap_bytes))
 
     async def _change_limits(self, changed: Limits) -> None:
-        await self._writer.submit(ChangeLimits(changed, self._space))
+        await self._writer.submit(Call(change_limits, changed, self._space))
         self._limits = changed
 
     def has_room(self) -> bool:
@@ -242,86 +140,55 @@ class SqliteStorage(EngineStorage):
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
-        return await self._reader.run(self._find(address, now_ms))
+        return await self._reader.run(self._found, address, now_ms)
 
-    def _find(
-        self, address: str, now_ms: int, permit: Permit = anybody
-    ) -> Callable[[sqlite3.Connection], Inbox | None]:
-        name_hash = self._hash(address)
-
-        def find(connection: sqlite3.Connection) -> Inbox | None:
-            inbox = select_inbox(connection, self._limits, address, name_hash, now_ms)
-            if inbox is not None:
-                permit(inbox)
-            return inbox
-
-        return find
-
-    async def _read(
-        self, address: str, now_ms: int, permit: Permit, read: Callable[[sqlite3.Connection, Inbox], T]
-    ) -> tuple[Inbox, T] | None:
-        """Find an inbox and read something of it in one snapshot; None if it is not found."""
-        find = self._find(address, now_ms, permit)
-
-        def find_and_read(connection: sqlite3.Connection) -> tuple[Inbox, T] | None:
-            inbox = find(connection)
-            return (inbox, read(connection, inbox)) if inbox else None
-
-        return await self._reader.run(find_and_read)
+    def _found(
+        self, connection: sqlite3.Connection, address: str, now_ms: int, permit: Permit = anybody
+    ) -> Inbox | None:
+        inbox = select_inbox(connection, self._limits, address, self._hash(address), now_ms)
+        if inbox is not None:
+            permit(inbox)
+        return inbox
 
     async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
-        return await self._reader.run(partial(select_inboxes, between=between, creator_hash=creator_hash))
+        return await self._reader.run(select_inboxes, between, creator_hash)
 
     async def _select_webhooks(self, after: int, limit: int) -> Sequence[WebhookRow]:
-        return await self._reader.run(partial(select_webhooks, after=after, limit=limit))
+        return await self._reader.run(select_webhooks, after, limit)
 
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""
-        return await self._reader.run(lambda connection: operator_is_full(connection, self._limits))
+        return await self._reader.run(operator_is_full, self._limits)
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
-        read = partial(select_messages, page=page)
-        found = await self._read(address, now_ms, permit, read)
-        return found[1] if found else None
 
-    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
-        """See ``Storage``."""
-        inbox_key = holders_inbox_key(inbox_id)
-        keys = sorted({key for key in map(message_key, message_ids) if key is not None})
+        def read(connection: sqlite3.Connection) -> Listing | None:
+            inbox = self._found(connection, address, now_ms, permit)
+            if inbox is None:
+                return None
+            messages, has_more = select_messages(connection, inbox.id, page)
+            return Listing(inbox, messages, has_more=has_more)
+
+        return await self._reader.run(read)
+
+    async def _select_texts(self, inbox_key: int, keys: Sequence[int], up_to_characters: int) -> Sequence[Texts]:
         texts: list[Texts] = []
-        while keys and inbox_key is not None:
-            read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
-            some, keys = await self._reader.run(read)
+        while keys:
+            some, keys = await self._reader.run(select_texts, inbox_key, keys, up_to_characters)
             texts += some
-        return tuple(texts)
+        return texts
 
-    async def read_message(
-        self,
-        address: str,
-        message_id: str,
-        now_ms: int,
-        permit: Permit = anybody,
-        *,
-        up_to_bytes: int = ANY_SIZE,
-        source: bool = False,
+    async def _select_message(
+        self, address: str, message_id: str, now_ms: int, permit: Permit, bounds: Bounds, *, is_next: bool
     ) -> tuple[Inbox, FullMessage | None] | None:
-        """See ``Storage``."""
+        def read(connection: sqlite3.Connection) -> tuple[Inbox, FullMessage | None] | None:
+            inbox = self._found(connection, address, now_ms, permit)
+            if inbox is None:
+                return None
+            return inbox, select_message(connection, inbox.id, message_id, bounds, is_next=is_next)
 
-        def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
-            return select_message(connection, inbox.id, message_id, up_to_bytes, source=source)
-
-        return await self._read(address, now_ms, permit, read)
-
-    async def read_next_source(
-        self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[Inbox, FullMessage | None] | None:
-        """See ``Storage``."""
-
-        def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
-            return select_next_source(connection, inbox.id, after, up_to_bytes)
-
-        return await self._read(address, now_ms, permit, read)
+        return await self._reader.run(read)
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
@@ -340,7 +207,7 @@ class SqliteStorage(EngineStorage):
     @property
     def met_damage(self) -> bool:
         """Whether the file is damaged or gone: the next start must check all of it."""
-        return self._writer.met_damage or self._writer.lost
+        return self._writer.met_damage
 
     def trouble(self) -> str:
         """See ``Storage``."""
@@ -349,14 +216,6 @@ class SqliteStorage(EngineStorage):
     def measures(self) -> Sequence[Measure]:
         """See ``Storage``."""
         return (*self._writer.figures.measures(), *self._space.measures())
-
-    def is_lost(self) -> bool:
-        """See ``Storage``."""
-        return self._writer.lost
-
-    async def wait_lost(self) -> None:
-        """See ``Storage``."""
-        await self._writer.wait_lost()
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""

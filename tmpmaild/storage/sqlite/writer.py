@@ -122,6 +122,27 @@ class Operation:
         raise NotImplementedError
 
 
+class Call(Operation):
+    """A function of the batch and these values, which may insert rows."""
+
+    changes: ClassVar[bool] = False
+
+    def __init__(self, function: Callable[..., Any], *values: object, size_bytes: int = 0) -> None:
+        self.function = function
+        self.values = values
+        self.size_bytes = size_bytes
+
+    def apply(self, batch: Batch) -> Any:
+        """Call it."""
+        return self.function(batch, *self.values)
+
+
+class Change(Call):
+    """A function that changes rows, or deletes them."""
+
+    changes: ClassVar[bool] = True
+
+
 class Pause(Operation):
     """Change nothing; for what the writer does after each batch."""
 
@@ -166,8 +187,8 @@ class Writer:
 
     ``clock`` returns Unix milliseconds. ``after_batch`` is called in the thread, for measuring; its argument is the
     number of octets that the batch wrote, infinite when the disk or the database was full. ``met_damage`` is true when
-    the file is damaged. ``is_lost`` is called in the thread after each commit, before the result is reported: once it
-    returns true, that batch and all later ones fail with ``StorageLost``.
+    the file is damaged or gone. ``is_lost`` is called in the thread after each commit, before the result is reported:
+    once it returns true, that batch and all later ones fail with ``StorageLost``; ``lost`` is set in the event loop.
     """
 
     def __init__(
@@ -180,7 +201,7 @@ class Writer:
         is_lost: Callable[[], bool] = lambda: False,
     ) -> None:
         self.met_damage = False
-        self.lost = False
+        self.lost = asyncio.Event()
         self.figures = Figures(connection)
         self.state = State(connection, limits)
         self._callbacks: list[OnCommitted] = []
@@ -188,7 +209,7 @@ class Writer:
         self._clock = clock
         self._after_batch = after_batch
         self._is_lost = is_lost
-        self._lost_event = asyncio.Event()
+        self._is_gone = False
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
         self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
@@ -209,10 +230,6 @@ class Writer:
             self._queue.put((operation, future))
         return future
 
-    async def wait_lost(self) -> None:
-        """Return once ``is_lost`` has been true."""
-        await self._lost_event.wait()
-
     async def close(self) -> None:
         """Finish the queue and end the thread."""
         if not self._stopping:
@@ -230,14 +247,14 @@ class Writer:
                 return  # the event loop is closed, and nothing waits any more
 
     def _store(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
-        if not self.lost:
+        if not self._is_gone:
             begun = time.monotonic()
             outcomes, changes = self._commit(operations)
             self.figures.count_batch(outcomes, time.monotonic() - begun)
             if not self._is_lost():
                 self._measure(operations, outcomes)
                 return outcomes, changes
-            self.lost = True
+            self._is_gone = self.met_damage = True
         return failures(StorageLost("the database is gone"), len(operations)), []
 
     def _measure(self, operations: list[Operation], outcomes: list[Any]) -> None:
@@ -323,8 +340,8 @@ class Writer:
                 log.error("rolling back failed: %s", error)  # noqa: TRY400 - the disk's fault, not the code's
 
     def _settle(self, futures: list[asyncio.Future[Any]], outcomes: list[Any], changes: list[InboxChange]) -> None:
-        if self.lost:
-            self._lost_event.set()
+        if self._is_gone:
+            self.lost.set()
         if changes:
             tell(self._callbacks, changes)
         settle(futures, outcomes)
