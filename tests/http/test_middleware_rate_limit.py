@@ -9,7 +9,7 @@ from tmpmaild.http.middleware import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
 from tmpmaild.measures import Count
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.storage.postgresql.sharing import SharedBuckets
+from tmpmaild.storage.postgresql.storage import SharedBuckets
 
 ADDRESSES = "/api/v1/addresses"
 NOBODY = ADDRESSES + "/unknown@mail.example.com"

@@ -17,7 +17,7 @@ from daemons import NO_LIMITS
 from tmpmaild.config import databaseurl
 from tmpmaild.model import clock_ms
 from tmpmaild.storage.postgresql.server import Server, Session
-from tmpmaild.storage.postgresql.sharing import Sharing
+from tmpmaild.storage.postgresql.storage import Sharing
 
 MOST_ABOVE_MS = 5
 MOST_TOKEN_MS = 0.3

@@ -10,9 +10,9 @@ from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import NAME_HELD_MS, Page
-from tmpmaild.storage.postgresql import engine, server, sharing
+from tmpmaild.storage.postgresql import engine, server
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.storage.postgresql.sharing import DatabaseClock
+from tmpmaild.storage.postgresql.server import DatabaseClock
 
 READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
@@ -330,8 +330,8 @@ async def test_a_slow_answer_does_not_move_the_clock(database, monkeypatch):
     clock = DatabaseClock()
     await clock.measure(client)
     before_ms = clock()
-    monkeypatch.setattr(sharing, "_CLOCK", "SELECT 0.0")
-    monkeypatch.setattr(sharing, "_SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(server, "_CLOCK", "SELECT 0.0")
+    monkeypatch.setattr(server, "_SLOW_SECONDS", 0.0)
     await clock.measure(client)
     await client.close()
     assert clock() >= before_ms

@@ -20,8 +20,7 @@ from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, 
 from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_message, select_messages
-from tmpmaild.storage.postgresql.server import FAILURES, Server, Session, advice, reason
-from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock
+from tmpmaild.storage.postgresql.server import CLOCK_SECONDS, FAILURES, DatabaseClock, Server, Session, advice, reason
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage
 from tmpmaild.storage.rows import bounds_of

@@ -1,4 +1,4 @@
-"""The server of the database: its hosts, the connections to the one that takes writes, and what its errors mean.
+"""The server of the database: its hosts, connections to the one that takes writes, its clock, what its errors mean.
 
 Each connection has settings of ours, and mail must be safe where it leads. A server has a time to answer. After that
 the connection is closed, and whether the server did the work is unknown.
@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
@@ -102,6 +103,12 @@ SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), f
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
        CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline
 """
+
+CLOCK_SECONDS: Final = 10.0
+_SLOW_SECONDS: Final = 1.0
+_CLOCK: Final = "SELECT extract(epoch FROM clock_timestamp())"
+# The monotonic clock stands still while a machine is suspended.
+_elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 log = logging.getLogger(__name__)
 
@@ -348,6 +355,39 @@ class Readers:
             await asyncio.wait(self._running)
         for session in self._sessions:
             await session.close()
+
+
+class DatabaseClock:
+    """Unix milliseconds as the server has them: measured now and then, carried on by a clock that never steps."""
+
+    def __init__(self) -> None:
+        self._ahead_seconds = time.time() - _elapsed()
+        self._was_measured = False
+
+    def __call__(self) -> int:
+        """Return the time."""
+        return int((_elapsed() + self._ahead_seconds) * 1000)
+
+    async def measure(self, connection: asyncpg.Connection) -> None:
+        """Ask the server for its time. Its answer is of the middle between question and receipt.
+
+        So a slow answer may be wrong by half of the time that it took: it only counts until a better one is known.
+        """
+        asked = _elapsed()
+        server_seconds = float(await connection.fetchval(_CLOCK))
+        received = _elapsed()
+        if received - asked < _SLOW_SECONDS or not self._was_measured:
+            self._ahead_seconds = server_seconds - (asked + received) / 2
+            self._was_measured = True
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        help_text = "How far the database server's clock is ahead of this machine's."
+        return (Gauge("storage_clock_offset_seconds", help_text, self.ahead_seconds),)
+
+    def ahead_seconds(self) -> float:
+        """Return how far the server's clock is ahead of this machine's."""
+        return _elapsed() + self._ahead_seconds - time.time()
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The file of the database: opened with our pragmas, checked before anything is changed, locked against other daemons.
 
 Also what is watched while it is open: whether it is still the file at its path, whether there is space for more mail.
-At the end are the texts of the errors that stop a start. The other modules of this folder read and write the tables.
+It can be copied meanwhile. At the end are the texts of the errors that stop a start. The other modules of this folder
+read and write the tables.
 """
 
 import asyncio
@@ -15,14 +16,19 @@ import pwd
 import shutil
 import sqlite3
 import stat
+import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from tmpmaild.errors import DatabaseError, RequestError
+import anyio
+
+from tmpmaild.errors import DatabaseError, RequestError, Stopping, StorageFull, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
+from tmpmaild.storage.sqlite.writer import translate
 
 APPLICATION_ID = 0x746D7064  # "tmpd"
 
@@ -51,6 +57,8 @@ READER_PRAGMAS = (
 )
 """For a connection that only reads, of a file that was opened for writing before."""
 
+_COPIED_PAGES = 256  # in a step
+_COPY_PAUSE_SECONDS = 0.002  # after each step, in which others use the disk and the processor
 _MEASURE_EVERY_SECONDS = 0.1
 _MEASURE_AGAIN_EVERY_SECONDS = 1.0
 _MIB = 1024 * 1024
@@ -427,6 +435,99 @@ class Remeasuring:
         """Wait until a running measurement is done."""
         if self._task is not None:
             await self._task
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a process has left that was killed while it made a copy."""
+    _target(path).unlink(missing_ok=True)
+
+
+def _target(path: Path) -> Path:
+    return path.with_name(path.name + ".unfinished-copy")
+
+
+class BackupMaker:
+    """Makes one copy of the database at a time, in short steps, while mail goes on coming in.
+
+    The copy is one moment's: the read transaction that it is made in keeps the WAL from being emptied until it is done.
+    """
+
+    def __init__(self, space: DiskSpace) -> None:
+        self._path = space.path
+        self._space = space
+        self._busy = False
+
+    @asynccontextmanager
+    async def made(self) -> AsyncIterator[BinaryIO]:
+        """Make a copy, and yield it as a file without a name, so that it is gone when it is closed.
+
+        Raises ``StorageFull`` if there is no room for it, ``StorageUnavailable`` while another is being made.
+        """
+        if self._busy:
+            raise StorageUnavailable("another copy is being made")
+        self._busy = True
+        try:
+            copy = await self._make()
+            try:
+                yield copy
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await asyncio.to_thread(copy.close)  # which frees its blocks
+        finally:
+            self._busy = False
+
+    async def _make(self) -> BinaryIO:
+        stop = threading.Event()
+        copying = asyncio.ensure_future(asyncio.to_thread(self._copy, stop))
+        try:
+            await asyncio.wait([copying])  # which is not cancelled with us
+        except asyncio.CancelledError:
+            stop.set()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([copying])
+            if not copying.exception():
+                copying.result().close()
+            raise
+        return copying.result()
+
+    def _copy(self, stop: threading.Event) -> BinaryIO:
+        target = _target(self._path)
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            try:
+                self._fill(target, stop)
+                return target.open("rb")
+            finally:
+                target.unlink()
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        except OSError as error:
+            raise StorageUnavailable(f"the copy cannot be made: {error.strerror or error}") from error
+
+    def _fill(self, target: Path, stop: threading.Event) -> None:
+        with (
+            closing(open_to_read(self._path)) as source,
+            closing(sqlite3.connect(target, isolation_level=None)) as copy,
+        ):
+            source.execute("BEGIN")  # else each commit of the writer would make it begin again
+            (pages,) = source.execute("PRAGMA page_count").fetchone()
+            source.execute("SELECT clean_stop FROM daemon").fetchone()
+            copy.execute("PRAGMA synchronous = OFF")
+            copy.execute("PRAGMA journal_mode = OFF")
+
+            def pause(_status: int, remaining: int, _total: int) -> None:
+                if stop.is_set():
+                    raise Stopping("the service is stopping")
+                self._expect_room(remaining)
+                time.sleep(_COPY_PAUSE_SECONDS)
+
+            self._expect_room(pages)
+            source.backup(copy, pages=_COPIED_PAGES, progress=pause)
+
+    def _expect_room(self, pages: int) -> None:
+        missing_bytes = self._space.missing_bytes(pages * PAGE_BYTES)
+        if missing_bytes > 0:
+            raise StorageFull(f"no room for a copy: the disk needs {missing_bytes // _MIB + 1} MiB more")
 
 
 def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True) -> DatabaseError:

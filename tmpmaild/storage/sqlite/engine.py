@@ -23,7 +23,6 @@ from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
 from tmpmaild.storage.rows import bounds_of
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.backup import remove_unfinished
 from tmpmaild.storage.sqlite.database import (
     APPLICATION_ID,
     DiskSpace,
@@ -31,6 +30,7 @@ from tmpmaild.storage.sqlite.database import (
     cap_pages,
     check_identity,
     open_to_read,
+    remove_unfinished,
     sensible_cap_bytes,
     wal_of,
 )

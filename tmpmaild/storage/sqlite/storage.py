@@ -18,8 +18,7 @@ from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Limits, Permit, StorageLimits, anybody
 from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted
 from tmpmaild.storage.rows import Bounds, WebhookRow
-from tmpmaild.storage.sqlite.backup import BackupMaker
-from tmpmaild.storage.sqlite.database import DiskSpace, Remeasuring, sensible_cap_bytes
+from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.layout import operator_is_full
 from tmpmaild.storage.sqlite.operations import OPERATIONS, change_limits
 from tmpmaild.storage.sqlite.reading import (

@@ -9,7 +9,7 @@ from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
 from tmpmaild.storage.postgresql import engine, notifications
-from tmpmaild.storage.postgresql.sharing import SharedBuckets
+from tmpmaild.storage.postgresql.storage import SharedBuckets
 
 
 @pytest.fixture

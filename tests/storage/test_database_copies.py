@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import stat
 import threading
+import time
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ import pytest
 
 from tmpmaild.errors import StorageFull, StorageUnavailable
 from tmpmaild.model import Page
-from tmpmaild.storage.sqlite import backup
+from tmpmaild.storage.sqlite import database
 
 TARGET = "mail.db.unfinished-copy"
 
@@ -34,8 +35,8 @@ def gate(monkeypatch):
         gate.reached.set()
         gate.go.wait(10)
 
-    monkeypatch.setattr(backup, "_STEP_PAGES", 1)
-    monkeypatch.setattr(backup, "time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr(database, "_COPIED_PAGES", 1)
+    monkeypatch.setattr(database, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
     yield gate
     gate.go.set()
 
