@@ -18,14 +18,9 @@ from tmpmaild.storage.postgresql.operations import CONTENT
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.webhooks.model import Webhook
 
+from .conftest import connected, said
+
 DAY_MS = 86_400_000
-
-
-async def said(url, **changes):
-    with pytest.raises(DatabaseError) as refusal:
-        async with engine.open_storage(postgresql_settings(url, **changes)):
-            pass
-    return str(refusal.value)
 
 
 async def run(url, *statements, user=None):
@@ -36,16 +31,6 @@ async def run(url, *statements, user=None):
         return value
     finally:
         await client.close()
-
-
-@pytest.fixture
-def new_database(cluster):
-    def made(*statements, encoding="UTF8"):
-        name = cluster.database(encoding=encoding)
-        cluster.execute(*statements, "SELECT 1", database=name)
-        return cluster.parsed_url(name)
-
-    return made
 
 
 def test_a_database_of_something_else_is_left_alone(new_database):
@@ -195,10 +180,6 @@ CREATE TABLE later (id integer PRIMARY KEY);
 """
 
 
-async def connected(url):
-    return await asyncpg.connect(host=url.hosts[0], user=url.user, database=url.database)
-
-
 async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_that_is_compatible(
     new_database, clock, tmp_path
 ):
@@ -278,15 +259,6 @@ def test_ten_daemons_may_start_at_once(new_database):
     assert sorted(map(tuple, asyncio.run(start()))) == [()] * 9 + [tuple(file.stem for file in migrations().values())]
 
 
-@pytest.fixture
-async def two(new_database, clock):
-    """Open the same storage twice; the second daemon has a clock of its own."""
-    settings = postgresql_settings(new_database(), max_messages_per_inbox=0, max_bytes_per_inbox=0)
-    other = type(clock)(clock.now_ms)
-    async with engine.open_storage(settings, clock) as first, engine.open_storage(settings, other) as second:
-        yield Engine(first, clock), Engine(second, other)
-
-
 async def test_followers_of_four_daemons_whose_clocks_differ_miss_nothing_and_see_nothing_twice(new_database, clock):
     await follow_four_daemons(new_database(), clock.now_ms)
 
@@ -332,23 +304,22 @@ def test_the_declared_columns_are_those_that_the_database_takes(new_database):
     assert taken.split(", ") == [f"{column.name} {column.kind}" for column in CONTENT]
 
 
-async def test_a_step_may_add_a_column_of_mail_while_a_daemon_runs_that_does_not_know_it(two, tmp_path):
-    older, _ = two
+async def test_a_step_may_add_a_column_of_mail_while_a_daemon_runs_that_does_not_know_it(opened, tmp_path):
     step = tmp_path / "9999_thread.sql"
     step.write_text(
         "-- needs 1: …\nALTER TABLE content ADD COLUMN thread text; SELECT define_deliver(), define_move_mail();"
     )
-    ada = await older.inbox("ada")
-    await older.add(ada, subject="before")
+    ada = await opened.inbox("ada")
+    await opened.add(ada, subject="before")
     async with AsyncExitStack() as stack:
-        client = await older.storage._writer._session.server.connect()
+        client = await opened.storage._writer._session.server.connect()
         stack.push_async_callback(client.close)
         assert await migrate(client, migrations() | {9999: step}) == ["9999_thread"]
-        await older.add(ada, subject="after")
+        await opened.add(ada, subject="after")
         await client.execute("UPDATE content SET thread = subject")
-        await older.move(ada, older.clock() + 2 * SLOT_MS)
-        assert await older.subjects("ada", Page()) == ["after", "before"]
-        slot = (older.clock() + 2 * SLOT_MS) // SLOT_MS
+        await opened.move(ada, opened.clock() + 2 * SLOT_MS)
+        assert await opened.subjects("ada", Page()) == ["after", "before"]
+        slot = (opened.clock() + 2 * SLOT_MS) // SLOT_MS
         moved = await client.fetch("SELECT thread FROM content WHERE slot = $1 ORDER BY id", slot)
         assert [row["thread"] for row in moved] == ["before", "after"]
         taken = await client.fetch("SELECT pronargs FROM pg_proc WHERE proname = 'deliver' ORDER BY 1 DESC")

@@ -1,13 +1,10 @@
 """What one daemon commits and another hears: two engines on one PostgreSQL database."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
-import asyncpg
-import pytest
 from msgspec.structs import replace
 
-from tests.storage.conftest import Engine, postgresql_settings
+from tests.storage.conftest import postgresql_settings
 from tmpmaild.model import (
     DmarcVerdict,
     ExpiryMoved,
@@ -18,6 +15,8 @@ from tmpmaild.model import (
     unchecked,
 )
 from tmpmaild.storage.postgresql import engine, notifications
+
+from .conftest import connected
 
 PATIENCE_SECONDS = 20
 END_OF_LISTENING = """
@@ -46,126 +45,107 @@ class Ear:
                 await asyncio.sleep(0.005)
 
 
-@pytest.fixture
-def engine_kind():
-    return "postgresql"
-
-
-@pytest.fixture
-def two(open_engine, database, clock):
-    @asynccontextmanager
-    async def opened():
-        async with open_engine() as first, engine.open_storage(postgresql_settings(database), clock) as second:
-            yield first, Engine(second, clock)
-
-    return opened
-
-
 def of(inbox, **change):
     return InboxChange(inbox.id, **{"full": False, **change})
 
 
 async def test_another_daemon_hears_every_kind_of_change_in_order(two):
-    async with two() as (first, second):
-        ear, own = Ear(second.storage), Ear(first.storage)
-        inbox = await first.inbox("ada")
-        message = await first.add(inbox)
-        await first.delete(inbox, message)
-        await first.move(inbox, inbox.expires_at_ms + 1000)
-        await ear.hears(lambda ear: len(ear.changes) >= 3)  # an expiry is not told when it has been moved again
-        await first.end(inbox)
-        expected = [
-            of(inbox),
-            of(inbox, notice=MessageDeleted(message)),
-            of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1000)),
-            of(inbox, full=True, notice=InboxDeleted()),
-        ]
-        await ear.hears(lambda ear: len(ear.changes) >= len(expected))
-        assert ear.changes == expected
-        assert own.changes == expected
+    first, second = two
+    ear, own = Ear(second.storage), Ear(first.storage)
+    inbox = await first.inbox("ada")
+    message = await first.add(inbox)
+    await first.delete(inbox, message)
+    await first.move(inbox, inbox.expires_at_ms + 1000)
+    await ear.hears(lambda ear: len(ear.changes) >= 3)  # an expiry is not told when it has been moved again
+    await first.end(inbox)
+    expected = [
+        of(inbox),
+        of(inbox, notice=MessageDeleted(message)),
+        of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1000)),
+        of(inbox, full=True, notice=InboxDeleted()),
+    ]
+    await ear.hears(lambda ear: len(ear.changes) >= len(expected))
+    assert ear.changes == expected
+    assert own.changes == expected
 
 
 async def test_what_a_verdict_is_another_daemon_reads_from_the_database(two):
-    async with two() as (first, second):
-        inbox = await first.inbox("ada")
-        message = await first.add(inbox)
-        ear = Ear(second.storage)
-        found = replace(unchecked("none", ""), dmarc=DmarcVerdict("pass", "reject", "shop.example"))
-        await first.storage.set_authentication(inbox.id, message, found)
-        expected = of(inbox, notice=VerdictReached(message, "pass", "shop.example"))
-        await ear.hears(lambda ear: expected in ear.changes)
+    first, second = two
+    inbox = await first.inbox("ada")
+    message = await first.add(inbox)
+    ear = Ear(second.storage)
+    found = replace(unchecked("none", ""), dmarc=DmarcVerdict("pass", "reject", "shop.example"))
+    await first.storage.set_authentication(inbox.id, message, found)
+    expected = of(inbox, notice=VerdictReached(message, "pass", "shop.example"))
+    await ear.hears(lambda ear: expected in ear.changes)
 
 
 async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, database):
-    async with two() as (first, second):
-        inbox, other = await first.inbox("ada"), await first.inbox("bob")
-        message = await first.add(inbox)
-        ear = Ear(second.storage)
-        raw = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
-        for forged in (
-            f"{inbox.id},f,x",
-            f"{inbox.id},,-{message}",
-            f"{inbox.id},,-msg_0forged",
-            f"{inbox.id},,v{message}",
-            f"{inbox.id},,@{inbox.expires_at_ms - 1000}",
-            f"{inbox.id},,@{inbox.expires_at_ms + 1000}",
-            f"{inbox.id},,@{'9' * 18}",
-            f"{inbox.id},,@{'9' * 40}",
-            f"{'9' * 40},,x",
-            "\u0667,,x",
-        ):
-            await raw.execute("SELECT pg_notify('tmpmaild', $1)", forged)
-        await raw.close()
-        await first.add(other)
-        await ear.hears(lambda ear: of(other) in ear.changes)
-        assert ({change.notice for change in ear.changes}, ear.missed) == ({None}, 0)
-        await first.delete(inbox, message)
-        await ear.hears(lambda ear: of(inbox, notice=MessageDeleted(message)) in ear.changes)
+    first, second = two
+    inbox, other = await first.inbox("ada"), await first.inbox("bob")
+    message = await first.add(inbox)
+    ear = Ear(second.storage)
+    raw = await connected(database)
+    for forged in (
+        f"{inbox.id},f,x",
+        f"{inbox.id},,-{message}",
+        f"{inbox.id},,-msg_0forged",
+        f"{inbox.id},,v{message}",
+        f"{inbox.id},,@{inbox.expires_at_ms - 1000}",
+        f"{inbox.id},,@{inbox.expires_at_ms + 1000}",
+        f"{inbox.id},,@{'9' * 18}",
+        f"{inbox.id},,@{'9' * 40}",
+        f"{'9' * 40},,x",
+        "\u0667,,x",
+    ):
+        await raw.execute("SELECT pg_notify('tmpmaild', $1)", forged)
+    await raw.close()
+    await first.add(other)
+    await ear.hears(lambda ear: of(other) in ear.changes)
+    assert ({change.notice for change in ear.changes}, ear.missed) == ({None}, 0)
+    await first.delete(inbox, message)
+    await ear.hears(lambda ear: of(inbox, notice=MessageDeleted(message)) in ear.changes)
 
 
-async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(two, monkeypatch, database):
-    monkeypatch.setattr(notifications, "LOOK_SECONDS", 0.02)
-    async with two() as (first, second):
-        inbox, other = await first.inbox("ada"), await first.inbox("bob")
-        ear = Ear(second.storage, inbox.id)
-        await ear.hears(lambda ear: of(inbox) in ear.changes)  # it may have got mail before somebody waited
-        ear.changes.clear()
-        raw = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
-        for key in (inbox.id, other.id):
-            await raw.execute(
-                "UPDATE inbox SET last_key = 7, expires_at_ms = expires_at_ms + 1 WHERE id = $1", int(key)
-            )
-        await raw.close()
-        await ear.hears(lambda ear: len(ear.changes) >= 2)
-        assert ear.changes == [of(inbox), of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1))]
+async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(quick_looks, two, database):
+    first, second = two
+    inbox, other = await first.inbox("ada"), await first.inbox("bob")
+    ear = Ear(second.storage, inbox.id)
+    await ear.hears(lambda ear: of(inbox) in ear.changes)  # it may have got mail before somebody waited
+    ear.changes.clear()
+    raw = await connected(database)
+    for key in (inbox.id, other.id):
+        await raw.execute("UPDATE inbox SET last_key = 7, expires_at_ms = expires_at_ms + 1 WHERE id = $1", int(key))
+    await raw.close()
+    await ear.hears(lambda ear: len(ear.changes) >= 2)
+    assert ear.changes == [of(inbox), of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1))]
 
 
-async def test_a_deletion_that_nobody_told_is_not_found(two, monkeypatch, database):
+async def test_a_deletion_that_nobody_told_is_not_found(quick_looks, two, database):
     """As docs/known-issues.md says: only new mail and the end of an inbox are looked for."""
-    monkeypatch.setattr(notifications, "LOOK_SECONDS", 0.02)
-    async with two() as (first, second):
-        inbox = await first.inbox("ada")
-        ear = Ear(second.storage, inbox.id)
-        await ear.hears(lambda ear: of(inbox) in ear.changes)  # looked at once, so that a difference can be seen
-        await first.add(inbox)
-        raw = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
-        await raw.execute("DELETE FROM message WHERE inbox_id = $1", int(inbox.id))
-        moved_to_ms = inbox.expires_at_ms + 1
-        await raw.execute("UPDATE inbox SET expires_at_ms = $2 WHERE id = $1", int(inbox.id), moved_to_ms)
-        await raw.close()
-        await ear.hears(lambda ear: of(inbox, notice=ExpiryMoved(moved_to_ms)) in ear.changes)
-        assert not [change for change in ear.changes if isinstance(change.notice, MessageDeleted)]
+    first, second = two
+    inbox = await first.inbox("ada")
+    ear = Ear(second.storage, inbox.id)
+    await ear.hears(lambda ear: of(inbox) in ear.changes)  # looked at once, so that a difference can be seen
+    await first.add(inbox)
+    raw = await connected(database)
+    await raw.execute("DELETE FROM message WHERE inbox_id = $1", int(inbox.id))
+    moved_to_ms = inbox.expires_at_ms + 1
+    await raw.execute("UPDATE inbox SET expires_at_ms = $2 WHERE id = $1", int(inbox.id), moved_to_ms)
+    await raw.close()
+    await ear.hears(lambda ear: of(inbox, notice=ExpiryMoved(moved_to_ms)) in ear.changes)
+    assert not [change for change in ear.changes if isinstance(change.notice, MessageDeleted)]
 
 
 async def test_a_daemon_that_was_deaf_says_so_and_hears_again(two, cluster, database):
-    async with two() as (first, second):
-        inbox = await first.inbox("ada")
-        ear = Ear(second.storage)
-        cluster.execute(END_OF_LISTENING, database=database.database)
-        await ear.hears(lambda ear: ear.missed)
-        ear.changes.clear()
-        await first.add(inbox)
-        await ear.hears(lambda ear: of(inbox) in ear.changes or ear.missed > 1)
+    first, second = two
+    inbox = await first.inbox("ada")
+    ear = Ear(second.storage)
+    cluster.execute(END_OF_LISTENING, database=database.database)
+    await ear.hears(lambda ear: ear.missed)
+    ear.changes.clear()
+    await first.add(inbox)
+    await ear.hears(lambda ear: of(inbox) in ear.changes or ear.missed > 1)
 
 
 async def test_what_was_heard_on_a_connection_that_is_closed_since_is_taken_as_missed(database, clock):
@@ -182,11 +162,11 @@ async def test_what_was_heard_on_a_connection_that_is_closed_since_is_taken_as_m
 
 async def test_a_daemon_that_cannot_tell_all_says_that_something_was_missed(two, monkeypatch):
     monkeypatch.setattr(notifications, "_MAX_WORDS", 3)
-    async with two() as (first, second):
-        inboxes = [await first.inbox(f"name{number}") for number in range(4)]
-        ear = Ear(second.storage)
-        await first.add(*inboxes)
-        await ear.hears(lambda ear: ear.missed)
+    first, second = two
+    inboxes = [await first.inbox(f"name{number}") for number in range(4)]
+    ear = Ear(second.storage)
+    await first.add(*inboxes)
+    await ear.hears(lambda ear: ear.missed)
 
 
 WORDS_OF_1_0_3 = {

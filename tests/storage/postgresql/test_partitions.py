@@ -2,50 +2,21 @@
 
 import asyncio
 
-import pytest
-
-from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
+from tests.storage.conftest import LIFETIME_MS
 from tmpmaild.model import Page
-from tmpmaild.storage.postgresql import engine
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
+
+from .conftest import reading
 
 DAY_MS = 86_400_000
 USAGE = "SELECT ARRAY[sum(stored_bytes), sum(inboxes), sum(messages)]::bigint[] FROM usage"
 
 
-@pytest.fixture
-def database(cluster):
-    return cluster.parsed_url(cluster.database())
-
-
-@pytest.fixture
-def run(cluster, database):
-    """Return a function that runs statements in the database as the superuser."""
-    return lambda *statements: cluster.execute(*statements, database=database.database)
-
-
-@pytest.fixture
-async def opened(database, clock):
-    async with engine.open_storage(postgresql_settings(database, max_messages_per_inbox=0), clock) as storage:
-        yield Engine(storage, clock)
-
-
-async def reading(engine_, sql):
-    return await engine_.storage._readers.run(lambda client: client.fetchval(sql))
-
-
-@pytest.fixture
-async def two(database, clock):
-    """Open the same storage twice; the second daemon has a clock of its own."""
-    settings = postgresql_settings(database, max_messages_per_inbox=0, max_bytes_per_inbox=0)
-    other = type(clock)(clock.now_ms)
-    async with engine.open_storage(settings, clock) as first, engine.open_storage(settings, other) as second:
-        yield Engine(first, clock), Engine(second, other)
-
-
 async def tables(engine_):
-    sql = "SELECT relname FROM pg_class WHERE relname ~ '^(message|content)_[0-9]+$' AND relkind = 'r' ORDER BY 1"
-    return [row["relname"] for row in await engine_.storage._readers.run(lambda client: client.fetch(sql))]
+    names = (
+        "SELECT array_agg(relname::text) FROM pg_class WHERE relname ~ '^(message|content)_[0-9]+$' AND relkind = 'r'"
+    )
+    return await reading(engine_, names)
 
 
 async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
@@ -83,12 +54,8 @@ async def test_mail_moves_to_the_slot_in_which_its_inbox_now_expires(two):
     for engine_ in two:
         engine_.clock.advance(ms=5 * DAY_MS)
     await second.sweep()
-    used = await second.storage._readers.run(
-        lambda client: client.fetchrow("SELECT sum(stored_bytes), sum(inboxes), sum(messages) FROM usage")
-    )
-    assert tuple(used) == (0, 0, 0)
-    contents = await second.storage._readers.run(lambda client: client.fetchval("SELECT count(*) FROM content"))
-    assert contents == 0
+    assert await reading(second, USAGE) == [0, 0, 0]
+    assert await reading(second, "SELECT count(*) FROM content") == 0
 
 
 async def test_a_reader_of_a_partition_only_delays_its_end(two):

@@ -13,20 +13,17 @@ from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql import server, writer
 from tmpmaild.storage.postgresql.server import Server, translate
 
+from .conftest import connected
+
 
 def elsewhere(url, folder):
     return replace(url, hosts=(str(folder),))
 
 
-@pytest.fixture
-def engine_kind():
-    return "postgresql"
-
-
 async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(engine, database, monkeypatch):
     inbox = await engine.inbox("ada")
     monkeypatch.setattr(writer, "STATEMENT_SECONDS", 0.2)
-    other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+    other = await connected(database)
     async with other.transaction():
         await other.execute("SELECT FROM inbox FOR UPDATE")
         with pytest.raises(StorageUnavailable):
@@ -41,7 +38,7 @@ async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(
 async def test_reads_without_an_answer_are_given_up_as_well(engine, database, monkeypatch):
     await engine.inbox("ada")
     monkeypatch.setattr(server, "STATEMENT_SECONDS", 0.2)
-    other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+    other = await connected(database)
     async with other.transaction():
         await other.execute("LOCK TABLE inbox, bucket IN ACCESS EXCLUSIVE MODE")
         outcomes = await asyncio.gather(

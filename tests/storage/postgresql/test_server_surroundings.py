@@ -14,37 +14,11 @@ from tmpmaild.storage.postgresql import engine, server
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.server import DatabaseClock
 
+from .conftest import connected, said
+
 READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 UNSUPPORTED = b"SERROR\0VERROR\0C08P01\0Munsupported\0\0"
-
-
-@pytest.fixture
-def database(cluster):
-    return cluster.parsed_url(cluster.database())
-
-
-@pytest.fixture
-def run(cluster, database):
-    """Return a function that runs statements in the database as the superuser."""
-    return lambda *statements: cluster.execute(*statements, database=database.database)
-
-
-@pytest.fixture
-async def opened(database, clock):
-    async with engine.open_storage(postgresql_settings(database, max_messages_per_inbox=0), clock) as storage:
-        yield Engine(storage, clock)
-
-
-async def reading(engine_, sql):
-    return await engine_.storage._readers.run(lambda client: client.fetchval(sql))
-
-
-async def said(url):
-    with pytest.raises(DatabaseError) as refusal:
-        async with engine.open_storage(postgresql_settings(url)):
-            pass
-    return str(refusal.value)
 
 
 SETTINGS_OF_THE_ROLE = {
@@ -63,10 +37,10 @@ SETTINGS_OF_THE_ROLE = {
 }
 
 
-async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(database, cluster):
+async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(own, cluster):
     values = {name: value for name, (value, _) in SETTINGS_OF_THE_ROLE.items()}
-    cluster.execute(*(f"ALTER DATABASE {database.database} SET {name} = '{value}'" for name, value in values.items()))
-    client = await server.Server(database).connect()
+    cluster.execute(*(f"ALTER DATABASE {own.database} SET {name} = '{value}'" for name, value in values.items()))
+    client = await server.Server(own).connect()
     found = {name: await client.fetchval(f"SHOW {name}") for name in SETTINGS_OF_THE_ROLE}
     await client.close()
     assert found == {name: expected for name, (_, expected) in SETTINGS_OF_THE_ROLE.items()}
@@ -82,14 +56,14 @@ FROM pg_settings WHERE context = 'user' AND vartype <> 'string' AND name !~ '^tr
 
 
 @pytest.mark.parametrize("which", [1, 2])
-async def test_no_setting_that_a_role_may_have_keeps_a_daemon_from_working(database, cluster, clock, which):
+async def test_no_setting_that_a_role_may_have_keeps_a_daemon_from_working(own, cluster, clock, which):
     found = {row[0]: row[which] for row in cluster.fetch(LEAST_AND_MOST)}
     assert len(found) > 100
-    alter = f"ALTER DATABASE {database.database}"
+    alter = f"ALTER DATABASE {own.database}"
     sets = [f"{alter} SET {name} = '{value}'" for name, value in found.items()]
     for statements in (sets, [f"{alter} RESET ALL"], sets):  # on an empty database, and on a schema that was made else
         cluster.execute(*statements)
-        async with engine.open_storage(postgresql_settings(database, max_messages_per_inbox=0), clock) as storage:
+        async with engine.open_storage(postgresql_settings(own, max_messages_per_inbox=0), clock) as storage:
             opened = Engine(storage, clock)
             inbox = await opened.inbox("ada")
             message_id = await opened.add(inbox, subject="kept")
@@ -104,15 +78,15 @@ async def test_no_setting_that_a_role_may_have_keeps_a_daemon_from_working(datab
             assert storage.trouble() == ""
 
 
-async def test_a_database_that_is_set_to_be_read_only_is_passed_over(database, run):
-    run(f"ALTER DATABASE {database.database} SET default_transaction_read_only = on")
+async def test_a_database_that_is_set_to_be_read_only_is_passed_over(own, run):
+    run(f"ALTER DATABASE {own.database} SET default_transaction_read_only = on")
     with pytest.raises(DatabaseError, match=r"cannot be reached: .*: it takes no writes, or was the primary once"):
-        await engine.upgrade(postgresql_settings(database))
+        await engine.upgrade(postgresql_settings(own))
 
 
-async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(database, monkeypatch):
+async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(own, monkeypatch):
     monkeypatch.setattr(server, "_SETTINGS", {})
-    assert (await said(database)).endswith("the settings of a connection do not last; connect without a pooler")
+    assert (await said(own)).endswith("the settings of a connection do not last; connect without a pooler")
 
 
 async def test_a_pooler_that_refuses_the_settings_is_not_waited_for(tmp_path):
@@ -126,11 +100,11 @@ async def test_a_pooler_that_refuses_the_settings_is_not_waited_for(tmp_path):
         assert (await said(url)).endswith(": unsupported; connect to the server itself, without a pooler")
 
 
-async def test_extensions_are_no_change_of_the_schema(database, run):
+async def test_extensions_are_no_change_of_the_schema(own, run):
     run("CREATE EXTENSION pg_buffercache")
-    await engine.upgrade(postgresql_settings(database))
+    await engine.upgrade(postgresql_settings(own))
     run("CREATE EXTENSION pg_trgm", "CREATE EXTENSION pg_stat_statements")
-    assert await engine.upgrade(postgresql_settings(database)) == []
+    assert await engine.upgrade(postgresql_settings(own)) == []
 
 
 @pytest.fixture
@@ -146,7 +120,7 @@ WHAT = ["TABLE inbox", "TABLE schema_step", "TABLE message_0", "FUNCTION sweep",
 
 @pytest.mark.parametrize("what", WHAT)
 async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error_of_ours_while_running(
-    database, opened, run, stranger, what
+    own, opened, run, stranger, what
 ):
     inbox = await opened.inbox("ada")
     run(f"ALTER {what} OWNER TO {stranger}", "CREATE EXTENSION IF NOT EXISTS pg_trgm")
@@ -159,10 +133,10 @@ async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error
         return_exceptions=True,
     )
     assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {StorageUnavailable}
-    told = await said(database)
+    told = await said(own)
     assert "belongs to the role other_role; let the role of storage.url own it" in told or "not enough rights" in told
-    run(f"ALTER {what} OWNER TO {database.user}")
-    assert await engine.upgrade(postgresql_settings(database)) == []
+    run(f"ALTER {what} OWNER TO {own.user}")
+    assert await engine.upgrade(postgresql_settings(own)) == []
 
 
 async def test_what_is_restored_under_a_running_daemon_is_missing_for_a_moment(opened, run):
@@ -175,10 +149,10 @@ async def test_what_is_restored_under_a_running_daemon_is_missing_for_a_moment(o
     await opened.add(inbox)
 
 
-async def test_a_schema_that_comes_first_now_hides_no_mail(database, run):
-    await engine.upgrade(postgresql_settings(database))
-    run(f"CREATE SCHEMA {database.user} AUTHORIZATION {database.user}")
-    assert (await said(database)).endswith("its tables are not in the first schema of search_path; was a schema added?")
+async def test_a_schema_that_comes_first_now_hides_no_mail(own, run):
+    await engine.upgrade(postgresql_settings(own))
+    run(f"CREATE SCHEMA {own.user} AUTHORIZATION {own.user}")
+    assert (await said(own)).endswith("its tables are not in the first schema of search_path; was a schema added?")
 
 
 class Between:
@@ -224,10 +198,10 @@ class Between:
             client.write(b"E" + struct.pack("!i", 4 + len(ENDING)) + ENDING)
 
 
-async def test_a_host_that_hangs_after_the_login_is_passed_over(database, tmp_path):
-    folder = database.hosts[0]
+async def test_a_host_that_hangs_after_the_login_is_passed_over(own, tmp_path):
+    folder = own.hosts[0]
     async with Between(tmp_path, folder, silent_after_login=True):
-        both = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path},{folder}")
+        both = databaseurl.parse(f"postgresql://{own.user}@/{own.database}?host={tmp_path},{folder}")
         async with asyncio.timeout(20):
             await engine.upgrade(postgresql_settings(both))
 
@@ -237,11 +211,11 @@ async def until_refused(engine_):
         await engine_.find("ada")
 
 
-async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_deaf(opened, database, tmp_path, clock):
-    url = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path}")
+async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_deaf(opened, own, tmp_path, clock):
+    url = databaseurl.parse(f"postgresql://{own.user}@/{own.database}?host={tmp_path}")
     heard = []
     async with (
-        Between(tmp_path, database.hosts[0]) as between,
+        Between(tmp_path, own.hosts[0]) as between,
         engine.open_storage(postgresql_settings(url), clock) as storage,
     ):
         second = Engine(storage, clock)
@@ -274,16 +248,16 @@ async def test_a_connection_that_is_closed_between_preparing_and_running_is_one_
 
 
 @pytest.fixture
-def limit(run, database):
+def limit(run, own):
     """Return a function that limits how many connections the database has."""
-    return lambda count: run(f"ALTER DATABASE {database.database} CONNECTION LIMIT {count}")
+    return lambda count: run(f"ALTER DATABASE {own.database} CONNECTION LIMIT {count}")
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
-async def test_without_a_connection_for_each_part_it_is_not_ready_until_there_is_one(database, limit, count):
-    await engine.upgrade(postgresql_settings(database))
+async def test_without_a_connection_for_each_part_it_is_not_ready_until_there_is_one(own, limit, count):
+    await engine.upgrade(postgresql_settings(own))
     limit(count)
-    async with engine.open_storage(postgresql_settings(database)) as storage:
+    async with engine.open_storage(postgresql_settings(own)) as storage:
         assert "too many connections" in storage.trouble()
         limit(-1)
         async with asyncio.timeout(20):
@@ -291,7 +265,7 @@ async def test_without_a_connection_for_each_part_it_is_not_ready_until_there_is
                 await asyncio.sleep(0.05)
 
 
-async def test_readers_that_have_lost_their_connections_and_get_none_are_trouble(opened, run, database, limit):
+async def test_readers_that_have_lost_their_connections_and_get_none_are_trouble(opened, run, own, limit):
     await asyncio.gather(*(opened.find(str(number)) for number in range(20)))
     assert opened.storage.trouble() == ""
     limit(0)
@@ -305,10 +279,10 @@ async def test_readers_that_have_lost_their_connections_and_get_none_are_trouble
         await opened.find("ada")
 
 
-async def test_reads_wait_for_one_another_where_the_server_has_no_room_for_more_connections(database, limit):
-    await engine.upgrade(postgresql_settings(database))
+async def test_reads_wait_for_one_another_where_the_server_has_no_room_for_more_connections(own, limit):
+    await engine.upgrade(postgresql_settings(own))
     limit(5)
-    async with engine.open_storage(postgresql_settings(database)) as storage:
+    async with engine.open_storage(postgresql_settings(own)) as storage:
         pages = await asyncio.gather(*(storage.list_webhooks() for _ in range(40)))
         assert [list(page) for page in pages] == [[]] * 40
         assert storage.trouble() == ""
@@ -325,8 +299,8 @@ async def test_a_rate_limit_from_a_time_when_the_clock_was_ahead_is_forgotten(op
     assert [round(await taken() / 6) for _ in range(2)] == [1, 2]
 
 
-async def test_a_slow_answer_does_not_move_the_clock(database, monkeypatch):
-    client = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+async def test_a_slow_answer_does_not_move_the_clock(own, monkeypatch):
+    client = await connected(own)
     clock = DatabaseClock()
     await clock.measure(client)
     before_ms = clock()
@@ -337,24 +311,24 @@ async def test_a_slow_answer_does_not_move_the_clock(database, monkeypatch):
     assert clock() >= before_ms
 
 
-async def test_a_daemon_that_was_stopped_while_it_looked_at_the_schema_is_told_of(database, monkeypatch, caplog):
+async def test_a_daemon_that_was_stopped_while_it_looked_at_the_schema_is_told_of(own, monkeypatch, caplog):
     monkeypatch.setattr(engine, "_SILENT_SECONDS", 0)
-    other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+    other = await connected(own)
     await other.execute("SELECT pg_advisory_lock(7238716, 1)")
-    waiting = asyncio.create_task(engine.upgrade(postgresql_settings(database)))
+    waiting = asyncio.create_task(engine.upgrade(postgresql_settings(own)))
     async with asyncio.timeout(20):
-        while f"role {database.user} has been changing the schema" not in caplog.text:
+        while f"role {own.user} has been changing the schema" not in caplog.text:
             await asyncio.sleep(0.01)
     await other.close()
     assert await waiting != []
 
 
-async def test_a_lock_that_anybody_may_take_does_not_hold_up_a_start_on_the_newest_schema(database):
-    await engine.upgrade(postgresql_settings(database))
-    other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+async def test_a_lock_that_anybody_may_take_does_not_hold_up_a_start_on_the_newest_schema(own):
+    await engine.upgrade(postgresql_settings(own))
+    other = await connected(own)
     try:
         await other.execute("SELECT pg_advisory_lock(7238716, 1)")
         async with asyncio.timeout(20):
-            assert await engine.upgrade(postgresql_settings(database)) == []
+            assert await engine.upgrade(postgresql_settings(own)) == []
     finally:
         await other.close()

@@ -1,52 +1,34 @@
 """What several daemons on one PostgreSQL database remember together: rate limits, permissions, blocks, and no more."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
-from tmpmaild.storage.postgresql import engine, notifications
 from tmpmaild.storage.postgresql.storage import SharedBuckets
 
 
-@pytest.fixture
-def engine_kind():
-    return "postgresql"
+async def test_a_client_has_its_tokens_once_however_many_daemons_it_asks(two):
+    engines = two
+    every = [one.storage.buckets(10, 10, name="default") for one in engines]
+    takes = [every[number % 2].take(client, 0.0) for number in range(60) for client in ("ada", "bob")]
+    decisions = await asyncio.gather(*takes)
+    assert sum(decision.allowed for decision in decisions) == 20
+    refused = [decision for decision in decisions if not decision.allowed]
+    assert {decision.next_token_seconds for decision in refused} <= {5, 6}
+    assert sorted(decision.remaining for decision in decisions if decision.allowed) == sorted([*range(10)] * 2)
 
 
-@pytest.fixture
-def several(open_engine, database, clock):
-    @asynccontextmanager
-    async def opened():
-        async with open_engine() as first, engine.open_storage(postgresql_settings(database), clock) as second:
-            yield first, Engine(second, clock)
-
-    return opened
-
-
-async def test_a_client_has_its_tokens_once_however_many_daemons_it_asks(several):
-    async with several() as engines:
-        every = [one.storage.buckets(10, 10, name="default") for one in engines]
-        takes = [every[number % 2].take(client, 0.0) for number in range(60) for client in ("ada", "bob")]
-        decisions = await asyncio.gather(*takes)
-        assert sum(decision.allowed for decision in decisions) == 20
-        refused = [decision for decision in decisions if not decision.allowed]
-        assert {decision.next_token_seconds for decision in refused} <= {5, 6}
-        assert sorted(decision.remaining for decision in decisions if decision.allowed) == sorted([*range(10)] * 2)
-
-
-async def test_a_token_comes_back_in_its_time_by_the_clock_of_the_database(several):
-    async with several() as (one, _):
-        take = one.storage.sharing.take_token
-        missing = [await take("quick", "ada", refill_seconds=0.05, burst=2) for _ in range(2)]
-        assert missing[0] == pytest.approx(0.05)
-        assert 0.05 < missing[1] <= 0.1
-        await asyncio.sleep(0.12)
-        assert await take("quick", "ada", refill_seconds=0.05, burst=2) == pytest.approx(0.05)
-        assert await take("slow", "ada", refill_seconds=60.0, burst=2) == pytest.approx(60)
+async def test_a_token_comes_back_in_its_time_by_the_clock_of_the_database(two):
+    one, _ = two
+    take = one.storage.sharing.take_token
+    missing = [await take("quick", "ada", refill_seconds=0.05, burst=2) for _ in range(2)]
+    assert missing[0] == pytest.approx(0.05)
+    assert 0.05 < missing[1] <= 0.1
+    await asyncio.sleep(0.12)
+    assert await take("quick", "ada", refill_seconds=0.05, burst=2) == pytest.approx(0.05)
+    assert await take("slow", "ada", refill_seconds=60.0, burst=2) == pytest.approx(60)
 
 
 async def test_a_refusal_is_remembered_until_the_next_token():
@@ -66,61 +48,60 @@ async def test_a_refusal_is_remembered_until_the_next_token():
     assert len(buckets) == 0
 
 
-async def test_full_buckets_leave_no_rows(several, cluster, database):
-    async with several() as (one, _):
-        for number in range(12):
-            await one.storage.sharing.take_token("fast", f"client {number}", refill_seconds=0.001, burst=1)
-        await asyncio.sleep(0.02)
-        for _ in range(16):
-            await one.storage.sharing.take_token("fast", "last", refill_seconds=60.0, burst=1)
-        assert cluster.execute("SELECT count(*) FROM bucket", database=database.database) == 1
+async def test_full_buckets_leave_no_rows(two, cluster, database):
+    one, _ = two
+    for number in range(12):
+        await one.storage.sharing.take_token("fast", f"client {number}", refill_seconds=0.001, burst=1)
+    await asyncio.sleep(0.02)
+    for _ in range(16):
+        await one.storage.sharing.take_token("fast", "last", refill_seconds=60.0, burst=1)
+    assert cluster.execute("SELECT count(*) FROM bucket", database=database.database) == 1
 
 
-async def test_a_permission_of_one_daemon_is_known_to_the_other_until_it_expires(several, clock, cluster, database):
-    async with several() as (one, other):
-        await one.storage.keep("secret", b"content", clock() + 1000)
-        assert await other.storage.kept("secret") == b"content"
-        assert await other.storage.kept("\ud800") is None
-        clock.now_ms += 1000
-        assert await other.storage.kept("secret") is None
-        await other.storage.keep("another", b"", clock() + 1000)
-        assert cluster.execute("SELECT count(*) FROM permission", database=database.database) == 1
+async def test_a_permission_of_one_daemon_is_known_to_the_other_until_it_expires(two, clock, cluster, database):
+    one, other = two
+    await one.storage.keep("secret", b"content", clock() + 1000)
+    assert await other.storage.kept("secret") == b"content"
+    assert await other.storage.kept("\ud800") is None
+    other.clock.now_ms += 1000
+    assert await other.storage.kept("secret") is None
+    await other.storage.keep("another", b"", other.clock() + 1000)
+    assert cluster.execute("SELECT count(*) FROM permission", database=database.database) == 1
 
 
-async def test_blocks_are_told_and_found_by_who_was_not_told(several, monkeypatch):
-    monkeypatch.setattr(notifications, "LOOK_SECONDS", 0.02)
-    async with several() as (one, other):
-        heard = asyncio.Queue()
-        other.storage.watch_blocks(heard.put_nowait)
-        block = Block("name", "admin", 1, None)
-        await one.storage.change_blocks([block])
-        async with asyncio.timeout(20):
-            while await heard.get() != [block]:
-                pass
-            monkeypatch.setattr(one.storage._notifications, "tell_blocks", lambda: None)
-            await one.storage.change_blocks(removed=[("name", "admin")])
-            while await heard.get() != []:
-                pass
+async def test_blocks_are_told_and_found_by_who_was_not_told(quick_looks, two, monkeypatch):
+    one, other = two
+    heard = asyncio.Queue()
+    other.storage.watch_blocks(heard.put_nowait)
+    block = Block("name", "admin", 1, None)
+    await one.storage.change_blocks([block])
+    async with asyncio.timeout(20):
+        while await heard.get() != [block]:
+            pass
+        monkeypatch.setattr(one.storage._notifications, "tell_blocks", lambda: None)
+        await one.storage.change_blocks(removed=[("name", "admin")])
+        while await heard.get() != []:
+            pass
 
 
-async def test_what_one_daemon_ends_the_other_does_not_find(several):
-    async with several() as (one, other):
-        inboxes = [await one.inbox(f"name{number}") for number in range(5)]
-        found = await asyncio.gather(*[other.find(f"name{number}") for number in range(6)])
-        assert [inbox and inbox.id for inbox in found] == [*[inbox.id for inbox in inboxes], None]
-        await one.end(inboxes[2])
-        assert (await other.find("name2")).expires_at_ms <= other.clock()
+async def test_what_one_daemon_ends_the_other_does_not_find(two):
+    one, other = two
+    inboxes = [await one.inbox(f"name{number}") for number in range(5)]
+    found = await asyncio.gather(*[other.find(f"name{number}") for number in range(6)])
+    assert [inbox and inbox.id for inbox in found] == [*[inbox.id for inbox in inboxes], None]
+    await one.end(inboxes[2])
+    assert (await other.find("name2")).expires_at_ms <= other.clock()
 
 
-async def test_while_the_database_is_away_there_are_no_tokens(several, monkeypatch):
-    async with several() as (one, _):
+async def test_while_the_database_is_away_there_are_no_tokens(two, monkeypatch):
+    one, _ = two
 
-        async def away():
-            raise StorageUnavailable("away")
+    async def away():
+        raise StorageUnavailable("away")
 
-        monkeypatch.setattr(one.storage.sharing._session, "connection", away)
-        outcomes = await asyncio.gather(
-            *[one.storage.sharing.take_token("a", str(number), refill_seconds=6.0, burst=10) for number in range(3)],
-            return_exceptions=True,
-        )
-        assert [type(outcome) for outcome in outcomes] == [StorageUnavailable] * 3
+    monkeypatch.setattr(one.storage.sharing._session, "connection", away)
+    outcomes = await asyncio.gather(
+        *[one.storage.sharing.take_token("a", str(number), refill_seconds=6.0, burst=10) for number in range(3)],
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [StorageUnavailable] * 3

@@ -20,11 +20,6 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' 
 
 
 @pytest.fixture
-def engine_kind():
-    return "postgresql"
-
-
-@pytest.fixture
 async def engine(open_engine, store):
     """Return an engine whose sessions notice a deadlock at once."""
     store.execute(f"ALTER DATABASE {store.url.database} SET deadlock_timeout = '10ms'")
