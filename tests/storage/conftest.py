@@ -60,6 +60,12 @@ class Engine:
     async def move(self, inbox, expires_at_ms):
         await self.storage.move_expiry(inbox.id, expires_at_ms, self.clock())
 
+    def told(self):
+        """Return a list to which every change will be added that is told."""
+        changes = []
+        self.storage.on_committed(changes.extend)
+        return changes
+
     async def lease(self, stored, until_ms):
         return await self.storage.store_webhook(stored, replace(stored.state, next_at_ms=until_ms))
 

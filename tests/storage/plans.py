@@ -34,8 +34,7 @@ SHAPES = (
     ),
     Shape(r"SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)( LEFT-JOIN)?", "a row for each value"),
     Shape(r"SEARCH \w+ USING PRIMARY KEY \(hash=\?\)( LEFT-JOIN)?", "a creator's only row"),
-    Shape(r"SEARCH inbox USING (COVERING )?INDEX sqlite_autoindex_inbox_1 \(name_hash=\?\)", "a unique index"),
-    Shape(r"SEARCH i USING INDEX sqlite_autoindex_inbox_1 \(name_hash=\?\)", "a unique index"),
+    Shape(r"SEARCH \w+ USING (COVERING )?INDEX sqlite_autoindex_inbox_1 \(name_hash=\?\)", "a unique index"),
     Shape(
         r"SEARCH \w+ USING (COVERING )?INDEX message_by_inbox \(inbox_id=\?( AND rowid[<>]\?)*\)",
         "the mail of one inbox, up to a limit",
@@ -91,11 +90,6 @@ SHAPES = (
         r"SEARCH inbox USING COVERING INDEX inbox_by_expiry \(swept=\? AND expires_at_ms<\?\)",
         "the inbox that expires last",
         only_with=r"ORDER BY expires_at_ms DESC LIMIT 1$",
-    ),
-    Shape(
-        r"SEARCH inbox USING INDEX inbox_by_expiry \(swept=\?\)",
-        "all inboxes, counted once at the start",
-        only_with=r"^SELECT count\(\*\), coalesce\(sum\(message_count\), 0\) FROM inbox WHERE swept = 0$",
     ),
     Shape(
         r"SEARCH block USING COVERING INDEX block_by_expiry \(expires_at_ms<\?\)",

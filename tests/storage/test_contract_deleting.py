@@ -141,8 +141,7 @@ async def test_what_holders_change_is_told_before_they_are_answered(open_engine)
     async with open_engine(max_messages_per_inbox=1) as engine:
         inbox = await engine.inbox("ada")
         message_id = await engine.add(inbox)
-        told = []
-        engine.storage.on_committed(told.extend)
+        told = engine.told()
         await engine.delete(inbox, message_id)
         assert told == [InboxChange(inbox.id, full=False, notice=MessageDeleted(message_id))]
         await engine.add(inbox)
@@ -158,8 +157,7 @@ async def test_a_delete_says_truthfully_when_the_share_is_still_used_up(open_eng
         shared = await engine.add(*inboxes, raw=b"", body="")
         await fill_up(engine, inboxes[0])
     async with open_engine(max_share_per_creator=0.001, max_bytes=100_000_000) as engine:  # a tenth of it
-        told = []
-        engine.storage.on_committed(told.extend)
+        told = engine.told()
         await engine.delete(inboxes[0], shared)
         assert told == [InboxChange(inboxes[0].id, full=True, share_full=True, notice=MessageDeleted(shared))]
 
@@ -169,8 +167,7 @@ async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
     await engine.add(inbox)
     engine.clock.advance(ms=1)
     before = [await engine.find("ada"), await engine.find("over"), await engine.messages("ada", Page())]
-    told = []
-    engine.storage.on_committed(told.extend)
+    told = engine.told()
     refused = [
         engine.delete(inbox, message_id_of(5)),
         engine.end(over),
@@ -186,8 +183,7 @@ async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
 async def test_what_a_cancelled_holder_deletes_is_deleted_and_told(engine):
     inbox, ends = await engine.inbox("ada"), await engine.inbox("ends")
     stored = [await engine.add(inbox) for _ in range(6)]
-    told = []
-    engine.storage.on_committed(told.extend)
+    told = engine.told()
     work = [engine.delete(inbox, message_id) for message_id in stored]
     tasks = [asyncio.ensure_future(one) for one in (engine.end(ends), *work)]
     await asyncio.sleep(0)

@@ -107,8 +107,7 @@ async def test_each_that_was_deleted_is_told_before_the_answer_and_nothing_else(
     async with open_engine(max_messages_per_inbox=3) as engine:
         inbox = await engine.inbox("ada")
         stored = [await engine.add(inbox) for _ in range(3)]
-        told = []
-        engine.storage.on_committed(told.extend)
+        told = engine.told()
         await delete(engine, inbox, up_to=stored[1])
         assert told == [InboxChange(inbox.id, full=False, notice=MessageDeleted(one)) for one in stored[:2]]
         await delete(engine, inbox, stored[:2])

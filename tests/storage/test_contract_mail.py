@@ -255,8 +255,7 @@ async def test_a_commit_is_told_before_the_sender_is_answered(engine):
 
 async def test_a_commit_that_fills_an_inbox_says_so(open_engine):
     async with open_engine(max_messages_per_inbox=2) as engine:
-        told = []
-        engine.storage.on_committed(told.extend)
+        told = engine.told()
         inbox = await engine.inbox("ada")
         await engine.add(inbox)
         await engine.add(inbox)
@@ -264,8 +263,7 @@ async def test_a_commit_that_fills_an_inbox_says_so(open_engine):
 
 
 async def test_a_refused_mail_tells_nothing(engine):
-    told = []
-    engine.storage.on_committed(told.extend)
+    told = engine.told()
     inbox = await engine.inbox("ada", lifetime_ms=1)
     engine.clock.advance(ms=1)
     with pytest.raises(AddressNotFound):

@@ -1,13 +1,15 @@
-"""What every storage engine promises of a single message: only the ``Storage`` protocol is known here."""
+"""What every storage engine promises of a single message and its source: only the ``Storage`` protocol is known here."""
 
 import pytest
 from msgspec.structs import replace
 
 from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Page, SmtpSession, Texts, Verbatim
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID
-from tmpmaild.storage.rows import message_id_of
+from tmpmaild.storage.rows import MAX_KEY, message_id_of
 
 from .conftest import LIFETIME_MS, new_mail
+
+OCTETS = bytes(range(256)) + b"\r\n.\r\n\0"
 
 
 async def read(engine, name, message_id, **more):
@@ -60,16 +62,6 @@ async def test_the_texts_of_a_larger_mail_than_was_asked_for_stay_where_they_are
     assert (full.head, full.message.has_html, full.message.size_bytes) == (b"x" * 1000, True, 1000)
 
 
-async def test_each_recipient_reads_its_own_name_alone(engine):
-    inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
-    recipients = ("Box0@x.test", "böx1@x.test", "box2+tag@x.test")
-    await engine.add(*inboxes, recipients=recipients)
-    for number, recipient in enumerate(recipients):
-        (message,) = await engine.messages(f"box{number}", Page())
-        _, full = await read(engine, f"box{number}", message.id)
-        assert (full.envelope.recipients, full.message.recipient) == ((recipient,), recipient)
-
-
 async def test_each_inbox_reads_the_session_with_its_own_recipients_alone(engine):
     """Two forms of one inbox, another inbox, and a recipient whose inbox has gone before the mail came."""
     ada, bob = await engine.inbox("ada"), await engine.inbox("bob")
@@ -87,25 +79,6 @@ async def test_what_did_not_come_over_smtp_has_no_session(engine):
     message_id = await engine.add(await engine.inbox("ada"))
     _, full = await read(engine, "ada", message_id)
     assert full.envelope.session == SmtpSession()
-
-
-async def test_the_id_of_another_inbox_of_none_or_of_the_operator_is_no_message(engine):
-    await engine.inbox("ada")
-    stored = await engine.add(await engine.inbox("bob"))
-    operators = await engine.add(OPERATOR_INBOX_ID)
-    for message_id in (stored, operators, message_id_of(1), stored[:-1] + "1", stored.upper(), "", "\ud800"):
-        inbox, full = await read(engine, "ada", message_id)
-        assert (inbox.address, full) == ("ada@mail.example.com", None)
-
-
-async def test_a_message_is_told_with_its_inbox_until_both_are_forgotten(engine):
-    message_id = await engine.add(await engine.inbox("ada"))
-    engine.clock.advance(ms=LIFETIME_MS)
-    assert (await read(engine, "ada", message_id))[0].expires_at_ms <= engine.clock()
-    await engine.sweep()
-    assert (await read(engine, "ada", message_id))[1] is None
-    engine.clock.advance(ms=NAME_HELD_MS)
-    assert await read(engine, "ada", message_id) is None
 
 
 async def test_texts_are_read_from_their_beginnings(engine):
@@ -168,3 +141,93 @@ async def test_texts_of_many_large_mails_come_all_together(engine):
     assert {one.message_id: one.body for one in texts} == dict(
         zip(stored, (f"{number} " for number in range(10)), strict=True)
     )
+
+
+@pytest.mark.parametrize("octets", [OCTETS, b"", OCTETS * 40_000], ids=["few", "none", "ten megabytes"])
+async def test_a_source_is_the_octets_as_they_came(engine, octets):
+    inbox = await engine.inbox("ada")
+    message_id = await engine.add(inbox, raw=octets, body="", recipients=("Ada+Ünï@MAIL.example.com",))
+    found, read_ = await read(engine, "ada", message_id, source=True)
+    assert found == await engine.find("ada")
+    assert (read_.message.id, read_.source, read_.message.size_bytes) == (message_id, octets, len(octets))
+    assert read_.envelope == (await read(engine, "ada", message_id))[1].envelope
+
+
+async def test_octets_beyond_what_was_asked_for_stay_where_they_are(engine):
+    message_id = await engine.add(await engine.inbox("ada"), raw=b"x" * 1000)
+    for up_to_bytes, source in ((1000, b"x" * 1000), (999, None)):
+        _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes, source=True)
+        assert (full.source, full.message.size_bytes) == (source, 1000)
+
+
+@pytest.mark.parametrize("source", [False, True])
+async def test_each_recipient_reads_its_own_name_alone(engine, source):
+    inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
+    recipients = ("Box0@x.test", "böx1@x.test", "box2+tag@x.test")
+    await engine.add(*inboxes, raw=OCTETS, recipients=recipients)
+    for number, recipient in enumerate(recipients):
+        (message,) = await engine.messages(f"box{number}", Page())
+        _, full = await read(engine, f"box{number}", message.id, source=source)
+        assert (full.envelope.recipients, full.message.recipient) == ((recipient,), recipient)
+        assert full.source == (OCTETS if source else None)
+
+
+@pytest.mark.parametrize("source", [False, True])
+async def test_only_the_very_text_of_an_id_in_its_inbox_is_the_message(engine, source):
+    mine = await engine.add(await engine.inbox("ada"))
+    foreign, operators = await engine.add(await engine.inbox("bob")), await engine.add(OPERATOR_INBOX_ID)
+    assert (await read(engine, "ada", mine, source=source))[1] is not None
+    others = [mine[:-1] + "1", mine[:-1] + "z", mine.upper(), mine + "0", mine[:-1], mine + "\n", mine[4:]]
+    others += [foreign, operators, message_id_of(1), message_id_of(MAX_KEY), "msg_" + "z" * 26, "msg_7" + "z" * 25]
+    for message_id in (*others, "", "msg_", "\ud800"):
+        inbox, full = await read(engine, "ada", message_id, source=source)
+        assert (inbox.address, full) == ("ada@mail.example.com", None), message_id
+    for name in ("postmaster", "abuse", ""):  # no address leads to the operator's mail
+        assert await read(engine, name, operators, source=source) is None
+
+
+@pytest.mark.parametrize("source", [False, True])
+async def test_a_message_is_told_with_its_inbox_until_both_are_forgotten(engine, source):
+    message_id = await engine.add(await engine.inbox("ada"))
+    engine.clock.advance(ms=LIFETIME_MS)
+    assert (await read(engine, "ada", message_id, source=source))[0].expires_at_ms <= engine.clock()
+    await engine.sweep()
+    assert (await read(engine, "ada", message_id, source=source))[1] is None
+    engine.clock.advance(ms=NAME_HELD_MS)
+    assert await read(engine, "ada", message_id, source=source) is None
+    assert await read(engine, "nobody", message_id, source=source) is None
+
+
+async def read_all(engine, name="ada", **more):
+    found, after = [], ""
+    while (one := (await read(engine, name, after, source=True, is_next=True, **more))[1]) is not None:
+        found.append(one)
+        after = one.message.id
+    return found
+
+
+async def test_sources_are_read_one_after_the_other_in_the_order_of_arrival(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
+    for number in range(4):
+        await engine.add(inbox if number % 2 == 0 else other, raw=b"%d" % number)
+    await engine.add(inbox, other, raw=b"both", recipients=("ada@x.test", "other@x.test"))
+    assert [one.source for one in await read_all(engine)] == [b"0", b"2", b"both"]
+    assert [one.source for one in await read_all(engine, "other")] == [b"1", b"3", b"both"]
+    for source in await read_all(engine):
+        assert (await read(engine, "ada", source.message.id, source=True))[1] == source
+
+
+async def test_the_next_source_is_found_when_the_one_before_was_deleted(engine):
+    inbox = await engine.inbox("ada")
+    stored = [await engine.add(inbox, raw=b"%d" % number) for number in range(3)]
+    await engine.storage.delete_messages(inbox.id, stored[:2])
+    _, source = await engine.storage.read_message(
+        "ada@mail.example.com", stored[0], engine.clock(), source=True, is_next=True
+    )
+    assert source.message.id == stored[2]
+    assert await read(engine, "nobody", "", source=True, is_next=True) is None
+
+
+async def test_a_large_next_source_is_left_out_where_it_was_not_asked_for(engine):
+    await engine.add(await engine.inbox("ada"), raw=b"x" * 1000)
+    assert [(one.message.size_bytes, one.source) for one in await read_all(engine, up_to_bytes=999)] == [(1000, None)]

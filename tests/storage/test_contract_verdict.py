@@ -39,8 +39,7 @@ async def _read(engine, name, message_id):
 
 
 async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
-    told = []
-    engine.storage.on_committed(told.extend)
+    told = engine.told()
     inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
     message_id = await engine.add(inbox, other)
     await engine.add(inbox)
@@ -69,8 +68,7 @@ async def test_nothing_is_stored_for_a_message_or_an_inbox_that_has_ended(engine
     stored = [await engine.add(inbox) for inbox in (gone, ended, expired)]
     await engine.delete(gone, stored[0])
     await engine.end(ended)
-    told = []
-    engine.storage.on_committed(told.extend)
+    told = engine.told()
     wrong = [(gone, stored[0]), (ended, stored[1]), (gone, stored[2]), (gone, message_id_of(1)), (gone, "x")]
     for inbox, message_id in wrong:
         with pytest.raises(MessageNotFound):

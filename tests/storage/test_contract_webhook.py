@@ -251,8 +251,7 @@ async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(
 
 
 async def test_nothing_of_a_webhook_is_told_to_those_who_hear_of_commits(engine):
-    told = []
-    engine.storage.on_committed(told.extend)
+    told = engine.told()
     inbox = await engine.inbox("ada")
     await _set(engine, inbox)
     await engine.storage.store_webhook(await _lease(engine, inbox), None)

@@ -47,18 +47,3 @@ async def test_large_deletes_are_committed_a_few_at_a_time(engine):
     await asyncio.gather(engine.inbox("other"), *(engine.delete(inbox, message_id) for message_id in stored))
     between = "\n".join(statements).split("COMMIT")
     assert max(part.count("DELETE FROM content") for part in between) == 2
-
-
-async def test_a_delete_finds_its_rows_by_index(engine):
-    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
-    shared = await engine.add(inbox, other)
-    connection = engine.storage._writer._connection
-    statements, plans = [], []
-    connection.set_trace_callback(statements.append)
-    await engine.delete(inbox, shared)
-    connection.set_trace_callback(None)
-    for sql in statements:
-        if sql.startswith(("SELECT", "DELETE", "UPDATE")) and "daemon" not in sql:
-            plans += [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
-    assert plans
-    assert [plan for plan in plans if plan.startswith("SCAN") and "json_each" not in plan] == []
