@@ -2,9 +2,6 @@
 
 import asyncio
 
-import pytest
-
-from tmpmaild.errors import MailboxFull
 from tmpmaild.model import InboxChange, MessageDeleted, Page
 from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES, OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import MAX_KEY, message_id_of
@@ -121,37 +118,6 @@ async def test_two_at_once_count_each_message_once(engine):
     single = engine.delete(inbox, stored[7])
     counts = await asyncio.gather(*ways, single, return_exceptions=True)
     assert sum(counts[:3]) + (counts[3] is None) == 20
-
-
-async def test_a_full_inbox_has_all_its_room_again(open_engine):
-    async with open_engine(max_messages_per_inbox=2, max_share_per_creator=0.01, max_bytes=100_000_000) as engine:
-        inbox = await engine.inbox("ada", creator="192.0.2.1")
-        for _ in range(2):
-            await engine.add(inbox, raw=b"x" * 400_000)
-        assert (await engine.find("ada")).full
-        await delete(engine, inbox)
-        for _ in range(2):
-            await engine.add(inbox, raw=b"x" * 400_000)
-        with pytest.raises(MailboxFull):
-            await engine.add(inbox)
-
-
-async def test_mail_deleted_by_one_recipient_stays_for_the_others(engine):
-    inboxes = [await engine.inbox(f"box{number}") for number in range(2)]
-    for _ in range(3):
-        await engine.add(*inboxes, recipients=("Box0@x.test", "böx1@x.test"), body="x" * 100_000)
-    assert await delete(engine, inboxes[0]) == 3
-    assert [one.recipient for one in await engine.messages("box1", Page())] == ["böx1@x.test"] * 3
-
-
-async def test_ids_ascend_after_all_was_deleted_and_the_engine_reopened(open_engine, clock):
-    async with open_engine() as engine:
-        inbox = await engine.inbox("ada")
-        newest = [await engine.add(inbox) for _ in range(3)][-1]
-        await delete(engine, inbox)
-        clock.advance(seconds=-1000)
-    async with open_engine() as engine:
-        assert await engine.add(inbox) > newest
 
 
 async def test_the_operators_mail_and_that_of_no_inbox_cannot_be_deleted(engine):

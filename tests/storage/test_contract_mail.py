@@ -123,13 +123,6 @@ async def test_many_mails_with_many_recipients_at_once_reach_all_of_them(open_en
         assert {(await engine.find(f"box{number}")).message_count for number in range(100)} == {30}
 
 
-async def test_zero_means_no_limit(open_engine):
-    async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
-        inbox = await engine.inbox("ada")
-        await asyncio.gather(*(engine.add(inbox) for _ in range(150)))
-        assert (await engine.find("ada")).message_count == 150
-
-
 async def test_two_forms_of_one_inbox_make_one_message(engine):
     inbox = await engine.inbox("ada")
     await engine.add(inbox, inbox, recipients=("ada+a@mail.example.com", "ADA@mail.example.com"))
@@ -195,23 +188,6 @@ async def test_ids_ascend_when_the_clock_steps_back(engine):
     after = await engine.add(inbox)
     assert after > before
     assert is_message_id(after)
-
-
-async def test_ids_ascend_after_everything_was_deleted_and_the_engine_reopened(open_engine, clock):
-    async with open_engine() as engine:
-        before = await engine.add(await engine.inbox("ada"))
-        clock.advance(ms=LIFETIME_MS)
-        await engine.sweep()
-    clock.advance(seconds=-3600)
-    async with open_engine() as engine:
-        assert await engine.add(await engine.inbox("bob")) > before
-
-
-async def test_what_was_stored_is_there_after_reopening(open_engine):
-    async with open_engine() as engine:
-        await engine.add(await engine.inbox("ada"))
-    async with open_engine() as engine:
-        assert len(await engine.messages("ada", Page())) == 1
 
 
 async def test_what_was_swept_stays_over_when_the_clock_steps_back(engine):
@@ -310,13 +286,7 @@ async def test_room_ends_before_the_cap_does(open_engine):
         await engine.add(inbox, body="x" * 100_000)  # what was on its way still fits
 
 
-async def test_closing_twice_is_fine(open_engine):
-    async with open_engine() as engine:
-        await engine.storage.close()
-        await engine.storage.close()
-
-
-async def test_closing_finishes_what_was_handed_over(open_engine):
+async def test_closing_finishes_what_was_handed_over_and_may_be_done_twice(open_engine):
     async with open_engine() as engine:
         inbox = await engine.inbox("ada")
         senders = [asyncio.ensure_future(engine.add(inbox)) for _ in range(50)]

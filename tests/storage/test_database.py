@@ -1,6 +1,7 @@
 """One file: what is refused, in one line and without changing a byte; the pragmas of every connection."""
 
 import hashlib
+import os
 import shutil
 import sqlite3
 import stat
@@ -48,9 +49,15 @@ async def fill(open_engine):
             await engine.add(inbox, body="x" * 10_000)
 
 
-def change(path, sql):
+def change(path, *statements):
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(sql)
+        for sql in statements:
+            connection.execute(sql)
+
+
+def is_clean(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,)
 
 
 def kill(path):
@@ -67,23 +74,42 @@ def kill(path):
 
 
 def damage_pages(path):
-    """Overwrite pages in the middle of the file, behind header and schema."""
+    """Overwrite pages in the middle of the file, behind header and schema, in an unclean stop."""
+    kill(path)
+    assert set(hashes(path)) == {"mail.db", "mail.db-wal"}
     with path.open("r+b") as file:
         for page in range(20, 120):
             file.seek(page * 4096)
             file.write(b"\xa5" * 4096)
 
 
-async def test_a_database_of_another_program_is_refused(path, clock):
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE theirs (x)")
-    await assert_refused_untouched(path, clock, "another program")
+def damage_header(path):
+    with path.open("r+b") as file:
+        file.write(b"\0" * 64)
 
 
-async def test_a_database_of_another_program_in_wal_mode_is_refused(path, clock):
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = wal")
-        connection.execute("CREATE TABLE theirs (x)")
+def truncated(left_bytes):
+    return lambda path: os.truncate(path, left_bytes)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda path: change(path, "PRAGMA user_version = 99"), "newer than this tmpmaild knows"),
+        (damage_header, "damaged"),
+        (damage_pages, "damaged"),
+        *((truncated(left_bytes), "damaged") for left_bytes in (50, 4096, 50_000)),
+    ],
+)
+async def test_a_newer_or_damaged_database_is_refused(open_engine, path, clock, spoil, reason):
+    await fill(open_engine)
+    spoil(path)
+    await assert_refused_untouched(path, clock, reason)
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+async def test_a_database_of_another_program_is_refused(path, clock, mode):
+    change(path, f"PRAGMA journal_mode = {mode}", "CREATE TABLE theirs (x)")
     await assert_refused_untouched(path, clock, "another program")
 
 
@@ -101,8 +127,7 @@ async def test_a_database_of_another_program_in_wal_mode_is_refused(path, clock)
 )
 async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(path, clock, changes, named):
     upgrade(path)
-    for sql in changes:
-        change(path, sql)
+    change(path, *changes)
     await assert_refused_untouched(path, clock, f"changed by hand: {named}")
     with pytest.raises(DatabaseError, match="undo the change, or to start with an empty one, move mail"):
         upgrade(path)
@@ -116,27 +141,6 @@ async def test_tables_and_views_of_somebody_else_do_not_matter(open_engine, path
         pass
 
 
-async def test_a_newer_database_is_refused(open_engine, path, clock):
-    await fill(open_engine)
-    change(path, "PRAGMA user_version = 99")
-    await assert_refused_untouched(path, clock, "newer than this tmpmaild knows")
-
-
-async def test_a_damaged_header_is_refused(open_engine, path, clock):
-    await fill(open_engine)
-    with path.open("r+b") as file:
-        file.write(b"\0" * 64)
-    await assert_refused_untouched(path, clock, "damaged")
-
-
-async def test_pages_damaged_in_an_unclean_stop_are_found(open_engine, path, clock):
-    await fill(open_engine)
-    kill(path)
-    assert set(hashes(path)) == {"mail.db", "mail.db-wal"}
-    damage_pages(path)
-    await assert_refused_untouched(path, clock, "damaged")
-
-
 async def test_a_file_whole_after_an_unclean_stop_is_opened(open_engine, path):
     await fill(open_engine)
     kill(path)
@@ -146,10 +150,8 @@ async def test_a_file_whole_after_an_unclean_stop_is_opened(open_engine, path):
 
 async def test_the_flag_of_a_clean_stop_is_down_while_open(open_engine, path):
     async with open_engine():
-        with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("SELECT clean_stop FROM daemon").fetchone() == (0,)
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,)
+        assert not is_clean(path)
+    assert is_clean(path)
 
 
 async def test_a_cancelled_daemon_closes_its_database_cleanly_too(open_engine, path):
@@ -159,30 +161,7 @@ async def test_a_cancelled_daemon_closes_its_database_cleanly_too(open_engine, p
             scope.cancel()
             await anyio.sleep_forever()
     assert sorted(file.name for file in path.parent.iterdir()) == ["mail.db", "mail.db.lock"]
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,)
-
-
-@pytest.mark.parametrize("left_bytes", [50, 4096, 50_000])
-async def test_a_truncated_file_is_refused(open_engine, path, clock, left_bytes):
-    await fill(open_engine)
-    with path.open("r+b") as file:
-        file.truncate(left_bytes)
-    await assert_refused_untouched(path, clock, "damaged")
-
-
-async def test_a_text_file_is_refused(path, clock):
-    path.write_text("Dear diary,\n" * 1000)
-    await assert_refused_untouched(path, clock, "not a SQLite database")
-
-
-async def test_a_directory_is_refused(path, clock):
-    path.mkdir()
-    (path / "treasure").write_text("gold")
-    with pytest.raises(DatabaseError, match=r"is a folder; storage\.path must name a file"):
-        async with open_storage(settings(path), clock):
-            pass
-    assert (path / "treasure").read_text() == "gold"
+    assert is_clean(path)
 
 
 async def test_a_missing_folder_is_refused(path, clock):

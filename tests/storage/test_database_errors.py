@@ -107,13 +107,16 @@ def test_who_only_reads_needs_no_right_to_write(public_path):
 
 
 def test_a_folder_in_place_of_the_file_is_called_that(path):
-    path.mkdir()
+    (path / "treasure").mkdir(parents=True)
     assert refusal(path) == "is a folder; storage.path must name a file"
+    assert (path / "treasure").exists()
 
 
 def test_a_text_is_not_called_damaged_without_doubt(path):
-    path.write_text("Dear diary,\n" * 1000)
+    diary = "Dear diary,\n" * 1000
+    path.write_text(diary)
     said = refusal(path)
+    assert path.read_text() == diary
     assert said.startswith("not a SQLite database, or damaged at its start; correct storage.path; ")
     assert "mail.db, mail.db-wal and mail.db-shm away together" in said
 
