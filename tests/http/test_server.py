@@ -163,6 +163,24 @@ async def test_headers_that_come_slowly_are_not_waited_for(world, serve, monkeyp
         await served.drained()
 
 
+@pytest.mark.parametrize("requests_before", [1, 3])
+async def test_a_connection_without_another_request_is_closed_but_none_that_is_being_answered(
+    serve, monkeypatch, requests_before
+):
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.05)
+
+    async def slow(scope, receive, send):
+        await anyio.sleep(0.12)  # longer than an idle connection has
+        await ok(scope, receive, send)
+
+    async with serve(slow) as served, await served.connect() as stream:
+        for _ in range(requests_before):
+            await stream.send(GET)
+            assert await read_answer(stream) == 200
+        assert await read_all(stream) == b""
+        await served.drained()
+
+
 async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch):
     monkeypatch.setattr(requests, "_BODY_SECONDS", 0.05)
     monkeypatch.setattr(connection, "_LINGER_SECONDS", 0.05)

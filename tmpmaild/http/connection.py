@@ -45,6 +45,8 @@ class HttpConnection(TCPServer):
     """
 
     _discarding = False
+    _idle_since: float | None = None  # None: a request is being answered, or the connection is being closed
+    _timer: asyncio.TimerHandle  # for all requests: Hypercorn starts and cancels a task for each, a tenth of its time
 
     async def run(self) -> None:
         """Serve the client until either side closes the connection."""
@@ -56,9 +58,13 @@ class HttpConnection(TCPServer):
             server = parse_socket_addr(socket.family, socket.getsockname())
             async with _Requests(self.loop) as self._task_group:
                 self.protocol = self._http1(client, server)  # type: ignore[assignment]
-                await self.idle_task.restart(self._task_group, self._await_first_request)
-                await self._read_data()
-                await self.idle_task.stop()  # the task group would wait for it
+                self._made_at = self._idle_since = self.loop.time()
+                self._close_if_idle()
+                try:
+                    await self._read_data()
+                finally:
+                    self._idle_since = None
+                    self._timer.cancel()
         except OSError:
             pass  # the client disconnected before its address was read
         finally:
@@ -80,17 +86,30 @@ class HttpConnection(TCPServer):
         protocol.can_read = _MayGoOn(partial(self._read_on, protocol))
         return protocol
 
-    async def _await_first_request(self) -> None:
-        """Close the connection if no request comes. At a stop one that was just made is given a moment.
+    def _close_if_idle(self) -> None:
+        """Close the connection if no request has come for too long, else look again later.
 
-        Its request is on the way, or has arrived and was not read yet: closing would reset the connection.
+        At a stop one that was just made is given a moment: its request is on the way, or has arrived and was not read
+        yet, and closing would reset the connection. After a request Hypercorn closes then.
         """
-        made_at = self.loop.time()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.config.keep_alive_timeout):
-                await self.context.terminated.wait()
-                await asyncio.sleep(made_at + _FIRST_REQUEST_SECONDS - self.loop.time())
-        await asyncio.shield(self._initiate_server_close())
+        now = self.loop.time()
+        if self._idle_since is None:
+            ends_at = now + self.config.keep_alive_timeout
+        elif self.context.terminated.is_set():
+            ends_at = self._made_at + _FIRST_REQUEST_SECONDS
+        else:
+            ends_at = self._idle_since + self.config.keep_alive_timeout
+        if now < ends_at:
+            self._timer = self.loop.call_later(ends_at - now, self._close_if_idle)
+        else:
+            self._idle_since = None
+            self._task_group.spawn(self._initiate_server_close)
+
+    def stop(self) -> None:
+        """Close the connection if it is idle, once ``terminated`` is set."""
+        if self._idle_since is not None:
+            self._timer.cancel()
+            self._close_if_idle()
 
     async def _read_data(self) -> None:
         try:
@@ -131,13 +150,13 @@ class HttpConnection(TCPServer):
             return b""
 
     async def protocol_send(self, event: Event) -> None:
-        """Handle an event of the protocol: send data, or close."""
-        if isinstance(event, RawData):
+        """Handle an event of the protocol: send data, close, or note that the connection is idle or not."""
+        if type(event) is RawData:  # isinstance() takes longer with an ABC
             await self._send(event.data)
-        elif isinstance(event, Closed) or (isinstance(event, Updated) and event.idle and self._received_all.is_set()):
-            await self._close()
+        elif type(event) is Updated and not (event.idle and self._received_all.is_set()):
+            self._idle_since = self.loop.time() if event.idle else None
         else:
-            await super().protocol_send(event)
+            await self._close()
 
     async def _send(self, data: bytes) -> None:
         if self.writer.is_closing() or not data:  # asyncio warns of writing to a closed connection
@@ -172,8 +191,6 @@ class HttpConnection(TCPServer):
                 await self.writer.wait_closed()
         except OSError:  # TimeoutError too
             self._cut()
-        finally:
-            await self.idle_task.stop()
 
     async def _linger(self) -> None:
         # RFC 9112 §9.6: closing over unread octets resets the connection, and the answer may be lost.
@@ -272,10 +289,13 @@ class _Http1(BoundedConnection):
                 raise h11.RemoteProtocolError("not HTTP/1", error_status_hint=505)
             if event.method != event.method.upper():  # Hypercorn would take "get" for GET (RFC 9110 §9.1)
                 raise h11.RemoteProtocolError("no such method", error_status_hint=501)
-            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in event.headers}:  # RFC 9112 §6.1
+            headers = dict(event.headers)
+            if b"content-length" in headers and b"transfer-encoding" in headers:  # RFC 9112 §6.1
                 raise h11.RemoteProtocolError("two lengths", error_status_hint=400)
-            if not event.target.startswith(b"/") or any(name == b"upgrade" for name, _ in event.headers):
-                return _plain(event)
+            if b"upgrade" in headers or not event.target.startswith(b"/"):
+                event = _plain(event)
+            # h11 makes each field anew whenever they are gone through, and Hypercorn does that three times.
+            object.__setattr__(event, "headers", list(event.headers))
         return event
 
 

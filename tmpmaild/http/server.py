@@ -42,7 +42,7 @@ class HttpServer:
         self.max_connections = max_connections
         self._config = _hypercorn_config()
         self._context = WorkerContext(max_requests=None)
-        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._connections: dict[asyncio.Task[None], HttpConnection] = {}
         self._listeners: list[asyncio.Server] = []
 
     def measures(self) -> tuple[Gauge]:
@@ -68,9 +68,11 @@ class HttpServer:
         for listener in self._listeners:
             listener.close()
         await self._context.terminated.set()
+        for connection in self._connections.values():
+            connection.stop()
         await self._wait_for_connections(grace_seconds)
-        for task, writer in self._connections.items():
-            _abort(writer)
+        for task, connection in self._connections.items():
+            _abort(connection.writer)
             task.cancel()
         await self._wait_for_connections(_CUT_SECONDS)
 
@@ -86,10 +88,11 @@ class HttpServer:
             log.info("HTTP connection refused: http.max_connections is reached")
             writer.transport.abort()
             return
-        self._connections[task] = writer
         loop = asyncio.get_running_loop()
+        connection = HttpConnection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
+        self._connections[task] = connection
         try:
-            await HttpConnection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
+            await connection
         except asyncio.CancelledError:
             pass  # cut by stop(); Python 3.11.7 would report a cancelled task here as an error
         except Exception:
