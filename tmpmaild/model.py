@@ -3,7 +3,6 @@
 Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes``).
 """
 
-import time
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -322,6 +321,11 @@ class Page(Struct, frozen=True):
     bodies_bytes: int = 4 * 1024 * 1024
     other_characters: int = 2 * 1024 * 1024
 
+    @property
+    def small_bytes(self) -> int:
+        """Up to which size all bodies of the page are whole; a larger one is if it fits what those leave."""
+        return self.bodies_bytes // max(self.limit, 1)
+
 
 class Message(Struct, frozen=True):
     """A message as a list shows it; ``recipient`` is the envelope's, as it was written.
@@ -408,11 +412,6 @@ class Listing(Struct, frozen=True, weakref=True):
 
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC by definition; aware ones write +00:00 for Z
-
-
-def clock_ms() -> int:
-    """Return the Unix time in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def rfc3339(time_ms: int) -> str:

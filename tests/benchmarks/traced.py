@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 MAIL = b"From: Alice <alice@example.com>\r\nTo: b@example.com\r\nSubject: Hello\r\nDate: Tue, 24 Nov 2026 10:00:00 +0000\r\n\r\nHi.\r\n"
@@ -70,6 +71,7 @@ class Traced:
     def calls(self, act):
         """Return what is called while ``act`` runs."""
         self.report.unlink(missing_ok=True)
+        time.sleep(0.1)  # until the connections before this are forgotten
         self.process.send_signal(signal.SIGUSR1)
         act()
         self.process.send_signal(signal.SIGUSR2)
@@ -95,13 +97,22 @@ def main() -> None:
         try:
             address = json.loads(traced.request("POST", "/api/v1/addresses"))["address"]
             path = f"/api/v1/addresses/{address}/messages"
-            for what, act in {
-                "a plain mail": lambda: traced.send(address),
-                "a list": lambda: traced.request("GET", path),
-            }.items():
-                act()
-                if what == "a list":
-                    traced.send(address)  # so that the page is not in memory
+
+            def send():
+                traced.send(address)
+
+            def read(query=""):
+                traced.request("GET", path + query)
+
+            read()
+            for what, prepare, act in (
+                ("a plain mail", [send], send),
+                ("a list of new mail", [read, send], read),
+                ("a list of mail whose codes and links are known", [send, lambda: read("?limit=20")], read),
+                ("a list that is in memory", [read], read),
+            ):
+                for one in prepare:
+                    one()
                 found = traced.calls(act)
                 modules = sorted({module for module, _ in found})
                 print(f"{what}: {len(found)} functions in {len(modules)} modules")

@@ -102,6 +102,8 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
     ever there is more than one. The time it takes is in proportion to the length of the texts.
     """
     mail = Mail(subject, text)
+    if not mail.numbers:
+        return ()
     found: dict[str, float] = {}
     for number in mail.numbers:
         for index, shape in enumerate(mail.lines[number].shapes):

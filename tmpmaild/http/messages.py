@@ -45,6 +45,7 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant, Viewer
 from tmpmaild.model import Listing, Page
 
+_NEWEST = page(PageQuery())  # what most clients ask for
 _POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
     "style-src 'unsafe-inline'"
@@ -79,12 +80,9 @@ class MessageEndpoints:
         comes as soon as there is a match; give `after` to wait for what is new. For codes and links (`has`) up to 200
         messages are looked at an answer; it may be short, and `Link` goes on.
         """
-        mistakes = Mistakes()
-        query = read_query(request.scope["query_string"], PageQuery, mistakes)
-        mistakes.of(self._mail.ensure_possible, query.has)
-        mistakes.end()
-        wanted, address, key = page(query), request.path_params["address"], token(request)
-        listing = await self._wait(request, wanted, query.wait) if query.wait and request.method != "HEAD" else None
+        wanted, wait_seconds = self._asked(request.scope["query_string"])
+        address, key = request.path_params["address"], token(request)
+        listing = await self._wait(request, wanted, wait_seconds) if wait_seconds and request.method != "HEAD" else None
         if listing is None:
             listing = await self._mail.list(address, wanted, key)
         if listing.characters <= IN_LOOP_BYTES:
@@ -236,6 +234,16 @@ class MessageEndpoints:
             return FileResponse(attachment_type(found.content_type, content), name, content)
 
         return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
+
+    def _asked(self, query_string: bytes) -> tuple[Page, int]:
+        """Return which page is asked for, and how many seconds to wait for it."""
+        if not query_string:
+            return _NEWEST, 0
+        mistakes = Mistakes()
+        query = read_query(query_string, PageQuery, mistakes)
+        mistakes.of(self._mail.ensure_possible, query.has)
+        mistakes.end()
+        return page(query), query.wait
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
         """Wait for a page that holds a message; None when there is none to show, or the client has disconnected.

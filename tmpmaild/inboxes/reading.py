@@ -34,7 +34,7 @@ from tmpmaild.model import (
     Texts,
     unchecked,
 )
-from tmpmaild.storage.base import ANY_SIZE, Permit, Storage, bodies_to_read, cut, small_bytes
+from tmpmaild.storage.base import ANY_SIZE, Permit, Storage, bodies_to_read, cut
 
 log = logging.getLogger(__name__)
 
@@ -399,7 +399,7 @@ async def _settled(inbox: Inbox, messages: Sequence[Message], page: Page, shelf:
 
 def _whole(messages: Sequence[Message], page: Page) -> set[str]:
     """Return the ids of the messages of a page whose bodies it has room for."""
-    up_to_bytes = small_bytes(page)
+    up_to_bytes = page.small_bytes
     small = [message for message in messages if message.body_bytes <= up_to_bytes]
     large = [message for message in messages if message.body_bytes > up_to_bytes]
     large.sort(key=lambda message: message.id, reverse=True)

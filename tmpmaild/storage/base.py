@@ -76,11 +76,6 @@ class HasBody(Protocol):
 M = TypeVar("M", bound=HasBody)
 
 
-def small_bytes(page: Page) -> int:
-    """Return up to which size all bodies of a page are whole; a larger one is if it fits what those leave."""
-    return page.bodies_bytes // max(page.limit, 1)
-
-
 def bodies_to_read(large: Iterable[M], room_bytes: int) -> Iterator[tuple[M, bool]]:
     """Yield the messages with large bodies, which come newest first, and whether the body is whole.
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, takewhile
@@ -58,6 +59,11 @@ _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 log = logging.getLogger(__name__)
 
 OnCommitted = Callable[[Sequence[InboxChange]], None]
+
+
+def clock_ms() -> int:
+    """Return the Unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 class CommitFigures:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 
 from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Message, Page, Texts
-from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_read, cut, small_bytes
+from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_read, cut
 from tmpmaild.storage.enginestorage import PAGE_ROWS, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
@@ -259,7 +259,7 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
     """Read a page of an inbox."""
 
     def values(found: Found) -> Sequence[int]:
-        return small_bytes(page), *keys_between(page, found.key), page.limit + 1
+        return page.small_bytes, *keys_between(page, found.key), page.limit + 1
 
     read = await lookup.read(connection, _PAGES[page.ascending], values)
     if read is None:

@@ -18,9 +18,10 @@ import aiosqlite
 import anyio
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.model import FullMessage, clock_ms
+from tmpmaild.model import FullMessage
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
+from tmpmaild.storage.enginestorage import clock_ms
 from tmpmaild.storage.rows import bounds_of
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.database import (

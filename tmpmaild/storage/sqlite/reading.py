@@ -11,7 +11,7 @@ from msgspec import json
 
 from tmpmaild.errors import StorageLost
 from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Message, Page, Texts
-from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, bodies_to_read, cut, small_bytes
+from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, bodies_to_read, cut
 from tmpmaild.storage.enginestorage import PAGE_ROWS, Batcher, Between, by_creator, inbox_page, up_to_the_end
 from tmpmaild.storage.rows import (
     Bounds,
@@ -143,7 +143,7 @@ def select_messages(connection: sqlite3.Connection, inbox_id: str, page: Page) -
         "after": after,
         "before": before,
         "limit": page.limit + 1,
-        "small_bytes": small_bytes(page),
+        "small_bytes": page.small_bytes,
     }
     sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
     with closing(connection.execute(sql, values)) as found:
@@ -160,6 +160,8 @@ def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page)
 def _large_bodies(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> dict[int, tuple[str, bool]]:
     """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
     large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
+    if not large:
+        return {}
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
     return {row.key: _body(connection, row.key, whole=is_whole) for row, is_whole in bodies_to_read(large, room_bytes)}
 
