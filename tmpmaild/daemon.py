@@ -165,8 +165,7 @@ class _Parts:
         self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
         self.dispatcher = self._dispatcher(ports(sockets))
-        for hear in (*service.hearers, self.dispatcher.hear):  # in this order
-            storage.on_committed(hear)
+        storage.on_committed(service.hear)
         self.checkers = [checker] if checker else []
         measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag, self.dispatcher)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]

@@ -56,7 +56,11 @@ async def test_a_webhook_is_shown_to_the_holder_and_its_secret_once(world, clien
 @pytest.mark.both_engines
 async def test_patch_sets_it_anew_or_takes_it_away_and_leaves_it_alone_otherwise(world, client):
     told = []
-    world.service.webhooks.on_set(told.append)
+
+    class Watcher:
+        look_at = told.append
+
+    world.service.webhooks.watch(Watcher)
     held = Held(client, await client.create())
     inbox = await world.service.find(held.address)
     assert (await held.ask("GET")).json()["webhook"] is None

@@ -3,6 +3,6 @@
 
 def connected(storage, service, *others):
     """Tell the service, then others, of each commit; return the service."""
-    for hear in (*service.hearers, *others):
+    for hear in (service.hear, *others):
         storage.on_committed(hear)
     return service

@@ -42,11 +42,13 @@ class World:
 
     def another(self, **more):
         """Return a dispatcher as that of another daemon."""
-        return self._dispatcher(Webhooks(self.storage, self.service.webhooks.allowed, self.clock), **more)
+        webhooks = Webhooks(self.storage, self.service.webhooks.allowed, self.clock)
+        self.storage.on_committed(webhooks.tell)
+        return self._dispatcher(webhooks, **more)
 
     def _dispatcher(self, webhooks, caller=None, **more):
         events = Events(self.service.mail, Serializer("").webhook_body)
-        dispatcher = Dispatcher(
+        return Dispatcher(
             self.storage,
             webhooks,
             events,
@@ -56,8 +58,6 @@ class World:
             random=lambda: 0,
             **more,
         )
-        self.storage.on_committed(dispatcher.hear)
-        return dispatcher
 
     async def inbox(self, name="ada", *events, has=(), host="127.0.0.1", private=False):
         """Create an inbox with a webhook."""

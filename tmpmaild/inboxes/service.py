@@ -46,8 +46,8 @@ class InboxService:
 
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
     ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed. With
-    ``check`` senders are checked: of new mail, and of older mail when it is looked at. The ``hearers`` must be told of
-    commits. ``rules`` are those of now.
+    ``check`` senders are checked: of new mail, and of older mail when it is looked at. ``hear`` must be called after
+    each commit. ``rules`` are those of now.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class InboxService:
         self.blocks = Blocks(clock)
         self.faults = Faults(allowed=rules.faults)
         self.refusals = Refusals(clock, wanted=rules.keep_refusals)
-        self.webhooks = Webhooks(storage, rules.webhooks, clock)
+        self.webhooks = Webhooks(storage, rules.webhooks, clock, senders_are_checked=check is not None)
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
@@ -81,22 +81,18 @@ class InboxService:
         self.mail = MailReader(storage, self._access, self.caches, clock=clock, hostname=rules.hostname, check=check)
         self.viewer = Viewer(storage, self._access, self.caches, clock=clock, new_secret=new_token)
         self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
-        self.webhooks.senders_are_checked = check is not None
         storage.watch(self.bus.listened, self.bus.overflow)
         storage.watch_blocks(self.blocks.replace)
 
-    @property
-    def hearers(self) -> tuple[Callable[[Sequence[InboxChange]], None], ...]:
-        """What is to be told of each commit, in this order: listeners read, so what is outdated must be gone."""
-        return self.caches.update, self._update_faults, self._wake_listeners
-
-    def _update_faults(self, changes: Sequence[InboxChange]) -> None:
+    def hear(self, changes: Sequence[InboxChange]) -> None:
+        """Tell all parts of a commit. In this order: listeners and webhooks read, so what is outdated must be gone."""
+        self.caches.update(changes)
         if self.faults.ordered:
             self.faults.update(changes)
-
-    def _wake_listeners(self, changes: Sequence[InboxChange]) -> None:
         if self.bus.listeners:
             self.bus.publish(changes)
+        if self.webhooks.allowed:
+            self.webhooks.tell(changes)
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""

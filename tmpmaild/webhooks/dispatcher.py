@@ -239,7 +239,7 @@ class Dispatcher:
             "webhooks_calls_total", "Calls of webhooks, by their status or why there is none.", ("result",)
         )
         self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _BOUNDS_SECONDS)
-        webhooks.on_set(self.look_at)
+        webhooks.watch(self)
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""

@@ -3,14 +3,25 @@
 import base64
 import secrets
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.model import Feature
+from tmpmaild.model import Feature, InboxChange
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhooks import targets
 from tmpmaild.webhooks.model import SECRET_PREFIX, StoredWebhook, Webhook, WebhookEvent
 
 _SECRET_BYTES = 32
+
+
+class Watcher(Protocol):
+    """What calls webhooks."""
+
+    def look_at(self, inbox_id: str) -> None:
+        """Note that the webhook of an inbox has been set or taken away."""
+
+    def hear(self, changes: Sequence[InboxChange]) -> None:
+        """Note what a commit has changed."""
 
 
 class Webhooks:
@@ -19,21 +30,33 @@ class Webhooks:
     Only where ``senders_are_checked`` can a webhook be told of verdicts.
     """
 
-    def __init__(self, storage: Storage, allowed: Sequence[targets.Rule], clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        allowed: Sequence[targets.Rule],
+        clock: Callable[[], int],
+        *,
+        senders_are_checked: bool = False,
+    ) -> None:
         self.allowed = allowed
-        self.senders_are_checked = False
+        self._senders_are_checked = senders_are_checked
         self._storage = storage
         self._clock = clock
-        self._callbacks: list[Callable[[str], None]] = []
+        self._watchers: list[Watcher] = []
 
-    def on_set(self, callback: Callable[[str], None]) -> None:
-        """Register ``callback``; it gets the id of each inbox whose webhook has been set or taken away."""
-        self._callbacks.append(callback)
+    def watch(self, watcher: "Watcher") -> None:
+        """Have somebody told which webhooks have been set, and of commits."""
+        self._watchers.append(watcher)
+
+    def tell(self, changes: Sequence[InboxChange]) -> None:
+        """Tell of a commit."""
+        for watcher in self._watchers:
+            watcher.hear(changes)
 
     def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Feature]) -> Webhook:
         """Return a new webhook, with a secret of its own. Raises ``InvalidRequest`` if it is not allowed."""
         errors = [("/webhook/url", text)] if (text := self._refusal(url)) else []
-        if "verdict" in events and not self.senders_are_checked:
+        if "verdict" in events and not self._senders_are_checked:
             errors.append(("/webhook/events", "expected no verdict: the operator has not set senders.resolver"))
         if errors:
             raise InvalidRequest(*errors)
@@ -53,8 +76,8 @@ class Webhooks:
         Raises ``AddressExpired``, ``AddressNotFound`` and the errors of the storage.
         """
         await self._storage.set_webhook(inbox_id, webhook, self._clock())
-        for callback in self._callbacks:
-            callback(inbox_id)
+        for watcher in self._watchers:
+            watcher.look_at(inbox_id)
 
     async def read(self, inbox_id: str) -> StoredWebhook | None:
         """Return the webhook of an inbox."""
