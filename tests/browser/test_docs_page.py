@@ -9,9 +9,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from tmpmaild.http import pages as pages_for_people
-from tmpmaild.http.app import OPERATIONS, describe_api
+from tmpmaild.http.app import OPERATIONS, CrossSite, Middleware, describe_api
 from tmpmaild.http.files import docs_files
-from tmpmaild.http.middleware import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.requests import Resource
 from tmpmaild.http.server import HttpServer

@@ -1,22 +1,30 @@
-"""Puts the HTTP application together: routes, error answers, middleware. ``server.py`` serves it."""
+"""The HTTP application: its routes, and the middleware around them. ``server.py`` serves it.
 
+The middleware refuses requests of other websites, limits rates, adds header fields and writes the access log.
+"""
+
+import hashlib
+import logging
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tmpmaild.clients import Networks
+from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES
+from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.config.settings import Http
-from tmpmaild.errors import RequestError
+from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.addresses import AddressEndpoints
 from tmpmaild.http.answers import AnswerSlots, JsonResponse, StreamSlots
@@ -24,16 +32,47 @@ from tmpmaild.http.feed import FeedEndpoints
 from tmpmaild.http.files import docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
-from tmpmaild.http.middleware import AccessLog, CrossSite, Middleware
 from tmpmaild.http.openapi import Answer, Operation, declared
 from tmpmaild.http.problems import Problems
-from tmpmaild.http.requests import EXAMPLE_DOMAIN, Endpoint, Resource
+from tmpmaild.http.requests import EXAMPLE_DOMAIN, Client, Endpoint, Resource
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.http.streams import StreamEndpoints
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.mail import addresses
 from tmpmaild.measures import Count, Gauge, Measure
 from tmpmaild.model import Message
-from tmpmaild.ratelimit import RateLimits
+from tmpmaild.ratelimit import Buckets, Decision, RateLimits
+
+AsgiEvent = MutableMapping[str, Any]
+
+_FIELDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+# A cached 404 would outlive the creation of the name.
+_UNCACHED_FIELDS = (*_FIELDS, (b"cache-control", b"no-store"))
+_UNCACHED_PATHS = ("/api/", "/view/")
+_VIEWS = "/view/"
+_OTHER_OPERATION = "other"
+"""The operation of a request that is refused before its path is looked at, or whose path leads to none."""
+_is_new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as it is routed below
+_host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
+
+_DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
+_READING = ("GET", "HEAD")
+_SAFE = (*_READING, "OPTIONS")  # RFC 9110 §9.2.1
+_VARY = (b"vary", b"Origin")
+_EXPOSED = (b"access-control-expose-headers", b"Link, Location, RateLimit, RateLimit-Policy, Retry-After")
+_PREFLIGHT = (
+    (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type, Last-Event-ID"),
+    (b"access-control-max-age", b"600"),
+)
+
+_HASH_BYTES = 4
+_ADDRESSES = "addresses"
+_BEFORE_SECRETS = ("view", "feed")
+_SECRET_CHARACTERS = 40  # those of tokens, views and feeds are 43 long
+
+log = logging.getLogger(__name__)
+access_log = logging.getLogger("tmpmaild.access")
 
 
 class HttpSettings(Http, frozen=True, kw_only=True):
@@ -212,3 +251,295 @@ class _Route(Route):
     def __init__(self, path: str, endpoint: Resource) -> None:
         super().__init__(path, endpoint)
         self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z")
+
+
+class Middleware:
+    """Refuses a request before ``app`` gets it, or passes it on; completes the header of every answer and counts it.
+
+    Refused are, in this order, what ``CrossSite`` refuses, which costs no token; a client without a token in its
+    bucket, where the path has a limit; headers that are too large; and invalid hosts. An exception of a request that
+    was answered, or whose answer was broken off, is dropped here: it has been logged.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        problems: Problems,
+        limits: RateLimits,
+        requests: Count,
+        cross_site: "CrossSite",
+        trusted_proxies: Networks = (),
+        exempt: Networks = (),
+        allowed_hosts: Sequence[str] = (),
+        clock_seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._app = app
+        self._problems = problems
+        self._limits = limits
+        self._requests = requests
+        self._cross_site = cross_site
+        self._trusted_proxies = trusted_proxies
+        self._allowed_hosts = frozenset(host.lower().encode() for host in allowed_hosts)
+        self._known = lru_cache(maxsize=4096)(lambda ip: Client(client_name(ip), belongs(ip, exempt), ip))
+        self._clock_seconds = clock_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        answer = _Answer(scope, send, self._requests, self._cross_site.fields(scope))
+        refusal = await self._refusal(scope, answer)
+        if refusal is not None:
+            await refusal(scope, receive, answer.send)
+            return
+        send = answer.send
+        if answer.buckets is not None and scope["method"] == "POST" and _is_new_view(scope["path"]):
+            send = self._charging_refusals(answer, scope, receive)
+        code = self._objection(scope["headers"])
+        if code is not None:
+            await self._problems.response(code)(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            if not answer.has_begun:
+                raise
+
+    async def _refusal(self, scope: Scope, answer: "_Answer") -> Response | None:
+        """Return the answer to a request that its page may not send, or for which its client has no token."""
+        if self._cross_site.refuses(scope):
+            return self._problems.response("cross-site")
+        client = scope["tmpmaild.client"] = self._client(scope)
+        scope["tmpmaild.take_token"] = answer.take_token
+        if client.exempt:
+            return None
+        buckets = self._buckets(scope["method"], scope["path"])
+        return None if buckets is None else await self._no_token(answer, buckets, client)
+
+    def _client(self, scope: Scope) -> Client:
+        peer = scope["client"][0] if scope["client"] else LOCAL
+        forwarded_for: Sequence[str] = ()
+        if peer == LOCAL or (self._trusted_proxies and belongs(peer, self._trusted_proxies)):
+            forwarded_for = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
+        return self._known(client_ip(peer, forwarded_for, self._trusted_proxies) if forwarded_for else peer)
+
+    def _buckets(self, method: str, path: str) -> Buckets | None:
+        if method == "OPTIONS":
+            return None
+        if path.startswith(_VIEWS) or (method == "POST" and _is_new_view(path)):
+            return self._limits.page
+        return self._limits.default if path.startswith("/api/") else None
+
+    async def _no_token(self, answer: "_Answer", buckets: Buckets, client: Client) -> Response | None:
+        """Take a token for a request; return its answer if there is none."""
+        answer.cost(buckets, client.name, self._clock_seconds)
+        try:
+            if await answer.take_token():
+                return None
+        except StorageUnavailable:
+            return self._problems.response("storage-unavailable")
+        assert answer.decision is not None
+        wait_seconds = answer.decision.next_token_seconds
+        return self._problems.response("rate-limited", headers={"Retry-After": str(wait_seconds)})
+
+    def _charging_refusals(self, answer: "_Answer", scope: Scope, receive: Receive) -> Send:
+        """Return a ``send`` for an answer to a new view; one that refuses it (4xx) takes a token of the API as well.
+
+        Otherwise addresses could be guessed at the rate of pages. With no token left the answer becomes a 429, which
+        does not tell whether the address exists.
+        """
+        is_replaced = False
+
+        async def charge(event: AsgiEvent) -> None:
+            nonlocal is_replaced
+            default = self._limits.default
+            if default is not None and 400 <= event.get("status", 0) < 500:  # noqa: PLR2004 - the class of a status
+                refusal = await self._no_token(answer, default, scope["tmpmaild.client"])
+                if refusal is not None:
+                    is_replaced = True
+                    await refusal(scope, receive, answer.send)
+            if not is_replaced:
+                await answer.send(event)
+
+        return charge
+
+    def _objection(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+        # The server of this package has refused such headers before; another ASGI server may not.
+        size_bytes, hosts = 4 * len(headers), []
+        for name, value in headers:
+            size_bytes += len(name) + len(value)
+            if name == b"host":
+                hosts.append(value)
+        if size_bytes > MAX_HEADER_BYTES or len(headers) > MAX_FIELDS:
+            return "headers-too-large"
+        host = _host(hosts[0]) if len(hosts) == 1 else None
+        if host is None or (self._allowed_hosts and host[1].strip(b"[]").lower() not in self._allowed_hosts):
+            return "bad-host"
+        return None
+
+
+class _Answer:
+    """The answer to one request, and the bucket that the request costs a token of, if any.
+
+    When the answer begins, it gets our header fields, with what ``decision`` says of the bucket, and is counted.
+    """
+
+    buckets: Buckets | None = None
+    decision: Decision | None = None
+    has_begun = False
+
+    def __init__(self, scope: Scope, send: Send, requests: Count, fields: Sequence[tuple[bytes, bytes]]) -> None:
+        self._scope = scope
+        self._send = send
+        self._requests = requests
+        self._fields = fields
+
+    def cost(self, buckets: Buckets, client_name: str, clock_seconds: Callable[[], float]) -> None:
+        """Go by the bucket of a client from now on."""
+        self.buckets, self.decision = buckets, None
+        self._client_name = client_name
+        self._clock_seconds = clock_seconds
+
+    async def take_token(self) -> bool:
+        """Take a token from the bucket; return whether there was one, or none was needed."""
+        if self.buckets is None:
+            return True
+        decision = self.buckets.take(self._client_name, self._clock_seconds())
+        self.decision = decision if isinstance(decision, Decision) else await decision
+        if not self.decision.allowed:
+            log.info("HTTP from %s refused: rate-limited", self._client_name)
+        return self.decision.allowed
+
+    async def send(self, event: AsgiEvent) -> None:
+        """Send a part of the answer."""
+        self.has_begun = True
+        if event["type"] == "http.response.start":
+            self._requests.add(self._operation(), str(event["status"]))
+            ours = _UNCACHED_FIELDS if self._scope["path"].startswith(_UNCACHED_PATHS) else _FIELDS
+            event["headers"] = [*event["headers"], *ours, *self._rate_limit_fields(), *self._fields]
+        await self._send(event)
+
+    def _operation(self) -> str:
+        resource = self._scope.get("endpoint")  # the router puts it there
+        operations = resource.operations if isinstance(resource, Resource) else {}
+        return operations.get(self._scope["method"], _OTHER_OPERATION)
+
+    def _rate_limit_fields(self) -> Sequence[tuple[bytes, bytes]]:
+        buckets, decision = self.buckets, self.decision
+        if buckets is None or decision is None:
+            return ()
+        policy = f'"{buckets.name}";q={buckets.tokens_per_minute};w=60'
+        state = f'"{buckets.name}";r={decision.remaining};t={decision.next_token_seconds}'
+        return ((b"ratelimit-policy", policy.encode()), (b"ratelimit", state.encode()))
+
+
+class CrossSite:
+    """What pages of other origins may do with the API: nothing, except those of ``cors_origins``.
+
+    ``public_url`` names our own origin behind a proxy that changes the Host field.
+    """
+
+    def __init__(self, public_url: str = "", cors_origins: Sequence[str] = ()) -> None:
+        self._permitted = frozenset(origin.encode() for origin in cors_origins)
+        self._public_origin = b"%s://%s" % urlsplit(public_url.encode())[:2]
+
+    def fields(self, scope: Scope) -> Sequence[tuple[bytes, bytes]]:
+        """Return the fields that every answer has for browsers, so that pages can read errors too."""
+        if not self._permitted:
+            return ()
+        origin = dict(scope["headers"]).get(b"origin")
+        if origin not in self._permitted:
+            return (_VARY,)
+        asks_first = _PREFLIGHT if scope["method"] == "OPTIONS" else ()
+        return (_VARY, (b"access-control-allow-origin", origin), _EXPOSED, *asks_first)
+
+    def refuses(self, scope: Scope) -> bool:
+        """Return whether a request is one that its page may not send."""
+        if not scope["path"].startswith("/api/"):
+            return False
+        method, headers = scope["method"], dict(scope["headers"])
+        origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
+        if origin in self._permitted or site == b"same-origin":
+            return False
+        if headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
+            return True  # Chromium says "none" of these, although any page can cause them by speculation rules
+        if site is not None:
+            return site in (b"cross-site", b"same-site") and not _is_followed_link(method, headers)
+        # A WebSocket's handshake is a GET, and Chromium sends no Sec-Fetch-Site with it, not even to localhost.
+        is_safe = method in _SAFE and b"sec-websocket-key" not in headers
+        return origin is not None and not is_safe and not self._is_own(origin, headers.get(b"host", b""))
+
+    def _is_own(self, origin: bytes, host: bytes) -> bool:
+        scheme, _, authority = origin.partition(b"://")
+        default_port = _DEFAULT_PORTS.get(scheme)
+        if default_port is None:
+            return False
+        return origin == self._public_origin or authority == host.lower().removesuffix(default_port)
+
+
+def _is_followed_link(method: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether a tab navigates to the API; a form's POST is ``navigate`` too, and so is a frame's GET."""
+    return (
+        method in _READING
+        and headers.get(b"sec-fetch-mode") == b"navigate"
+        and headers.get(b"sec-fetch-dest") == b"document"
+    )
+
+
+class AccessLog:
+    """Logs each request once its answer has ended: client, method, path, status, milliseconds.
+
+    An address in a path becomes a hash of eight characters, the same for the same inbox as long as the process lives,
+    so that one inbox can be followed without being known. ``key`` is random: without it the addresses that a hash may
+    stand for could be tried.
+    """
+
+    def __init__(self, app: ASGIApp, *, key: bytes, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._key = key
+        self._monotonic = monotonic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and log it."""
+        begun = self._monotonic()
+        status = 0
+
+        async def note(event: AsgiEvent) -> None:
+            nonlocal status
+            status = event.get("status", status)
+            await send(event)
+
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            milliseconds = (self._monotonic() - begun) * 1000
+            path = self.masked(scope["path"])
+            access_log.info("%s %s %s %d %.1f ms", _client_of(scope), scope["method"], path, status, milliseconds)
+
+    def masked(self, path: str) -> str:
+        """Return a path in ASCII without addresses and secrets."""
+        segments = path.split("/")
+        before = ""
+        for index, segment in enumerate(segments):
+            if segment:
+                segments[index] = self._shown(segment, before)
+                before = segment.lower()
+        return "/".join(segments)
+
+    def _shown(self, segment: str, before: str) -> str:
+        """Return a segment as it may be seen: also a path that is wrong by a letter or a slash tells nothing."""
+        if before in _BEFORE_SECRETS or len(segment) >= _SECRET_CHARACTERS:
+            return "…"
+        if "@" in segment or before == _ADDRESSES:
+            return self._hash(segment)
+        return segment.encode("unicode_escape").decode()
+
+    def _hash(self, segment: str) -> str:
+        address = addresses.canonical(segment) or segment
+        return hashlib.blake2b(address.encode(errors="replace"), digest_size=_HASH_BYTES, key=self._key).hexdigest()
+
+
+def _client_of(scope: Scope) -> str:
+    client = scope.get("tmpmaild.client")  # not there when the request was refused before it was looked at
+    if client is not None:
+        return str(client.name)
+    return scope["client"][0] if scope["client"] else LOCAL

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.http.middleware import CrossSite, Middleware
+from tmpmaild.http.app import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
 from tmpmaild.measures import Count
 from tmpmaild.ratelimit import RateLimits, TokenBuckets

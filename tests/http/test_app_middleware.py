@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tables import rows_of, table
-from tmpmaild.http.middleware import CrossSite, Middleware
+from tmpmaild.http.app import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
 from tmpmaild.measures import Count
 from tmpmaild.ratelimit import RateLimits, TokenBuckets

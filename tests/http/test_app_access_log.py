@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.http.middleware import AccessLog
+from tmpmaild.http.app import AccessLog
 
 HASH = 8
 
