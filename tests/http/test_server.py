@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tables import rows_of, table
-from tmpmaild.http import answers, connection, requests, server
+from tmpmaild.http import answers, requests, server
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
 
@@ -183,7 +183,7 @@ async def test_a_connection_without_another_request_is_closed_but_none_that_is_b
 
 async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch):
     monkeypatch.setattr(requests, "_BODY_SECONDS", 0.05)
-    monkeypatch.setattr(connection, "_LINGER_SECONDS", 0.05)
+    monkeypatch.setattr(server, "_LINGER_SECONDS", 0.05)
     received = await served.ask(b"POST /api/v1/addresses HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
     assert received.startswith(b"HTTP/1.1 408")
     assert b'"request-timeout"' in received
@@ -261,7 +261,7 @@ async def test_a_client_that_leaves_amid_its_answer_leaves_no_trace(serve, reque
 
 
 async def test_a_client_that_does_not_read_is_cut(serve, monkeypatch):
-    monkeypatch.setattr(connection, "_SEND_SECONDS", 0.1)
+    monkeypatch.setattr(server, "_SEND_SECONDS", 0.1)
     async with serve(large) as served, await served.connect() as stream:
         await stream.send(GET * 2)
         await served.drained()
@@ -287,7 +287,7 @@ async def test_unread_answers_fill_no_memory(serve):
 
 
 async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve, monkeypatch):
-    for module in (answers, connection):
+    for module in (answers, server):
         monkeypatch.setattr(module, "_SEND_SECONDS", 0.3)
     monkeypatch.setattr(answers, "_SLOTS_PER_CLIENT", 1)
     app = world.app()
@@ -301,7 +301,7 @@ async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve,
             await anyio.sleep(0.001)
         while places:
             await anyio.sleep(0.001)
-        for module in (answers, connection):
+        for module in (answers, server):
             monkeypatch.setattr(module, "_SEND_SECONDS", 60)  # for who reads, however busy the machine is
         assert len(await served.ask(ask)) > 4_000_000
         await served.drained()
@@ -386,7 +386,7 @@ async def test_no_other_version_of_http_is_spoken(served, octets):
 
 
 async def test_a_stop_answers_who_has_just_connected(serve, monkeypatch):
-    monkeypatch.setattr(connection, "_FIRST_REQUEST_SECONDS", 20)
+    monkeypatch.setattr(server, "_FIRST_REQUEST_SECONDS", 20)
     async with serve(ok) as served, await served.connect() as stream, anyio.create_task_group() as tasks:
         while not served.server._connections:
             await anyio.sleep(0.001)
@@ -397,7 +397,7 @@ async def test_a_stop_answers_who_has_just_connected(serve, monkeypatch):
 
 
 async def test_a_stop_closes_idle_connections_at_once(serve, monkeypatch):
-    monkeypatch.setattr(connection, "_FIRST_REQUEST_SECONDS", 0)
+    monkeypatch.setattr(server, "_FIRST_REQUEST_SECONDS", 0)
     async with serve(ok, grace_seconds=5) as served:
         idle, silent = await served.connect(), await served.connect()
         await idle.send(GET)

@@ -1,4 +1,4 @@
-"""Accepts, counts and closes HTTP connections; ``connection.py`` serves each of them.
+"""HTTP connections: they are accepted and counted here, and each is served by Hypercorn's HTTP/1 within time limits.
 
 The accept loop is ours because Hypercorn's does not limit the number of connections, and since Python 3.12.1 waits
 without limit for open connections when it stops.
@@ -6,18 +6,26 @@ without limit for open connections when it stops.
 
 import asyncio
 import logging
+import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio
-from hypercorn.asyncio.worker_context import WorkerContext
+import h11
+from hypercorn.asyncio.task_group import TaskGroup
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.asyncio.worker_context import EventWrapper, WorkerContext
 from hypercorn.config import Config
-from hypercorn.typing import LifespanState
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.typing import ConnectionState, LifespanState
+from hypercorn.utils import parse_socket_addr
 from starlette.types import ASGIApp
 
-from tmpmaild.http.connection import HttpConnection
+from tmpmaild.boundedh11 import BoundedConnection
 from tmpmaild.measures import Gauge
 
 _SEND_BUFFER_BYTES = 256 * 1024
@@ -30,6 +38,16 @@ _IDLE_SECONDS = 15
 _CUT_SECONDS = 1
 # uvloop accepts one connection per iteration from each listener; with one, a client would wait long behind a crowd.
 _LISTENERS_PER_SOCKET = 8
+
+_READ_BYTES = 16 * 1024  # at once: as much is held until it is answered, or a refusal has been read
+_UNSENT_BYTES = 64 * 1024
+_SEND_SECONDS = 30
+_LINGER_SECONDS = 2
+_EARLY_BYTES = 64 * 1024
+_FIRST_REQUEST_SECONDS = 0.5
+_absolute = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
+
+_Address = tuple[str, int] | None
 
 log = logging.getLogger(__name__)
 
@@ -122,3 +140,283 @@ def _limit_unread_data(listener: socket.socket) -> None:
     if listener.family != socket.AF_UNIX:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)
+
+
+class HttpConnection(TCPServer):
+    """Hypercorn's connection with these differences.
+
+    It speaks HTTP/1 only. When the client disconnects, the connection is freed at once; a client that does not read
+    its answer is disconnected. An application need not read a body, and a client that still sends one can read its
+    answer.
+
+    A client that only closes its sending side looks the same as one that disconnects: Hypercorn sends the application a
+    disconnect event, which only waits and streams listen to, and still writes what the application answers.
+    """
+
+    _discarding = False
+    _idle_since: float | None = None  # None: a request is being answered, or the connection is being closed
+    _timer: asyncio.TimerHandle  # for all requests: Hypercorn starts and cancels a task for each, a tenth of its time
+
+    async def run(self) -> None:
+        """Serve the client until either side closes the connection."""
+        self._task = asyncio.current_task()
+        self._received_all = asyncio.Event()
+        try:
+            socket = self.writer.get_extra_info("socket")
+            client = parse_socket_addr(socket.family, socket.getpeername())
+            server = parse_socket_addr(socket.family, socket.getsockname())
+            async with _Requests(self.loop) as self._task_group:
+                self.protocol = self._http1(client, server)  # type: ignore[assignment]
+                self._made_at = self._idle_since = self.loop.time()
+                self._close_if_idle()
+                try:
+                    await self._read_data()
+                finally:
+                    self._idle_since = None
+                    self._timer.cancel()
+        except OSError:
+            pass  # the client disconnected before its address was read
+        finally:
+            await self._close()
+
+    def _http1(self, client: _Address, server: _Address) -> H11Protocol:
+        protocol = H11Protocol(
+            self.app,
+            self.config,
+            self.context,
+            self._task_group,
+            ConnectionState(self.state),
+            False,  # noqa: FBT003 - TLS is left to a proxy
+            client,
+            server,
+            self.protocol_send,
+        )
+        protocol.connection = _Http1(h11.SERVER)
+        protocol.can_read = _MayGoOn(partial(self._read_on, protocol))
+        return protocol
+
+    def _close_if_idle(self) -> None:
+        """Close the connection if no request has come for too long, else look again later.
+
+        At a stop one that was just made is given a moment: its request is on the way, or has arrived and was not read
+        yet, and closing would reset the connection. After a request Hypercorn closes then.
+        """
+        now = self.loop.time()
+        if self._idle_since is None:
+            ends_at = now + self.config.keep_alive_timeout
+        elif self.context.terminated.is_set():
+            ends_at = self._made_at + _FIRST_REQUEST_SECONDS
+        else:
+            ends_at = self._idle_since + self.config.keep_alive_timeout
+        if now < ends_at:
+            self._timer = self.loop.call_later(ends_at - now, self._close_if_idle)
+        else:
+            self._idle_since = None
+            self._task_group.spawn(self._initiate_server_close)
+
+    def stop(self) -> None:
+        """Close the connection if it is idle, once ``terminated`` is set."""
+        if self._idle_since is not None:
+            self._timer.cancel()
+            self._close_if_idle()
+
+    async def _read_data(self) -> None:
+        try:
+            while data := await self._receive():
+                if not self._discarding:
+                    await self.protocol.handle(RawData(data))
+                del data  # thousands of clients may wait here with most of a header
+        except _ClientGoneError:
+            pass
+        finally:
+            self._received_all.set()
+        await self.protocol.handle(Closed())
+
+    async def _read_on(self, protocol: H11Protocol, may_go_on: asyncio.Event) -> None:
+        """Wait until a request may be handled that came before the answer to the last one was complete (pipelining).
+
+        What arrives in the meantime is kept: only by reading on is a disconnect noticed.
+        """
+        waiting = asyncio.ensure_future(may_go_on.wait())
+        early = b""
+        try:
+            while not may_go_on.is_set():
+                reading = asyncio.ensure_future(self._receive())
+                await asyncio.wait({waiting, reading}, return_when=asyncio.FIRST_COMPLETED)
+                data = await _result(reading)
+                if data == b"" or len(early) > _EARLY_BYTES:
+                    raise _ClientGoneError
+                early += data or b""
+        finally:
+            waiting.cancel()
+        if early:
+            protocol.connection.receive_data(early)
+
+    async def _receive(self) -> bytes:
+        try:
+            return await self.reader.read(_READ_BYTES)
+        except OSError:
+            return b""
+
+    async def protocol_send(self, event: Event) -> None:
+        """Handle an event of the protocol: send data, close, or note that the connection is idle or not."""
+        if type(event) is RawData:  # isinstance() takes longer with an ABC
+            await self._send(event.data)
+        elif type(event) is Updated and not (event.idle and self._received_all.is_set()):
+            self._idle_since = self.loop.time() if event.idle else None
+        else:
+            await self._close()
+
+    async def _send(self, data: bytes) -> None:
+        if self.writer.is_closing() or not data:  # asyncio warns of writing to a closed connection
+            return
+        self.writer.write(data)
+        if self.writer.transport.get_write_buffer_size() <= _UNSENT_BYTES:
+            return
+        try:
+            async with asyncio.timeout(_SEND_SECONDS):
+                await self.writer.drain()
+        except OSError:  # TimeoutError too
+            self._cut()
+
+    def _cut(self) -> None:
+        self.writer.transport.abort()
+        if self._task is not None and not self._is_own_task():
+            self._task.cancel()
+
+    def _is_own_task(self) -> bool:
+        return asyncio.current_task() is self._task
+
+    async def _initiate_server_close(self) -> None:
+        await self.protocol.handle(Closed())
+        await self._close()
+
+    async def _close(self) -> None:
+        """Send what is in the buffer, then close."""
+        try:
+            async with asyncio.timeout(_SEND_SECONDS):
+                await self._linger()
+                self.writer.close()
+                await self.writer.wait_closed()
+        except OSError:  # TimeoutError too
+            self._cut()
+
+    async def _linger(self) -> None:
+        # RFC 9112 §9.6: closing over unread octets resets the connection, and the answer may be lost.
+        if self._discarding or self._received_all.is_set() or not self._may_be_sending():
+            return
+        self._discarding = True
+        with suppress(OSError):  # TimeoutError too
+            self.writer.write_eof()
+            async with asyncio.timeout(_LINGER_SECONDS):
+                if self._is_own_task():
+                    while await self._receive():
+                        pass
+                else:
+                    await self._received_all.wait()
+
+    def _may_be_sending(self) -> bool:
+        """Whether the client is in the middle of a body, or of something that was refused."""
+        protocol = getattr(self, "protocol", None)
+        return protocol is not None and protocol.connection.their_state in {h11.SEND_BODY, h11.ERROR}
+
+
+async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
+    """Return what was read; None if nothing has arrived, and reading is cancelled."""
+    if reading.done():
+        return reading.result()
+    reading.cancel()
+    await asyncio.wait({reading})
+    return None
+
+
+class _ClientGoneError(Exception):
+    """The client has disconnected, or sends too much before its answer is complete."""
+
+
+class _MayGoOn(EventWrapper):
+    """Set when the protocol may go on to the next request; ``wait`` is called to wait for that."""
+
+    def __init__(self, wait: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+        super().__init__()
+        self._wait = wait
+
+    async def wait(self) -> None:
+        """Wait for that."""
+        await self._wait(self._event)
+
+
+class _Requests(TaskGroup):
+    """The tasks of a connection. There is always room in the queue for the disconnect event."""
+
+    async def spawn_app(
+        self,
+        app: Any,
+        config: Config,
+        scope: Any,
+        send: Callable[[Any], Awaitable[None]],
+    ) -> Callable[[Any], Awaitable[None]]:
+        """Start the application on one request; return the function that its events are put with."""
+        events: asyncio.Queue[Any] = asyncio.Queue(config.max_app_queue_size)
+
+        async def put(event: Any) -> None:
+            if event["type"] == "http.disconnect":
+                _make_room(events)
+            await events.put(event)
+
+        self.spawn(_answer, app, scope, events.get, send)
+        return put
+
+
+def _make_room(events: asyncio.Queue[Any]) -> None:
+    """Join the parts of a body into one event, or drop them if the body will never be complete."""
+    parts = []
+    while not events.empty():
+        parts.append(events.get_nowait())
+    if parts and not parts[-1].get("more_body", False):
+        whole = b"".join([part.get("body", b"") for part in parts])
+        events.put_nowait({"type": "http.request", "body": whole, "more_body": False})
+
+
+async def _answer(app: Any, scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
+    try:
+        await app(scope, receive, send)
+    except Exception:
+        log.exception("an HTTP request got no answer")
+    finally:
+        await send(None)
+
+
+class _Http1(BoundedConnection):
+    """HTTP/1 alone, with requests in the form that a server gets."""
+
+    def next_event(self) -> Any:
+        """Return the next event; raises ``RemoteProtocolError``."""
+        event = super().next_event()
+        if type(event) is h11.Request:
+            if not event.http_version.startswith(b"1."):
+                raise h11.RemoteProtocolError("not HTTP/1", error_status_hint=505)
+            if event.method != event.method.upper():  # Hypercorn would take "get" for GET (RFC 9110 §9.1)
+                raise h11.RemoteProtocolError("no such method", error_status_hint=501)
+            headers = dict(event.headers)
+            if b"content-length" in headers and b"transfer-encoding" in headers:  # RFC 9112 §6.1
+                raise h11.RemoteProtocolError("two lengths", error_status_hint=400)
+            if b"upgrade" in headers or not event.target.startswith(b"/"):
+                event = _plain(event)
+            # h11 makes each field anew whenever they are gone through, and Hypercorn does that three times.
+            object.__setattr__(event, "headers", list(event.headers))
+        return event
+
+
+def _plain(request: h11.Request) -> h11.Request:
+    """Return a request for a path, without an offer to switch protocols.
+
+    RFC 9110 §7.8 allows such an offer to be ignored; RFC 9112 §3.2.2 requires the absolute form to be accepted.
+    """
+    headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
+    target = request.target
+    match = _absolute(target)
+    if match is not None:
+        headers = [(b"host", match[1]), *((name, value) for name, value in headers if name != b"host")]
+        target = match[2] if match[2].startswith(b"/") else b"/" + match[2]
+    return h11.Request(method=request.method, target=target, headers=headers, http_version=request.http_version)
