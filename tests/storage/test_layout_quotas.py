@@ -26,7 +26,7 @@ def connection():
 
 @pytest.fixture
 def quotas():
-    return InboxQuotas(Limits(max_messages=2, max_bytes=100_000, max_creator_bytes=100_000))
+    return InboxQuotas(Limits(max_messages_per_inbox=2, max_bytes_per_inbox=100_000, max_bytes=100_000))
 
 
 def load(quotas, connection, *inbox_ids, now_ms=50):

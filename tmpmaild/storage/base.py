@@ -94,24 +94,10 @@ def cut(body: str) -> tuple[str, bool]:
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What inboxes may hold: all of them, one (messages and octets), and all inboxes of its creator.
-
-    The operator's inbox has limits of its own.
-    """
-
-    cap_bytes: int = NO_LIMIT
-    reserve_bytes: int = 0
-    max_messages: int = NO_LIMIT
-    max_bytes: int = NO_LIMIT
-    max_creator_bytes: int = NO_LIMIT
-    operator_max_messages: int = OPERATOR_MAX_MESSAGES
-    operator_max_bytes: int = OPERATOR_MAX_BYTES
-
-
-class StorageLimits(Struct, frozen=True, kw_only=True):
     """What may be stored; 0 means no limit, for ``max_bytes`` the default of the engine.
 
-    ``reserve_bytes`` must stay free for mail that is being received. The share is of ``max_bytes``.
+    ``reserve_bytes`` must stay free for mail that is being received. The share is of ``max_bytes``. The operator's
+    inbox has limits of its own.
     """
 
     max_bytes: int = 0
@@ -120,15 +106,20 @@ class StorageLimits(Struct, frozen=True, kw_only=True):
     max_bytes_per_inbox: int = 0
     max_share_per_creator: float = 1.0
 
-    def up_to(self, cap_bytes: int) -> Limits:
-        """Return what follows for inboxes that may hold so much together."""
-        return Limits(
-            cap_bytes=cap_bytes,
-            reserve_bytes=self.reserve_bytes,
-            max_messages=self.max_messages_per_inbox or NO_LIMIT,
-            max_bytes=self.max_bytes_per_inbox or NO_LIMIT,
-            max_creator_bytes=int(self.max_share_per_creator * cap_bytes),
-        )
+    @property
+    def inbox_messages(self) -> int:
+        """How many messages an inbox may hold."""
+        return self.max_messages_per_inbox or NO_LIMIT
+
+    @property
+    def inbox_bytes(self) -> int:
+        """How many octets an inbox may hold."""
+        return self.max_bytes_per_inbox or NO_LIMIT
+
+    @property
+    def creator_bytes(self) -> int:
+        """How many octets all inboxes of a creator may hold."""
+        return int(self.max_share_per_creator * self.max_bytes) if self.max_bytes else NO_LIMIT
 
 
 class Summary(Struct, frozen=True):
@@ -200,7 +191,7 @@ class Storage(Protocol):
     async def kept(self, secret: str) -> bytes | None:
         """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
 
-    async def change_limits(self, limits: StorageLimits) -> None:
+    async def change_limits(self, limits: Limits) -> None:
         """Go by other limits from now on. What is stored stays, even if it is more than they allow."""
 
     def has_room(self) -> bool:

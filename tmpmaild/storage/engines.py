@@ -22,7 +22,7 @@ from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.model import FullMessage, Message, Page
-from tmpmaild.storage.base import ANY_SIZE, Storage, StorageLimits, Summary
+from tmpmaild.storage.base import ANY_SIZE, Limits, Storage, Summary
 from tmpmaild.storage.rows import message_id_in, message_key
 
 _ALL_MESSAGES = 1_000_000
@@ -31,7 +31,7 @@ _NO_KEY = 1  # keys begin with the time
 log = logging.getLogger(__name__)
 
 
-class SqliteSettings(StorageLimits, frozen=True, kw_only=True):
+class SqliteSettings(Limits, frozen=True, kw_only=True):
     """A file."""
 
     path: Path
@@ -42,7 +42,7 @@ class SqliteSettings(StorageLimits, frozen=True, kw_only=True):
         return str(self.path)
 
 
-class PostgresqlSettings(StorageLimits, frozen=True, kw_only=True):
+class PostgresqlSettings(Limits, frozen=True, kw_only=True):
     """A database on a server. The password may be in a file, which is read for each connection."""
 
     url: DatabaseUrl
@@ -120,7 +120,7 @@ Settings = SqliteSettings | PostgresqlSettings
 
 def settings_of(config: Config) -> Settings:
     """Return where mail is stored, and how much of it."""
-    limits = StorageLimits(
+    limits = Limits(
         max_bytes=config.storage.max_bytes,
         reserve_bytes=4 * config.smtp.max_message_bytes,
         max_messages_per_inbox=config.addresses.max_messages,

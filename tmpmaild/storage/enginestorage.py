@@ -196,14 +196,10 @@ class Between(NamedTuple):
     up_to_ms: int
 
 
-def live_between(now_ms: int, after: str) -> Between:
-    """Return where the inboxes are that are alive at ``now_ms``, behind the place ``after`` if it is not empty."""
-    return Between(*_place(after), NEVER_MS - 1) if after else Between(now_ms, NEVER_MS, NEVER_MS - 1)
-
-
-def expired_between(now_ms: int, after: str) -> Between:
-    """Return where the inboxes are that have expired at ``now_ms``, behind the place ``after`` if it is not empty."""
-    return Between(*_place(after), now_ms) if after else Between(-1, 0, now_ms)
+def listed_between(now_ms: int, after: str = "", *, expired: bool = False) -> Between:
+    """Return where the inboxes are that are alive or have expired at ``now_ms``, behind the place ``after`` if any."""
+    expires_at_ms, _, inbox_id = (after or ("-1.0" if expired else f"{now_ms}.{NEVER_MS}")).partition(".")
+    return Between(int(expires_at_ms), int(inbox_id), now_ms if expired else NEVER_MS - 1)
 
 
 def by_creator(rows: Iterable[InboxRow], creator_hash: bytes | None) -> list[InboxRow]:
@@ -216,11 +212,6 @@ def inbox_page(read: Sequence[InboxRow], wanted: Iterable[InboxRow], addresses: 
     is_last = len(read) < PAGE_ROWS
     place = None if is_last else f"{read[-1].expires_at_ms}.{read[-1].id}"
     return InboxPage(tuple([row.entry(addresses[row.id]) for row in wanted]), place)
-
-
-def _place(after: str) -> tuple[int, int]:
-    expires_at_ms, _, inbox_id = after.partition(".")
-    return int(expires_at_ms), int(inbox_id)
 
 
 class Doomed(NamedTuple):
@@ -307,8 +298,8 @@ class EngineStorage:
         self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
     ) -> InboxPage:
         """See ``Storage``."""
-        between = expired_between(now_ms, after) if expired else live_between(now_ms, after)
-        return await self._select_inboxes(between, None if creator is None else self._hash(creator))
+        creator_hash = None if creator is None else self._hash(creator)
+        return await self._select_inboxes(listed_between(now_ms, after, expired=expired), creator_hash)
 
     async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
         """Read a page; with ``creator_hash`` only the inboxes of that creator."""

@@ -4,7 +4,7 @@ import pytest
 
 from tests.storage.conftest import new_mail, postgresql_settings
 from tmpmaild.model import NewInbox, Page
-from tmpmaild.storage.enginestorage import PAGE_ROWS, live_between
+from tmpmaild.storage.enginestorage import PAGE_ROWS, listed_between
 from tmpmaild.storage.postgresql import engine
 from tmpmaild.storage.postgresql.operations import (
     AddMessage,
@@ -123,7 +123,7 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
         "next": lambda client: select_message(client, lookup, "", bounds_of(1000, source=True), is_next=True),
         "texts": lambda client: select_texts(client, 58, [57], 100),
         "webhook": lambda client: select_webhooks(client, 56, 1),
-        "inboxes": lambda client: select_inboxes(client, live_between(clock(), ""), None),
+        "inboxes": lambda client: select_inboxes(client, listed_between(clock()), None),
     }
     rows = {what: await counted(one) for what, one in work.items()}
     assert rows.pop("inboxes") <= PAGE_ROWS + 10

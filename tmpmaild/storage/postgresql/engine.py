@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import anyio
 import anyio.to_thread
 import asyncpg
+from msgspec.structs import replace
 
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
@@ -157,7 +158,7 @@ async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None)
     """
     server = Server(settings.url, settings.password_file)
     upkeep, database_clock = Session(server), DatabaseClock()
-    usage, partitions = Usage(settings.up_to(settings.max_bytes or DEFAULT_CAP_BYTES)), Partitions(upkeep)
+    usage, partitions = Usage(replace(settings, max_bytes=settings.max_bytes or DEFAULT_CAP_BYTES)), Partitions(upkeep)
     async with AsyncExitStack() as opened:
         connection = await _prepared(upkeep)
         opened.push_async_callback(_shielded, upkeep.close)

@@ -14,12 +14,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Final, NamedTuple, TypeVar
 
 import asyncpg
+from msgspec.structs import replace
 
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import Decision, decision_on
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit, StorageLimits, anybody
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Limits, Permit, anybody
 from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage, OnCommitted
 from tmpmaild.storage.postgresql import operations
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
@@ -260,9 +261,9 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``."""
         self._blocks_watch.add(callback)
 
-    async def change_limits(self, limits: StorageLimits) -> None:
+    async def change_limits(self, limits: Limits) -> None:
         """See ``Storage``."""
-        self._usage.limits = limits.up_to(limits.max_bytes or DEFAULT_CAP_BYTES)
+        self._usage.limits = replace(limits, max_bytes=limits.max_bytes or DEFAULT_CAP_BYTES)
 
     def has_room(self) -> bool:
         """See ``Storage``."""

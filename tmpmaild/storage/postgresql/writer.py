@@ -17,7 +17,7 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
-from tmpmaild.storage.base import Limits
+from tmpmaild.storage.base import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, Limits
 from tmpmaild.storage.enginestorage import Batcher, CommitFigures, OnCommitted, failures, tell
 from tmpmaild.storage.postgresql.server import (
     FAILURES,
@@ -51,11 +51,11 @@ Clock = Callable[[], int]
 def allowed(limits: Limits) -> tuple[int, ...]:
     """Return limits as the functions of the database take them, in ``allowed``."""
     return (
-        limits.max_messages,
-        limits.max_bytes,
-        limits.max_creator_bytes,
-        limits.operator_max_messages,
-        limits.operator_max_bytes,
+        limits.inbox_messages,
+        limits.inbox_bytes,
+        limits.creator_bytes,
+        OPERATOR_MAX_MESSAGES,
+        OPERATOR_MAX_BYTES,
         LEAST_STORED_BYTES,
     )
 
@@ -80,7 +80,7 @@ class Usage:
     @property
     def has_room(self) -> bool:
         """Whether the cap is further away than what is being received may need."""
-        return self.stored_bytes + self.limits.reserve_bytes <= self.limits.cap_bytes
+        return self.stored_bytes + self.limits.reserve_bytes <= self.limits.max_bytes
 
 
 class Figures(CommitFigures):
@@ -102,7 +102,7 @@ class Figures(CommitFigures):
             Gauge("storage_messages", "Messages in the database.", lambda: self._usage.messages),
             Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._usage.stored_bytes),
             Gauge(
-                "storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._usage.limits.cap_bytes
+                "storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._usage.limits.max_bytes
             ),
             Gauge("storage_has_room", "1 while new mail and addresses are accepted.", lambda: self._usage.has_room),
         )

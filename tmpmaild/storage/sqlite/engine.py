@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import aiosqlite
 import anyio
+from msgspec.structs import replace
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import FullMessage
@@ -164,7 +165,11 @@ def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
     while True:
         # Without a WAL no process is writing, and "immutable" keeps SQLite from creating one in order to read.
         immutable = not wal.exists()
-        outcome = _outcome(file, path, read, immutable=immutable)
+        outcome: T | sqlite3.Error
+        try:
+            outcome = _read(file, path, read, immutable=immutable)
+        except sqlite3.Error as error:
+            outcome = error
         if immutable and wal.exists():
             continue  # a daemon has started meanwhile and may have changed pages while they were read
         if isinstance(outcome, sqlite3.Error):
@@ -178,13 +183,6 @@ def _assert_readable(path: Path) -> None:
         path.open("rb").close()
     except OSError as error:
         raise database.refusal(path, error, writing=False) from error
-
-
-def _outcome(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *, immutable: bool) -> T | sqlite3.Error:
-    try:
-        return _read(file, path, read, immutable=immutable)
-    except sqlite3.Error as error:
-        return error
 
 
 def _read(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *, immutable: bool) -> T:
@@ -214,7 +212,7 @@ async def open_storage(settings: SqliteSettings, clock: Clock = clock_ms) -> Asy
         tell(path, applied)
         storage: SqliteStorage | None = None
         try:
-            storage = await _assemble(settings, connection, settings.up_to(cap_bytes), clock)
+            storage = await _assemble(settings, connection, replace(settings, max_bytes=cap_bytes), clock)
             yield storage
         finally:
             with anyio.CancelScope(shield=True):
@@ -258,7 +256,7 @@ def _put_together(
     clock: Clock,
 ) -> SqliteStorage:
     files = Files(settings.path)
-    space = DiskSpace(files, connection, cap_bytes=limits.cap_bytes, reserve_bytes=limits.reserve_bytes)
+    space = DiskSpace(files, connection, cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
     # The last step that may fail: from here on the connection belongs to the writer's thread.
     writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.look)

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild.model import InboxChange, NewMail
-from tmpmaild.storage.base import NO_LIMIT, OPERATOR_INBOX_ID, Limits
+from tmpmaild.storage.base import NO_LIMIT, OPERATOR_INBOX_ID, OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, Limits
 from tmpmaild.storage.rows import CONTENT
 
 PAGE_BYTES = 4096
@@ -232,7 +232,7 @@ class InboxQuotas:
             inbox_id = str(key)
             inbox = _Holder(messages, stored_bytes, *self._maxima(inbox_id))
             if creator and creator not in self._creators:
-                self._creators[creator] = _Holder(0, creator_bytes, NO_LIMIT, self.limits.max_creator_bytes)
+                self._creators[creator] = _Holder(0, creator_bytes, NO_LIMIT, self.limits.creator_bytes)
             holders = (inbox, self._creators[creator]) if creator else (inbox,)
             self._inboxes[inbox_id] = _Inbox(expires_at_ms, holders)
 
@@ -265,16 +265,15 @@ class InboxQuotas:
         return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
 
     def _maxima(self, inbox_id: str) -> tuple[int, int]:
-        limits = self.limits
         if inbox_id == OPERATOR_INBOX_ID:
-            return limits.operator_max_messages, limits.operator_max_bytes
-        return limits.max_messages, limits.max_bytes
+            return OPERATOR_MAX_MESSAGES, OPERATOR_MAX_BYTES
+        return self.limits.inbox_messages, self.limits.inbox_bytes
 
 
 def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:
     """Return whether not even the smallest mail fits the quota of a creator."""
     sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
-    row = connection.execute(sql, (limits.max_creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
+    row = connection.execute(sql, (limits.creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
     return bool(row and row[0])
 
 

@@ -329,8 +329,8 @@ def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until_ms: i
 
 def change_limits(batch: Batch, limits: Limits, space: DiskSpace) -> None:
     """Go by other limits, and change how far the file may grow; what the writer measures after it goes by that."""
-    cap_pages(batch.connection, limits.cap_bytes)
-    space.change(cap_bytes=limits.cap_bytes, reserve_bytes=limits.reserve_bytes)
+    cap_pages(batch.connection, limits.max_bytes)
+    space.change(cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
     batch.state.quotas = InboxQuotas(limits)
 
 

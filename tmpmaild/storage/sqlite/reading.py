@@ -127,9 +127,9 @@ def select_inbox(
         "name_hash": name_hash,
         "now_ms": now_ms,
         "forgotten_ms": now_ms - NAME_HELD_MS,
-        "max_messages": limits.max_messages,
-        "full_bytes": limits.max_bytes - LEAST_STORED_BYTES,
-        "full_creator_bytes": limits.max_creator_bytes - LEAST_STORED_BYTES,
+        "max_messages": limits.inbox_messages,
+        "full_bytes": limits.inbox_bytes - LEAST_STORED_BYTES,
+        "full_creator_bytes": limits.creator_bytes - LEAST_STORED_BYTES,
     }
     row = connection.execute(_INBOX, values).fetchone()
     return inbox_at(address, row) if row else None

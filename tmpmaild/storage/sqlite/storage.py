@@ -11,11 +11,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Final
 
 import aiosqlite
+from msgspec.structs import replace
 
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import Limits, Permit, StorageLimits, anybody
+from tmpmaild.storage.base import Limits, Permit, anybody
 from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted
 from tmpmaild.storage.rows import Bounds, WebhookRow
 from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
@@ -77,7 +78,7 @@ class SqliteStorage(EngineStorage):
         hash_key: bytes,
         clock: Clock,
         limits: Limits,
-        wanted: StorageLimits,
+        wanted: Limits,
     ) -> None:
         super().__init__(writer.submit, OPERATIONS, hash_key=hash_key, clock=clock)
         self.lost = writer.lost
@@ -112,11 +113,11 @@ class SqliteStorage(EngineStorage):
     def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
         """See ``Storage``: no other daemon can change them."""
 
-    async def change_limits(self, limits: StorageLimits) -> None:
+    async def change_limits(self, limits: Limits) -> None:
         """See ``Storage``."""
         self._wanted = limits
         cap_bytes = limits.max_bytes or await asyncio.to_thread(sensible_cap_bytes, self._space.path)
-        await self._change_limits(limits.up_to(cap_bytes))
+        await self._change_limits(replace(limits, max_bytes=cap_bytes))
 
     async def _change_limits(self, changed: Limits) -> None:
         await self._writer.submit(Call(change_limits, changed, self._space))
@@ -132,8 +133,8 @@ class SqliteStorage(EngineStorage):
         if self._space.wal_is_too_long:
             await self._eraser.copy_wal()
         cap_bytes = await asyncio.to_thread(sensible_cap_bytes, self._space.path)
-        if not self._wanted.max_bytes and cap_bytes > self._limits.cap_bytes:
-            await self._change_limits(self._wanted.up_to(cap_bytes))  # the disk had less room at the start
+        if not self._wanted.max_bytes and cap_bytes > self._limits.max_bytes:
+            await self._change_limits(replace(self._wanted, max_bytes=cap_bytes))  # the disk had less room at the start
         else:
             await self._writer.submit(Pause())  # the writer measures after each batch
 
