@@ -52,19 +52,15 @@ def test_where_there_was_no_room_every_batch_is_measured(space, connection):
     assert space.has_room
 
 
-class Seconds:
-    """Seconds that pass when told to."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def seconds():
-    return Seconds()
+    """Return a timer whose seconds pass when told to."""
+
+    def read():
+        return read.now
+
+    read.now = 0.0
+    return read
 
 
 @contextmanager

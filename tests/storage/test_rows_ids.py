@@ -1,15 +1,19 @@
-"""Message ids: ULIDs that sort by arrival, and the bounds a cursor stands for."""
+"""Message ids: ULIDs that sort by arrival, and the bounds a cursor stands for; one text leads to each key."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import (
     MAX_KEY,
     first_key,
+    holders_inbox_key,
     is_message_id,
     key_not_above,
     key_not_below,
     message_id_of,
+    message_key,
     next_key,
 )
 
@@ -54,3 +58,23 @@ def test_what_is_no_id_is_told():
         assert not is_message_id(bad)
     for letter in "ilou\n ":
         assert not is_message_id(good[:-1] + letter)
+
+
+@pytest.mark.parametrize("key", [0, 1, 1 << 40, MAX_KEY])
+def test_a_message_key_is_found_by_its_id_alone(key):
+    text = message_id_of(key)
+    assert message_key(text) == key
+    for other in (text[:-1] + "1", text.upper(), text + "\n", text[4:], "", "\ud800"):
+        assert message_key(other) is None
+
+
+def test_an_inbox_key_is_found_by_its_digits_alone():
+    assert holders_inbox_key("2") == 2
+    assert holders_inbox_key("9" * 18) == 10**18 - 1
+    for text in ("", "0", "02", "+2", "2 ", "2\n", "٢", "x", "9" * 19, "9" * 10_000):
+        assert holders_inbox_key(text) is None, text
+
+
+@pytest.mark.parametrize("text", [OPERATOR_INBOX_ID, "01", " 1", "1\n", "+1"])
+def test_nothing_leads_to_the_operators_inbox(text):
+    assert holders_inbox_key(text) is None
