@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken
-from tmpmaild.model import NAME_HELD_MS, Page
+from tmpmaild.errors import AddressExpired, AddressNotFound
+from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import is_message_id
 
@@ -35,26 +35,6 @@ async def test_a_deleted_inbox_is_like_one_that_is_over(engine):
         assert refusal.value.expired_at_ms == engine.clock()
     await engine.sweep()
     assert (await engine.find("ada")).message_count == 0
-
-
-async def test_the_name_of_a_deleted_inbox_is_taken_for_24_hours_from_then(engine):
-    inbox = await engine.inbox("ada")
-    await engine.end(inbox)
-    await engine.sweep()
-    engine.clock.advance(ms=NAME_HELD_MS - 1)
-    with pytest.raises(AddressTaken):
-        await engine.inbox("ada")
-    assert (await engine.find("ada")).expires_at_ms < engine.clock()
-    engine.clock.advance(ms=1)
-    assert (await engine.inbox("ada")).id != inbox.id
-
-
-async def test_deleting_an_inbox_leaves_the_mail_it_shares_with_others(engine):
-    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
-    await engine.add(inbox, other, body="shared")
-    await engine.end(inbox)
-    await engine.sweep()
-    assert [message.body for message in await engine.messages("other", Page())] == ["shared"]
 
 
 async def test_an_inbox_lives_until_the_moment_its_end_was_moved_to(engine):

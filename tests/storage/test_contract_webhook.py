@@ -170,16 +170,6 @@ async def test_many_are_stored_at_once_each_for_itself(engine):
     ]
 
 
-async def test_a_webhook_that_is_taken_away_after_a_call_is_gone(engine):
-    inbox = await engine.inbox("ada")
-    await _set(engine, inbox)
-    leased = await _lease(engine, inbox)
-    assert await engine.storage.store_webhook(leased, None)
-    assert await engine.storage.read_webhook(inbox.id) is None
-    assert await engine.storage.store_webhook(leased, leased.state) is None
-    assert await engine.lease(leased, engine.clock()) is None
-
-
 @pytest.mark.parametrize("webhook", [WEBHOOK, None])
 async def test_an_inbox_that_has_ended_gets_no_webhook_and_keeps_its_own_until_it_is_swept(engine, webhook):
     ended, expired = await engine.inbox("ended"), await engine.inbox("expired")
