@@ -25,7 +25,7 @@ PAGE: Final = ROOT / "docs/configuration.md"
 EXAMPLE: Final = ROOT / "config.example.toml"
 MARK: Final = "<!-- Made from tmpmaild/config/settings.py: change the texts there, then run `make stable`. -->\n"
 RESTART: Final = "*Restart.*"
-_PAGE_WIDTH: Final = 120
+_PAGE_WIDTH: Final = 140
 _EXAMPLE_WIDTH: Final = 116
 _INTRODUCTIONS: Final = {
     Group.TEST_SERVER: "Never set these on a service that others can reach. With `smtp.auth`, `smtp.faults` or"

@@ -58,8 +58,7 @@ class Http(Struct, frozen=True, kw_only=True):
 
     public_url: Annotated[str, kinds.PUBLIC_URL] = ""
     """The URL that clients see, such as ``https://mail.example.org/tmp``. Set it if a proxy serves tmpmaild below a
-    path, or cannot pass the ``Host`` header on. Links in answers begin with its path; pages of its origin count as
-    the server's own.
+    path, or cannot pass on the ``Host`` header. Links in answers begin with its path.
     """
 
     trusted_proxies: Networks = ()
@@ -98,8 +97,8 @@ class Smtp(Struct, frozen=True, kw_only=True):
     """
 
     tls_listen: Annotated[tuple[str, ...], kinds.OPTIONAL_TCP_LISTENS, AT_START] = ()
-    """Where connections begin with TLS (SMTPS), such as ``["0.0.0.0:465"]``. For applications that are set to
-    "SSL/TLS" instead of STARTTLS; mail servers never use it. Needs a certificate and its key.
+    """Where connections begin with TLS (SMTPS), such as ``["0.0.0.0:465"]``: for applications that are set to
+    "SSL/TLS"; mail servers never use it. Needs a certificate and its key.
     """
 
     hostname: Annotated[str, kinds.OPTIONAL_HOST_NAME] = ""
@@ -120,7 +119,7 @@ class Smtp(Struct, frozen=True, kw_only=True):
 
     auth: Annotated[str, one_of("none", "any"), Group.TEST_SERVER] = "none"
     """``"any"`` offers AUTH PLAIN and LOGIN, also without TLS, and accepts any credentials, which are neither
-    stored nor logged. For applications that need a login; other clients are served as before.
+    stored nor logged.
     """
 
     faults: Annotated[Switch, Group.TEST_SERVER] = False
@@ -129,15 +128,14 @@ class Smtp(Struct, frozen=True, kw_only=True):
     """
 
     keep_refusals: Annotated[Switch, Group.TEST_SERVER] = False
-    """``true``: the last 100 refusals of mail (time, client, command, reply) can be read by everybody who reaches
-    the API ([``GET /api/v1/refusals``](api.md#refusals)). A failed test then shows why its mail did not arrive.
+    """``true``: everybody who reaches the API can read the last 100 [refusals of mail](api.md#refusals). A failed
+    test then shows why its mail did not arrive.
     """
 
     accept_unknown: Annotated[str, one_of("reject", "create"), Group.TEST_SERVER] = "reject"
-    """``"create"``: mail to an unknown address at your domains creates it, if its name is allowed (3 to 64
-    characters, not reserved). It has no token: everybody who knows it can read it, nobody can delete or extend it.
-    After its lifetime the name is refused for 24 hours, so raise ``addresses.lifetime_seconds`` for fixed
-    addresses. Not together with ``http.require_token``.
+    """``"create"``: mail to an unknown address at your domains creates it, if its name is allowed.
+    Everybody who knows it can read it: see [its price](testing.md#every-address-at-once). Not together with
+    ``http.require_token``.
     """
 
     max_message_bytes: Annotated[int, whole(1024, 100 * MIB), Group.LIMITS] = 10 * MIB
@@ -167,9 +165,8 @@ class Addresses(Struct, frozen=True, kw_only=True):
     """How long a new address lives. Its mail is deleted with it."""
 
     max_lifetime_seconds: Lifetime = 3600
-    """How long after its creation an address may live at most, if its creator chooses or extends the lifetime. By
-    default it is equal to ``addresses.lifetime_seconds``, so that lifetimes can only be shortened; below that it
-    counts as equal.
+    """How long after its creation an address may live at most, if its creator chooses or extends the lifetime;
+    never less than ``addresses.lifetime_seconds``.
     """
 
     max_messages: Count = 100
