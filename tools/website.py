@@ -13,7 +13,10 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ROOT / "build/site/pages"
-FILES: Final = ("*.md", "LICENSE", "Containerfile", "config.example.toml", "clients/typescript/*.md", "docs/**/*")
+FILES: Final = (
+    *("*.md", "LICENSE", "Containerfile", "config.example.toml"),
+    *("clients/typescript/*.md", "docs/**/*", "tests/examples/*/*"),
+)
 """What the pages link to besides each other is among them."""
 
 
