@@ -3,8 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 B = TypeVar("B", bound="Buckets")
 
@@ -12,8 +11,7 @@ _MAX_CLIENTS = 100_000
 _ROUNDING_SECONDS = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Whether a request may pass, how many more may at once, and the seconds until the next token."""
 
     allowed: bool

@@ -360,7 +360,7 @@ class _Requests(TaskGroup):
         events: asyncio.Queue[Any] = asyncio.Queue(config.max_app_queue_size)
 
         async def put(event: Any) -> None:
-            if event["type"] == "http.disconnect":
+            if event["type"] == "http.disconnect" and events.full():
                 _make_room(events)
             await events.put(event)
 
