@@ -2,7 +2,6 @@
 
 import fcntl
 import functools
-import gc
 import os
 import shutil
 import signal
@@ -166,41 +165,10 @@ def pytest_configure(config):
     sys.dont_write_bytecode = False
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session):
-    """Let a worker send one message of a test, not five: that it has passed, or each part that did not pass.
-
-    Receiving them took as long as the shortest half of the tests. A report in XML and a list of durations are made of all of them.
-    """
-    plugins = session.config.pluginmanager.get_plugins()
-    for interactor in (plugin for plugin in plugins if type(plugin).__name__ == "WorkerInteractor"):
-        if not (session.config.option.xmlpath or session.config.option.durations):
-            interactor.sendevent = functools.partial(_send_what_matters, interactor.sendevent)
-
-
-def _send_what_matters(send, name, **given):
-    report = given.get("data", {})
-    if name in ("logstart", "logfinish") or (report.get("outcome"), report.get("when") == "call") == ("passed", False):
-        return
-    send(name, **given)
-
-
 def pytest_ignore_collect(collection_path, config):
     """Look for tests that need other programs only where there are some, and for others only where there are others."""
     passed_over = {"needs": WITHOUT_PEERS, "not needs": ONLY_WITH_PEERS}.get(config.option.markexpr, ())
     return True if collection_path.name in passed_over else None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection():
-    """Collect no garbage among what stays to the end: thousands of tests. And later look for some less often."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.freeze()
-        gc.set_threshold(10_000)
-        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -208,15 +208,6 @@ def test_a_terminal_that_is_closed_ends_the_command_and_the_address(run, client)
     assert not is_alive(client, lines_of(new.seen)[0])
 
 
-def test_a_closed_terminal_whose_signal_is_ignored_ends_it_as_well(run, client):
-    new = run("new", columns=80, ignored=[signal.SIGHUP])
-    new.until(" left, 0 mails")
-    new.hang_up()
-    assert new.process.wait(10) == 129
-    assert new.errors() == ""
-    assert not is_alive(client, lines_of(new.seen)[0])
-
-
 def test_the_address_stays_when_it_is_to_be_kept(run, client):
     new = run("new", "--keep", "--lifetime", "10m")
     address = address_of(new)
@@ -376,17 +367,6 @@ def test_a_reader_who_goes_ends_the_command_and_the_address(run, client):
     assert not is_alive(client, address)
 
 
-def test_a_mail_that_nobody_reads_any_more_is_no_error(run, client, daemon):
-    new = run("new")
-    address = address_of(new)
-    new.until("Expires")
-    new.hang_up()
-    daemon.deliver(address)
-    assert new.process.wait(10) == 0
-    assert new.errors() == ""
-    assert not is_alive(client, address)
-
-
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
@@ -417,13 +397,6 @@ def test_a_url_that_is_wrong_is_told_with_the_variable_that_has_it(call):
     done = call("new", TMPMAILD_URL="localhost:8025")
     assert done.exit_code == 2
     assert "Error: $TMPMAILD_URL: 'localhost:8025' is not a URL of a service" in done.stderr
-
-
-def test_a_name_that_is_taken_is_one_line(call, inbox):
-    done = call("new", "--name", inbox.address.partition("@")[0])
-    assert (done.exit_code, done.stdout) == (4, "")
-    assert done.stderr.endswith("(409 address-taken)\n")
-    assert done.stderr.count("\n") == 1
 
 
 def test_an_address_that_never_was_cannot_be_watched(call):

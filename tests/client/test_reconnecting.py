@@ -62,20 +62,6 @@ def test_expiry_is_the_last_event(client, world):
     assert list(events) == [api.Expired()]
 
 
-def test_following_begins_behind_a_mail(inbox, world):
-    sent = [world.deliver(inbox.address) for _ in range(3)]
-    with closing(inbox.follow(inbox.messages()[2])) as events:
-        assert next(events).mail.id == sent[1]
-    with closing(inbox.follow(after=sent[1])) as events:
-        assert next(events).mail.id == sent[2]
-
-
-def test_a_mail_that_is_followed_can_be_asked(inbox, world):
-    world.deliver(inbox.address)
-    with closing(inbox.follow()) as events:
-        assert next(events).mail.raw().endswith(b"body\r\n")
-
-
 def test_an_end_leaves_no_listener_behind(inbox, world, until):
     before = world.listeners()
     world.deliver(inbox.address)
@@ -83,13 +69,6 @@ def test_an_end_leaves_no_listener_behind(inbox, world, until):
         next(events)
         assert world.listeners() == before + 1
     until(lambda: world.listeners() == before)
-
-
-def test_a_private_inbox_is_followed_with_its_token(client, world):
-    inbox = client.create(private=True)
-    sent = world.deliver(inbox.address)
-    with closing(inbox.follow()) as events:
-        assert next(events).mail.id == sent
 
 
 def test_an_address_that_is_over_already_is_an_error(inbox):

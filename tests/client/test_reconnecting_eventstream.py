@@ -33,10 +33,6 @@ def test_it_does_not_matter_where_a_stream_is_cut(cuts):
     assert events(*[STREAM[start:end] for start, end in pairwise(edges)]) == EVENTS
 
 
-def test_octet_by_octet_is_the_same():
-    assert events(*[bytes([octet]) for octet in STREAM]) == EVENTS
-
-
 @pytest.mark.parametrize(
     ("lines", "event"),
     [

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from late import Late
 from tmpmaild.cli.main import main
 from tmpmaild.client import AsyncClient, Client
 from tmpmaild.http.requests import CreateRequest
-
-tools = Late("tmpmaild.mcp_server.tools")
+from tmpmaild.mcp_server import tools
 
 TYPESCRIPT = Path(__file__).parents[2] / "clients/typescript/src"
 NOT_OF_THE_WISH = {"keep", "as_json", "server"}

@@ -2,10 +2,9 @@
 
 import pytest
 
-from late import Late
+import described
 from tmpmaild.http.app import OPERATIONS
 
-described = Late("described")
 MAX_EXAMPLES = 3  # the proofs have more
 MISTAKABLE = [one.id for one in OPERATIONS if one.query or one.body or "{id}" in one.path]
 

@@ -3,16 +3,14 @@
 import re
 
 import atomrules
+import feedparser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from late import Late
 from tmpmaild.http import feed
 from tmpmaild.mail import mime
 from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message
-
-feedparser = Late("feedparser")
 
 INBOX = Inbox("1", "a_b'c@mail.example.com", 0, 1, private=True, token_hash=None, message_count=1, full=False)
 URLS = feed.FeedUrls("/feed/s&<", "/#a_b'c", "/messages")

@@ -2,9 +2,6 @@
 
 import gzip
 import re
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -364,14 +361,3 @@ def size_of(answer):
     date = "date: Tue, 24 Nov 2026 13:51:36 GMT"
     lines = ["HTTP/1.1 200 ", date, *(f"{name}: {value}" for name, value in answer.headers), ""]
     return sum(len(line) + 2 for line in lines) + len(answer.body)
-
-
-@pytest.mark.proof
-def test_the_wheel_carries_the_files(tmp_path):
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("tmpmaild/web/")}
-    assert packed == {f"tmpmaild/web/{path.relative_to(WEB)}" for path in WEB.rglob("*") if path.is_file()}
-    assert {"tmpmaild/web/messages/en.js", "tmpmaild/web/messages/de.js"} < packed

@@ -5,20 +5,16 @@ The names are those of Spectral's ruleset ``spectral:oas``, in which a rule is a
 
 import json
 import re
-import sys
 from collections import Counter
 
+import jsonschema
+import openapi_spec_validator
 import pytest
 
-from late import Late
 from tables import table
 from tmpmaild.http.app import describe_api
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import Attachment, Message
-
-# jsonschema would compile a grammar for the format of IRIs, which takes two seconds and which no schema here names.
-sys.modules.setdefault("rfc3987_syntax", None)
-jsonschema, openapi_spec_validator = Late("jsonschema"), Late("openapi_spec_validator")
 
 DOCUMENT = json.loads(describe_api())
 OPERATIONS = {

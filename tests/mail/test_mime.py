@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_within, cpu_seconds
-from someof import some_of
 from tables import rows_of, table
 from tmpmaild.mail import charsets, extracts, headers, mime
 from tmpmaild.model import Verbatim
@@ -132,26 +131,12 @@ def nested(levels):
     return "".join(level % (depth, depth) for depth in range(levels)).encode()
 
 
-# Made one at a time: together they would be a quarter of a gigabyte.
+# Made one at a time; the proofs have more of them.
 BOMBS = {
     "100,000 parts": (lambda: MIXED + b"--x\n\na\n" * 100_000, mime.TOO_MANY_PARTS),
-    "parts without anything": (lambda: MIXED + b"--x\n" * 1_000_000, mime.TOO_MANY_PARTS),
-    "lines that look like delimiters": (lambda: MIXED + b"--\n" * 1_200_000, mime.TOO_MANY_PARTS),
     "nesting of 3,000": (lambda: nested(3_000), mime.TOO_DEEP),
-    "nesting of 100,000": (lambda: nested(100_000), mime.TOO_DEEP),
-    "deep nesting around much text": (lambda: nested(99) + b"--\na\n" * 800_000, None),
-    "the same boundary again and again": (lambda: MIXED + b"--x\n" + (MIXED + b"--x\n") * 150_000, mime.TOO_DEEP),
-    "nesting within base64": (
-        lambda: b"Content-Type: message/rfc822\n" + BASE64 + base64.encodebytes(nested(50_000)),
-        None,
-    ),
     "200,000 header lines": (lambda: b"X-Line: value\r\n" * 200_000 + b"\r\nbody", headers.HEADER_CUT),
-    "one header line of 4 MiB": (lambda: b"Subject: " + b"x" * MIB_4, headers.FIELD_CUT),
-    "headers of parts": (lambda: MIXED + (b"--x\n" + b"a:b\n" * 2_500) * 1_000, None),
-    "1 MB of encoded-words": (lambda: b"Subject: " + b"=?utf-8?q?a?= " * 75_000 + b"\n\n", headers.FIELD_CUT),
     "50 KB of quotes in To": (lambda: b"To: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
-    "50 KB of quotes in From": (lambda: b"From: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
-    "base64 of nothing but padding": (lambda: BASE64 + b"=" * MIB_4, mime.BROKEN_BASE64),
     "base64 full of padding and junk": (lambda: BASE64 + b"A=$" * (MIB_4 // 3), mime.BROKEN_BASE64),
     "an unknown charset": (
         lambda: b"Content-Type: text/plain; charset=x-none\n\n" + b"\xe9" * MIB_4,
@@ -161,21 +146,9 @@ BOMBS = {
         lambda: b"Content-Type: text/plain; charset=gb18030\n\n" + b"\xff" * MIB_4,
         charsets.UNDECODABLE_TEXT,
     ),
-    "4 MiB base64 attachment": (
-        lambda: b"Content-Type: image/png\n" + BASE64 + (b"QUJD" * 19 + b"\r\n") * 54_000,
-        None,
-    ),
-    "4 MiB of HTML": (lambda: HTML + b"<div><p>text <b>bold</b></p>" * (MIB_4 // 28), None),
     "4 MiB of < in HTML": (lambda: HTML + b"<" * MIB_4, None),
-    "4 MiB of empty lines": (lambda: b"Subject: x\r\n\r\n" + b"\r\n" * (MIB_4 // 2), None),
-    "4 MiB of empty lines and no header": (lambda: b"\n" * MIB_4, mime.NO_HEADER),
     "4 MiB of = in quoted-printable": (lambda: QUOTED_PRINTABLE + b"=" * MIB_4, mime.BROKEN_QUOTED_PRINTABLE),
-    "4 MiB of spaces in quoted-printable": (
-        lambda: QUOTED_PRINTABLE + b"= " * (MIB_4 // 2),
-        mime.BROKEN_QUOTED_PRINTABLE,
-    ),
     "4 MiB of NUL": (lambda: b"\0" * MIB_4, mime.NO_HEADER),
-    "4 MiB of lines that are no fields": (lambda: b"x\n" * (MIB_4 // 2), mime.NO_HEADER),
 }
 
 
@@ -186,16 +159,7 @@ def ordinary_seconds():
     return min(cpu_seconds(read, text) for _ in range(3))
 
 
-OF_EACH_KIND = (
-    "100,000 parts",
-    "nesting of 3,000",
-    "200,000 header lines",
-    "50 KB of quotes in To",
-    "an unknown charset",
-)
-
-
-@pytest.mark.parametrize("name", some_of(BOMBS, *OF_EACH_KIND, "base64 full of padding and junk", "4 MiB of NUL"))
+@pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
     make, warning = BOMBS[name]
     raw = make()

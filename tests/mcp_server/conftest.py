@@ -3,13 +3,11 @@
 import sys
 from contextlib import asynccontextmanager
 
+import mcp
 import pytest
 from anyio.from_thread import start_blocking_portal
 
 import daemons
-from late import Late
-
-mcp = Late("mcp")
 
 
 class Daemon(daemons.Daemon):

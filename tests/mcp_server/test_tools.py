@@ -7,17 +7,16 @@ import subprocess
 from email.message import EmailMessage
 from pathlib import Path
 
+import mcp
 import pytest
 from click.testing import CliRunner
 
 import daemons
 import warm
-from late import Late
+from tmpmaild import mcp_server as server
 from tmpmaild.cli.main import main
 from tmpmaild.client import AsyncClient
-
-mcp = Late("mcp")
-answers, tools, server = (Late(f"tmpmaild.mcp_server{name}") for name in (".answers", ".tools", ""))
+from tmpmaild.mcp_server import answers, tools
 
 READING = {"wait_for_mail", "read_code", "read_link", "list_mails", "read_mail"}
 ALL = READING | {"create_inbox", "delete_mail", "delete_inbox"}

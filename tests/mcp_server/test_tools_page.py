@@ -4,10 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from late import Late
 from tmpmaild.cli.main import main
-
-answers, tools = Late("tmpmaild.mcp_server.answers"), Late("tmpmaild.mcp_server.tools")
+from tmpmaild.mcp_server import answers, tools
 
 PAGE = (Path(__file__).parents[2] / "docs/testing/mcp.md").read_text()
 

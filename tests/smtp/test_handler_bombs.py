@@ -7,7 +7,6 @@ import time
 import pytest
 
 from growth import cpu_seconds
-from someof import some_of
 from tmpmaild.mail import charsets, headers, mime
 
 MIXED = "Content-Type: multipart/mixed; boundary=x\r\n\r\n"
@@ -20,43 +19,11 @@ def nested(levels):
 # How it is made, the subject that must be read all the same, and what must be owned up to.
 BOMBS = {
     "100,000 parts": (lambda: MIXED + "--x\r\n\r\na\r\n" * 100_000, mime.TOO_MANY_PARTS),
-    "nesting of 3,000": (lambda: nested(3_000), mime.TOO_DEEP),
-    "nesting of messages": (lambda: "Content-Type: message/rfc822\r\n\r\n" * 100_000, None),
-    "200,000 header lines": (lambda: "X-Line: value\r\n" * 200_000 + "\r\nbody\r\n", headers.HEADER_CUT),
-    "1 MB of encoded-words": (lambda: "X-Words: " + "=?utf-8?q?a?= " * 75_000 + "\r\n\r\n", headers.FIELD_CUT),
-    "encoded-words on lines of their own": (
-        lambda: "X-Words: " + "=?utf-8?b?w6Q=?=\r\n " * 55_000 + "\r\n\r\n",
-        headers.FIELD_CUT,
-    ),
     "50 KB of quotes in To": (lambda: "To: " + '"' * 50_000 + "\r\n\r\n", headers.FIELD_CUT),
-    "50 KB of quotes in From": (lambda: "From: " + '"' * 50_000 + "\r\n\r\n", headers.FIELD_CUT),
-    "50 KB of commas in To": (lambda: "To: " + "," * 50_000 + "\r\n\r\n", headers.FIELD_CUT),
     "an unknown charset": (
         lambda: "Content-Type: text/plain; charset=x-none\r\n\r\ncaf\xe9\r\n",
         charsets.UNKNOWN_CHARSET,
     ),
-    "an unknown charset within a word": (
-        lambda: "X-Word: =?x-none?q?caf=E9?=\r\n\r\n",
-        charsets.UNKNOWN_CHARSET,
-    ),
-    "a charset that does not fit": (
-        lambda: "Content-Type: text/plain; charset=gb18030\r\n\r\n" + "\xff" * 100_000 + "\r\n",
-        charsets.UNDECODABLE_TEXT,
-    ),
-    "broken base64": (
-        lambda: "Content-Transfer-Encoding: base64\r\n\r\nQUJD$$$RE=VG=\r\n",
-        mime.BROKEN_BASE64,
-    ),
-    "a megabyte of base64 that is only padding": (
-        lambda: "Content-Transfer-Encoding: base64\r\n\r\n" + "=" * 1_000_000 + "\r\n",
-        mime.BROKEN_BASE64,
-    ),
-    "an unknown transfer encoding": (
-        lambda: "Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin\r\n",
-        mime.UNKNOWN_ENCODING,
-    ),
-    "HTML nested 100,000 deep": (lambda: "Content-Type: text/html\r\n\r\n" + "<div>" * 100_000 + "text\r\n", None),
-    "five megabytes of empty lines": (lambda: "\r\n" * 2_500_000, None),
 }
 
 
@@ -69,7 +36,7 @@ def ordinary_seconds():
     return min(cpu_seconds(mime.parse, text) for _ in range(3))
 
 
-@pytest.mark.parametrize("name", some_of(BOMBS, "100,000 parts", "50 KB of quotes in To", "an unknown charset"))
+@pytest.mark.parametrize("name", BOMBS)
 async def test_a_bomb_is_taken_and_shown_soon_with_its_source_as_it_came(serve, name, ordinary_seconds):
     make, warning = BOMBS[name]
     source = ("Subject: boom\r\n" + make()).encode("latin-1")
