@@ -3,6 +3,7 @@
 import hashlib
 import mailbox
 from datetime import UTC, datetime
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -11,13 +12,7 @@ from tables import table
 from tmpmaild import client as api
 from tmpmaild.ratelimit import TokenBuckets
 
-MIXED = (
-    b"From: The Shop <shop@shop.example>\r\nSubject: Your order\r\nMIME-Version: 1.0\r\n"
-    b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n'
-    b"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Hello <b>you</b></p>\r\n"
-    b'--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename="terms.pdf"\r\n\r\n%PDF-1\r\n'
-    b"--b--\r\n"
-)
+MIXED = Path(__file__).with_name("aio-inboxes-mixed.eml").read_bytes()
 
 
 def test_an_address_is_created_with_what_commands_it(client, world):

@@ -10,16 +10,7 @@ from tmpmaild.client import waiting as goals
 
 ROOT = Path(__file__).parents[2]
 CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\nOrder: A-77\r\n"
-RICH = (
-    b"From: shop@shop.example\r\nSubject: Order 4711\r\nMIME-Version: 1.0\r\n"
-    b"List-Unsubscribe: <mailto:leave@shop.example>,\r\n <https://shop.example/leave?\r\n id=7>, <https://other.example>\r\n"
-    b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n'
-    b"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
-    b'<p>Thanks.</p><a href="https://shop.example/terms">Terms</a> <a href="https://shop.example/orders/7">Your order</a>\r\n'
-    b'--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename="notes.txt"\r\n\r\nnotes\r\n'
-    b'--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename="Invoice-9.PDF"\r\n\r\n%PDF-1\r\n'
-    b"--b--\r\n"
-)
+RICH = Path(__file__).with_name("views-verbs-rich.eml").read_bytes()
 
 
 @pytest.fixture

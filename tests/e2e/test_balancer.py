@@ -4,27 +4,11 @@ import smtplib
 import socket
 import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-CONFIG = """
-global
-    log stdout format raw local0
-defaults
-    log global
-    mode tcp
-    timeout connect 10s
-    timeout client 30s
-    timeout server 30s
-frontend smtp
-    bind fd@{descriptor}
-    default_backend tmpmaild
-backend tmpmaild
-    option log-health-checks
-    option tcp-check
-    tcp-check expect rstring ^220
-    server one 127.0.0.1:{port} {how} check check-send-proxy inter 2s
-"""
+CONFIG = Path(__file__).with_name("balancer-config.txt").read_text()
 CHECKED = "Health check for server tmpmaild/one succeeded"
 CLIENT = "127.0.0.5"
 

@@ -1,5 +1,7 @@
 """Mails as real signers sign them, through the whole daemon and a resolver: each passes, and what was done to it is told."""
 
+from pathlib import Path
+
 import pytest
 import signers
 
@@ -29,12 +31,7 @@ EXAMPLE_KEYS = (
     + text_record("test._domainkey.football.example.com", NEW_KEY)
     + text_record("brisbane._domainkey.football.example.com", ED25519_KEY)
 )
-EXAMPLE = (
-    b"From: Joe SixPack <joe@football.example.com>\r\nTo: Suzie Q <suzie@shopping.example.net>\r\n"
-    b"Subject: Is dinner ready?\r\nDate: Fri, 11 Jul 2003 21:00:37 -0700 (PDT)\r\n"
-    b"Message-ID: <20030712040037.46341.5F8J@football.example.com>\r\n\r\n"
-    b"Hi.\r\n\r\nWe lost the game. Are you hungry yet?\r\n\r\nJoe.\r\n"
-)
+EXAMPLE = Path(__file__).with_name("signers-example.eml").read_bytes()
 OF_RFC_6376 = (
     b"DKIM-Signature: v=1; a=rsa-sha256; s=brisbane; d=example.com;\r\n"
     b"      c=simple/simple; q=dns/txt; i=joe@football.example.com;\r\n"

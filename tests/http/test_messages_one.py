@@ -2,25 +2,14 @@
 
 import base64
 import hashlib
+from pathlib import Path
 
 import pytest
 
 from tables import table
 from tmpmaild.model import AcceptedRecipient, SmtpSession
 
-RAW = (
-    b"From: Ann Other <ann@example.org>\r\n"
-    b'To: x@example.org\r\nCc: Bob <bob@example.org>, "Eve, C." <eve@example.org>\r\n'
-    b"Reply-To: noreply@example.org\r\nDate: Mon, 21 Sep 2026 16:13:20 +0200\r\n"
-    b"Message-ID: <unique@example.org>\r\nSubject: =?utf-8?q?gr=C3=BC=C3=9Fe?=\r\n"
-    b"MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
-    b"--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nYour verification code is 481516.\r\n"
-    b'--b\r\nContent-Type: text/html\r\n\r\n<p>Your verification code is <b>481516</b></p><img src="cid:logo">\r\n'
-    b"--b\r\nContent-Type: image/png\r\nContent-ID: <logo>\r\nContent-Disposition: inline; filename=logo.png\r\n"
-    b"Content-Transfer-Encoding: base64\r\n\r\niVBORw0KGgo=\r\n"
-    b'--b\r\nContent-Type: application/pdf; name="../../x.pdf"\r\nContent-Disposition: attachment\r\n'
-    b"Content-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n--b--\r\n"
-)
+RAW = Path(__file__).with_name("messages-one.eml").read_bytes()
 
 
 def bearer(token):

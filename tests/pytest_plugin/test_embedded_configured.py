@@ -3,52 +3,14 @@
 import re
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
 from tmpmaild.pytest_plugin import embedded
 
-TESTS = """
-import smtplib, ssl
-
-def test_domains(tmpmail, inbox, tmp_path_factory):
-    files = {file.name for file in tmp_path_factory.getbasetemp().glob("tmpmaild*/*")}
-    assert "tmpmaild.db" in files and "tmpmaild.db.control" not in files
-    assert tmpmail.domains() == ["mail.shop.example", "second.example"]
-    assert inbox.address.endswith("@mail.shop.example")
-
-def test_smtp(inbox, tmpmail_smtp, tmpmail_smtps, tmpmail_ca_file):
-    assert tmpmail_smtp.host == "127.0.0.1"
-    context = ssl.create_default_context(cafile=tmpmail_ca_file)
-    with smtplib.SMTP("localhost", tmpmail_smtp.port, local_hostname="localhost") as client:
-        client.ehlo()
-        assert client.esmtp_features["size"] == "2048"
-        client.starttls(context=context)
-        client.login("any", "thing")
-        client.sendmail("a@shop.example", [inbox.address], "Subject: hello\\r\\n\\r\\n")
-    with smtplib.SMTP_SSL("localhost", tmpmail_smtps.port, local_hostname="localhost", context=context) as client:
-        client.sendmail("a@shop.example", [inbox.address], "Subject: again\\r\\n\\r\\n")
-    assert [mail.subject for mail in inbox.wait_for_messages(2, timeout=10)] == ["hello", "again"]
-
-async def test_rate(inbox, async_inbox):
-    for _ in range(4):
-        assert await async_inbox.messages() == inbox.messages() == []
-"""
-FILE = """
-domains = ["not.this.example"]
-[http]
-listen = ["unix:api.sock", "127.0.0.1:0"]
-[smtp]
-listen = ["0.0.0.0:0", "127.0.0.1:0"]
-max_message_bytes = 2048
-[storage]
-path = "/nowhere/tmpmaild.db"
-[rate_limit]
-requests_per_minute = 300
-burst = 3
-[limits]
-exempt = []
-"""
+TESTS = Path(__file__).with_name("embedded-configured.py.txt").read_text()
+FILE = Path(__file__).with_name("embedded-configured-file.txt").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -127,28 +89,7 @@ def test_a_file_may_name_a_database_server_but_no_other_file(tmp_path):
         assert {name: value for name, value in environment.items() if "STORAGE" in name} == ours
 
 
-KILLED = """
-import os, signal, threading
-
-def test_during_which_it_dies(inbox):
-    with open(f"/proc/self/task/{threading.get_native_id()}/children") as children:
-        daemon = int(children.read())
-    os.kill(daemon, signal.SIGKILL)
-    os.waitid(os.P_PID, daemon, os.WEXITED | os.WNOWAIT)
-    inbox.messages()
-
-def test_after_it(inbox):
-    pass
-
-def test_without_an_inbox(tmpmail_smtp):
-    pass
-
-def test_tls(tmpmail_ca_file):
-    pass
-
-def test_implicit_tls(tmpmail_smtps):
-    pass
-"""
+KILLED = Path(__file__).with_name("embedded-configured-killed.py.txt").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -3,19 +3,11 @@
 import os
 import select
 import signal
+from pathlib import Path
 
 import pytest
 
-TESTS = """
-import os, threading, time
-
-def test_it(tmpmail):
-    with open(f"/proc/self/task/{threading.get_native_id()}/children") as children:
-        daemon = children.read()
-    with open("fifo", "w") as fifo:
-        fifo.write(daemon)
-    time.sleep(60)
-"""
+TESTS = Path(__file__).with_name("embedded-ending.py.txt").read_text()
 
 
 @pytest.mark.parametrize(

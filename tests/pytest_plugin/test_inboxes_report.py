@@ -2,65 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
-TESTS = r"""
-import smtplib
-import pytest
-
-def send(smtp, recipient, text):
-    with smtplib.SMTP(*smtp, local_hostname="localhost") as client:
-        client.sendmail("shop@shop.example", [recipient], text)
-
-@pytest.fixture
-def mailed(inbox, tmpmail_smtp):
-    print("token", inbox.token)
-    send(tmpmail_smtp, inbox.address, "Subject: Wel\x1b[31mcome\r\n\r\n"
-        "Your code is 481516.\x1b[2J\u202e\r\n\r\nhttps://shop.example/confirm?t=1\r\n".encode())
-    return inbox
-
-def test_plain(mailed):
-    assert False
-
-async def test_with_await(async_inbox, tmpmail_smtp):
-    send(tmpmail_smtp, async_inbox.address, "Subject: awaited\r\n\r\n")
-    assert False
-
-@pytest.fixture
-def broken(mailed):
-    raise ValueError("in a fixture")
-
-def test_whose_fixture_fails(broken):
-    pass
-
-def test_several(new_inbox, tmpmail_smtp):
-    new_inbox()
-    send(tmpmail_smtp, new_inbox().address, "Subject: second\r\n\r\n")
-    assert False
-
-def test_many(inbox, tmpmail_smtp):
-    for number in range(12):
-        text = f"Subject: number {number}\r\n\r\n" + f"{'x' * 900}\r\n" * 1000
-        send(tmpmail_smtp, inbox.address, text)
-    assert False
-
-def test_refused(inbox, tmpmail_smtp):
-    for wrong in ("no-one@mail.example.com", "kate@mial.example.com"):
-        with pytest.raises(smtplib.SMTPRecipientsRefused):
-            send(tmpmail_smtp, wrong, "Subject: x\r\n\r\n")
-    assert False
-
-def test_deleted(inbox):
-    inbox.delete()
-    assert False
-
-def test_without():
-    assert False
-
-def test_good(mailed):
-    pass
-"""
+TESTS = Path(__file__).with_name("inboxes-report.py.txt").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -139,19 +85,7 @@ def test_nothing_is_shown_where_no_inbox_was_used_or_nothing_failed(shown):
     assert "test_good" not in shown
 
 
-ATTACHED = r"""
-import smtplib
-
-def test_it(inbox, async_inbox, tmpmail_smtp):
-    html = (
-        "Subject: <script>alert(1)</script>\r\nContent-Type: text/html\r\n\r\n"
-        "<p>481516</p><script>alert(2)</script>\r\n"
-    )
-    with smtplib.SMTP(*tmpmail_smtp, local_hostname="localhost") as client:
-        client.sendmail("shop@shop.example", [inbox.address], html)
-        client.sendmail("shop@shop.example", [async_inbox.address], "Subject: plain\r\n\r\nhello\r\n")
-    assert False
-"""
+ATTACHED = Path(__file__).with_name("inboxes-report-attached.py.txt").read_text()
 
 
 def test_pytest_html_and_allure_get_text_sanitised_html_and_source(run, service, tmp_path):

@@ -11,13 +11,7 @@ from tmpmaild.pytest_plugin.embedded import NoService
 
 PAGE = (Path(__file__).parents[2] / "docs/testing/senders.md").read_text()
 INI, ZONES, SHOP, TEST, FAILURE, *_ = re.findall(r"```\w+\n(.*?)```", PAGE, re.DOTALL)
-OTHER_KEY = (
-    "\n\ndef test_with_another_key(inbox, tmpmail_smtp):\n"
-    """
-    shop.welcome(inbox.address, tmpmail_smtp, b"A" * 43 + b"=")
-    inbox.wait_for(verdict=True).assert_authenticated("shop.example")
-"""
-)
+OTHER_KEY = Path(__file__).with_name("zones-other-key.py.txt").read_text()
 
 
 def test_the_example_of_the_page_passes_and_fails_as_it_says(run, tmp_path):
