@@ -71,7 +71,6 @@ PEERS = {
     "node": _programs("node", "npm", packages=("nodejs", "npm")),
     "opendkim": _programs("opendkim"),
     "openssl": _programs("openssl"),
-    "postfix": _programs("postfix"),
     "postgresql": Peer(("postgresql",), lambda: bool(postgresql() and which("psql"))),
     "rspamd": _programs("rspamd", "rspamc", packages=("rspamd",)),
     "sqlite3": _programs("sqlite3"),
@@ -83,7 +82,7 @@ PEERS = {
 }
 
 
-ONLY_OF_PROOFS = ("binutils", "lintian", "mandoc", "postfix")
+ONLY_OF_PROOFS = ("binutils", "lintian", "mandoc")
 
 
 def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:
