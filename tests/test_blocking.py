@@ -5,12 +5,11 @@ import secrets
 
 import pytest
 from blockbuster import blockbuster_ctx
-from services import connected
+from services import service_over
 
 from tmpmaild.host.sockets import bind_all
-from tmpmaild.inboxes.creating import NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp.server import SmtpServer, SmtpSettings
 from tmpmaild.storage.engines import SqliteSettings
@@ -31,16 +30,7 @@ async def send(port, address, body):
 async def test_no_call_blocks_the_loop(tmp_path, clock):
     settings = SqliteSettings(max_bytes=2**30, reserve_bytes=2**21, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as storage:
-        service = connected(
-            storage,
-            InboxService(
-                storage,
-                Rules(domains=("ours.test",), lifetime_ms=1000),
-                clock=clock,
-                choice=secrets.choice,
-                new_token=secrets.token_urlsafe,
-            ),
-        )
+        service = service_over(storage, clock, domains=("ours.test",), lifetime_ms=1000, choice=secrets.choice)
         smtp = SmtpServer(
             service,
             SmtpSettings(

@@ -70,33 +70,6 @@ def test_a_url_of_another_service_is_wrong_usage_that_names_the_option(call):
     assert "say where it takes mail with --server HOST:PORT" in done.stderr
 
 
-@pytest.mark.parametrize("given", ["localhost", "http://localhost:8025", "a:99999", "unix:/run/x", "127.0.0.1:0", ""])
-def test_a_server_that_can_be_none_is_wrong_usage(call, given):
-    done = call("send", "a@mail.example.com", "--server", given)
-    assert done.exit_code == 2
-    assert f"Invalid value for '--server': HOST:PORT is expected, like 127.0.0.1:1025, not {given!r}" in done.stderr
-
-
-@pytest.mark.parametrize("given", ["ada", "a b@x.test", "<>"])
-def test_a_sender_that_can_be_none_is_wrong_usage(call, given):
-    done = call("send", "a@mail.example.com", "--sender", given)
-    assert done.exit_code == 2
-    assert "Invalid value for '--sender': an address is expected" in done.stderr
-
-
-def test_a_file_that_cannot_be_opened_is_wrong_usage(call, tmp_path):
-    for file, reason in [(tmp_path / "none", "No such file or directory"), (tmp_path, "Is a directory")]:
-        done = call("send", "a@mail.example.com", file)
-        assert done.exit_code == 2
-        assert reason in done.stderr
-
-
-def test_a_standard_input_that_is_closed_is_wrong_usage(redirected):
-    done = redirected("<&-", "send", "a@mail.example.com", "-")
-    assert done.returncode == 2
-    assert "standard input is closed" in done.stderr
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a file that opens and cannot be read")
 def test_a_file_that_cannot_be_read_is_one_line(call, smtp):
     done = call("send", "a@mail.example.com", "/proc/self/mem", "--server", smtp)
@@ -132,12 +105,6 @@ def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):
         pytest.raises(StartError, match="speaks TLS from the first octet, not SMTP"),
     ):
         user.deliver(b"", "", "a@x.test", place)
-
-
-def test_a_mail_server_that_greets_late_is_waited_for(answering, capfd):
-    with answering(b"", b"", b"220 late\r\n250 x\r\n250 x\r\n250 x\r\n354 x\r\n250 x\r\n221 x\r\n") as place:
-        user.deliver(b"x", "", "a@x.test", place)
-    assert capfd.readouterr().err == f"tmpmaild: {place} has not greeted yet; waiting for 10 s\n"
 
 
 @pytest.fixture

@@ -17,14 +17,12 @@ from itertools import takewhile
 import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
-from services import connected
+from services import service_over
 
 import emptydatabase
 from tmpmaild import client as api
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.creating import Rules
-from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
@@ -127,23 +125,16 @@ async def _service(path, clock):
     )
     chosen = random.Random(1)
     async with open_storage(settings, clock) as storage:
-        service = connected(
+        yield service_over(
             storage,
-            InboxService(
-                storage,
-                Rules(
-                    domains=("mail.example.com", "second.test"),
-                    lifetime_ms=LIFETIME_MS,
-                    max_lifetime_ms=2 * LIFETIME_MS,
-                    faults=True,
-                    webhooks=(parse_rule("hooks.example.org"),),
-                ),
-                clock=clock,
-                choice=chosen.choice,
-                new_token=lambda: f"{chosen.getrandbits(256):064x}",
-            ),
+            clock,
+            domains=("mail.example.com", "second.test"),
+            max_lifetime_ms=2 * LIFETIME_MS,
+            faults=True,
+            webhooks=(parse_rule("hooks.example.org"),),
+            choice=chosen.choice,
+            new_token=lambda: f"{chosen.getrandbits(256):064x}",
         )
-        yield service
 
 
 @pytest.fixture(scope="session")

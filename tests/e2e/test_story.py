@@ -44,30 +44,6 @@ def test_the_banner_names_a_page_to_open(daemon):
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
 
 
-def test_the_banner_names_the_page_where_browsers_reach_it(start):
-    daemon = start(TMPMAILD_HTTP__PUBLIC_URL="https://mail.example.org/tmp")
-    assert "Open https://mail.example.org/tmp/ in a browser" in daemon.banner
-
-
-def test_send_takes_a_file_and_says_when_it_is_refused(daemon, command, tmp_path):
-    server = f"127.0.0.1:{daemon.smtp_port}"
-    mail = tmp_path / "mail.eml"
-    mail.write_bytes(b"Subject: from a file\r\n\r\nbody\r\n")
-    address = daemon.create()
-    assert command("send", address, mail, "--server", server).returncode == 0
-    assert daemon.messages(address)[0]["subject"] == "from a file"
-    refused = command("send", "nobody@mail.example.com", mail, "--server", server)
-    assert refused.returncode != 0
-    assert refused.stderr == f"tmpmaild: {server} did not take the mail: 550 5.1.1 No such address here\n"
-
-
-def test_send_says_when_nobody_listens(command):
-    refused = command("send", "a@mail.example.com", "--server", "127.0.0.1:1")
-    assert refused.returncode != 0
-    assert "127.0.0.1:1: connection refused" in refused.stderr
-    assert "Traceback" not in refused.stderr
-
-
 @pytest.mark.needs("sqlite3")
 def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(daemon):
     url = daemon.setting("STORAGE__URL")

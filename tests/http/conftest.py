@@ -8,12 +8,10 @@ from urllib.parse import unquote
 
 import anyio
 import pytest
-from services import connected
+from services import service_over
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.creating import Rules
-from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import NO_SESSION, Envelope
 from tmpmaild.ratelimit import RateLimits
@@ -134,50 +132,36 @@ class World:
 
 @pytest.fixture
 def open_world(store, clock):
+    """Return a context manager that opens a world; what is no limit of the storage is a rule of the service."""
+
     @asynccontextmanager
-    async def opened(
-        *,
-        domains=("mail.example.com", "second.test"),
-        require_token=False,
-        seed=1,
-        max_lifetime_ms=0,
-        faults=False,
-        keep_refusals=False,
-        webhooks=(),
-        check=None,
-        **limits,
-    ):
-        without_limits = {
-            "max_bytes": 1 << 30,
-            "reserve_bytes": 0,
-            "max_messages_per_inbox": 0,
-            "max_bytes_per_inbox": 0,
-            "max_share_per_creator": 1.0,
-        }
-        chosen = random.Random(seed)
-        async with store.open(clock, **(without_limits | limits)) as storage:
-            service = connected(
+    async def opened(*, domains=("mail.example.com", "second.test"), check=None, max_lifetime_ms=0, **more):
+        kinds = ("max_bytes", "reserve_bytes", "max_messages_per_inbox", "max_bytes_per_inbox", "max_share_per_creator")
+        limits = {name: more.pop(name, default) for name, default in zip(kinds, (1 << 30, 0, 0, 0, 1.0), strict=True)}
+        chosen = random.Random(1)
+        async with store.open(clock, **limits) as storage:
+            service = service_over(
                 storage,
-                InboxService(
-                    storage,
-                    Rules(
-                        domains=domains,
-                        lifetime_ms=LIFETIME_MS,
-                        require_token=require_token,
-                        max_lifetime_ms=max_lifetime_ms,
-                        faults=faults,
-                        keep_refusals=keep_refusals,
-                        webhooks=webhooks,
-                    ),
-                    clock=clock,
-                    choice=chosen.choice,
-                    new_token=lambda: f"{chosen.getrandbits(256):064x}",
-                    check=check,
-                ),
+                clock,
+                domains=domains,
+                max_lifetime_ms=max_lifetime_ms,
+                check=check,
+                choice=chosen.choice,
+                new_token=lambda: f"{chosen.getrandbits(256):064x}",
+                **more,
             )
             yield World(service, storage, clock)
 
     return opened
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+async def held(client):
+    return await client.create(local_part="chosen")
 
 
 @pytest.fixture

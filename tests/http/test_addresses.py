@@ -9,11 +9,9 @@ from tmpmaild.errors import AddressNotFound
 from tmpmaild.http.app import OPERATIONS
 from tmpmaild.model import rfc3339
 
+from .conftest import bearer
+
 NOBODY = "never@mail.example.com"
-
-
-def bearer(token):
-    return {"Authorization": f"Bearer {token}"}
 
 
 class Held:

@@ -40,11 +40,6 @@ def anyio_backend():
     return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
 
 
-@pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
-
-
 def path(held, rest=""):
     return f"/api/v1/addresses/{held['address']}/messages{rest}"
 

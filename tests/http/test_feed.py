@@ -26,11 +26,6 @@ def bearer(held):
 
 
 @pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
-
-
-@pytest.fixture
 async def private(client):
     return await client.create(local_part="hidden", private=True)
 

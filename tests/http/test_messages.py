@@ -9,6 +9,8 @@ import pytest
 from tables import rows_of, table
 from tmpmaild.inboxes import reading
 
+from .conftest import bearer
+
 ROWS = rows_of(__file__)
 
 UNKNOWN = "/api/v1/addresses/unknown@mail.example.com"
@@ -16,10 +18,6 @@ UNKNOWN = "/api/v1/addresses/unknown@mail.example.com"
 
 def path(address, query=""):
     return f"/api/v1/addresses/{address}/messages{query}"
-
-
-def bearer(token):
-    return {"Authorization": f"Bearer {token}"}
 
 
 @pytest.fixture

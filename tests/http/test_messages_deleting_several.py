@@ -2,16 +2,9 @@
 
 import pytest
 
+from .conftest import bearer
+
 SOME = "msg_01m7y0sgyf0000000000000000"
-
-
-def bearer(token):
-    return {"Authorization": f"Bearer {token}"}
-
-
-@pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
 
 
 @pytest.fixture

@@ -15,11 +15,6 @@ LARGE = b"Subject: large\r\n\r\n" + b"x" * 1_000_000 + b"\r\n"
 
 
 @pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
-
-
-@pytest.fixture
 def at(held):
     return path(held)
 

@@ -9,16 +9,9 @@ import pytest
 from tables import table
 from tmpmaild.model import AcceptedRecipient, SmtpSession
 
+from .conftest import bearer
+
 RAW = Path(__file__).with_name("messages-one.eml").read_bytes()
-
-
-def bearer(token):
-    return {"Authorization": f"Bearer {token}"}
-
-
-@pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
 
 
 @pytest.fixture

@@ -26,11 +26,6 @@ RAW = (
 )
 
 
-@pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
-
-
 async def view(client, address, message_id, body=b"", headers=()):
     return await client.post(f"/api/v1/addresses/{address}/messages/{message_id}/view", body, headers)
 

@@ -14,11 +14,6 @@ from .conftest import read_all
 from .streams import until
 
 
-@pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
-
-
 def at(held, query):
     return f"/api/v1/addresses/{held['address']}/messages?{query}"
 

@@ -8,11 +8,6 @@ import pytest
 from .streams import PATIENCE_SECONDS, until
 
 
-@pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
-
-
 def request(target, method="GET", body=b""):
     length = f"Content-Length: {len(body)}\r\n" if body else ""
     return f"{method} {target} HTTP/1.1\r\nHost: x\r\n{length}\r\n".encode() + body

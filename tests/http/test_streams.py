@@ -13,11 +13,6 @@ from .streams import PATIENCE_SECONDS, Event, Stream, until
 
 
 @pytest.fixture
-async def held(client):
-    return await client.create(local_part="chosen")
-
-
-@pytest.fixture
 def follow(served, held):
     @asynccontextmanager
     async def opened(query="", *, address=None, headers=()):

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.lowlevel
 import pytest
-from services import connected
+from services import connected, service_over
 
 import emptydatabase
 from tmpmaild.inboxes.creating import NewAddress, Rules
@@ -63,11 +63,7 @@ class House:
 async def house(tmp_path, clock):
     storage_settings = SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db"))
     async with open_storage(storage_settings, clock) as storage:
-        tokens = iter(f"token-{number}" for number in range(100))
-        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
-        service = connected(
-            storage, InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
-        )
+        service = service_over(storage, clock, max_lifetime_ms=2 * LIFETIME_MS)
         inbox, token = await service.create(NewAddress(local_part="chosen"), None)
         yield House(service, inbox, token, clock)
 

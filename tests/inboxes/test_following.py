@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
+from tmpmaild.errors import AddressExpired, Stopping
 from tmpmaild.inboxes import reading
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.following import Bus, Follower, Following, InboxExpired, seconds_until
@@ -20,34 +20,11 @@ async def finished(task):
         return await task
 
 
-async def test_a_wait_returns_what_is_there_already(house):
-    message_id = await house.deliver()
-    listing = await finished(house.service.follower.wait(house.inbox.address, Page(), None, 60))
-    assert [message.id for message in listing.messages] == [message_id]
-
-
 async def test_a_wait_returns_as_soon_as_mail_comes(house):
     async with house.waiting() as waiting:
         message_id = await house.deliver()
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
     assert len(house.service.bus) == 0
-
-
-async def test_a_wait_begins_after_a_position(house):
-    first = await house.deliver()
-    async with house.waiting(Page(after=first)) as waiting:
-        assert not waiting.done()
-        second = await house.deliver()
-        assert [message.id for message in (await finished(waiting)).messages] == [second]
-
-
-async def test_a_wait_passes_over_what_does_not_match(house):
-    async with house.waiting(Page(subject="CODE")) as waiting:
-        await house.deliver("newsletter")
-        await anyio.sleep(0.01)
-        assert not waiting.done()
-        message_id = await house.deliver("Your code")
-        assert [message.id for message in (await finished(waiting)).messages] == [message_id]
 
 
 @pytest.mark.parametrize("ascending", [False, True])
@@ -149,14 +126,6 @@ async def test_no_wake_up_is_lost_between_look_and_sleep(house):
         after = message_id
 
 
-async def test_a_wait_ends_when_its_inbox_does(house):
-    house.clock.advance(ms=LIFETIME_MS - 20)
-    async with house.waiting() as waiting:
-        house.clock.advance(ms=20)
-        with pytest.raises(AddressExpired):
-            await finished(waiting)
-
-
 async def test_a_wait_ends_when_its_inbox_is_deleted(house):
     async with house.waiting() as waiting:
         await house.service.delete(house.inbox.address, house.token)
@@ -186,11 +155,6 @@ async def test_a_cancelled_wait_leaves_nothing_behind(house):
     async with house.waiting():
         pass
     await house.asleep(0)
-
-
-async def test_nobody_waits_at_an_address_that_is_not_there(house):
-    with pytest.raises(AddressNotFound):
-        await house.service.follower.wait("nobody@mail.example.com", Page(), None, 60)
 
 
 async def ids_of(following, count):
@@ -288,12 +252,6 @@ async def test_an_event_of_an_extended_inbox_may_be_shown_beyond_its_first_end(h
         await house.service.change(house.inbox.address, house.token, 7200)
         house.clock.advance(ms=LIFETIME_MS)
         assert await following.may_show(message)
-
-
-async def test_a_stream_ends_with_its_inbox(house):
-    async with house.follow() as following:
-        house.clock.advance(ms=LIFETIME_MS)
-        assert await following.next(60) == [InboxExpired()]
 
 
 async def test_a_stream_lives_as_long_as_its_extended_inbox(house):

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.to_thread
 import pytest
-from services import connected
+from services import service_over
 
 import emptydatabase
 from tables import table
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
-from tmpmaild.inboxes.creating import NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.engines import SqliteSettings
@@ -95,11 +95,7 @@ async def house(tmp_path, clock):
     async with open_storage(
         SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db")), clock
     ) as storage:
-        tokens = map("token-{}".format, itertools.count())
-        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
-        service = connected(
-            storage, InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
-        )
+        service = service_over(storage, clock, max_lifetime_ms=2 * LIFETIME_MS)
         house = House(service, storage, clock)
         await house.open_inbox()
         yield house

@@ -4,13 +4,12 @@ import asyncio
 import random
 
 import pytest
-from services import connected
+from services import service_over
 
 from tables import rows_of
 from tmpmaild.errors import AddressExpired, AddressNotFound
 from tmpmaild.inboxes import reading
-from tmpmaild.inboxes.creating import NewAddress, Rules
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import SEARCHED_CHARACTERS, Attachment, Envelope, NewMail, Page, ParsedMail, Verbatim
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
@@ -26,10 +25,7 @@ class Engine:
     """A service over a storage."""
 
     def __init__(self, storage, clock):
-        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS)
-        self.service = connected(
-            storage, InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
-        )
+        self.service = service_over(storage, clock, lifetime_ms=LIFETIME_MS)
         self.storage = storage
         self.clock = clock
 

@@ -5,10 +5,8 @@ import asyncio
 import pytest
 
 from tmpmaild.errors import (
-    AddressExpired,
     AddressNotFound,
     MailboxFull,
-    MessageNotFound,
     Unauthorized,
 )
 from tmpmaild.inboxes.creating import Rules
@@ -17,18 +15,6 @@ from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import DOMAINS, LIFETIME_MS, MAIL, World, mailbox_of
-
-
-async def test_an_address_is_over_to_the_millisecond(world):
-    inbox, _ = await world.create()
-    world.clock.advance(ms=LIFETIME_MS - 1)
-    await world.service.find(inbox.address)
-    await world.service.mail.list(inbox.address, Page())
-    world.clock.advance(ms=1)
-    for look in (world.service.find(inbox.address), world.service.mail.list(inbox.address, Page())):
-        with pytest.raises(AddressExpired) as refusal:
-            await look
-        assert refusal.value.expired_at_ms == inbox.expires_at_ms
 
 
 async def test_other_rules_hold_at_once(world):
@@ -43,52 +29,6 @@ async def test_other_rules_hold_at_once(world):
     assert b"by mx.new.test" in fields
     other, _ = await world.create()
     assert other.expires_at_ms - other.created_at_ms == 1000
-
-
-@pytest.mark.parametrize(
-    "address", ["nobody@mail.example.com", "no address", "", "@mail.example.com", "a@b@c", "\ud800@x.test"]
-)
-async def test_what_never_was_an_address_is_not_found(world, address):
-    with pytest.raises(AddressNotFound):
-        await world.service.find(address)
-    with pytest.raises(AddressNotFound):
-        await world.service.mail.list(address, Page())
-
-
-async def test_a_private_inbox_looks_like_none_without_its_token_before_and_after_its_hour(world):
-    inbox, token = await world.create(private=True)
-    _, other_token = await world.create()
-    assert (await world.service.find(inbox.address, token)).id == inbox.id
-    for _ in range(2):
-        refusals = []
-        for address, key in ((inbox.address, None), (inbox.address, other_token), (inbox.address, "\udcff")):
-            with pytest.raises(AddressNotFound) as refusal:
-                await world.service.find(address, key)
-            refusals.append(type(refusal.value))
-        assert set(refusals) == {AddressNotFound}
-        world.clock.advance(ms=LIFETIME_MS)
-    with pytest.raises(AddressExpired):
-        await world.service.find(inbox.address, token)
-
-
-async def test_a_service_that_requires_tokens_asks_before_it_looks(storage, clock):
-    world = World(storage, clock, require_token=True)
-    inbox, token = await world.create()
-    for address in (inbox.address, "nobody@mail.example.com", "no address"):
-        with pytest.raises(Unauthorized):
-            await world.service.find(address)
-    with pytest.raises(AddressNotFound):
-        await world.service.find(inbox.address, "wrong")
-    assert (await world.service.mail.list(inbox.address, Page(), token)).inbox.id == inbox.id
-
-
-async def test_a_delivered_mail_is_listed(world):
-    inbox, _ = await world.create(local_part="ada")
-    message_id = await world.deliver("ADA+x@mail.example.com")
-    (message,) = (await world.service.mail.list(inbox.address, Page())).messages
-    assert (message.id, message.subject, message.body) == (message_id, "Hi", "Hello\n")
-    assert (message.from_address, message.from_name) == ("ada@example.com", "Ada")
-    assert message.recipient == "ADA+x@mail.example.com"
 
 
 async def test_a_full_inbox_is_full_at_rcpt_and_at_the_commit(world):
@@ -116,14 +56,6 @@ async def test_a_recipient_is_known_without_waiting_from_its_first_mail_until_it
     assert world.service.recipient_now(mailbox) is None
     with pytest.raises(AddressNotFound):
         await world.service.recipient(mailbox)
-
-
-async def test_a_mail_whose_recipient_is_over_by_its_end_is_refused(world):
-    inbox, _ = await world.create()
-    inbox_id = await world.service.recipient(mailbox_of(inbox.address))
-    world.clock.advance(ms=LIFETIME_MS)
-    with pytest.raises(AddressNotFound):
-        await world.service.deliver(Envelope("", (inbox.address,), "", "", tls=False), [inbox_id], MAIL)
 
 
 async def test_the_memory_forgets_what_is_over(world):
@@ -160,14 +92,6 @@ async def test_who_has_been_answered_finds_the_mail_however_often_was_read_befor
         assert (await world.service.mail.list(inbox.address, Page())).messages[0].id == message_id
 
 
-async def test_a_page_read_before_is_not_shown_after_the_end(world, clock):
-    inbox, _ = await world.create()
-    await world.service.mail.list(inbox.address, Page())
-    clock.advance(ms=LIFETIME_MS)
-    with pytest.raises(AddressExpired):
-        await world.service.mail.list(inbox.address, Page())
-
-
 async def test_a_page_that_its_owner_has_read_is_not_shown_to_others(world):
     inbox, token = await world.create(private=True)
     await world.service.mail.list(inbox.address, Page(), token)
@@ -191,19 +115,3 @@ async def test_our_name_in_a_source_is_the_one_of_the_rules(storage, clock):
     inbox, _ = await world.create()
     fields, _ = await world.service.mail.source(inbox.address, await world.deliver(inbox.address))
     assert b"\tby mx.mail.example.com with" in fields
-
-
-async def test_a_source_is_shown_to_whom_its_list_is(world):
-    inbox, token = await world.create(private=True)
-    message_id = await world.deliver(inbox.address)
-    assert (await world.service.mail.source(inbox.address, message_id, token))[1] == MAIL
-    for wrong in (None, "wrong"):
-        for one in (message_id, "msg_none"):
-            with pytest.raises(AddressNotFound):
-                await world.service.mail.source(inbox.address, one, wrong)
-    with pytest.raises(MessageNotFound):
-        await world.service.mail.source(inbox.address, "msg_none", token)
-    world.clock.advance(ms=LIFETIME_MS)
-    for one in (message_id, "msg_none"):
-        with pytest.raises(AddressExpired):
-            await world.service.mail.source(inbox.address, one, token)

@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trustme
-from services import connected
+from services import service_over
 
 from tmpmaild.host import sockets
-from tmpmaild.inboxes.creating import NewAddress, Rules
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.server import SmtpServer, SmtpSettings
@@ -181,21 +180,15 @@ def serve(store, clock):
         holds = {"max_messages_per_inbox": 1000, "max_bytes_per_inbox": 0, "max_share_per_creator": 1.0}
         holds = {"max_bytes": storage_bytes, "reserve_bytes": 4096} | holds | (limits or {})
         async with store.open(clock, **holds) as storage:
-            service = connected(
+            service = service_over(
                 storage,
-                InboxService(
-                    storage,
-                    Rules(
-                        domains=("ours.test", "second.test"),
-                        lifetime_ms=3_600_000,
-                        accept_unknown=accept_unknown,
-                        faults=faults,
-                        keep_refusals=keep_refusals,
-                    ),
-                    clock=clock,
-                    choice=secrets.choice,
-                    new_token=secrets.token_urlsafe,
-                ),
+                clock,
+                domains=("ours.test", "second.test"),
+                accept_unknown=accept_unknown,
+                faults=faults,
+                keep_refusals=keep_refusals,
+                choice=secrets.choice,
+                new_token=secrets.token_urlsafe,
             )
             server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls, clock)
             bound = listener or sockets.bind_all(["127.0.0.1:0"])[0]

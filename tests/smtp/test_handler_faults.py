@@ -43,12 +43,6 @@ async def test_a_step_is_refused_so_many_times_and_then_no_more(house, at, step)
     assert len(await house.messages("abc")) == 1
 
 
-async def test_two_faults_of_a_delivery_come_one_after_the_other(house):
-    await house.order("abc", Fault("end", "452 4.2.2 Full"), Fault("rcpt", "550 5.1.1 No", times=1))
-    client = await house.greeted()
-    assert [(await tried(client))[-1][:3] for _ in range(3)] == ["550", "452", "250"]
-
-
 @pytest.mark.parametrize("at", ["rcpt", "data", "end"])
 async def test_421_closes_the_connection(house, at):
     await house.order("abc", Fault(at, "421 4.3.0 Going down"))
@@ -137,13 +131,6 @@ async def test_faults_are_neither_counted_nor_logged_as_refusals(house, caplog):
     assert "secret" not in caplog.text
     refusals = next(one for one in house.server.measures() if one.name == "smtp_refusals_total")
     assert "550" not in str(vars(refusals))
-
-
-async def test_faults_for_one_address_leave_mail_to_others_alone(house):
-    await house.order("abc", *[Fault(at, GREYLISTED) for at in ("rcpt", "data", "end")])
-    client = await house.greeted()
-    assert (await client.deliver("def")).startswith("250 ")
-    assert len(house.service.faults.left((await house.service.find("abc@ours.test")).id)) == 3
 
 
 @pytest.mark.parametrize(("ip", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])

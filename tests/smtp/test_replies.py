@@ -82,7 +82,3 @@ def test_the_answers_to_helo_and_ehlo_have_no_enhanced_codes():
     lines = ["mx.ours.test", "PIPELINING", "SIZE 1000", "8BITMIME", "SMTPUTF8", "STARTTLS"]
     expected = "".join(f"250-{line}\r\n" for line in lines) + "250 ENHANCEDSTATUSCODES\r\n"
     assert replies.ehlo("mx.ours.test", 1000, tls=True, auth=False).octets == expected.encode()
-
-
-def test_the_promise_names_the_message():
-    assert replies.STORED.octets % b"msg_1" == b"250 2.0.0 Ok: stored as msg_1\r\n"

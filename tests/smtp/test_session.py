@@ -60,16 +60,6 @@ async def test_two_hundred_pipelined_commands_are_answered_in_order(serve):
         assert [message.subject for message in await messages(house)] == [str(n) for n in reversed(range(33))]
 
 
-async def test_a_mail_of_many_packets_is_stored_as_it_came(serve):
-    source = b"".join(b"%d %s\r\n" % (n, b"x" * (n % 3000)) for n in range(2000))
-    async with serve() as house:
-        client = await house.connect()
-        await client.begin()
-        client.write(source + b".\r\n")
-        assert (await client.reply())[:3] == "250"
-        assert house.sources() == [source]
-
-
 # Clients that leave
 
 

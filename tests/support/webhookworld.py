@@ -4,11 +4,10 @@ from contextlib import asynccontextmanager
 
 import anyio
 import msgspec
-from services import connected
+from services import service_over
 
 from tmpmaild.http.schemas import Serializer
-from tmpmaild.inboxes.creating import NewAddress, Rules
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.webhooks.calling import Caller
@@ -31,13 +30,8 @@ class World:
     def serve(self, check=None):
         """Have a new service and dispatcher, as after a restart. With ``check`` senders are checked."""
         allowed = (parse_rule(f"127.0.0.0/8:{self.receiver.port}"),)
-        rules = Rules(
-            domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS, webhooks=allowed
-        )
-        service = InboxService(
-            self.storage, rules, clock=self.clock, choice=min, new_token=lambda: "token", check=check
-        )
-        self.service = connected(self.storage, service)
+        rules = {"max_lifetime_ms": 2 * LIFETIME_MS, "webhooks": allowed}
+        self.service = service_over(self.storage, self.clock, check=check, **rules)
         self.dispatcher = self._dispatcher(self.service.webhooks)
 
     def another(self, **more):
