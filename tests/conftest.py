@@ -20,7 +20,7 @@ from daemons import KNOWN, is_foreign
 
 # Machines are shared, so how long one example takes says nothing. A quarter as many as usual: there are eighty such tests.
 settings.register_profile("tmpmaild", deadline=None, max_examples=25)
-settings.register_profile("thorough", deadline=None, max_examples=1000)  # make proof-properties
+settings.register_profile("thorough", deadline=None, max_examples=1000)  # make proof WHAT=properties
 settings.load_profile("tmpmaild")
 
 LOOPS = [

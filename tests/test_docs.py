@@ -14,6 +14,7 @@ import yaml
 from msgspec import Struct
 
 import deb
+import prove
 import release
 from blocks import shell_blocks
 from tables import table
@@ -33,6 +34,7 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 API = (ROOT / "docs/api.md").read_text()
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 # Files that a reader makes, and one that the server makes of a language.
+KINDS = (".md", ".py", ".toml", ".txt", ".ts", ".yaml")  # that name our commands
 NAMES_OF_OTHERS = {"release-notes.md", "cypress/e2e/sign-up.cy.js", "jest.config.js", "messages.js"}
 
 
@@ -113,11 +115,30 @@ def test_the_configuration_of_a_server_says_what_to_edit_and_is_good_then(tmp_pa
     assert config.http.trusted_proxies
 
 
-def test_every_make_target_that_is_named_exists():
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"^make ([a-z-]+)", README + CONTRIBUTING, re.MULTILINE))
-    assert len(named) > 15
-    assert named <= targets
+def test_every_command_of_make_that_is_named_exists():
+    """In backticks anywhere, in the shell blocks of documents, and in what CI runs; proofs by their names as well."""
+    ci = "".join(path.read_text() for path in (*(ROOT / ".github").rglob("*.*"), ROOT / ".ci/run"))
+    texts = [path.read_text() for path in _files() if path.suffix in KINDS and path.name != "CHANGELOG.md"]
+    blocks = [block for text in texts for block in re.findall(r"^ *```sh\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) | {
+        ".venv/.dev",
+        ".venv/.proofs",
+    }
+    named = set(re.findall(r"`make ([\w./-]+)", "".join((ci, *texts))))
+    named |= set(re.findall(r"^[ -]*(?:run: )?make ([\w./-]+)", "\n".join((ci, *blocks)), re.MULTILINE))
+    assert len(named) > 10
+    assert named - targets == set()
+    proofs = re.findall(r"make proof WHAT=(\w+|\"[\w ]+\")", "".join((ci, *texts)))
+    assert {name for names in proofs for name in names.strip('"').split()} - prove.PROOFS.keys() == set()
+
+
+def test_every_proof_and_target_stands_in_the_list_of_commands():
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = re.search(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    assert re.findall(r"^  make ([a-z-]+) +\S", listed, re.MULTILINE) == targets
+    assert re.findall(r"^  ([a-z]+) +.+ min\b", listed, re.MULTILINE) == list(prove.PROOFS)
+    run = {word for one in prove.PROOFS.values() for word in one.command() if word.startswith("tests/proofs/")}
+    assert run == {str(path.relative_to(ROOT)) for path in (ROOT / "tests/proofs").glob("test_*.py")}
 
 
 def test_what_is_asked_for_at_a_change_and_at_a_report_can_be_read_by_who_asks():

@@ -62,7 +62,7 @@ def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch)
     release.prepare("1.1.0", checkout, checked=True)
     said = subprocess.run(["git", "log", "-1", "--format=%B"], cwd=checkout, check=True, capture_output=True, text=True)
     assert re.fullmatch(
-        r"release: 1\.1\.0\n\nAt \w{40} had passed, says who released it: make test, make test-peers, make proof-fresh\.\s*",
+        r"release: 1\.1\.0\n\nAt \w{40} had passed, says who released it: make test, make test-peers ARGS=--all-peers, make proof WHAT=fresh\.\s*",
         said.stdout,
     )
     for name, pattern in release.VERSIONS.items():

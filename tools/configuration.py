@@ -1,9 +1,6 @@
 """Makes ``config.example.toml`` and the list of keys in ``docs/configuration.md`` of ``tmpmaild/config/settings.py``.
 
-``make stable`` runs it. A key has its default and its text there. What stands before the list on the page is written by
-hand.
-
-python tools/configuration.py
+``stable.py`` runs it. A key has its default and its text there. What stands before the list is written by hand.
 """
 
 import ast
@@ -23,7 +20,7 @@ from tmpmaild.config.settings import SECTIONS, Config, Group, groups_by_key, key
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs/configuration.md"
 EXAMPLE: Final = ROOT / "config.example.toml"
-MARK: Final = "<!-- Made from tmpmaild/config/settings.py: change the texts there, then run `make stable`. -->\n"
+MARK: Final = "<!-- Made from tmpmaild/config/settings.py: change the texts there and run tools/stable.py. -->\n"
 RESTART: Final = "*Restart.*"
 _PAGE_WIDTH: Final = 140
 _EXAMPLE_WIDTH: Final = 116
@@ -132,6 +129,7 @@ def _texts(struct: type[msgspec.Struct]) -> dict[str, str]:
     return texts
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Make the file and the list anew."""
     EXAMPLE.write_text(example())
     PAGE.write_text(page(PAGE.read_text()))

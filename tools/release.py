@@ -3,7 +3,7 @@
 It publishes nothing; at the end it prints what to do by hand. ``docs/releasing.md`` says the same in order.
 
 ``make release VERSION=1.2.3`` runs it, with ``ARGS=--checked`` where the tests and proofs have passed at this commit.
-``make dist`` only builds the last commit.
+Without a version it only builds the last commit.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-CHECKS: Final = (("test",), ("test-peers", "ARGS=--all-peers"), ("proof-fresh",))
+CHECKS: Final = (("test",), ("test-peers", "ARGS=--all-peers"), ("proof", "WHAT=fresh"))
 VERSIONS: Final = {
     "tmpmaild/__init__.py": r'^__version__ = "(.+)"$',
     "pyproject.toml": r'^version = "(.+)"$',
@@ -106,7 +106,7 @@ def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
         path.write_text(with_version(path.read_text(), pattern, version))
     changelog = root / "CHANGELOG.md"
     changelog.write_text(closed(changelog.read_text(), version, time.strftime("%Y-%m-%d", time.gmtime())))
-    names = ", ".join(f"make {target[0]}" for target in CHECKS)
+    names = ", ".join(f"make {' '.join(target)}" for target in CHECKS)
     how = "had passed, says who released it" if checked else "passed"
     _run(
         "git", "commit", "--all", "--quiet", "-m", f"release: {version}", "-m", f"At {commit} {how}: {names}.", cwd=root

@@ -1,7 +1,8 @@
 """Lists what stays as it is until version 2, line by line, and adds to the recorded list what is new.
 
 The lines are read from what the program goes by: the description of the API, the settings, the commands, the measures,
-the pytest plugin, and both clients. ``docs/stability.md`` says what is promised; ``make stable`` runs this.
+the pytest plugin, and both clients. ``docs/stability.md`` says what is promised. Before, it
+makes anew what is made of the settings and of the description, by ``configuration.py`` and ``typescript_types.py``.
 
 python tools/stable.py      adds lines to tests/stable.json; what is taken away is deleted there by hand
 """
@@ -17,6 +18,8 @@ from typing import Any, Final
 import click
 import pytest
 
+import configuration
+import typescript_types
 from tmpmaild import client, pytest_plugin
 from tmpmaild.cli import configured, exits, operator
 from tmpmaild.cli.main import main
@@ -172,6 +175,8 @@ def _typescript() -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    configuration.write()
+    typescript_types.write()
     known = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     both = {subject: sorted({*known.get(subject, ()), *some}) for subject, some in lines().items()}
     RECORDED.write_text(json.dumps(both, indent=1, ensure_ascii=False) + "\n")

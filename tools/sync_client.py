@@ -1,6 +1,6 @@
 """Make the module ``sync.py`` of the client from ``aio.py``, without ``await``.
 
-``make client`` runs it. What differs in substance between the two is in ``tmpmaild/client/transport.py``; here are only
+What differs in substance between the two is in ``tmpmaild/client/transport.py``; here are only
 words. ruff then removes the imports that are not used any more, and sets the line breaks.
 """
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "tmpmaild/client"
-HEADER = "# Made from aio.py by tools/sync_client.py: change that one, then run `make client`.\n"
+HEADER = "# Made from aio.py by tools/sync_client.py: change that one, then run `python tools/sync_client.py`.\n"
 
 SENTENCES = {
     "The client for code with ``await``": "The client for code without ``await``",

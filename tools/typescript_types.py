@@ -1,6 +1,6 @@
 """Make ``clients/typescript/src/openapi.ts`` from our OpenAPI document: what the API sends and takes, as TypeScript.
 
-``make client`` runs it. It knows as much of JSON Schema as our document uses, and raises KeyError for anything else.
+``stable.py`` runs it. It knows as much of JSON Schema as our document uses, and raises KeyError for anything else.
 """
 
 import json
@@ -13,7 +13,7 @@ from tmpmaild.http.app import describe_api
 TARGET = Path(__file__).resolve().parents[1] / "clients/typescript/src/openapi.ts"
 
 HEADER = """\
-// What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run `make client`.
+// What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run tools/stable.py.
 """
 
 _SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -74,5 +74,6 @@ def _problem_codes(paths: dict[str, Any]) -> str:
     return f"/** The `code` of a problem document. */\nexport type ProblemCode ={lines};\n"
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Make the types anew."""
     TARGET.write_text(source(json.loads(describe_api())))

@@ -1,6 +1,6 @@
 """Makes one site of the documentation, in build/site/html: the pages as they are, which are all in zensical.toml.
 
-``make site`` runs it. Zensical aborts when a link leads to no page or to no heading.
+Zensical aborts when a link leads to no page or to no heading.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Makes the pictures in docs/screenshots anew: daemons, mail by SMTP, and Chromium. Run by ``make screenshots``."""
+"""Makes the pictures in docs/screenshots anew: daemons, mail by SMTP, and Chromium. Needs a pleasant font."""
 
 import asyncio
 import json

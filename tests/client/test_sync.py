@@ -15,7 +15,7 @@ def script():
 
 def test_the_client_without_await_is_what_the_script_makes_of_the_other(script):
     made = (script["FOLDER"] / "sync.py").read_text()
-    assert made == script["converted"]((script["FOLDER"] / "aio.py").read_text()), "run make client"
+    assert made == script["converted"]((script["FOLDER"] / "aio.py").read_text()), "run python tools/sync_client.py"
 
 
 def test_a_sentence_that_was_reworded_stops_the_script(script):

@@ -35,7 +35,7 @@ def run(*command, cwd=CLIENT, status=0, **variables):
 @pytest.fixture(scope="session")
 def node():
     """Return the function that runs a command."""
-    assert (CLIENT / "node_modules/typescript").exists(), "run make typescript first, as make test-peers does"
+    assert (CLIENT / "node_modules/typescript").exists(), "make test-peers installs it, where there is npm"
     return run
 
 

@@ -67,7 +67,7 @@ def test_the_types_are_those_of_our_description():
     types = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(types)
     described = types.source(json.loads(describe_api()))
-    assert types.TARGET.read_text() == described, "stale: run `make client`"
+    assert types.TARGET.read_text() == described, "stale: run `python tools/stable.py`"
 
 
 def test_the_versions_agree_and_the_lock_names_hashes_but_no_mirror():

@@ -407,9 +407,9 @@ def test_the_example_shows_every_key_commented_out(written):
 
 
 def test_the_example_and_the_documentation_are_what_is_made_of_the_settings():
-    assert configuration.EXAMPLE.read_text("utf-8") == configuration.example(), "run make stable"
+    assert configuration.EXAMPLE.read_text("utf-8") == configuration.example(), "run python tools/stable.py"
     text = configuration.PAGE.read_text("utf-8")
-    assert text == configuration.page(text), "run make stable"
+    assert text == configuration.page(text), "run python tools/stable.py"
 
 
 def test_a_key_without_a_text_cannot_be_documented(monkeypatch):

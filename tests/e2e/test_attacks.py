@@ -1,4 +1,4 @@
-"""Under attack the daemon's memory stays small and honest mail gets its 250. How fast, ``make attack`` measures."""
+"""Under attack the daemon's memory stays small and honest mail gets its 250. How fast, ``make proof WHAT=attack`` measures."""
 
 import re
 import select

@@ -1,6 +1,6 @@
 """The units on a real systemd: a Debian 12 and a Debian 13 that boot in a container of their own.
 
-By ``make proof-systemd``, as root; the first time it makes these Debians from the network. Several daemons at once are in
+By ``make proof WHAT=systemd``, as root; the first time it makes these Debians from the network. Several daemons at once are in
 ``test_booted_several.py``.
 """
 
@@ -20,7 +20,7 @@ from machines import MAIL, READ
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
 
-pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof-systemd")
+pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof WHAT=systemd")
 CONFIG = """
 domains = ["tmp.example.org"]
 [smtp]

@@ -1,6 +1,6 @@
 """Several daemons on one machine by docs/scaling.md as it stands: on a real systemd, with Debian's own PostgreSQL.
 
-By ``make proof-systemd``, as root, on a Debian 12 and a Debian 13; the first time it makes these from the network.
+By ``make proof WHAT=systemd``, as root, on a Debian 12 and a Debian 13; the first time it makes these from the network.
 """
 
 import json
@@ -88,7 +88,7 @@ for number in sys.argv[1:]:
         time.sleep(0.1)
 """
 
-pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof-systemd")
+pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof WHAT=systemd")
 
 
 def blocks(heading):

@@ -1,6 +1,6 @@
 """The package on a Debian 12 and a Debian 13 that boot: installed, upgraded, removed and purged, and Debian upgraded below it.
 
-By ``make proof-deb``, as root; the first time it makes these Debians from the network, and each time it fetches the upgrade
+By ``make proof WHAT=deb``, as root; the first time it makes these Debians from the network, and each time it fetches the upgrade
 to Debian 13.
 """
 
@@ -30,7 +30,7 @@ APT_GET = "DEBIAN_FRONTEND=noninteractive apt-get --yes -o Dpkg::Options::=--for
 HOLDS = "find / -xdev -name '*tmpmaild*' -not -path '/packages*'; find /etc/tmpmaild /var/lib/private -mindepth 1"
 
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof-deb"),
+    pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof WHAT=deb"),
     pytest.mark.needs("binutils"),
 ]
 

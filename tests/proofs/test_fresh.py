@@ -31,7 +31,7 @@ kill $(cat /proc/$pid/task/$pid/children)
 wait $pid
 """
 
-pytestmark = pytest.mark.skipif(not os.environ.get("FRESH"), reason="takes half an hour: make proof-fresh")
+pytestmark = pytest.mark.skipif(not os.environ.get("FRESH"), reason="takes half an hour: make proof WHAT=fresh")
 
 
 class Rows:

@@ -25,7 +25,7 @@ class Bounds:
 
 @pytest.fixture
 def minutes(amount):
-    return float(os.environ.get("SOAK_MINUTES") or amount(whole=30, quick=QUICK_SECONDS / 60))
+    return float(os.environ.get("MINUTES") or amount(whole=30, quick=QUICK_SECONDS / 60))
 
 
 @pytest.mark.serial

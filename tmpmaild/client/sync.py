@@ -1,4 +1,4 @@
-# Made from aio.py by tools/sync_client.py: change that one, then run `make client`.
+# Made from aio.py by tools/sync_client.py: change that one, then run `python tools/sync_client.py`.
 """The client for code without ``await``: the service, its inboxes, their mails, and the I/O for all of them."""
 
 import os

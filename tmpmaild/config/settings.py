@@ -1,6 +1,6 @@
 """What an operator can set: one Struct per section, with types, defaults and texts; nothing is read here.
 
-``file.py`` reads the values. The text below a key says why one would change it. ``make stable`` makes
+``file.py`` reads the values. The text below a key says why one would change it. ``tools/stable.py`` makes
 ``config.example.toml`` and the list of keys in ``docs/configuration.md`` of these texts, so they are Markdown; the
 manual page is made of that list.
 

@@ -1,4 +1,4 @@
-// What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run `make client`.
+// What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run tools/stable.py.
 
 /** An address; `token` only in the answer to create, the last two members only for the holder where allowed. */
 export interface AddressResource {

@@ -1,0 +1,78 @@
+"""Runs both kinds of tests and says which lines and branches they reach, with what the programs that they start add.
+
+It fails if a package has less than its bound. Tests that measure time or memory are left out, since being watched costs
+both. ``build/coverage`` has the pages that show what is not reached, and the table of all files.
+
+make coverage                                          all tests: a quarter of an hour
+.venv/bin/python tools/covered.py tests/smtp           what some tests reach; without bounds
+.venv/bin/python tools/covered.py --again              the table once more
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+FOLDER: Final = ROOT / "build/coverage"
+BOUNDS: Final = {"all": 98.0, "smtp": 99.0, "inboxes": 99.0, "storage": 99.0, "senders": 99.0, "webhooks": 99.0}
+"""The smallest share of lines that tests may reach, in percent."""
+
+
+def measure(*tests: str) -> int:
+    """Run tests under coverage; return how many of the two runs failed."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    kinds = ("not needs and not serial", "needs and not serial")
+    return sum(_coverage("run", "-m", "pytest", "-q", "-m", kind, *tests) not in (0, 5) for kind in kinds)
+
+
+def _coverage(*arguments: str) -> int:
+    environ = os.environ | {"COVERAGE_FILE": str(FOLDER / "data"), "COVERAGE_RCFILE": str(ROOT / "pyproject.toml")}
+    command = [sys.executable, "-m", "coverage", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode  # noqa: S603 - our own words
+
+
+def shares(report: dict[str, dict[str, dict[str, int]]]) -> dict[str, tuple[float, float]]:
+    """Return of each package, and of all, the percentage of lines and of branches that were reached."""
+    counts = Counter[tuple[str, str]]()
+    for path, of_file in report.items():
+        parts = Path(path).parts
+        package = parts[1] if len(parts) > 2 else "shared"  # noqa: PLR2004 - tmpmaild/PACKAGE/MODULE
+        for name in ("covered_lines", "num_statements", "covered_branches", "num_branches"):
+            counts[package, name] += of_file["summary"][name]
+            counts["all", name] += of_file["summary"][name]
+
+    def share(package: str, reached: str, there: str) -> float:
+        return 100 * counts[package, reached] / (counts[package, there] or 1)
+
+    return {
+        package: (share(package, "covered_lines", "num_statements"), share(package, "covered_branches", "num_branches"))
+        for package in sorted({package for package, _ in counts})
+    }
+
+
+def main(*tests: str) -> int:
+    """Print the table; return how much is wrong."""
+    wrong = 0
+    if tests != ("--again",):
+        wrong = measure(*tests)
+        _coverage("combine", "--quiet")
+    _coverage("html", "--quiet", "--directory", str(FOLDER))
+    _coverage("json", "--quiet", "-o", str(FOLDER / "report.json"))
+    _coverage("report", "--skip-covered", "--show-missing")
+    report = json.loads((FOLDER / "report.json").read_text())
+    sys.stdout.write("\n| package | lines | branches | bound of lines |\n|---|---|---|---|\n")
+    for package, (lines, branches) in shares(report["files"]).items():
+        bound = BOUNDS.get(package, 0) if tests in ((), ("--again",)) else 0
+        wrong += lines < bound
+        sys.stdout.write(f"| {package} | {lines:.1f} % | {branches:.1f} % | {bound or ''} |\n")
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

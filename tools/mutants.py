@@ -1,0 +1,139 @@
+"""Breaks eight modules in small ways, one at a time, and counts how often their tests notice.
+
+The ways are those of Cosmic Ray that are people's mistakes: one more, the neighbour of a comparison, one ``not`` more.
+Its own runner knows no sample and one command for all modules. The sample is drawn by the text of the lines, so it
+hardly changes with the modules and not at all with the tests. All happens in a copy of the checkout.
+
+make proof WHAT=mutants                             all eight modules: an hour
+.venv/bin/python tools/mutants.py --each 10 mime    some of one module
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+ROOT: Final = Path(__file__).parents[1]
+MODULES: Final = {
+    "smtp/conversation": ("smtp/test_conversation*",),
+    "inboxes/reading": ("inboxes/test_reading*", "inboxes/test_service*", "inboxes/test_caches*"),
+    "storage/rows": ("storage/test_rows*", "storage/test_contract*"),
+    "storage/sqlite/operations": ("storage/test_contract*", "storage/test_sweeping*"),
+    "webhooks/schedule": ("webhooks/test_schedule*", "webhooks/test_dispatcher*"),
+    "http/requests": ("http/test_requests*", "http/test_addresses*", "http/test_messages*"),
+    "findings/judging": ("findings/test_codes*", "findings/test_candidates*"),
+    "mail/mime": ("mail/test_mime*",),
+}
+"""The modules, each with the tests that are about it."""
+_ALWAYS: Final = (
+    *("AddNot", "ExceptionReplacer", "NumberReplacer", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceFalseWithTrue"),
+    *("ReplaceTrueWithFalse", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "ZeroIterationForLoop"),
+)
+_PAIRS: Final = (
+    *(
+        "Add_Sub",
+        "Sub_Add",
+        "Mul_FloorDiv",
+        "FloorDiv_Mul",
+        "Div_Mul",
+        "Mod_FloorDiv",
+        "LShift_RShift",
+        "RShift_LShift",
+    ),
+    *("BitAnd_BitOr", "Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is"),
+)
+_IN_SIGNATURE: Final = ("parameters", "param", "argument")
+_NOT_COPIED: Final = shutil.ignore_patterns(".*", "node_modules", "build", "dist", "__pycache__")
+_PATIENCE_SECONDS: Final = 120
+
+
+class Mutant(NamedTuple):
+    """One change: by which operator, where it applies for the how manieth time, and in which line."""
+
+    rank: str
+    operator: str
+    occurrence: int
+    line: int
+
+
+def mutants(source: str, seed: str) -> list[Mutant]:
+    """Return the changes to a module, drawn by lot, one of each kind in each place."""
+    lines, nodes, chosen = source.splitlines(), list(ast_nodes(get_ast(source))), dict[tuple[object, str], Mutant]()
+    for name in sorted(operator_names()):
+        kind, _, pair = name.partition("/")[2].partition("_")
+        if kind not in _ALWAYS and pair not in _PAIRS:
+            continue
+        places = ((node, *place) for node in nodes for place in get_operator(name)().mutation_positions(node))
+        for occurrence, (node, start, end) in enumerate(places):
+            text = "\n".join(lines[start[0] - 2 : start[0] + 1])
+            rank = hashlib.sha256(f"{seed} {name} {start[1]} {text}".encode()).hexdigest()
+            mutant = Mutant(rank, name, occurrence, start[0])
+            if node.parent is None or node.parent.type not in _IN_SIGNATURE:
+                chosen[(start, end), kind] = min(chosen.get(((start, end), kind), mutant), mutant)
+    return sorted(chosen.values())
+
+
+def changed(source: str, mutant: Mutant) -> str:
+    """Return the module with a change."""
+    text: str = mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
+    return text
+
+
+def outcomes(module: str, folder: Path, each: int, seed: str) -> Iterator[tuple[Mutant, bool]]:
+    """Yield changes to a module in a copy of the checkout, and whether its tests fail with them."""
+    path = folder / "tmpmaild" / f"{module}.py"
+    tests = [str(test) for pattern in MODULES[module] for test in sorted((folder / "tests").glob(f"{pattern}.py"))]
+    source, begun = path.read_text(), time.monotonic()
+    if _fail(tests, folder, _PATIENCE_SECONDS):
+        sys.exit(f"the tests of {module} fail without any change")
+    patience = 10 + 3 * (time.monotonic() - begun)
+    for mutant in mutants(source, seed)[:each]:
+        path.write_text(changed(source, mutant))
+        yield mutant, _fail(tests, folder, patience)
+    path.write_text(source)
+
+
+def _fail(tests: list[str], folder: Path, patience_seconds: float) -> bool:
+    command = [sys.executable, "-m", "pytest", "-n0", "-qx", "--hypothesis-seed=0", "-m", "not needs", *tests]
+    given: Any = {"cwd": folder, "env": os.environ | {"PYTHONPATH": str(folder)}, "timeout": patience_seconds}
+    try:
+        run = subprocess.run(command, capture_output=True, check=False, **given)  # noqa: S603 - our own words
+    except subprocess.TimeoutExpired:
+        return True
+    return run.returncode != 0
+
+
+def main() -> None:
+    """Print a line for each module, and one for each change that no test noticed."""
+    parser = argparse.ArgumentParser(description="Count how many small faults the tests notice.")
+    parser.add_argument("modules", nargs="*", help="parts of their names; by default all")
+    parser.add_argument("--each", type=int, default=52, help="faults of each module")
+    parser.add_argument("--seed", default="1", help="another one makes other faults")
+    given = parser.parse_args()
+    survivors = []
+    sys.stdout.write("| module | mutants | killed | survived |\n|---|---|---|---|\n")
+    with tempfile.TemporaryDirectory() as place:
+        folder = shutil.copytree(ROOT, Path(place, "copy"), ignore=_NOT_COPIED)
+        for module in (one for one in MODULES if not given.modules or any(part in one for part in given.modules)):
+            lines = (folder / "tmpmaild" / f"{module}.py").read_text().splitlines()
+            found = list(outcomes(module, folder, given.each, given.seed))
+            alive = [mutant for mutant, is_killed in found if not is_killed]
+            survivors += [f"{module}.py:{one.line} {one.operator}: {lines[one.line - 1].strip()}" for one in alive]
+            sys.stdout.write(f"| {module} | {len(found)} | {len(found) - len(alive)} | {len(alive)} |\n")
+            sys.stdout.flush()
+    sys.stdout.write("".join(f"{one}\n" for one in survivors))
+
+
+if __name__ == "__main__":
+    main()

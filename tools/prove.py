@@ -1,0 +1,89 @@
+"""Runs proofs by their names, ``make proof WHAT="powercut stop"``, or without names all modules of tests/proofs.
+
+``--list`` says what each is, needs and takes; that needs nothing but Python's own modules.
+
+python tools/prove.py [--list | NAMES [ARGUMENTS …]]
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[1]
+MACHINES: Final = "root, systemd-container, debootstrap, network"
+
+
+class Proof(NamedTuple):
+    """A command, or modules of tests/proofs; what it shows, what it needs besides Python, about how long it takes."""
+
+    run: str
+    shows: str
+    time: str
+    needs: str = ""
+
+    def command(self) -> list[str]:
+        """Return what is run."""
+        first, *rest = self.run.split()
+        if first == "npm":
+            return [first, *rest]
+        if first.endswith(".py"):
+            return [sys.executable, first, *rest]
+        if first.startswith("-"):
+            return [sys.executable, "-m", "pytest", first, *rest]
+        return [sys.executable, "-m", "pytest", "-n0", "-rs", *map("tests/proofs/test_{}.py".format, (first, *rest))]
+
+
+PROOFS: Final = {
+    "promise": Proof("promise webhooks", "kill -9 under load loses no mail, and no call about one", "3 min"),
+    "powercut": Proof("powercut", "nor does a power cut", "5 min", "strace"),
+    "faults": Proof("faults full postfix", "a disk that fails or is full loses none", "5 min", "root, strace, postfix"),
+    "erasure": Proof("erasure postgresql_growth", "nothing outlives its hour in any file", "5 min", "postgresql"),
+    "several": Proof("several_daemons two_daemons failover", "daemons on one PostgreSQL", "5 min", "postgresql"),
+    "stop": Proof("stop", "it ends within five seconds", "1 min"),
+    "crowds": Proof("slow_clients", "slow clients keep nobody waiting", "3 min", "ulimit -Hn 16000"),
+    "bombs": Proof("mailbombs htmlbombs largest_mail", "what a mail costs others and itself", "3 min"),
+    "description": Proof("description", "thousands of requests are answered as described", "5 min"),
+    "soak": Proof("soak", "a steady load leaves nothing behind; MINUTES=120", "30 min"),
+    "image": Proof("image", "the image, built without a registry", "5 min", "root, debootstrap, network"),
+    "site": Proof("site", "the documentation as a site", "1 min", "chromium"),
+    "wheel": Proof("wheel oldest", "what a wheel installs, and the oldest dependencies", "5 min", "network"),
+    "release": Proof("release", "two builds of a commit are equal", "3 min", "npm, binutils"),
+    "systemd": Proof("booted booted_several install", "units and shell blocks on Debian 12 and 13", "20 min", MACHINES),
+    "deb": Proof("deb", "the package: install, upgrade, purge, Debian's own upgrade", "15 min", f"{MACHINES}, lintian"),
+    "fresh": Proof("fresh", "the README's commands on a bare Debian 12 and 13", "30 min", MACHINES),
+    "tests": Proof("--proof", "all tests, with what takes long, on both engines", "15 min", "as make test-peers"),
+    "properties": Proof("-m hypothesis --hypothesis-profile=thorough", "a thousand examples of each", "15 min"),
+    "attack": Proof("tests/benchmarks/attacks.py", "what honest clients feel meanwhile; ARGS=7b", "10 min"),
+    "mutants": Proof("tools/mutants.py", "how many small faults the tests notice; ARGS=mime", "60 min"),
+    "typescript": Proof("npm --prefix clients/typescript run check", "the client is built and linted", "1 min", "npm"),
+}
+ENVIRON: Final = {"systemd": "BOOT", "deb": "BOOT", "fresh": "FRESH"}
+"""What says that one of these is wanted: they make whole machines, so they are skipped where everything is run."""
+
+
+def listed() -> str:
+    """Return a line for each proof."""
+    width = max(len(proof.shows) for proof in PROOFS.values())
+    rows = (f"  {name:12} {one.shows:{width}}  {one.time:>6}  {one.needs}" for name, one in PROOFS.items())
+    return "\n".join(line.rstrip() for line in rows) + "\n"
+
+
+def main(names: str, *arguments: str) -> None:
+    """Run the proofs one after the other; the first that fails ends it."""
+    if names == "--list":
+        sys.stdout.write(listed())
+        return
+    if unknown := [name for name in names.split() if name not in PROOFS]:
+        sys.exit(f"no such proof: {', '.join(unknown)}. There are:\n{listed()}")
+    environ = os.environ | {ENVIRON[name]: "1" for name in names.split() if name in ENVIRON}
+    commands = [PROOFS[name].command() for name in names.split()]
+    for command in commands or [[sys.executable, "-m", "pytest", "-n0", "-rs", "tests/proofs"]]:
+        status = subprocess.run([*command, *arguments], cwd=ROOT, env=environ, check=False).returncode  # noqa: S603 - ours
+        if status:
+            sys.exit(status)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
