@@ -1,5 +1,6 @@
 """What tools/release.py does before it builds: it refuses what is not ready, and changes versions and changelog."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -54,6 +55,7 @@ def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch)
     for name in release.VERSIONS:
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(release.ROOT / name, checkout / name)
+    shutil.copy(release.ROOT / release.RELEASED, checkout / release.RELEASED)
     git(checkout, "add", "--all")
     git(checkout, "commit", "--quiet", "--message", "versions")
     for role in ("AUTHOR", "COMMITTER"):
@@ -68,6 +70,7 @@ def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch)
     for name, pattern in release.VERSIONS.items():
         assert set(re.findall(pattern, (checkout / name).read_text(), re.MULTILINE)) == {"1.1.0"}
     assert list(release.obstacles("1.1.1", checkout)) == ["CHANGELOG.md has nothing below Unreleased"]
+    assert json.loads((checkout / release.RELEASED).read_text()).keys() == {"1.0.0", "1.1.0"}
     released = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=checkout)
     git(checkout, "commit", "--quiet", "--allow-empty", "--message", "later, not release: 1.1.0")
     (find,) = re.findall(r"^git checkout .*$", (release.ROOT / "docs/releasing.md").read_text(), re.MULTILINE)
@@ -80,6 +83,21 @@ def test_the_section_of_the_changelog_is_closed_and_becomes_the_notes():
     assert release.unreleased(closed) == ""
     assert release.notes(closed, "1.1.0") == f"tmpmaild 1.1.0 - 2027-01-31\n\n{NOTES}"
     assert release.notes(closed, "1.0.0") == "tmpmaild 1.0.0 - 2026-11-23\n\n- All of it.\n"
+
+
+def test_what_the_changelog_says_of_a_released_version_is_what_was_released():
+    """A mistake in it is said in the next version; tools/release.py writes the sums."""
+    said = release.fingerprints((release.ROOT / "CHANGELOG.md").read_text())
+    assert said == json.loads((release.ROOT / release.RELEASED).read_text())
+    assert __version__ in said
+
+
+def test_a_word_more_or_less_in_a_released_section_is_noticed_and_one_in_the_next_version_is_not():
+    then = release.fingerprints(CHANGELOG)
+    assert then.keys() == {"1.0.0"}
+    assert release.fingerprints(CHANGELOG.replace("A thing", "Another thing")) == then
+    assert release.fingerprints(CHANGELOG.replace("All of it", "Most of it")) != then
+    assert release.fingerprints(CHANGELOG.replace("2026-11-23", "2026-11-24")) != then
 
 
 def test_on_pypi_pictures_and_links_lead_to_the_files_of_the_version():

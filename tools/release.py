@@ -8,6 +8,7 @@ Without a version it only builds the last commit.
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -30,6 +31,8 @@ VERSIONS: Final = {
     "docs/testing/ci.md": r"[A-Z]/tmpmaild:(.+)$",
 }
 """Where the version is written, and how."""
+RELEASED: Final = "tests/released.json"
+"""The SHA-256 of what the changelog said of each version when it was released; it says that for ever."""
 EXTRAS: Final = "client,dns,mcp,postgresql,senders,tls"
 _UNRELEASED: Final = re.compile(r"^## Unreleased\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(!\[[^]]*|)\]\((?!https?:|#)([^)]+)\)")
@@ -79,6 +82,12 @@ def notes(changelog: str, version: str) -> str:
     return f"tmpmaild {version}{section}\n"
 
 
+def fingerprints(changelog: str) -> dict[str, str]:
+    """Return the SHA-256 of what the changelog says of each version that is released."""
+    versions = re.findall(r"^## (\d\S+) - ", changelog, re.MULTILINE)
+    return {version: hashlib.sha256(notes(changelog, version).encode()).hexdigest() for version in versions}
+
+
 def with_version(text: str, pattern: str, version: str) -> str:
     """Return a text with another version in each place that matches."""
     return re.sub(pattern, lambda match: match[0].replace(match[1], version), text, flags=re.MULTILINE)
@@ -106,6 +115,7 @@ def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
         path.write_text(with_version(path.read_text(), pattern, version))
     changelog = root / "CHANGELOG.md"
     changelog.write_text(closed(changelog.read_text(), version, time.strftime("%Y-%m-%d", time.gmtime())))
+    (root / RELEASED).write_text(json.dumps(fingerprints(changelog.read_text()), indent=1) + "\n")
     names = ", ".join(f"make {' '.join(target)}" for target in CHECKS)
     how = "had passed, says who released it" if checked else "passed"
     _run(
