@@ -93,7 +93,7 @@ def test_purge_block_and_postmaster_do_what_they_say(daemon, run):
     assert run("postmaster", line.split()[0]).stdout.endswith("Hello\n")
 
 
-def test_a_backup_is_for_pg_dump_and_the_command_it_names_works(daemon, run, tmp_path):
+def test_a_backup_is_for_pg_dump_and_both_commands_that_are_named_work(cluster, daemon, run, tmp_path):
     file = tmp_path / "a copy"
     done = run("backup", file)
     assert (done.returncode, done.stdout, file.exists()) == (1, "", False)
@@ -101,6 +101,14 @@ def test_a_backup_is_for_pg_dump_and_the_command_it_names_works(daemon, run, tmp
     assert "PostgreSQL" in said
     subprocess.run(["sh", "-c", command.removeprefix("tmpmaild: ")], check=True, timeout=60)
     assert file.stat().st_size > 1000
+    empty = {"TMPMAILD_STORAGE__URL": cluster.url(cluster.database())}
+    done = run("restore", file, **empty)
+    said, command = done.stderr.splitlines()
+    assert (done.returncode, "no daemon runs" in said) == (1, True)
+    subprocess.run(["sh", "-c", command.removeprefix("tmpmaild: ")], check=True, timeout=60)
+    alone = {"TMPMAILD_CONTROL__LISTEN": "off"}
+    held = [json.loads(run("status", "--json", **alone, **more).stdout)["inboxes"] for more in ({}, empty)]
+    assert held[0] == held[1] > 0
     secret = "postgresql://ada:secret@db1.example.org,db2.example.org:5433/mail"
     done = run("backup", file, TMPMAILD_STORAGE__URL=secret)
     assert "--host=db1.example.org,db2.example.org --port=5432,5433 --username=ada mail" in done.stderr

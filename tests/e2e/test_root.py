@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tmpmaild.errors import StartError
+from tmpmaild.host import process
+
 NOBODY = 65534
 KEPT = 1 << 2 | 1 << 10  # CAP_DAC_READ_SEARCH, CAP_NET_BIND_SERVICE
 
@@ -73,6 +76,39 @@ def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state
     assert "hello" in command("postmaster").stdout
     assert command("migrate").returncode == 0
     assert {owner for _, owner in owners(state)} == {NOBODY}
+
+
+def test_restore_leaves_what_the_services_user_can_open(start, command, state):
+    daemon = start()
+    address = daemon.create()
+    daemon.deliver_octets(address, b"Subject: kept\r\n\r\n")
+    copy = state.parent.parent / "tmpmaild.copy"  # only root may read it
+    assert command("backup", copy).returncode == 0
+    refused = command("restore", copy)
+    assert (refused.returncode, "in use by another tmpmaild" in refused.stderr) == (1, True)
+    daemon.stop()
+    for file in state.iterdir():
+        file.unlink()
+    done = command("restore", copy)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"{state}/tmpmaild.db: restored, with 1 inbox and 1 message; start the service: systemctl start tmpmaild\n"
+    )
+    assert {owner for _, owner in owners(state)} == {NOBODY}
+    assert [message["subject"] for message in start().messages(address)] == ["kept"]
+
+
+def test_a_folder_of_the_services_is_made_as_systemd_makes_it(tmp_path):
+    folder = tmp_path / "tmpmaild"
+    for _ in range(2):
+        process.make_state_folder(folder, tmp_path)
+    assert (folder.readlink(), oct(folder.stat().st_mode & 0o777)) == (Path("private/tmpmaild"), "0o700")
+    assert oct((tmp_path / "private").stat().st_mode & 0o777) == "0o700"
+    process.make_state_folder(tmp_path / "elsewhere/tmpmaild", tmp_path)
+    assert not (tmp_path / "elsewhere").exists()
+    (tmp_path / "other").touch()
+    with pytest.raises(StartError, match="cannot be made: Not a directory"):
+        process.make_state_folder(tmp_path / "other" / "private" / "x", tmp_path / "other" / "private")
 
 
 def test_a_command_of_a_third_user_is_refused_even_if_it_can_open_the_socket(start, state):

@@ -21,6 +21,7 @@ PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
 NEWER = "99.0"
 CONFIG = "/etc/tmpmaild/config.toml"
 INSTALL = next(block.script for block in shell_blocks("README.md") if block.heading == "Install on a server")
+MOVES = ("Backups", "Restore")
 FETCH_UPGRADE = """
 sed -i s/bookworm/trixie/ /etc/apt/sources.list
 apt-get -qq update
@@ -141,6 +142,31 @@ def test_it_is_installed_upgraded_removed_and_purged(machine, suite, package, fi
     assert machine.show("LoadState") == "not-found"
     assert machine.run("bash", "-c", HOLDS, check=False).stdout == before
     figure(f"the package on a Debian {suite}", "installed, upgraded, removed, purged", "all")
+
+
+def test_mail_moves_to_a_machine_where_the_service_never_ran(machine, suite, folder, package, tmp_path):
+    """By the blocks of docs/operations.md; addresses, postmaster's mail and the key of the addresses move with it."""
+    make, restore = [block.script for block in shell_blocks("docs/operations.md") if block.heading in MOVES]
+    install(machine, package)
+    address = machine.python(MAIL)
+    machine.run("bash", "-euc", make)
+    copy = machine.run("base64", "/root/tmpmaild.copy").stdout
+    configured = machine.run("cat", CONFIG).stdout
+    with machines.booted(PACKAGES, {"/packages": folder}, tmp_path / "second.txt", suite) as second:
+        second.run("apt-get", "install", "--yes", f"/packages/{package.name}")
+        second.write(CONFIG, configured)
+        second.run("bash", "-c", "base64 --decode > /root/tmpmaild.copy", stdin=copy)
+        second.run("bash", "-euc", restore)
+        assert second.python(READ, address) == "kept"
+        assert "1 inbox" in second.run("tmpmaild", "status").stdout
+        owners = second.run("bash", "-c", "stat --format=%u /var/lib/private/tmpmaild{,/*} | uniq").stdout
+        assert len(owners.splitlines()) == 1
+        assert second.run("stat", "--format=%a", "/var/lib/private/tmpmaild/tmpmaild.db").stdout == "600\n"
+        refused = second.run("tmpmaild", "restore", "/root/tmpmaild.copy", check=False)
+        assert (refused.returncode, "in use by another tmpmaild" in refused.stderr) == (1, True)
+        second.run("systemctl", "stop", "tmpmaild")
+        refused = second.run("tmpmaild", "restore", "/root/tmpmaild.copy", check=False)
+        assert (refused.returncode, "holds 1 inbox and 1 message; move" in refused.stderr) == (1, True)
 
 
 def test_debian_is_upgraded_below_it(package, folder, tmp_path, figure):

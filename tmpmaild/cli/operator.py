@@ -21,7 +21,7 @@ from tmpmaild.config import file as configfile
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError
-from tmpmaild.host.process import drop_to_owner
+from tmpmaild.host.process import drop_to_owner, make_state_folder
 from tmpmaild.host.status import Numbers, Status
 from tmpmaild.model import counted, rfc3339
 from tmpmaild.storage import engines
@@ -194,10 +194,42 @@ def backup(file: Path, config: Config) -> None:
 
 def _dump(url: DatabaseUrl, file: Path) -> str:
     """Return what to do for a copy; the password is never in it."""
-    options = [f"--host={','.join(url.hosts)}", f"--port={','.join(map(str, url.ports))}"]
-    options += [f"--username={url.user}"] if url.user else []
-    command = shlex.join(["pg_dump", "--format=custom", f"--file={file}", *options, url.database])
+    command = shlex.join(["pg_dump", "--format=custom", f"--file={file}", *_server(url), url.database])
     return f"the mail is in PostgreSQL, whose own program makes the copy:\n{command}"
+
+
+def _server(url: DatabaseUrl) -> list[str]:
+    """Return the options by which PostgreSQL's programs find the server."""
+    options = [f"--host={','.join(url.hosts)}", f"--port={','.join(map(str, url.ports))}"]
+    return options + ([f"--username={url.user}"] if url.user else [])
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@with_config
+def restore(file: Path, config: Config) -> None:
+    """Put the copy FILE, which backup has made, in the place of a database that holds nothing.
+
+    Refused while the service runs. It also makes the folder that the service's unit has below /var/lib, as systemd
+    would. FILE stays: delete it. With storage.url it says which command of PostgreSQL restores a copy.
+    """
+    if config.storage.url:
+        raise CommandError(_undump(databaseurl.parse(config.storage.url), file))
+    path = Path(config.storage.path).absolute()
+    make_state_folder(path.parent)
+    drop_to_owner(path)
+    from tmpmaild.storage.sqlite.restoring import restore as put_in_place  # noqa: PLC0415 - for this command alone
+
+    found = put_in_place(file.absolute(), path)
+    say(f"{path}: restored, with {found}; start the service: systemctl start tmpmaild")
+
+
+def _undump(url: DatabaseUrl, file: Path) -> str:
+    command = ["pg_restore", "--exit-on-error", "--no-owner", *_server(url), f"--dbname={url.database}", str(file)]
+    return (
+        "the mail is in PostgreSQL, whose own program restores the copy into an empty database while no daemon runs:\n"
+        + shlex.join(command)
+    )
 
 
 @click.command()
@@ -443,4 +475,5 @@ COMMANDS = (
     webhooks,
     read_postmaster,
     backup,
+    restore,
 )

@@ -30,6 +30,7 @@ _PAUSE_SECONDS = 0.5  # between two reloads
 _M_MMAP_THRESHOLD = -3  # malloc.h of glibc
 _LARGE_BYTES = 2 * 1024 * 1024
 _LAG_SECONDS = 0.5
+_STATE = Path("/var/lib")  # where systemd makes each StateDirectory=
 _PR_SET_KEEPCAPS = 8
 _CAPABILITY_VERSION = 0x20080522
 _DAC_READ_SEARCH, _NET_BIND_SERVICE = 2, 10
@@ -193,6 +194,24 @@ class Reloading:
             keys = ", ".join(outcome.needs_restart)
             log.warning("changed, and needs a restart: %s", keys, extra={"about": about})
         return outcome.needs_restart
+
+
+def make_state_folder(folder: Path, state: Path = _STATE) -> None:
+    """Make the folder of a unit's ``StateDirectory=`` as systemd does for a dynamic user, unless it is there already.
+
+    systemd gives it, with all files in it, to the user of the service at its start. Other folders than those in
+    ``state`` are their owner's to make. Raises ``StartError``.
+    """
+    if folder.exists() or folder.parent != state or os.geteuid() != 0:
+        return
+    private = state / "private"
+    try:
+        private.mkdir(0o700, exist_ok=True)
+        (private / folder.name).mkdir(0o700, exist_ok=True)
+        if not folder.is_symlink():
+            folder.symlink_to(Path(private.name, folder.name))
+    except OSError as error:
+        raise StartError(f"{folder}: cannot be made: {error.strerror or error}") from error
 
 
 class _Header(ctypes.Structure):

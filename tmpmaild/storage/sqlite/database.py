@@ -439,10 +439,11 @@ class Remeasuring:
 
 def remove_unfinished(path: Path) -> None:
     """Remove what a process has left that was killed while it made a copy."""
-    _target(path).unlink(missing_ok=True)
+    unfinished(path).unlink(missing_ok=True)
 
 
-def _target(path: Path) -> Path:
+def unfinished(path: Path) -> Path:
+    """Return where a copy is made, before it is complete."""
     return path.with_name(path.name + ".unfinished-copy")
 
 
@@ -491,7 +492,7 @@ class BackupMaker:
         return copying.result()
 
     def _copy(self, stop: threading.Event) -> BinaryIO:
-        target = _target(self._path)
+        target = unfinished(self._path)
         try:
             os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
             try:

@@ -1,0 +1,148 @@
+"""A copy is put in the place of a database only if it is whole and ours, and nothing is lost by that."""
+
+import gzip
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from emptydatabase import begin
+from tables import table
+from tmpmaild.errors import DatabaseError
+from tmpmaild.model import Page
+from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.restoring import restore
+
+OLD = Path(__file__).parents[1] / "upgrades/1.0/sqlite.gz"
+
+
+@pytest.fixture
+async def copy(open_engine, path, tmp_path):
+    """Return a copy of a database with one mail, which itself is gone."""
+    copy = tmp_path / "tmpmaild.copy"
+    async with open_engine() as engine:
+        await engine.add(await engine.inbox("ada"), subject="kept", raw=b"x" * 300_000)
+        async with engine.storage.backup() as made:
+            copy.write_bytes(made.read())
+    for file in path.parent.glob("mail.db*"):
+        file.unlink()
+    return copy
+
+
+def files(path):
+    return {file.name for file in path.parent.glob("mail.db*")}
+
+
+async def test_the_service_starts_from_what_was_restored(copy, path, open_engine):
+    found = restore(copy, path)
+    assert (found.inboxes, found.messages) == (1, 1)
+    assert (stat.S_IMODE(path.stat().st_mode), files(path)) == (0o600, {"mail.db", "mail.db.lock"})
+    async with open_engine() as engine:
+        assert await engine.subjects("ada", Page()) == ["kept"]
+
+
+async def test_what_a_first_start_left_is_replaced_with_its_log(copy, path, open_engine):
+    begin(path)
+    with closing(sqlite3.connect(path)) as running:
+        running.execute("UPDATE daemon SET clean_stop = 0")
+        running.commit()
+        kept = {end: path.with_name(path.name + end).read_bytes() for end in ("-wal", "-shm")}
+    for end, octets in kept.items():  # as after SIGKILL
+        path.with_name(path.name + end).write_bytes(octets)
+    restore(copy, path)
+    assert files(path) == {"mail.db", "mail.db.lock"}
+    async with open_engine() as engine:
+        assert await engine.subjects("ada", Page()) == ["kept"]
+
+
+async def test_a_database_that_holds_anything_stays(copy, path, open_engine):
+    async with open_engine() as engine:
+        await engine.inbox("eve")
+    before = path.read_bytes()
+    with pytest.raises(DatabaseError, match=r"holds 1 inbox and 0 messages; move mail.db, mail.db-wal and"):
+        restore(copy, path)
+    assert path.read_bytes() == before
+    path.write_bytes(b"not a database" * 1000)
+    with pytest.raises(DatabaseError, match=r"is there already; move mail\.db"):
+        restore(copy, path)
+
+
+async def test_nothing_is_restored_while_the_service_runs(copy, path):
+    with database.lock(path), pytest.raises(DatabaseError, match="in use by another tmpmaild"):
+        restore(copy, path)
+    assert not path.exists()
+
+
+def _damage(copy):
+    octets = bytearray(copy.read_bytes())
+    octets[4096 + 100 : 8192] = b"\xff" * 3996
+    copy.write_bytes(octets)
+
+
+def _cut(copy):
+    copy.write_bytes(copy.read_bytes()[:-4096])
+
+
+def _of_the_future(copy):
+    _change(copy, "PRAGMA user_version = 9999")
+
+
+def _changed(copy):
+    _change(copy, "ALTER TABLE inbox ADD COLUMN more TEXT")
+
+
+def _of_another_program(copy):
+    copy.unlink()
+    _change(copy, "CREATE TABLE notes (text TEXT)")
+
+
+def _not_begun(copy):
+    copy.unlink()
+    _change(copy, "PRAGMA user_version = 0")
+
+
+def _with_a_log(copy):
+    copy.with_name(copy.name + "-wal").write_bytes(b"x")
+
+
+def _change(copy, statement):
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        connection.execute(statement)
+        connection.execute("VACUUM")
+
+
+@table(
+    ("spoil", "why"),
+    [
+        (_damage, "damaged"),
+        (_cut, "damaged"),
+        (_of_the_future, "schema version 9999 is newer"),
+        (_changed, "changed by hand: column inbox.more is new"),
+        (_of_another_program, "a database of another program"),
+        (_not_begun, "not a copy made by tmpmaild backup"),
+        (_with_a_log, "a part of it is in tmpmaild.copy-wal"),
+        (lambda copy: copy.write_bytes(b""), "not a copy made by tmpmaild backup"),
+        (lambda copy: copy.write_bytes(b"PGDMP" * 1000), "not a copy made by tmpmaild backup"),
+        (lambda copy: copy.unlink(), "cannot be read: No such file"),
+    ],
+)
+async def test_a_copy_that_is_not_whole_or_not_ours_is_not_put_there(copy, path, spoil, why):
+    whole = copy.read_bytes()
+    try:
+        spoil(copy)
+        with pytest.raises(DatabaseError, match=why) as refused:
+            restore(copy, path)
+    finally:
+        copy.write_bytes(whole)
+        copy.with_name(copy.name + "-wal").unlink(missing_ok=True)
+    assert str(refused.value).startswith(f"{copy}: ")
+    assert files(path) == {"mail.db.lock"}
+
+
+async def test_a_copy_of_the_first_release_is_restored_and_migrated_at_the_start(path, tmp_path, open_engine):
+    (old := tmp_path / "old").write_bytes(gzip.decompress(OLD.read_bytes()))
+    assert restore(old, path).messages
+    async with open_engine():
+        pass

@@ -1,0 +1,111 @@
+"""Restores a copy that ``tmpmaild backup`` has made, in place of a database that holds nothing and is not in use."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from msgspec import Struct
+
+from tmpmaild.errors import DatabaseError
+from tmpmaild.model import counted
+from tmpmaild.storage.sqlite import database, engine
+from tmpmaild.storage.sqlite.database import remove_unfinished, unfinished, wal_of
+
+_BEGINNING = b"SQLite format 3\0"
+
+
+class Restored(Struct, frozen=True):
+    """What a copy holds, also what has expired and is not erased yet."""
+
+    inboxes: int
+    messages: int
+
+    def __str__(self) -> str:
+        return f"{counted(self.inboxes, 'inbox', 'inboxes')} and {counted(self.messages, 'message')}"
+
+
+def restore(copy: Path, path: Path) -> Restored:
+    """Make ``path`` the database that ``copy`` is. Raises ``DatabaseError``, and has changed nothing then.
+
+    What is there may be empty: that is what a first start leaves.
+    """
+    with database.lock(path):
+        _expect_nothing(path)
+        found = _checked(copy)
+        target, file = unfinished(path), path.resolve()
+        remove_unfinished(path)
+        try:
+            _write(copy, target)
+            for end in ("-wal", "-shm"):
+                file.with_name(file.name + end).unlink(missing_ok=True)
+            target.replace(file)
+            _sync(file.parent)
+        except OSError as error:
+            target.unlink(missing_ok=True)
+            raise database.refusal(path, error) from error
+    return found
+
+
+def _expect_nothing(path: Path) -> None:
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    away = f"move {path.name}, {path.name}-wal and {path.name}-shm away together, and restore again"
+    try:
+        found = engine.look(path, _count)
+    except DatabaseError as error:
+        raise DatabaseError(f"{error}\n{path}: is there already; {away}") from error
+    if found.inboxes or found.messages:
+        raise DatabaseError(f"{path}: holds {found}; {away}")
+
+
+def _checked(copy: Path) -> Restored:
+    """Return what a copy holds once all of it was read. Raises ``DatabaseError``."""
+    try:
+        with copy.open("rb") as file:
+            beginning = file.read(len(_BEGINNING))
+        if beginning != _BEGINNING:
+            raise DatabaseError(f"{copy}: not a copy made by tmpmaild backup")
+        if wal_of(copy).exists() and wal_of(copy).stat().st_size:
+            raise DatabaseError(f"{copy}: a part of it is in {wal_of(copy).name}; use a copy made by tmpmaild backup")
+        with closing(database.open_to_read(copy, immutable=True)) as connection:
+            return _read(copy, connection)
+    except OSError as error:
+        raise DatabaseError(f"{copy}: cannot be read: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise DatabaseError(f"{copy}: damaged ({error}); restore another copy") from error
+
+
+def _read(copy: Path, connection: sqlite3.Connection) -> Restored:
+    version = database.check_identity(connection, copy, max(engine.migrations()))
+    if not version:
+        raise DatabaseError(f"{copy}: not a copy made by tmpmaild backup")
+    if what := engine.difference(connection, version):
+        raise DatabaseError(f"{copy}: the schema has been changed by hand: {what}; restore another copy")
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise DatabaseError(f"{copy}: damaged ({verdict.splitlines()[-1]}); restore another copy")
+    return _count(connection)
+
+
+def _count(connection: sqlite3.Connection) -> Restored:
+    # The operator's inbox is one.
+    sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"
+    return Restored(*connection.execute(sql).fetchone())
+
+
+def _write(copy: Path, target: Path) -> None:
+    database.create_new(target)
+    with copy.open("rb") as source, target.open("wb") as file:
+        shutil.copyfileobj(source, file, 1 << 20)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
