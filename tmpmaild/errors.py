@@ -3,7 +3,8 @@
     TmpmaildError
     ├── StartError                 the daemon or a command cannot start; one line for the operator
     │   ├── ConfigError            one or more mistakes in the configuration
-    │   └── DatabaseError          the database file is damaged, foreign, newer, in use, or gone
+    │   └── DatabaseError          the database cannot be used, or is gone
+    │       └── DatabaseRefused    it is damaged, foreign, newer or read-only: the next start would meet the same
     ├── CommandError               a command cannot be done by the running service; one line for the operator
     └── RequestError               one request or one mail cannot be served
         ├── InvalidRequest         the client asked for something impossible
@@ -42,6 +43,10 @@ class ConfigError(StartError):
 
 class DatabaseError(StartError):
     """The database file cannot be used, and has not been changed; or it is gone."""
+
+
+class DatabaseRefused(DatabaseError):
+    """The database cannot be used as it is, so that trying again is of no use."""
 
 
 class CommandError(TmpmaildError):

@@ -130,11 +130,11 @@ def test_what_is_damaged_is_moved_away_with_its_wal(path):
     assert "mail.db, mail.db-wal and mail.db-shm away together" in said
 
 
-def run_with(path, *prefix):
+def run_with(path, *prefix, kind="DatabaseError"):
     """Open the database in a process of its own; return what it was refused with."""
     done = subprocess.run([*prefix, sys.executable, "-c", OPEN, path], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    return done.stderr.splitlines()[-1].removeprefix(f"tmpmaild.errors.DatabaseError: {path}: ")
+    return done.stderr.splitlines()[-1].removeprefix(f"tmpmaild.errors.{kind}: {path}: ")
 
 
 def inject(*failures):
@@ -173,7 +173,7 @@ def test_a_full_disk_is_called_full(path, before):
 
 @root_only
 def test_a_file_system_that_is_read_only_is_called_that(path):
-    said = run_with(path, *mounted(path, f"mount -o remount,ro {path.parent}", "true"))
+    said = run_with(path, *mounted(path, f"mount -o remount,ro {path.parent}", "true"), kind="DatabaseRefused")
     assert said == "the file system is mounted read-only; mount it for writing, or change storage.path"
 
 

@@ -9,7 +9,7 @@ from functools import wraps
 from ipaddress import ip_address
 from math import ceil
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import click
 
@@ -25,7 +25,7 @@ from tmpmaild.host.process import drop_to_owner
 
 EXIT_FAILED = 1
 EXIT_NOT_RUNNING = 4
-_EXIT_CONFIG = os.EX_CONFIG  # systemd does not try again after it
+EXIT_CONFIG = os.EX_CONFIG  # systemd does not try again after it
 _EXIT_CTRL_C = 128 + signal.SIGINT
 _A_YEAR_SECONDS = 31_536_000
 _ADDRESS = re.compile(r"[^\s@<>/,;:]+@[^\s@<>/,;:]+")
@@ -48,13 +48,18 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except (StartError, CommandError) as error:
-            text = "\n".join(f"tmpmaild: {line}" for line in str(error).splitlines())
-            click.echo(logs.with_priority(text, "ERROR") if logs.is_journal(2) else text, err=True)
-            sys.exit(_exit_code(error))
+            fail(error, _exit_code(error))
         except KeyboardInterrupt:
             sys.exit(_EXIT_CTRL_C)
 
     return wrapped
+
+
+def fail(error: StartError | CommandError, exit_code: int) -> NoReturn:
+    """End the command with the lines of an error."""
+    text = "\n".join(f"tmpmaild: {line}" for line in str(error).splitlines())
+    click.echo(logs.with_priority(text, "ERROR") if logs.is_journal(2) else text, err=True)
+    sys.exit(exit_code)
 
 
 def with_config(command: Callable[..., None]) -> Callable[..., None]:
@@ -71,7 +76,7 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
 def _exit_code(error: StartError | CommandError) -> int:
     match error:
         case ConfigError():
-            return _EXIT_CONFIG
+            return EXIT_CONFIG
         case NotRunning():
             return EXIT_NOT_RUNNING
         case _:

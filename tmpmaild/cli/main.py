@@ -20,11 +20,11 @@ import click
 
 from tmpmaild import __version__
 from tmpmaild.cli import operator, user
-from tmpmaild.cli.configured import clear_errors, config_option
+from tmpmaild.cli.configured import EXIT_CONFIG, clear_errors, config_option, fail
 from tmpmaild.cli.doctor import doctor
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import DEFAULT_PATH, Config
-from tmpmaild.errors import CommandError
+from tmpmaild.errors import CommandError, DatabaseRefused
 from tmpmaild.host.logs import is_journal, logging_to_stderr
 from tmpmaild.host.process import drop_to_owner
 from tmpmaild.host.sockets import reachable
@@ -115,7 +115,10 @@ def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool
         for line in configfile.variables_without_effect(os.environ):
             log.warning("%s", line)
         announce = _announce_as_json if is_for_tests else _announcer(config)
-        anyio.run(daemon.run, config, announce, read, backend_options={"use_uvloop": _has_uvloop()})
+        try:
+            anyio.run(daemon.run, config, announce, read, backend_options={"use_uvloop": _has_uvloop()})
+        except DatabaseRefused as error:
+            fail(error, EXIT_CONFIG)
 
 
 def _clean_up_early(until_end: ExitStack) -> None:

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 from msgspec import Struct
@@ -20,6 +20,9 @@ from tmpmaild.errors import CommandError, ConfigError, StartError
 from tmpmaild.host import control
 from tmpmaild.host.process import drop_to_owner
 from tmpmaild.model import counted
+
+if TYPE_CHECKING:
+    from tmpmaild.cli.doctor.unit import Unit
 
 NO_ADDRESS = "the public IP address of this machine"
 
@@ -93,6 +96,7 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
     try:
         source = configfile.find(config_path, os.environ)
         config = configfile.load(config_path, os.environ)
+        unit = _unit()
         socket, database = control.place(config), Path(config.storage.path)
         drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
@@ -100,22 +104,36 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
     except StartError as error:
         return [problem(_CHECK, str(error))], None
     unread = [warning(_CHECK, line) for line in configfile.variables_without_effect(os.environ)]
-    return [ok(_CHECK, str(source or "defaults")), *unread, *_examine(config, source)], _records_to_publish(config)
+    return [ok(_CHECK, str(source or "defaults")), *unread, *_examine(config, source, unit)], _records_to_publish(
+        config
+    )
 
 
-def _examine(config: Config, source: Path | None) -> Iterator[Result]:
+def _unit() -> "Unit | None":
+    from tmpmaild.cli.doctor import unit  # noqa: PLC0415
+
+    return unit.look("tmpmaild")
+
+
+def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterator[Result]:
     """Check all that needs no connection to another machine but that of the database, and look names up."""
     from tmpmaild.cli.doctor import database, machine, network  # noqa: PLC0415
+    from tmpmaild.cli.doctor.unit import judged  # noqa: PLC0415
     from tmpmaild.storage.engines import SqliteSettings, settings_of  # noqa: PLC0415
     from tmpmaild.webhooks.calling import resolve  # noqa: PLC0415
 
     hostname, storage = config.host_name, settings_of(config)
     running, result = machine.look(config)
-    yield result
+    known = [*judged(unit, running.status.uptime_seconds if running else None)] if unit else []
+    if running or not known:  # else systemd knows more of it
+        yield result
+    yield from known
     if running is not None:
         yield from machine.answers(config, running, machine.leaf(config))
         yield from machine.limits(config, running)
     yield from machine.check_files(config, running, source)
+    if running is None and isinstance(storage, SqliteSettings):
+        yield from machine.usable(storage)
     yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)
     yield machine.clock()
     yield from machine.resolver(config)

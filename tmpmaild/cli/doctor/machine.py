@@ -26,17 +26,18 @@ from tmpmaild.cli.doctor import Result, ok, problem, warning
 from tmpmaild.clients import belongs
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
-from tmpmaild.errors import CommandError, StartError
+from tmpmaild.errors import CommandError, DatabaseError, StartError
 from tmpmaild.host.sockets import load_certificate, reachable
 from tmpmaild.host.status import Status
 from tmpmaild.storage.engines import SqliteSettings
+from tmpmaild.storage.sqlite import engine
 from tmpmaild.storage.sqlite.database import disk_reserve_bytes, sensible_cap_bytes, wal_of
 
 _SERVICE, _SMTP = "service", "SMTP answers"
 _SECONDS = 5.0
 _START = "systemctl start tmpmaild; if it has failed, journalctl -u tmpmaild says why"
 _RELOAD, _SEE_LOG = "systemctl reload tmpmaild", "journalctl -u tmpmaild"
-_DATABASE, _KEY, _CERTIFICATE = "database files", "key file", "certificate file"
+_STORED, _DATABASE, _KEY, _CERTIFICATE = "database", "database files", "key file", "certificate file"
 _PROGRAM, _CONFIGURATION = "program files", "configuration"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -390,6 +391,14 @@ def resolver(config: Config) -> Iterator[Result]:
         yield problem(_RESOLVER, f"{place}: {error}", "correct senders.resolver, or start the resolver")
         return
     yield ok(_RESOLVER, f"{place} answered in {(time.monotonic() - begun) * 1000:.0f} ms")
+
+
+def usable(settings: SqliteSettings) -> Iterator[Result]:
+    """Say why the next start would refuse the database, if it would."""
+    try:
+        engine.assert_usable(settings.path)
+    except DatabaseError as error:
+        yield problem(_STORED, str(error), '"When something is wrong" in docs/operations.md')
 
 
 def space(settings: SqliteSettings) -> Result:

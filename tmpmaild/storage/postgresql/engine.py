@@ -15,7 +15,7 @@ import asyncpg
 from msgspec.structs import replace
 
 from tmpmaild.config.databaseurl import DatabaseUrl
-from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
+from tmpmaild.errors import DatabaseError, DatabaseRefused, RequestError, StorageUnavailable
 from tmpmaild.model import FullMessage, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, anybody
 from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
@@ -221,7 +221,8 @@ async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
         return connection, await migrate(connection)
     except (*FAILURES, DatabaseError) as error:
         await session.close()
-        raise DatabaseError(f"{session.server.url}: {advice(error)}") from error
+        kind = DatabaseRefused if isinstance(error, DatabaseRefused) else DatabaseError
+        raise kind(f"{session.server.url}: {advice(error)}") from error
 
 
 async def _keep_connected(storage: PostgresStorage) -> None:
@@ -313,9 +314,9 @@ async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Reco
     if "schema_step" in tables:
         return {row["number"]: row for row in await connection.fetch("SELECT * FROM schema_step ORDER BY number")}
     if tables:
-        raise DatabaseError(f"the database holds something else (such as {tables[0]}); create one for tmpmaild alone")
+        raise DatabaseRefused(f"the database holds something else (such as {tables[0]}); create one for tmpmaild alone")
     if await connection.fetchval("SELECT to_regclass('schema_step') IS NOT NULL"):
-        raise DatabaseError("its tables are not in the first schema of search_path; was a schema added?")
+        raise DatabaseRefused("its tables are not in the first schema of search_path; was a schema added?")
     return {}
 
 
@@ -324,15 +325,15 @@ async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Reco
         return
     newest = applied[max(applied)]
     if newest["needs"] > known:
-        raise DatabaseError(
+        raise DatabaseRefused(
             f"the schema is of a newer tmpmaild (step {newest['number']}), this one knows step {known}; update it"
         )
     found = differences(newest["shape"], await _shape(connection))
     if found:
-        raise DatabaseError(f"the schema has been changed by hand: {found[0]}")
+        raise DatabaseRefused(f"the schema has been changed by hand: {found[0]}")
     not_ours = await connection.fetchval(_NOT_OURS)
     if not_ours:
-        raise DatabaseError(f"the {not_ours}; let the role of storage.url own it (ALTER … OWNER TO …)")
+        raise DatabaseRefused(f"the {not_ours}; let the role of storage.url own it (ALTER … OWNER TO …)")
 
 
 async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:

@@ -25,7 +25,7 @@ from typing import BinaryIO
 
 import anyio
 
-from tmpmaild.errors import DatabaseError, RequestError, Stopping, StorageFull, StorageUnavailable
+from tmpmaild.errors import DatabaseError, DatabaseRefused, RequestError, Stopping, StorageFull, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 from tmpmaild.storage.sqlite.writer import translate
@@ -154,11 +154,13 @@ def create_new(path: Path) -> None:
         raise refusal(path, error) from error
 
 
-def check(path: Path, newest_version: int, difference: Callable[[sqlite3.Connection, int], str]) -> None:
+def check(
+    path: Path, newest_version: int, difference: Callable[[sqlite3.Connection, int], str], *, pages: bool = True
+) -> None:
     """Check that the file is a database of ours, not newer than this version, and undamaged, without changing it.
 
     ``difference`` says how its schema differs from that of its version, "" if it does not. An empty or missing file is
-    fine. The whole file is read only after an unclean stop. Raises ``DatabaseError``.
+    fine. The whole file is read only after an unclean stop, and without ``pages`` never. Raises ``DatabaseError``.
     """
     try:
         if not path.exists() or path.stat().st_size == 0:
@@ -166,10 +168,17 @@ def check(path: Path, newest_version: int, difference: Callable[[sqlite3.Connect
         with closing(open_to_read(path, immutable=not wal_of(path).exists())) as connection:
             version = check_identity(connection, path, newest_version)
             if what := difference(connection, version):
-                raise DatabaseError(altered(path, what))
-            _check_pages(connection, path)
+                raise DatabaseRefused(altered(path, what))
+            if pages:
+                _check_pages(connection, path)
     except (OSError, sqlite3.Error) as error:
         raise refusal(path, error) from error
+
+
+def assert_writable(path: Path) -> None:
+    """Raise ``DatabaseError`` if this process may not write the database and what is next to it."""
+    if found := _found_on_disk(path, os.R_OK | os.W_OK):
+        raise DatabaseError(found)
 
 
 def open_to_read(file: Path, *, immutable: bool = False) -> sqlite3.Connection:
@@ -190,9 +199,9 @@ def check_identity(connection: sqlite3.Connection, path: Path, newest_version: i
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if tables and application_id != APPLICATION_ID:
-        raise DatabaseError(f"{path}: a database of another program")
+        raise DatabaseRefused(f"{path}: a database of another program")
     if version > newest_version:
-        raise DatabaseError(
+        raise DatabaseRefused(
             f"{path}: schema version {version} is newer than this tmpmaild knows ({newest_version}); upgrade tmpmaild"
         )
     return int(version)
@@ -204,7 +213,7 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
         return
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise DatabaseError(damaged(path, verdict.splitlines()[-1]))
+        raise DatabaseRefused(damaged(path, verdict.splitlines()[-1]))
 
 
 @contextmanager
@@ -536,7 +545,20 @@ def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True)
 
     Opens no file: closing one would drop the locks that SQLite holds for this process on the same file.
     """
-    return DatabaseError(_found_on_disk(path, os.R_OK | os.W_OK if writing else os.R_OK) or _reason(path, error))
+    text = _found_on_disk(path, os.R_OK | os.W_OK if writing else os.R_OK) or _reason(path, error)
+    lasts = _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT) or (writing and _is_read_only(path))
+    return (DatabaseRefused if lasts else DatabaseError)(text)
+
+
+def _code(error: OSError | sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _is_read_only(path: Path) -> bool:
+    try:
+        return bool(os.statvfs(path.absolute().parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def damaged(path: Path, what: str) -> str:
@@ -606,7 +628,7 @@ def _group(number: int) -> str:
 
 def _reason(path: Path, error: OSError | sqlite3.Error) -> str:
     folder = path.absolute().parent
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = _code(error)
     number = getattr(error, "errno", None)
     if code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT) or not os.statvfs(folder).f_bavail:
         return f"{path}: the disk is full; make room in {folder}, the database itself is not damaged"

@@ -221,6 +221,12 @@ async def open_storage(settings: SqliteSettings, clock: Clock = clock_ms) -> Asy
                 await asyncio.to_thread(close, connection, clean=storage is not None and not storage.met_damage)
 
 
+def assert_usable(path: Path) -> None:
+    """Raise ``DatabaseError`` if a start would refuse the database; its pages are not read."""
+    database.check(path, max(migrations()), difference, pages=False)
+    database.assert_writable(path)
+
+
 def upgrade(path: Path) -> list[str]:
     """Bring a database that is not in use to the newest schema; return the names of the steps applied.
 

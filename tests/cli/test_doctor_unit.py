@@ -1,0 +1,122 @@
+"""What systemd tells of the service, as doctor judges it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tables import table
+from tmpmaild.cli.doctor import unit
+from tmpmaild.cli.doctor.unit import Unit, judged
+
+SYSTEMCTL = """#!/bin/sh
+[ "$(id -u)" = {user} ] || exit 1
+case "$*" in
+list-units*) printf '%s' '{instances}' ;;
+*smtp.socket) echo ActiveState={socket} ;;
+*http.socket) echo ActiveState=inactive ;;
+*) printf 'NRestarts=7\\nExecMainStatus=1\\nResult=exit-code\\nLoadState={load}\\nActiveState={active}\\nSubState=dead\\n' ;;
+esac
+"""
+JOURNALCTL = """#!/bin/sh
+echo "tmpmaild: the schema is newer"
+"""
+RUNS = {"active": "active", "sub": "running", "result": "success", "exit_status": "0"}
+
+
+def a_unit(**changes):
+    start = {"name": "tmpmaild", "restarts": 0, "is_woken": False, "last_error": "", **RUNS}
+    return Unit(**{**start, **changes})
+
+
+def told(found, uptime_seconds=None):
+    return [(one.level, one.text) for one in judged(found, uptime_seconds)]
+
+
+FAILED = {"result": "exit-code", "exit_status": "1", "last_error": "tmpmaild: the disk is full"}
+
+
+@table(
+    ("found", "uptime_seconds", "expected"),
+    [
+        (a_unit(), 5, []),
+        (a_unit(), None, []),  # it runs, and its control socket is off
+        (
+            a_unit(active="failed", sub="failed", **FAILED),
+            None,
+            [("problem", "tmpmaild.service fails (exit-code, exit status 1): tmpmaild: the disk is full")],
+        ),
+        (
+            a_unit(active="activating", sub="auto-restart", restarts=21, **FAILED),
+            None,
+            [
+                (
+                    "problem",
+                    "tmpmaild.service fails (exit-code, exit status 1, tried again 21 times): tmpmaild: the disk is full",
+                )
+            ],
+        ),
+        (
+            a_unit(active="activating", sub="start", restarts=1, result="success", exit_status="0"),
+            None,
+            [("problem", "tmpmaild.service fails (success, exit status 0, tried again 1 time)")],
+        ),
+        (a_unit(active="activating", sub="start"), None, [("warning", "tmpmaild.service is starting")]),
+        (a_unit(active="inactive", sub="dead"), None, [("problem", "tmpmaild.service is stopped")]),
+        (
+            a_unit(active="inactive", sub="dead", is_woken=True),
+            None,
+            [("warning", "tmpmaild.service is stopped; the next connection starts it")],
+        ),
+        (a_unit(active="inactive", sub="dead"), 5, []),  # one that was started by hand answers
+        (
+            a_unit(restarts=1, last_error="Fatal"),
+            7200,
+            [("warning", "tmpmaild.service was restarted after a failure 1 time, 7200 s ago for the last one: Fatal")],
+        ),
+        (
+            a_unit(restarts=40),
+            2,
+            [("problem", "tmpmaild.service was restarted after a failure 40 times, 2 s ago for the last one")],
+        ),
+    ],
+)
+def test_a_service_that_fails_or_is_stopped_is_a_problem(found, uptime_seconds, expected):
+    assert told(found, uptime_seconds) == expected
+
+
+@pytest.fixture
+def systemd(tmp_path, monkeypatch):
+    """Return a function that puts programs of systemd first on the path, which tell this."""
+
+    def systemd(*, load="loaded", active="failed", socket="inactive", instances=""):
+        text = SYSTEMCTL.format(load=load, active=active, socket=socket, instances=instances, user=os.getuid())
+        for name, script in (("systemctl", text), ("journalctl", JOURNALCTL)):
+            (tmp_path / name).write_text(script)
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        monkeypatch.setattr(unit, "_BOOTED", tmp_path)
+        return unit.look("tmpmaild")
+
+    return systemd
+
+
+def test_systemd_is_asked_for_the_unit_its_sockets_and_its_last_error(systemd):
+    expected = a_unit(
+        active="failed",
+        sub="dead",
+        result="exit-code",
+        exit_status="1",
+        restarts=7,
+        last_error="tmpmaild: the schema is newer",
+    )
+    assert systemd() == expected
+    assert systemd(socket="active").is_woken
+
+
+def test_without_such_a_unit_or_with_instances_of_it_nothing_is_said(systemd, monkeypatch):
+    assert systemd(load="not-found") is None
+    assert systemd(active="inactive") is not None
+    assert systemd(active="inactive", instances="tmpmaild@1.service loaded active running") is None
+    monkeypatch.setattr(unit, "_BOOTED", Path("/no/such/folder"))
+    assert unit.look("tmpmaild") is None

@@ -1,0 +1,109 @@
+"""What systemd knows of the service: whether it runs, how often it was restarted, how it ended, and its last error."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from tmpmaild.cli.doctor import Result, problem, warning
+from tmpmaild.model import counted
+
+_CHECK = "service"
+_BOOTED = Path("/run/systemd/system")  # sd_booted(3)
+_SECONDS = 10.0
+_OFTEN = 3
+_JUST_NOW_SECONDS = 60
+_LAST_CHARACTERS = 400
+_SOCKETS = ("smtp", "http")
+
+
+class Unit(Struct, frozen=True):
+    """A unit as ``systemctl show`` tells it; ``last_error`` is the last line of its log at that level."""
+
+    name: str
+    active: str
+    sub: str
+    result: str
+    exit_status: str
+    restarts: int
+    is_woken: bool
+    last_error: str
+
+
+def look(name: str) -> Unit | None:
+    """Return a unit, None where systemd does not run or has no such unit. To be called as root, who can always ask."""
+    if not (_BOOTED.is_dir() and shutil.which("systemctl")):
+        return None
+    names = ("LoadState", "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts")
+    found = _properties(f"{name}.service", names)
+    if found.get("LoadState") != "loaded" or (found["ActiveState"] == "inactive" and _has_instances(name)):
+        return None
+    base, at, instance = name.partition("@")
+    sockets = [_properties(f"{base}-{kind}{at}{instance}.socket", ("ActiveState",)) for kind in _SOCKETS]
+    return Unit(
+        name=name,
+        active=found.get("ActiveState", ""),
+        sub=found.get("SubState", ""),
+        result=found.get("Result", ""),
+        exit_status=found.get("ExecMainStatus", ""),
+        restarts=int(found.get("NRestarts") or 0),
+        is_woken=any(one.get("ActiveState") == "active" for one in sockets),
+        last_error=_last_error(name),
+    )
+
+
+def _has_instances(name: str) -> bool:
+    return bool(_output("systemctl", "list-units", "--plain", "--no-legend", f"{name}@*.service"))
+
+
+def _properties(unit: str, names: tuple[str, ...]) -> dict[str, str]:
+    lines = _output("systemctl", "show", f"--property={','.join(names)}", unit).splitlines()
+    return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+
+def _last_error(name: str) -> str:
+    command = ("journalctl", "--quiet", "--no-pager", "--output=cat", "--priority=err", "--lines=1", f"--unit={name}")
+    return _output(*command).strip()[:_LAST_CHARACTERS]
+
+
+def _output(*command: str) -> str:
+    """Return what a program of systemd prints, "" if it fails."""
+    environ = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
+    try:
+        done = subprocess.run(  # noqa: S603 - our own words
+            command, env=environ, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def judged(unit: Unit, uptime_seconds: int | None) -> Iterator[Result]:
+    """Say what is wrong with a unit. ``uptime_seconds`` is that of the service that answers, None if none does."""
+    log = f"journalctl -u {unit.name}"
+    if uptime_seconds is not None:
+        if unit.restarts:
+            yield _restarted(unit, uptime_seconds, log)
+    elif unit.active == "failed" or unit.sub == "auto-restart" or (unit.active == "activating" and unit.restarts):
+        tried = f", tried again {counted(unit.restarts, 'time')}" if unit.restarts else ""
+        reason = f": {unit.last_error}" if unit.last_error else ""
+        text = f"{unit.name}.service fails ({unit.result}, exit status {unit.exit_status}{tried}){reason}"
+        yield problem(_CHECK, text, f"{log}; then systemctl restart {unit.name}")
+    elif unit.active == "activating":
+        yield warning(_CHECK, f"{unit.name}.service is starting", log)
+    elif unit.active == "inactive" and unit.is_woken:
+        yield warning(_CHECK, f"{unit.name}.service is stopped; the next connection starts it")
+    elif unit.active == "inactive":
+        yield problem(_CHECK, f"{unit.name}.service is stopped", f"systemctl start {unit.name}")
+
+
+def _restarted(unit: Unit, uptime_seconds: int, log: str) -> Result:
+    times = counted(unit.restarts, "time")
+    text = f"{unit.name}.service was restarted after a failure {times}, {uptime_seconds} s ago for the last one"
+    text += f": {unit.last_error}" if unit.last_error else ""
+    if unit.restarts >= _OFTEN and uptime_seconds < _JUST_NOW_SECONDS:
+        return problem(_CHECK, text, log)
+    return warning(_CHECK, text, f"{log}; systemctl restart {unit.name} begins to count anew")
