@@ -44,7 +44,12 @@ FAILED = {"result": "exit-code", "exit_status": "1", "last_error": "tmpmaild: th
         (
             a_unit(active="failed", sub="failed", **FAILED),
             None,
-            [("problem", "tmpmaild.service fails (exit-code, exit status 1): tmpmaild: the disk is full")],
+            [
+                (
+                    "problem",
+                    "tmpmaild.service fails (exit-code, exit status 1); the last error in its log: tmpmaild: the disk is full",
+                )
+            ],
         ),
         (
             a_unit(active="activating", sub="auto-restart", restarts=21, **FAILED),
@@ -52,14 +57,14 @@ FAILED = {"result": "exit-code", "exit_status": "1", "last_error": "tmpmaild: th
             [
                 (
                     "problem",
-                    "tmpmaild.service fails (exit-code, exit status 1, tried again 21 times): tmpmaild: the disk is full",
+                    "tmpmaild.service fails (exit-code, exit status 1, tried again 21 times); the last error in its log: tmpmaild: the disk is full",
                 )
             ],
         ),
         (
             a_unit(active="activating", sub="start", restarts=1, result="success", exit_status="0"),
             None,
-            [("problem", "tmpmaild.service fails (success, exit status 0, tried again 1 time)")],
+            [("problem", "tmpmaild.service fails (tried again 1 time)")],
         ),
         (a_unit(active="activating", sub="start"), None, [("warning", "tmpmaild.service is starting")]),
         (a_unit(active="inactive", sub="dead"), None, [("problem", "tmpmaild.service is stopped")]),
@@ -72,7 +77,12 @@ FAILED = {"result": "exit-code", "exit_status": "1", "last_error": "tmpmaild: th
         (
             a_unit(restarts=1, last_error="Fatal"),
             7200,
-            [("warning", "tmpmaild.service was restarted after a failure 1 time, 7200 s ago for the last one: Fatal")],
+            [
+                (
+                    "warning",
+                    "tmpmaild.service was restarted after a failure 1 time, 7200 s ago for the last one; the last error in its log: Fatal",
+                )
+            ],
         ),
         (
             a_unit(restarts=40),

@@ -68,6 +68,13 @@ database.execute("BEGIN IMMEDIATE")
 print("locked", flush=True)
 sys.stdin.read()
 """
+VERSION = """
+import sqlite3, sys
+database = sqlite3.connect("/var/lib/tmpmaild/tmpmaild.db")
+print(*database.execute("PRAGMA user_version").fetchone())
+if sys.argv[1:]:
+    database.execute(f"PRAGMA user_version = {sys.argv[1]}")
+"""
 READY = """
 import sys, time, urllib.error, urllib.request
 begun = time.monotonic()
@@ -232,28 +239,23 @@ def test_doctor_says_why_the_service_fails_again_and_again(machine):
         machine.until(NRestarts="2")
         found = doctor(machine)["service"]
     assert found["level"] == "problem"
-    assert re.search(
-        r"fails \(exit-code, exit status 1, tried again \d times?\): .*Address already in use", found["text"]
-    )
+    assert re.search(r"fails \(.*tried again \d times?\); .*Address already in use", found["text"])
 
 
 def test_a_schema_that_is_newer_is_not_tried_again_and_doctor_says_so(machine):
     machine.run("systemctl", "start", "tmpmaild")
     machine.run("systemctl", "stop", "tmpmaild")
-    change = "import sqlite3, sys; sqlite3.connect('/var/lib/tmpmaild/tmpmaild.db').execute(f'PRAGMA user_version = {sys.argv[1]}')"
-    before = machine.python(
-        "import sqlite3; print(*sqlite3.connect('/var/lib/tmpmaild/tmpmaild.db').execute('PRAGMA user_version').fetchone())"
-    )
-    machine.python(change, "9999")
-    assert machine.run("systemctl", "start", "tmpmaild", check=False).returncode != 0
-    assert [machine.show(name) for name in ("ExecMainStatus", "SubState", "NRestarts")] == ["78", "failed", "0"]
-    found = doctor(machine)
-    assert (
-        "exit status 78): tmpmaild: /var/lib/tmpmaild/tmpmaild.db: schema version 9999 is newer"
-        in found["service"]["text"]
-    )
-    assert "schema version 9999 is newer" in found["database"]["text"]
-    machine.python(change, before)
+    version = machine.python(VERSION)
+    machine.python(VERSION, "9999")
+    try:
+        assert machine.run("systemctl", "start", "tmpmaild", check=False).returncode != 0
+        assert [machine.show(name) for name in ("ExecMainStatus", "SubState", "NRestarts")] == ["78", "failed", "0"]
+        found = doctor(machine)
+    finally:
+        machine.python(VERSION, version)
+    newer = "tmpmaild.db: schema version 9999 is newer"
+    assert re.search(rf"fails \(exit-code, exit status 78\); .* {newer}", found["service"]["text"])
+    assert newer in found["database"]["text"]
 
 
 def test_doctor_knows_what_systemd_holds(machine):

@@ -65,7 +65,8 @@ def _properties(unit: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _last_error(name: str) -> str:
-    command = ("journalctl", "--quiet", "--no-pager", "--output=cat", "--priority=err", "--lines=1", f"--unit={name}")
+    command = ("journalctl", "--quiet", "--no-pager", "--output=cat", "--boot", "--priority=err", "--lines=1")
+    command += (f"_SYSTEMD_UNIT={name}.service",)  # not what systemd itself says of the unit
     return _output(*command).strip()[:_LAST_CHARACTERS]
 
 
@@ -88,9 +89,9 @@ def judged(unit: Unit, uptime_seconds: int | None) -> Iterator[Result]:
         if unit.restarts:
             yield _restarted(unit, uptime_seconds, log)
     elif unit.active == "failed" or unit.sub == "auto-restart" or (unit.active == "activating" and unit.restarts):
-        tried = f", tried again {counted(unit.restarts, 'time')}" if unit.restarts else ""
-        reason = f": {unit.last_error}" if unit.last_error else ""
-        text = f"{unit.name}.service fails ({unit.result}, exit status {unit.exit_status}{tried}){reason}"
+        ended = [f"{unit.result}, exit status {unit.exit_status}"] if unit.result != "success" else []
+        ended += [f"tried again {counted(unit.restarts, 'time')}"] if unit.restarts else []
+        text = f"{unit.name}.service fails ({', '.join(ended)}){_said(unit)}"
         yield problem(_CHECK, text, f"{log}; then systemctl restart {unit.name}")
     elif unit.active == "activating":
         yield warning(_CHECK, f"{unit.name}.service is starting", log)
@@ -103,7 +104,11 @@ def judged(unit: Unit, uptime_seconds: int | None) -> Iterator[Result]:
 def _restarted(unit: Unit, uptime_seconds: int, log: str) -> Result:
     times = counted(unit.restarts, "time")
     text = f"{unit.name}.service was restarted after a failure {times}, {uptime_seconds} s ago for the last one"
-    text += f": {unit.last_error}" if unit.last_error else ""
+    text += _said(unit)
     if unit.restarts >= _OFTEN and uptime_seconds < _JUST_NOW_SECONDS:
         return problem(_CHECK, text, log)
     return warning(_CHECK, text, f"{log}; systemctl restart {unit.name} begins to count anew")
+
+
+def _said(unit: Unit) -> str:
+    return f"; the last error in its log: {unit.last_error}" if unit.last_error else ""
