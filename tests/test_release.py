@@ -120,6 +120,13 @@ def test_only_the_version_changes_where_it_is_written(name):
     assert release.with_version(changed, pattern, __version__) == text
 
 
+def test_the_package_is_for_the_pythons_whose_libraries_it_has():
+    (depends,) = re.findall(r"^Depends: (.*)$", (release.ROOT / "deb/control").read_text(), re.MULTILINE)
+    oldest, newest = [int(python.partition(".")[2]) for python in (deb.PYTHONS[0], deb.PYTHONS[-1])]
+    assert tuple(f"3.{minor}" for minor in range(oldest, newest + 1)) == deb.PYTHONS
+    assert depends.startswith(f"python3 (>= 3.{oldest}), python3 (<< 3.{newest + 1}), ")
+
+
 def test_the_package_needs_no_git_where_its_date_is_given(monkeypatch, tmp_path):
     monkeypatch.setattr(deb, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))

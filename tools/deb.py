@@ -1,15 +1,17 @@
-"""Builds dist/tmpmaild_VERSION_ARCHITECTURE.deb, one package for Debian 12 and 13.
+"""Builds dist/tmpmaild_VERSION_ARCHITECTURE.deb, one package for each Debian and Ubuntu whose Python is in PYTHONS.
 
 The program and its libraries, in the pinned versions, are in /usr/lib/tmpmaild. That is no virtual environment, which
 would belong to one Python: what is compiled is there once for each Python, with that in its name, and the rest is the
 same for all. So nothing has to be made anew when an upgrade of Debian replaces Python.
 
 Needs dpkg-deb and strip (Debian packages dpkg and binutils), and the registry of pip. The same commit gives the same
-octets where these programs are the same: all times are that of the commit, or $SOURCE_DATE_EPOCH.
+octets where these programs are the same: all times are that of the commit, or $SOURCE_DATE_EPOCH. For another
+architecture than this machine's nothing is compiled or run: the libraries are wheels, and binutils has a strip for it.
 
-python tools/deb.py [FOLDER]      by default dist/
+python tools/deb.py [FOLDER] [ARCHITECTURE]      by default dist/ and this machine's: amd64 or arm64
 """
 
+import argparse
 import gzip
 import hashlib
 import importlib.metadata
@@ -28,11 +30,12 @@ import manpages
 from tmpmaild import __version__
 
 ROOT: Final = Path(__file__).parents[1]
-PYTHONS: Final = ("3.11", "3.13")  # of Debian 12 and 13
+# Of Debian 12, Ubuntu 24.04, Debian 13, Ubuntu 26.04 and the next Debian. deb/control says the same.
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14", "3.15")
 # Everything that a key of the configuration or a command for users needs, but not the MCP server, which is for agents.
 EXTRAS: Final = "client,dns,postgresql,senders"
 _FROM_SOURCE: Final = ("dkimpy", "pyspf")  # of which PyPI has no wheels; they hold nothing compiled
-_MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 _GLIBC: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")  # older than those of Debian 12
 _SHELLS: Final = {
     "bash": "bash-completion/completions/tmpmaild",
@@ -46,12 +49,11 @@ _FROM_CHECKOUT: Final = (
 )
 
 
-def build(target: Path) -> Path:
+def build(target: Path, architecture: str) -> Path:
     """Build the package in a folder, and return it."""
-    architecture = _output("dpkg", "--print-architecture").strip()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "root")
-        libraries(root / "usr/lib/tmpmaild", Path(name), _MACHINES[architecture])
+        libraries(root / "usr/lib/tmpmaild", Path(name), MACHINES[architecture])
         _programs(root)
         _documentation(root)
         _control(root, architecture)
@@ -80,7 +82,12 @@ def libraries(folder: Path, scratch: Path, machine: str) -> None:
         for path in folder.glob(f"*.dist-info/{name}"):
             path.unlink()
     for compiled in folder.rglob("*.so"):
-        _run("strip", "--strip-unneeded", compiled)
+        _run(strip_of(machine), "--strip-unneeded", compiled)
+
+
+def strip_of(machine: str) -> str:
+    """Return the name of the program for a machine's files, which Debian has on every other."""
+    return f"{machine}-linux-gnu-strip"
 
 
 def units() -> dict[str, str]:
@@ -190,9 +197,21 @@ def _run(*command: str | Path) -> None:
     subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - our own words
 
 
-if __name__ == "__main__":
-    if absent := [name for name in ("dpkg-deb", "strip") if not shutil.which(name)]:
-        sys.exit(f"needs {', '.join(absent)} (Debian packages dpkg, binutils)")
+def main() -> None:
+    """Build the package that the command line names."""
+    parser = argparse.ArgumentParser(description="Build the package.")
+    parser.add_argument("folder", nargs="?", default="dist", type=Path)
+    parser.add_argument("architecture", nargs="?", choices=MACHINES, help="by default this machine's")
+    given = parser.parse_args()
+    architecture = given.architecture or _output("dpkg", "--print-architecture").strip()
+    strip = strip_of(MACHINES[architecture])
+    if absent := [name for name in ("dpkg-deb", strip) if not shutil.which(name)]:
+        binutils = f"binutils-{strip.removesuffix('-strip').replace('_', '-')}"
+        sys.exit(f"needs {', '.join(absent)} (Debian packages dpkg, {binutils})")
     os.environ["SOURCE_DATE_EPOCH"] = date()
     os.environ["DPKG_DEB_THREADS_MAX"] = "1"  # how xz compresses depends on the number of processors
-    sys.stdout.write(f"{build(Path(*sys.argv[1:] or ['dist']).resolve())}\n")
+    sys.stdout.write(f"{build(given.folder.resolve(), architecture)}\n")
+
+
+if __name__ == "__main__":
+    main()

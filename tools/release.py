@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import deb
+
 ROOT: Final = Path(__file__).parents[1]
 CHECKS: Final = (("test",), ("test-peers", "ARGS=--all-peers"), ("proof", "WHAT=fresh"))
 VERSIONS: Final = {
@@ -136,7 +138,9 @@ def build(target: Path, root: Path = ROOT) -> None:
         readme.write_text(readable_anywhere(readme.read_text(), _version((source / "pyproject.toml").read_text())))
         _run(sys.executable, "-m", "hatchling", "build", "-d", target, cwd=source, env=environ)
         _build_npm_package(source / "clients/typescript", target)
-        _run(sys.executable, "tools/deb.py", target, cwd=source, env=environ | {"PYTHONPATH": str(source)})
+        for architecture in deb.MACHINES:
+            command = (sys.executable, "tools/deb.py", target, architecture)
+            _run(*command, cwd=source, env=environ | {"PYTHONPATH": str(source)})
         _describe(target, source, Path(folder, "venv"))
     (target / "SHA256SUMS").write_text(sums(target))
 

@@ -6,12 +6,14 @@ to Debian 13.
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
 import pytest
 
 import chroot_image
+import deb
 import machines
 from blocks import ROOT, shell_blocks
 from freshmachines import FreshMachine
@@ -19,6 +21,7 @@ from machines import MAIL, READ
 
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
 NEWER = "99.0"
+EM_X86_64, EM_AARCH64 = 62, 183  # elf(5)
 CONFIG = "/etc/tmpmaild/config.toml"
 INSTALL = next(block.script for block in shell_blocks("README.md") if block.heading == "Install on a server")
 MOVES = ("Backups", "Restore")
@@ -36,11 +39,11 @@ pytestmark = [
 ]
 
 
-def build(folder, umask):
+def build(folder, umask, architecture="amd64"):
     """Build the package from a clone of the commit, in a folder of its own."""
     subprocess.run(["git", "clone", "--quiet", ROOT, folder / "src"], check=True)
     environ = os.environ | {"PYTHONPATH": str(folder / "src")}
-    command = [sys.executable, "tools/deb.py", folder]
+    command = [sys.executable, "tools/deb.py", folder, architecture]
     subprocess.run(command, cwd=folder / "src", env=environ, umask=umask, check=True)
     (package,) = folder.glob("*.deb")
     return package
@@ -80,10 +83,28 @@ def machine(suite, folder, tmp_path):
         yield machine
 
 
-def test_two_builds_of_a_commit_are_equal_to_the_octet(package, tmp_path, figure):
-    again = build(tmp_path, 0o077)
-    figure("two builds of the package", f"{again.stat().st_size} octets, equal: {equal(package, again)}", "True")
-    assert equal(package, again)
+@pytest.mark.needs("binutils-aarch64")
+@pytest.mark.parametrize(("architecture", "machine"), [("amd64", EM_X86_64), ("arm64", EM_AARCH64)])
+def test_two_builds_are_equal_and_have_what_is_compiled_for_each_python(tmp_path, figure, architecture, machine):
+    built = []
+    for name, umask in (("one", 0o022), ("two", 0o077)):
+        (tmp_path / name).mkdir()
+        built.append(build(tmp_path / name, umask, architecture))
+    first, second = built
+    size = f"{first.stat().st_size} octets for {architecture}"
+    figure("two builds of the package", f"{size}, equal: {equal(first, second)}", "True")
+    assert equal(first, second)
+    subprocess.run(["dpkg-deb", "--extract", first, tmp_path], check=True)
+    compiled = list(tmp_path.glob("usr/lib/tmpmaild/**/*.so"))
+    assert {struct.unpack_from("<H", path.read_bytes(), 18) for path in compiled} == {(machine,)}
+    by_python = {python: names(compiled, python) for python in deb.PYTHONS}
+    assert by_python == dict.fromkeys(deb.PYTHONS, by_python["3.11"])
+    assert {"_cffi_backend", "_core", "loop", "protocol"} <= by_python["3.11"]
+
+
+def names(compiled, python):
+    """Return the modules that are compiled for one Python alone."""
+    return {path.name.split(".")[0] for path in compiled if f".cpython-{python.replace('.', '')}-" in path.name}
 
 
 def equal(one, other):

@@ -56,6 +56,7 @@ def _swaks_knows_tls() -> bool:
 _BROWSERS = ("chromium", "chromium-headless-shell")
 PEERS = {
     "binutils": _programs("strip", packages=("binutils",)),
+    "binutils-aarch64": _programs("aarch64-linux-gnu-strip", packages=("binutils-aarch64-linux-gnu",)),
     "caddy": _programs("caddy"),
     "chromium": Peer((*_BROWSERS, "libatomic1"), lambda: all(map(which, _BROWSERS)) and _can_load("libatomic.so.1")),
     "curl": _programs("curl"),
@@ -82,7 +83,7 @@ PEERS = {
 }
 
 
-ONLY_OF_PROOFS = ("binutils", "lintian", "mandoc")
+ONLY_OF_PROOFS = ("binutils", "binutils-aarch64", "lintian", "mandoc")
 
 
 def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:

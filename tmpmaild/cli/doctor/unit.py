@@ -65,9 +65,9 @@ def _properties(unit: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _last_error(name: str) -> str:
+    own = f"_SYSTEMD_UNIT={name}.service"  # not what systemd says of the unit, as --unit would show
     command = ("journalctl", "--quiet", "--no-pager", "--output=cat", "--boot", "--priority=err", "--lines=1")
-    command += (f"_SYSTEMD_UNIT={name}.service",)  # not what systemd itself says of the unit
-    return _output(*command).strip()[:_LAST_CHARACTERS]
+    return _output(*command, own).strip()[:_LAST_CHARACTERS]
 
 
 def _output(*command: str) -> str:
