@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
@@ -17,6 +16,7 @@ from urllib.parse import urlencode
 import anyio.to_thread
 import asyncpg
 
+from tmpmaild.clocks import FollowingClock, elapsed
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.measures import Count, Gauge, Measure
@@ -107,8 +107,6 @@ SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), f
 CLOCK_SECONDS: Final = 10.0
 _SLOW_SECONDS: Final = 1.0
 _CLOCK: Final = "SELECT extract(epoch FROM clock_timestamp())"
-# The monotonic clock stands still while a machine is suspended.
-_elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 log = logging.getLogger(__name__)
 
@@ -357,37 +355,31 @@ class Readers:
             await session.close()
 
 
-class DatabaseClock:
-    """Unix milliseconds as the server has them: measured now and then, carried on by a clock that never steps."""
+class DatabaseClock(FollowingClock):
+    """Unix milliseconds as the server has them: measured now and then."""
 
     def __init__(self) -> None:
-        self._ahead_seconds = time.time() - _elapsed()
-        self._was_measured = False
-
-    def __call__(self) -> int:
-        """Return the time."""
-        return int((_elapsed() + self._ahead_seconds) * 1000)
+        super().__init__("the clock of the database server")
 
     async def measure(self, connection: asyncpg.Connection) -> None:
         """Ask the server for its time. Its answer is of the middle between question and receipt.
 
         So a slow answer may be wrong by half of the time that it took: it only counts until a better one is known.
         """
-        asked = _elapsed()
+        asked = elapsed()
         server_seconds = float(await connection.fetchval(_CLOCK))
-        received = _elapsed()
-        if received - asked < _SLOW_SECONDS or not self._was_measured:
-            self._ahead_seconds = server_seconds - (asked + received) / 2
-            self._was_measured = True
+        received = elapsed()
+        if received - asked < _SLOW_SECONDS or not self.is_set:
+            self.follow(server_seconds, (asked + received) / 2)
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
         help_text = "How far the database server's clock is ahead of this machine's."
-        return (Gauge("storage_clock_offset_seconds", help_text, self.ahead_seconds),)
+        return (*super().measures(), Gauge("storage_clock_offset_seconds", help_text, self.ahead_seconds))
 
     def ahead_seconds(self) -> float:
         """Return how far the server's clock is ahead of this machine's."""
-        return _elapsed() + self._ahead_seconds - time.time()
+        return self() / 1000 + self.doubted_seconds() - time.time()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import aiosqlite
 import anyio
 from msgspec.structs import replace
 
+from tmpmaild.clocks import MachineClock
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import FullMessage
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
@@ -202,9 +203,12 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @asynccontextmanager
-async def open_storage(settings: SqliteSettings, clock: Clock = clock_ms) -> AsyncIterator[SqliteStorage]:
-    """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``."""
-    path = settings.path
+async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> AsyncIterator[SqliteStorage]:
+    """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``.
+
+    Without ``clock`` it goes by that of this machine.
+    """
+    path, clock = settings.path, clock or MachineClock()
     with database.lock(path):
         remove_unfinished(path)
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)

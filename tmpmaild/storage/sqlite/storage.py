@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 import aiosqlite
 from msgspec.structs import replace
 
+from tmpmaild.clocks import FollowingClock
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
@@ -215,7 +216,8 @@ class SqliteStorage(EngineStorage):
 
     def measures(self) -> Sequence[Measure]:
         """See ``Storage``."""
-        return (*self._writer.figures.measures(), *self._space.measures())
+        of_clock = self.clock.measures() if isinstance(self.clock, FollowingClock) else ()
+        return (*self._writer.figures.measures(), *self._space.measures(), *of_clock)
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""

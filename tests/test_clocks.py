@@ -1,0 +1,127 @@
+"""Lifetimes follow a clock that is right at once, and one that jumps only once that has lasted."""
+
+import pytest
+
+from tables import table
+from tmpmaild.clocks import MachineClock
+from tmpmaild.inboxes.expiry import Cleaner
+from tmpmaild.model import NewInbox
+from tmpmaild.storage.engines import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
+
+BEGUN = 1_790_000_000.0
+HOUR, TWO_HOURS = 3600, 7200
+
+
+class World:
+    """Time as it passes, and what the machine's clock shows of it."""
+
+    def __init__(self):
+        self.passed = 1000.0
+        self.wrong_by = 0.0
+        self.looks = 0
+        self.clock = MachineClock(self.wall, lambda: self.passed)
+
+    def wall(self):
+        self.looks += 1
+        return BEGUN + self.passed + self.wrong_by
+
+    def after(self, seconds, *, wrong_by=None):
+        """Let time pass, in which the service looks at the clock every second."""
+        self.wrong_by = self.wrong_by if wrong_by is None else wrong_by
+        for _ in range(int(seconds)):
+            self.passed += 1
+            self.clock()
+        return self.wrong
+
+    @property
+    def wrong(self):
+        """How far the time that lifetimes go by is ahead of the right one, in seconds."""
+        return round(self.clock() / 1000 - BEGUN - self.passed, 3)
+
+    def counted(self):
+        jumps, doubted = self.clock.measures()
+        return jumps.values()[()], round(doubted.values()[()])
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_a_clock_that_is_right_is_followed_to_the_millisecond(world):
+    for second in range(1000):
+        world.after(1, wrong_by=second * 0.0005)  # as fast as adjtime(3) corrects one
+        assert abs(world.wrong - world.wrong_by) <= 0.0011
+    assert world.counted() == (0, 0)
+
+
+def test_the_clock_is_looked_at_once_a_second(world):
+    looks = world.looks
+    for _ in range(1000):
+        world.passed += 0.01
+        world.clock()
+    assert world.looks - looks <= 10
+
+
+@table(("jump", "followed"), [(0.9, True), (-0.9, True), (90, True), (-90, True), (121, False), (-121, False)])
+def test_a_jump_of_up_to_two_minutes_is_followed_at_once(jump, followed):
+    assert World().after(2, wrong_by=jump) == (jump if followed else 0)
+
+
+@table("jump", [TWO_HOURS, -TWO_HOURS])
+def test_a_jump_that_comes_back_changes_nothing_and_is_counted_both_ways(jump, caplog):
+    world = World()
+    assert world.after(8, wrong_by=jump) == 0
+    assert world.counted() == (1, jump)
+    assert world.after(5, wrong_by=0) == 0
+    assert world.counted() == (2, 0)
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first == f"the clock of this machine has jumped by {jump:+} s, which counts only if it lasts for 10 minutes"
+    assert second == f"the clock of this machine is back, by a jump of {-jump:+} s"
+    caplog.clear()
+
+
+def test_a_jump_that_lasts_for_ten_minutes_is_followed(world):
+    assert world.after(600, wrong_by=TWO_HOURS) == 0
+    assert world.after(2) == TWO_HOURS
+    assert world.counted() == (1, 0)
+
+
+def test_a_clock_that_goes_on_jumping_is_not_followed(world):
+    for minute in range(30):
+        assert world.after(60, wrong_by=TWO_HOURS * (1 + minute)) == 0
+    assert world.counted()[0] == 30
+
+
+async def test_neither_acknowledged_mail_nor_a_new_address_follows_a_jump(world, tmp_path):
+    settings = SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=tmp_path / "mail.db")
+    async with open_storage(settings, world.clock) as storage:
+        cleaner = Cleaner(storage, clock=storage.clock, interval_seconds=30)
+
+        async def create(name):
+            now_ms = storage.clock()
+            new = NewInbox(
+                f"{name}@mail.example.com", now_ms, now_ms + HOUR * 1000, private=False, token_hash=b"", creator=None
+            )
+            await storage.create_inbox(new)
+
+        async def there():
+            await cleaner.sweep()
+            return [one.address[:3] for one in (await storage.list_inboxes(storage.clock())).inboxes]
+
+        await create("ada")
+        world.after(8, wrong_by=TWO_HOURS)
+        await create("eve")
+        assert await there() == ["ada", "eve"]
+        world.after(5, wrong_by=0)
+        world.after(HOUR - 13)
+        assert await there() == ["eve"]  # to the second
+        world.after(8)
+        assert await there() == []
+        await create("bob")
+        world.after(599, wrong_by=TWO_HOURS)
+        assert await there() == ["bob"]
+        world.after(3)
+        assert await there() == []
+        assert {measure.name for measure in storage.measures()} >= {"clock_jumps_total", "clock_doubted_seconds"}
