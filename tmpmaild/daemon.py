@@ -26,7 +26,7 @@ from tmpmaild.host import control, logs, process
 from tmpmaild.host.control import Command, ControlServer
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.process import Outcome, Reloading
-from tmpmaild.host.sockets import Sockets, bind, certificate, names, ports, reachable
+from tmpmaild.host.sockets import ShownCertificate, Sockets, bind, certificate, names, ports, reachable
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import answering, operator_app
@@ -167,7 +167,9 @@ class _Parts:
         self.dispatcher = self._dispatcher(ports(sockets))
         storage.on_committed(service.hear)
         self.checkers = [checker] if checker else []
-        measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag, self.dispatcher)
+        self._certificate = ShownCertificate(tls, config.smtp)
+        edges = (self.smtp, self._certificate, self._web, self._http)
+        measured = (*edges, storage, self.cleaner, self.lag, self.dispatcher)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
         measures = tuple(chain.from_iterable(known))
         metrics = Exposition(measures, __version__)
@@ -227,6 +229,7 @@ class _Parts:
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
         rules = await _noted_rules(config, self._storage)
         await self._storage.change_limits(settings_of(config))
+        certificate_stayed = await anyio.to_thread.run_sync(self._certificate.change, tls, config.smtp)
         # Nothing below can fail or wait: a configuration is never applied by half.
         self._service.change_rules(rules)
         self.smtp.change_settings(smtp, tls)
@@ -237,7 +240,7 @@ class _Parts:
         self._status.change_domains(config.domains)
         self._blocks.own = config.own_networks
         logs.set_up(config.log.level, config.log.format)
-        return Outcome(self.served, needing_restart(self._started_with, config))
+        return Outcome(self.served, needing_restart(self._started_with, config), certificate_stayed)
 
     async def stop(self) -> None:
         """Accept no more connections, and give those that are open the grace time to end."""

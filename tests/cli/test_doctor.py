@@ -95,7 +95,7 @@ def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
     assert levels(found := list(machine.check_files(stored))) == ["problem", "warning", "ok"]
     assert "the service's user cannot read it" in found[1].text
     with monkeypatch.context() as handed_over:
-        handed_over.setattr(machine, "_CREDENTIALS", tmp_path)
+        handed_over.setattr(machine, "CREDENTIALS", tmp_path)
         assert levels(machine.check_files(stored)) == ["problem", "ok", "ok"]
     (source := tmp_path / "config.toml").touch(mode=0o600)
     assert levels(machine.check_files(stored, source=source)) == ["problem", "problem", "warning", "ok"]

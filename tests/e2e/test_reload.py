@@ -73,6 +73,7 @@ def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_pa
     reload(daemon, "reloaded: ")
     second = presented(daemon.smtp_port)
     assert second != first
+    reload(daemon, " tmpmaild.host.process: the certificate is the same as before, valid until ")
     (tmp_path / "cert.pem").write_text("no certificate")
     write(BOTH + tls)
     reload(

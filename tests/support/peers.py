@@ -73,6 +73,7 @@ PEERS = {
     "opendkim": _programs("opendkim"),
     "openssl": _programs("openssl"),
     "postgresql": Peer(("postgresql",), lambda: bool(postgresql() and which("psql"))),
+    "prometheus": _programs("promtool", packages=("prometheus",)),
     "rspamd": _programs("rspamd", "rspamc", packages=("rspamd",)),
     "sqlite3": _programs("sqlite3"),
     "strace": _programs("strace"),

@@ -243,6 +243,8 @@ def reload(config: Config) -> None:
     say("reloaded")
     if done["needs_restart"]:
         say(f"changed, and needs a restart: {', '.join(done['needs_restart'])}")
+    if done.get("certificate"):  # an older service does not say it
+        say(done["certificate"])
 
 
 def _named(sender: str, name: str, client: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -140,13 +140,15 @@ class Reloaded(Struct, frozen=True):
     """The answer to the command ``reload``."""
 
     needs_restart: list[str]
+    certificate: str = ""
 
 
 class Outcome(NamedTuple):
-    """What is served after a reload, as text, and the keys that were changed and need a restart."""
+    """What is served after a reload, the changed keys that need a restart, and what is said of an old certificate."""
 
     served: str
     needs_restart: list[str]
+    certificate: str = ""
 
 
 class Reloading:
@@ -175,9 +177,10 @@ class Reloading:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _answer(self, _: NoArguments) -> Answer:
-        yield Reloaded(await self._logged())
+        outcome = await self._logged()
+        yield Reloaded(outcome.needs_restart, outcome.certificate)
 
-    async def _logged(self) -> list[str]:
+    async def _logged(self) -> Outcome:
         self._count += 1  # for the log: no reload is a repetition of another
         about = self._count
         try:
@@ -193,7 +196,9 @@ class Reloading:
         if outcome.needs_restart:
             keys = ", ".join(outcome.needs_restart)
             log.warning("changed, and needs a restart: %s", keys, extra={"about": about})
-        return outcome.needs_restart
+        if outcome.certificate:
+            log.info("%s", outcome.certificate, extra={"about": about})
+        return outcome
 
 
 def make_state_folder(folder: Path, state: Path = _STATE) -> None:

@@ -10,6 +10,7 @@ import os
 import socket
 import ssl
 import stat
+import time
 from collections.abc import Iterable, MutableMapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -19,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import ConfigError, StartError
+from tmpmaild.measures import Gauge, Measure
 
 # A name may have addresses that this machine has not: ::1 of localhost where IPv6 is off, or another machine's.
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -27,6 +29,9 @@ FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "smtps": _TCP,
 """The names of passed sockets: the sections whose ``listen`` they replace; smtps replaces ``smtp.tls_listen``."""
 
 _FIRST_DESCRIPTOR: Final = 3
+_NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: dates are looked at elsewhere
+CREDENTIALS: Final = Path("/run/credentials")
+"""Where systemd puts what it hands over by ``LoadCredential=``."""
 _MISMATCHES: Final = {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"}
 
 log = logging.getLogger(__name__)
@@ -223,6 +228,52 @@ def load_certificate(context: ssl.SSLContext, smtp: Smtp, password: str | None =
         context.load_cert_chain(smtp.tls_certificate, smtp.tls_key, password)
     except OSError as error:  # ssl.SSLError is one
         raise StartError(_fault(smtp.tls_certificate, smtp.tls_key, error)) from error
+
+
+def presented(server: ssl.SSLContext, file: str) -> dict[str, Any]:
+    """Return the certificate that a context shows, as ``getpeercert``; ``file`` has it. Raises ``ssl.SSLError``."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.load_verify_locations(file)  # so that any authority's signature is trusted
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [server.wrap_bio(to_server, to_client, server_side=True), client.wrap_bio(to_client, to_server)]
+    for _ in range(4):
+        for end in reversed(ends):
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    return ends[1].getpeercert() or {}
+
+
+class ShownCertificate:
+    """The certificate that SMTP shows: when it expires, and whether a reload has brought another."""
+
+    def __init__(self, tls: ssl.SSLContext | None, smtp: Smtp) -> None:
+        self._serial = ""
+        self.expires_at_seconds = 0
+        self.change(tls, smtp)
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return when it expires."""
+        help_text = "When the certificate of SMTP expires, as Unix time; 0 without one."
+        return (Gauge("smtp_certificate_expires_timestamp_seconds", help_text, lambda: self.expires_at_seconds),)
+
+    def change(self, tls: ssl.SSLContext | None, smtp: Smtp) -> str:
+        """Note what is shown from now on; return a sentence if it is what was shown before, else ""."""
+        found: dict[str, Any] = {}
+        if tls is not None:
+            with suppress(OSError):  # such as a certificate that verifies nothing; ssl.SSLError is one
+                found = presented(tls, smtp.tls_certificate)
+        serial = str(found.get("serialNumber", ""))
+        is_same, self._serial = bool(serial) and serial == self._serial, serial
+        self.expires_at_seconds = ssl.cert_time_to_seconds(found["notAfter"]) if "notAfter" in found else 0
+        if not is_same:
+            return ""
+        until = time.strftime("%Y-%m-%d", time.gmtime(self.expires_at_seconds))
+        text = f"the certificate is the same as before, valid until {until}"
+        if Path(smtp.tls_certificate).is_relative_to(CREDENTIALS):
+            text += "; systemd passes a renewed one on only at a restart"
+        return text
 
 
 def _fault(certificate: str, key: str, error: OSError) -> str:

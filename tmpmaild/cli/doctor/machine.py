@@ -11,7 +11,6 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from tmpmaild.clients import belongs
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import CommandError, DatabaseError, StartError
-from tmpmaild.host.sockets import load_certificate, reachable
+from tmpmaild.host.sockets import CREDENTIALS, load_certificate, presented, reachable
 from tmpmaild.host.status import Status
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite import engine
@@ -41,11 +40,9 @@ _STORED, _DATABASE, _KEY, _CERTIFICATE = "database", "database files", "key file
 _PROGRAM, _CONFIGURATION = "program files", "configuration"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_CREDENTIALS = Path("/run/credentials")
 _ACL = "system.posix_acl_access"  # xattr(7)
 _PAIR = "certificate"
 _SOON_SECONDS = 14 * 86_400
-_NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: the dates are looked at here
 _MIB = 1 << 20
 _RESOLVER = "senders.resolver"
 _CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"
@@ -191,7 +188,7 @@ def program(account: Account | None) -> Iterator[Result]:
 
 def is_only_for_the_running_service(file: Path) -> bool:
     """Return whether systemd hands a file over by LoadCredential= and it cannot be seen now."""
-    return _CREDENTIALS in file.parents and not os.access(file, os.F_OK)
+    return CREDENTIALS in file.parents and not os.access(file, os.F_OK)
 
 
 def _account(owner_uid: int, service: Running | None) -> Account | None:
@@ -243,7 +240,7 @@ def _pem(check: str, file: Path, account: Account | None, forbidden: int) -> Res
     if _has_acl(file):  # as a credential has
         return ok(check, f"{text}, and an access control list (getfacl shows it)")
     # What systemd hands over while the service starts is its user's.
-    reads = account or (None if _CREDENTIALS in file.parents else _in_any_group(found))
+    reads = account or (None if CREDENTIALS in file.parents else _in_any_group(found))
     if reads is not None and not _may(found, reads, stat.S_IROTH):
         who = f"user {_name(account.uid)}" if account else "the service's user"
         return warning(
@@ -323,18 +320,9 @@ def covers(names: list[str], hostname: str) -> bool:
 
 def _shown(smtp: Smtp) -> dict[str, Any]:
     """Return what a client sees of a certificate. Raises StartError and ssl.SSLError."""
-    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load_certificate(server, smtp, password="")  # an encrypted key is refused, not asked for
-    client.check_hostname = False
-    client.load_verify_locations(smtp.tls_certificate)  # so that any authority's signature is trusted
-    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [server.wrap_bio(to_server, to_client, server_side=True), client.wrap_bio(to_client, to_server)]
-    for _ in range(4):
-        for end in reversed(ends):
-            with suppress(ssl.SSLWantReadError):
-                end.do_handshake()
-    return ends[1].getpeercert() or {}
+    return presented(server, smtp.tls_certificate)
 
 
 def _names(file: str, found: dict[str, Any], hostname: str) -> Result:
