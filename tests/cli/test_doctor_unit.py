@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+import certificates
 from tables import table
-from tmpmaild.cli.doctor import unit
+from tmpmaild.cli.doctor import machine, unit
 from tmpmaild.cli.doctor.unit import Unit, judged
+from tmpmaild.config.settings import Config, Smtp
 
 SYSTEMCTL = """#!/bin/sh
 [ "$(id -u)" = {user} ] || exit 1
 case "$*" in
+cat*) echo "LoadCredential=cert.pem:/etc/pem/cert.pem" ;;
 list-units*) printf '%s' '{instances}' ;;
 *smtp.socket) echo ActiveState={socket} ;;
 *http.socket) echo ActiveState=inactive ;;
@@ -25,7 +28,7 @@ RUNS = {"active": "active", "sub": "running", "result": "success", "exit_status"
 
 
 def a_unit(**changes):
-    start = {"name": "tmpmaild", "restarts": 0, "is_woken": False, "last_error": "", **RUNS}
+    start = {"name": "tmpmaild", "restarts": 0, "is_woken": False, "last_error": "", "credentials": {}, **RUNS}
     return Unit(**{**start, **changes})
 
 
@@ -119,6 +122,7 @@ def test_systemd_is_asked_for_the_unit_its_sockets_and_its_last_error(systemd):
         exit_status="1",
         restarts=7,
         last_error="tmpmaild: the schema is newer",
+        credentials={"cert.pem": "/etc/pem/cert.pem"},
     )
     assert systemd() == expected
     assert systemd(socket="active").is_woken
@@ -130,3 +134,21 @@ def test_without_such_a_unit_or_with_instances_of_it_nothing_is_said(systemd, mo
     assert systemd(active="inactive", instances="tmpmaild@1.service loaded active running") is None
     monkeypatch.setattr(unit, "_BOOTED", Path("/no/such/folder"))
     assert unit.look("tmpmaild") is None
+
+
+def test_the_file_is_looked_at_that_systemd_passes_on_and_a_renewed_one_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "CREDENTIALS", tmp_path / "run")
+    (used := tmp_path / "run/tmpmaild.service").mkdir(parents=True)
+    (source := tmp_path / "pem").mkdir()
+    for folder in (used, source):
+        certificates.make(folder, "mx.example.org")
+    config = Config(smtp=Smtp(tls_certificate=str(used / "cert.pem"), tls_key=str(used / "key.pem")))
+    passed = a_unit(credentials={name: str(source / name) for name in ("cert.pem", "key.pem")})
+    loaded = machine.as_loaded(config, passed)
+    assert (loaded.smtp.tls_certificate, loaded.smtp.tls_key) == (f"{source}/cert.pem", f"{source}/key.pem")
+    (found,) = machine.renewed(config, loaded)
+    assert (found.level, found.check) == ("warning", "certificate")
+    assert f"{source}/cert.pem: is another one than the service has been started with" in found.text
+    assert [one.level for one in machine.check_certificate(loaded, "mx.example.org")] == ["ok", "ok"]
+    assert list(machine.renewed(loaded, loaded)) == []
+    assert machine.as_loaded(config, None) == machine.as_loaded(config, a_unit()) == config

@@ -89,6 +89,13 @@ def run(tmp_path):
     return run
 
 
+def test_of_several_daemons_one_is_named(run, monkeypatch):
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    done = run("--instance", "2", "purge", "--all", "--yes")
+    assert (done.exit_code, "/run/tmpmaild-2/control.sock" in done.stderr) == (4, True)
+    assert run("--instance", "../x", "status").exit_code == 2
+
+
 WRONG = dict(ROWS["WRONG"])
 
 

@@ -286,6 +286,14 @@ def test_doctor_knows_credentials(machine, tmp_path):
     assert doctor(machine).keys() == {"service"}
     machine.run("systemctl", "start", "tmpmaild")
     assert doctor(machine) == {}
+    subprocess.run([*command, "-keyout", "key.pem"], cwd=tmp_path, check=True, capture_output=True)
+    for name in ("cert.pem", "key.pem"):  # renewed
+        machine.write(f"/etc/pem/{name}", (tmp_path / name).read_text(), "0600")
+    assert "is another one than the service has been started with" in doctor(machine)["certificate"]["text"]
+    machine.run("systemctl", "reload", "tmpmaild")
+    assert "systemd passes a renewed one on only at a restart" in machine.run("tmpmaild", "reload").stdout
+    machine.run("systemctl", "restart", "tmpmaild")
+    assert doctor(machine) == {}
 
 
 def test_doctor_knows_that_ipv6_is_off(machine):

@@ -165,6 +165,7 @@ def test_the_journal_match_of_the_filter_for_fail2ban_finds_both(machine):
 
 
 def test_doctor_says_nothing_false_and_names_the_file_of_a_wrong_password(machine):
+    assert " ready\n" in machine.run("tmpmaild", "--instance", "1", "status").stdout
     listen = "TMPMAILD_CONTROL__LISTEN=unix:/run/tmpmaild-1/control.sock"
     command = ["env", listen, "TMPMAILD_STORAGE__PASSWORD_FILE=/etc/tmpmaild/postgresql-password"]
     found = json.loads(machine.run(*command, "tmpmaild", "doctor", "--json", check=False).stdout)["results"]

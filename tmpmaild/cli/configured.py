@@ -30,6 +30,7 @@ _EXIT_CTRL_C = 128 + signal.SIGINT
 _A_YEAR_SECONDS = 31_536_000
 _ADDRESS = re.compile(r"[^\s@<>/,;:]+@[^\s@<>/,;:]+")
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|m|h|d|)", re.ASCII)
+_INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 config_option = click.option(
@@ -141,6 +142,19 @@ def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, val
     except ValueError:
         pass
     raise click.BadParameter(f"IP:PORT is expected, like 9.9.9.9:53, not {value!r}")
+
+
+def choose_instance(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Set what commands need to find a daemon of tmpmaild@.service, unless the environment has it already."""
+    if value is None:
+        return None
+    if not _INSTANCE.fullmatch(value):
+        raise click.BadParameter(f"the N of tmpmaild@N.service is expected, not {value!r}")
+    os.environ.setdefault("TMPMAILD_CONTROL__LISTEN", f"unix:/run/tmpmaild-{value}/control.sock")
+    password = Path(f"/run/credentials/tmpmaild@{value}.service/postgresql")
+    if os.access(password, os.R_OK):
+        os.environ.setdefault("TMPMAILD_STORAGE__PASSWORD_FILE", str(password))
+    return value
 
 
 def limit_seconds(seconds: float | None) -> int | None:

@@ -19,7 +19,7 @@ import anyio
 import click
 
 from tmpmaild import __version__
-from tmpmaild.cli import operator, user
+from tmpmaild.cli import configured, operator, user
 from tmpmaild.cli.configured import EXIT_CONFIG, clear_errors, config_option, fail
 from tmpmaild.cli.doctor import doctor
 from tmpmaild.config import file as configfile
@@ -67,8 +67,15 @@ class _Sections(click.Group):
 
 
 @click.group(cls=_Sections, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--instance",
+    metavar="N",
+    expose_value=True,
+    callback=configured.choose_instance,
+    help="Of several daemons, that of tmpmaild@N.service: tmpmaild --instance 2 status.",
+)
 @click.version_option(__version__, "-V", "--version", message="tmpmaild %(version)s")
-def main() -> None:
+def main(instance: str | None) -> None:
     """Disposable e-mail addresses: created over HTTP, filled over SMTP, gone after an hour."""
 
 

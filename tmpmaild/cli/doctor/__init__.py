@@ -112,7 +112,8 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
 def _unit() -> "Unit | None":
     from tmpmaild.cli.doctor import unit  # noqa: PLC0415
 
-    return unit.look("tmpmaild")
+    instance = click.get_current_context().find_root().params.get("instance")
+    return unit.look(f"tmpmaild@{instance}" if instance else "tmpmaild")
 
 
 def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterator[Result]:
@@ -138,7 +139,9 @@ def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterat
     yield machine.clock()
     yield from machine.resolver(config)
     yield from network.check_targets(config, resolve)
-    yield from machine.check_certificate(config, hostname)
+    loaded = machine.as_loaded(config, unit)
+    yield from machine.renewed(config, loaded)
+    yield from machine.check_certificate(loaded, hostname)
     yield from network.check_reach(machine.as_served(config, running), hostname)
 
 

@@ -22,6 +22,7 @@ import tmpmaild
 from tmpmaild import __version__, senders
 from tmpmaild.cli import control
 from tmpmaild.cli.doctor import Result, ok, problem, warning
+from tmpmaild.cli.doctor.unit import Unit
 from tmpmaild.clients import belongs
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
@@ -298,6 +299,25 @@ def check_certificate(config: Config, hostname: str, now_seconds: float | None =
         return
     yield _names(file, found, hostname)
     yield _dates(file, found, time.time() if now_seconds is None else now_seconds)
+
+
+def as_loaded(config: Config, unit: Unit | None) -> Config:
+    """Return a configuration with the files that systemd reads at a start in place of the credentials that it makes."""
+    pair = (config.smtp.tls_certificate, config.smtp.tls_key)
+    known = unit.credentials if unit else {}
+    sources = [known.get(Path(file).name, "") for file in pair]
+    if not (all(sources) and all(CREDENTIALS in Path(file).parents for file in pair)):
+        return config
+    smtp = msgspec.structs.replace(config.smtp, tls_certificate=sources[0], tls_key=sources[1])
+    return msgspec.structs.replace(config, smtp=smtp)
+
+
+def renewed(config: Config, loaded: Config) -> Iterator[Result]:
+    """Say that the service has an older certificate than the file which systemd passes on."""
+    used, file = leaf(config), leaf(loaded)
+    if used is not None and file is not None and used != file:
+        text = f"{loaded.smtp.tls_certificate}: is another one than the service has been started with"
+        yield warning(_PAIR, text, "systemctl restart tmpmaild: systemd passes it on at a start only")
 
 
 def leaf(config: Config) -> bytes | None:

@@ -1,6 +1,7 @@
 """What systemd knows of the service: whether it runs, how often it was restarted, how it ended, and its last error."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,11 +18,15 @@ _SECONDS = 10.0
 _OFTEN = 3
 _JUST_NOW_SECONDS = 60
 _LAST_CHARACTERS = 400
+_CREDENTIAL = re.compile(r"^LoadCredential=([^:\s]+):(/.*?)\s*$", re.MULTILINE)
 _SOCKETS = ("smtp", "http")
 
 
 class Unit(Struct, frozen=True):
-    """A unit as ``systemctl show`` tells it; ``last_error`` is the last line of its log at that level."""
+    """A unit as ``systemctl show`` tells it.
+
+    ``last_error`` is the last line of its log at that level, ``credentials`` says which file it gets by which name.
+    """
 
     name: str
     active: str
@@ -31,6 +36,7 @@ class Unit(Struct, frozen=True):
     restarts: int
     is_woken: bool
     last_error: str
+    credentials: dict[str, str]
 
 
 def look(name: str) -> Unit | None:
@@ -52,6 +58,7 @@ def look(name: str) -> Unit | None:
         restarts=int(found.get("NRestarts") or 0),
         is_woken=any(one.get("ActiveState") == "active" for one in sockets),
         last_error=_last_error(name),
+        credentials=dict(_CREDENTIAL.findall(_output("systemctl", "cat", f"{name}.service"))),
     )
 
 
