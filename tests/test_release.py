@@ -78,13 +78,6 @@ def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch)
     assert subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=checkout) == released
 
 
-def test_the_section_of_the_changelog_is_closed_and_becomes_the_notes():
-    closed = release.closed(CHANGELOG, "1.1.0", "2027-01-31")
-    assert release.unreleased(closed) == ""
-    assert release.notes(closed, "1.1.0") == f"tmpmaild 1.1.0 - 2027-01-31\n\n{NOTES}"
-    assert release.notes(closed, "1.0.0") == "tmpmaild 1.0.0 - 2026-11-23\n\n- All of it.\n"
-
-
 def test_what_the_changelog_says_of_a_released_version_is_what_was_released():
     """A mistake in it is said in the next version; tools/release.py writes the sums."""
     said = release.fingerprints((release.ROOT / "CHANGELOG.md").read_text())
@@ -98,33 +91,6 @@ def test_a_word_more_or_less_in_a_released_section_is_noticed_and_one_in_the_nex
     assert release.fingerprints(CHANGELOG.replace("A thing", "Another thing")) == then
     assert release.fingerprints(CHANGELOG.replace("All of it", "Most of it")) != then
     assert release.fingerprints(CHANGELOG.replace("2026-11-23", "2026-11-24")) != then
-
-
-def test_on_pypi_pictures_and_links_lead_to_the_files_of_the_version():
-    readme = "![The inbox](docs/light.png)\n\n[Try](#try) [API](docs/api.md#create), [more](https://example.com/)\n"
-    files = "https://github.com/tmpmaild/tmpmaild"
-    assert release.readable_anywhere(readme, "1.1.0") == (
-        f"![The inbox]({files}/raw/v1.1.0/docs/light.png)\n\n"
-        f"[Try](#try) [API]({files}/blob/v1.1.0/docs/api.md#create), [more](https://example.com/)\n"
-    )
-    whole = release.readable_anywhere((release.ROOT / "README.md").read_text(), "1.1.0")
-    assert re.findall(r"\]\((?!https?:|#)", whole) == []
-
-
-@pytest.mark.parametrize("name", release.VERSIONS)
-def test_only_the_version_changes_where_it_is_written(name):
-    text, pattern = (release.ROOT / name).read_text(), release.VERSIONS[name]
-    changed = release.with_version(text, pattern, "91.2.3")
-    places = len(re.findall(pattern, text, re.MULTILINE))
-    assert changed.count("91.2.3") == places >= 1
-    assert release.with_version(changed, pattern, __version__) == text
-
-
-def test_the_package_is_for_the_pythons_whose_libraries_it_has():
-    (depends,) = re.findall(r"^Depends: (.*)$", (release.ROOT / "deb/control").read_text(), re.MULTILINE)
-    oldest, newest = [int(python.partition(".")[2]) for python in (deb.PYTHONS[0], deb.PYTHONS[-1])]
-    assert tuple(f"3.{minor}" for minor in range(oldest, newest + 1)) == deb.PYTHONS
-    assert depends.startswith(f"python3 (>= 3.{oldest}), python3 (<< 3.{newest + 1}), ")
 
 
 def test_the_package_needs_no_git_where_its_date_is_given(monkeypatch, tmp_path):

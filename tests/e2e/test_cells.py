@@ -2,14 +2,12 @@
 
 import http.client
 import json
-import smtplib
 import subprocess
-import time
 from contextlib import closing, contextmanager
 
 import pytest
 
-from daemons import NO_LIMITS, PATIENCE_SECONDS, Answer
+from daemons import NO_LIMITS, Answer
 from proxies import PROXY, changed, environment, free_port, running
 
 pytestmark = pytest.mark.needs("caddy")
@@ -131,35 +129,6 @@ def test_each_address_is_found_by_its_domain(cells):
         "a@b.example",
     ):
         assert cells.ask(f"{ADDRESSES}/{nowhere}").json["code"] in {"address-not-found", "not-found"}
-
-
-def test_what_names_no_address_is_asked_below_the_path_of_a_cell(cells):
-    address = cells.create(2)["a"]["address"]
-    cells.daemons["a"].deliver_octets(address, MAIL % b"hello")
-    (mail,) = cells.ask(f"{ADDRESSES}/{address}/messages").json["messages"]
-    view = cells.ask(f"{ADDRESSES}/{address}/messages/{mail['id']}/view", "POST").json["url"]
-    assert b"Hello" in cells.ask(view).json
-    assert cells.ask("/").headers["Location"] in {"/a/", "/b/"}
-    assert b"<!doctype html>" in cells.ask("/a/").json.lower()
-    assert cells.ask("/a/api/v1/domains").json["domains"] == ["one.example.org"]
-    several = json.dumps({"inboxes": [{"address": address}]}).encode()
-    assert cells.ask("/api/v1/events", "POST", several, JSON).status == 404
-    with cells.asking("/a/api/v1/events", "POST", several, JSON) as following:
-        assert b'"hello"' in next_line(following.getresponse(), b"data: ")
-
-
-def test_a_full_cell_gets_no_new_addresses(cells):
-    daemon, address = cells.daemons["a"], cells.create(2)["a"]["address"]
-    (daemon.folder / "tmpmaild.toml").write_text("[storage]\nmax_bytes = 1048576\n")
-    daemon.restart()
-    large = MAIL % b"large" + 1000 * (b"x" * 76 + b"\r\n")
-    with pytest.raises(smtplib.SMTPSenderRefused):
-        daemon.deliver_octets(address, *[large] * 100)
-    end = time.monotonic() + PATIENCE_SECONDS
-    while {cells.ask(ADDRESSES, "POST").status for _ in range(4)} != {201}:  # 503 until the next health check
-        assert time.monotonic() < end
-    assert set(cells.create(4)) == {"b"}
-    assert "large" in cells.subjects(address)
 
 
 def test_a_cell_is_added_without_a_pause_and_another_is_drained_and_stopped(cells):

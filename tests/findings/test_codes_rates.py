@@ -35,16 +35,3 @@ def test_the_rates_that_were_reached_are_held(name, size, least_codes, most_inve
     assert rates.first_code_right >= least_codes, rates.wrong
     assert rates.invented <= most_invented, rates.wrong
     assert rates.link_right >= least_links, rates.wrong
-
-
-def test_what_is_wrong_is_told():
-    mail = finding_rates.Mail("m1", "Your code", "Your login code is 481516", None, "7302", [], None)
-    none = finding_rates.Mail(
-        "m2", "Your order", "Order 481516", "<a href=https://x.example/a>a</a>", None, [], "https://x.example/b"
-    )
-    rates = finding_rates.measure([mail, none])
-    assert (rates.first_code_right, rates.invented, rates.link_right) == (0, 0, 0)
-    assert rates.wrong == [
-        "m1: code 481516 instead of 7302",
-        "m2: link https://x.example/a instead of https://x.example/b",
-    ]

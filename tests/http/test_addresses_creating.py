@@ -69,11 +69,6 @@ async def test_a_wish_is_granted(client):
     assert created["private"] is True
 
 
-async def test_unknown_members_are_ignored(client):
-    created = await client.create(local_part="chosen", expires_in=5, nested={"a": [None]})
-    assert created["address"] == "chosen@mail.example.com"
-
-
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON", None])
 async def test_json_is_known_by_its_media_type_or_by_none(client, content_type):
     headers = {"Content-Type": content_type} if content_type else {}
@@ -156,11 +151,6 @@ async def test_a_body_over_64_kib_is_too_large(client):
     assert (await client.post(body=fits)).status == 201
     answer = await client.post(body=fits + b" ")
     assert (answer.status, answer.json()["code"]) == (413, "body-too-large")
-
-
-async def test_a_body_may_come_in_parts(client):
-    answer = await client.post(parts=[b'{"local_', b"", b'part":"chosen"}', b""])
-    assert answer.json()["address"] == "chosen@mail.example.com"
 
 
 async def test_a_body_that_breaks_off_creates_nothing(client):

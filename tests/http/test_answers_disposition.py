@@ -88,11 +88,6 @@ def test_any_name_gives_one_clean_line_that_reads_back_as_one_safe_name(filename
         assert name.isprintable()
 
 
-@given(st.text("abc ÄÖ日.-_", min_size=1, max_size=40).map(lambda text: f"n{' '.join(text.split())}n"))
-def test_a_harmless_name_is_sent_as_it_is(filename):
-    assert names_in(answers.attachment_disposition(filename, "x"))[1] == filename
-
-
 # Types
 
 
@@ -129,9 +124,6 @@ def test_what_is_no_media_type_is_but_octets(stated):
     assert answers.attachment_type(stated, PNG) == "application/octet-stream"
 
 
-TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*(?:; charset=[A-Za-z0-9._:+-]{1,40})?")
-
-
 AVIF_OF_ANOTHER_BRAND = b"\0\0\0\x20ftypmif1\0\0\0\0mif1avifmiaf" + bytes(20)
 
 
@@ -163,16 +155,6 @@ def test_the_page_previews_the_images_that_a_view_shows():
     tried = {f"image/{prefix}{kind}" for prefix in ("", "x-", "x-ms-", "p") for kind in KINDS}
     assert {one for one in tried | mime.IMAGE_TYPES if typed.fullmatch(one)} == mime.IMAGE_TYPES
     assert {one for one in tried if sent.fullmatch(one)} == set(extracts._IMAGE_BEGINNINGS)
-
-
-@given(
-    st.text()
-    | st.tuples(st.sampled_from(["text/", "image/svg", "A/", ""]), st.text('+xml;charset="\\/utf-8 \r\n')).map("".join)
-)
-def test_any_stated_type_gives_a_clean_one(stated):
-    sent = answers.attachment_type(stated, PNG)
-    assert TYPE.fullmatch(sent)
-    assert len(sent) < 350
 
 
 @table("piece", ["a", ".", "/", " ", "%", '"', "+xml", "a/", ";charset=", "😀", "\\"])

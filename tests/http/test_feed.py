@@ -131,20 +131,6 @@ async def test_a_private_feed_is_read_with_the_token_or_by_its_secret_path(world
     assert await secret_url(client, private) == url  # the next request finds the same feed
 
 
-async def test_a_secret_path_works_after_a_restart(open_world, store, clock):
-    async with open_world() as world:
-        private = await world.client().create(private=True)
-        url = await secret_url(world.client(), private)
-    async with open_world() as world:
-        assert (await world.client().get(url)).status == 200
-
-
-async def test_the_path_of_an_open_inbox_has_no_secret(client, held):
-    answer = await client.post(path(held))
-    assert (answer.status, answer.header("location")) == (201, path(held))
-    assert answer.json() == {"url": path(held), "expires_at": held["expires_at"]}
-
-
 @pytest.mark.both_engines
 async def test_a_private_inbox_gives_its_secret_to_its_holder_alone(client, held, private):
     never = await client.post("/api/v1/addresses/never@mail.example.com/feed")

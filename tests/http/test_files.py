@@ -101,15 +101,6 @@ async def test_each_representation_has_its_own_strong_entity_tag(client):
     assert [tag for tag in tags if not re.fullmatch(r'"[0-9a-f]{32}"', tag)] == []
 
 
-async def test_an_entity_tag_stays_while_the_content_does_and_changes_with_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_FOLDER", tmp_path)
-    tags = []
-    for text in ("a", "a", "b"):
-        (tmp_path / "x.js").write_text(text)
-        tags.append((await Client(serving({"/x": StaticFile("x.js")})).get("/x")).header("etag"))
-    assert tags[0] == tags[1] != tags[2]
-
-
 HOLDS = [*ROWS["HOLDS"], ('""' * 4000, 200)]
 
 
@@ -121,15 +112,6 @@ async def test_what_a_client_holds_is_not_sent_again(client, coding, held, statu
     answer = await client.get("/docs", {**coding, "If-None-Match": header})
     assert answer.status == status
     assert (answer.body == b"") == (status == 304)
-
-
-async def test_not_modified_says_what_a_cache_must_know(client):
-    full = await client.get("/docs", GZIP)
-    answer = await client.get("/docs", {**GZIP, "If-None-Match": full.header("etag")})
-    for name in ("etag", "cache-control", "vary", "content-security-policy"):
-        assert answer.header(name) == full.header(name), name
-    for name in ("content-type", "content-length", "content-encoding"):
-        assert answer.header(name) is None, name
 
 
 async def test_head_tells_of_the_file_and_holds_nothing_of_it(app, serve):
@@ -300,23 +282,6 @@ async def test_the_page_names_its_language_and_direction_before_a_script_runs(we
     assert answer.header("content-language") == language
     assert answer.header("vary") == "Accept-Encoding, Accept-Language"
     assert answer.header("cache-control") == "no-cache"
-
-
-async def test_each_language_has_entity_tags_of_its_own(web):
-    (web / "messages/de.js").write_text(INBOX["messages/en.js"])  # as a translator begins
-    client = InboxClient()
-    english, german = [
-        {
-            (await client.get("/web/messages.js", {"Accept-Language": tag, **coding})).header("etag")
-            for coding in ({}, GZIP)
-        }
-        for tag in ("en", "de")
-    ]
-    assert len(english | german) == 4
-    for tag in english:
-        held = {"If-None-Match": tag}
-        answer = await client.get("/web/messages.js", held | {"Accept-Language": "de"})
-        assert answer.status == 200
 
 
 def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tables import table
 from tmpmaild.http.app import OPERATIONS
 from tmpmaild.http.files import bundle, docs_files, web_files
 
@@ -105,31 +104,6 @@ def test_no_script_makes_markup_or_code_of_text():
 @pytest.mark.parametrize("name", PAGES)
 def test_no_page_has_scripts_or_styles_in_it(name):
     assert not inline_markup(PAGES[name])
-
-
-@table(
-    ("rule", "text"),
-    [
-        (elsewhere, 'fetch("https://cdn.example/x.js")'),
-        (elsewhere, "`//cdn.example/x`"),
-        (elsewhere, '"http://www.w3.org/2000/svg.js"'),
-        (foreign_style, "@import 'x.css';"),
-        (foreign_style, "p { background: url(x.png); }"),
-        (from_the_root, 'new URL("/api/v1/", document.baseURI)'),
-        (from_the_root, '<a href="/docs">'),
-        (markup_sink, "element.innerHTML = text"),
-        (markup_sink, "element.insertAdjacentHTML('beforeend', text)"),
-        (markup_sink, "new Function('x')"),
-        (markup_sink, 'h("iframe", { srcdoc: text })'),
-        (markup_sink, 'element.setAttribute("onclick", text)'),
-        (inline_markup, "<p onclick=x()>"),
-        (inline_markup, '<p style="color: red">'),
-        (inline_markup, "<script>x()</script>"),
-        (inline_markup, "<style>p {}</style>"),
-    ],
-)
-def test_each_rule_sees_what_it_forbids(rule, text):
-    assert rule(text)
 
 
 def test_every_import_names_a_file_that_is_served():

@@ -179,15 +179,6 @@ async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(wor
         assert (answer.status, answer.json()["code"]) == (404, "not-found")
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [(b"{}", 201), (b'{"unknown": 1}', 201), (b'{"remote_images": 1}', 422), (b"[]", 422), (b"{", 400)],
-)
-async def test_what_is_asked_of_a_view_is_checked(world, client, held, body, status):
-    message_id = await world.deliver(held["address"], RAW)
-    assert (await view(client, held["address"], message_id, body)).status == status
-
-
 async def test_views_have_a_limit_of_their_own(world, held):
     world.page_buckets = TokenBuckets(120, 3, name="page")
     client = world.client(TokenBuckets(10, 1))

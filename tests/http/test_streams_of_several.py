@@ -121,12 +121,6 @@ async def test_no_more_is_told_of_inboxes_that_cannot_be_read_than_there_are_tok
     assert "HTTP from 127.0.0.1 refused: rate-limited" in caplog.messages
 
 
-async def test_inboxes_that_can_be_read_cost_the_request_alone(world, client, follow):
-    held = [await client.create() for _ in range(20)]
-    async with follow(*[{"address": one["address"]} for one in held], app=world.app(TokenBuckets(10, 1))) as stream:
-        assert {name for name, _ in await told(stream, 20)} == {"inbox"}
-
-
 async def test_a_stream_takes_one_place_whatever_it_follows_and_ends_where_nothing_is_to_come(world, client, follow):
     held = [{"address": (await client.create())["address"]} for _ in range(3)]
     app = world.app(max_streams_per_client=1)

@@ -7,11 +7,9 @@ import pytest
 from services import service_over
 
 from tables import rows_of
-from tmpmaild.errors import AddressExpired, AddressNotFound
 from tmpmaild.inboxes import reading
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import SEARCHED_CHARACTERS, Attachment, Envelope, NewMail, Page, ParsedMail, Verbatim
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 ROWS = rows_of(__file__)
 
@@ -129,22 +127,6 @@ async def test_pages_count_only_what_is_found(engine):
     assert len((await listing(engine, subject="ODD", before="msg_7" + "z" * 25)).messages) == 10
 
 
-async def test_the_mail_of_others_is_never_found(engine):
-    await engine.inbox("ada")
-    other = await engine.inbox("other")
-    await engine.add(other, subject="secret")
-    await engine.add(OPERATOR_INBOX_ID, subject="secret")
-    assert (await listing(engine, text="secret")).messages == ()
-
-
-async def test_a_search_of_what_has_expired_or_is_unknown_is_refused_as_a_list_of_it(engine, inbox):
-    with pytest.raises(AddressNotFound):
-        await engine.service.mail.list("nobody@mail.example.com", Page(text="x"))
-    engine.clock.advance(ms=LIFETIME_MS)
-    with pytest.raises(AddressExpired):
-        await listing(engine, text="welcome")
-
-
 @pytest.fixture(params=[False, True], ids=["newest-first", "oldest-first"])
 def ascending(request):
     return request.param
@@ -226,28 +208,6 @@ async def test_a_page_of_what_has_attachments_leaves_out_what_has_none_but_inlin
     assert found.searched_to >= max(message.id for message in found.messages)
     found = await listing(engine, has=frozenset({"attachment"}), subject="BOTH", limit=1, ascending=ascending)
     assert ([message.subject for message in found.messages], found.has_more) == (["both"], False)
-
-
-@pytest.mark.parametrize("ascending", [False, True])
-async def test_bodies_that_match_are_whole_however_large_those_are_that_do_not(engine, ascending):
-    inbox = await engine.inbox("ada")
-    wanted = []
-    for _ in range(60):
-        await engine.add(inbox, body="x" * 3000)
-        wanted.append(await engine.add(inbox, subject="wanted", body="y" * 2000))
-    found = (await listing(engine, subject="wanted", bodies_bytes=40 * 2000, ascending=ascending, limit=60)).messages
-    assert [message.id for message in found] == (wanted if ascending else wanted[::-1])
-    whole = [message.id for message in found if not message.truncated]
-    assert sorted(whole) == wanted[-len(whole) :]
-    assert len(whole) == 40
-
-
-async def test_a_text_beyond_what_a_list_shows_of_a_body_is_found(engine):
-    inbox = await engine.inbox("ada")
-    found = await engine.add(inbox, body="x" * 5000 + "needle")
-    await engine.add(inbox, body="x" * 5000)
-    page = (await listing(engine, text="NEEDLE", bodies_bytes=2000)).messages
-    assert [(message.id, message.truncated, len(message.body)) for message in page] == [(found, True, 1024)]
 
 
 @pytest.mark.parametrize("ascending", [False, True])

@@ -92,21 +92,6 @@ async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(serve, certi
         assert (await (await house.connect()).reply()).startswith("220 mx.ours.test ESMTP")
 
 
-async def test_a_new_certificate_drops_no_session_and_is_shown_from_then_on(serve, certificate, other_certificate):
-    async with serve(tls=certificate[0]) as house:
-        sealed, clear = await house.greeted(), await house.greeted()
-        await sealed.say("STARTTLS")
-        await sealed.start_tls(certificate[1])
-        assert (await sealed.say("EHLO client.example", *MAIL))[-1].startswith("354 ")
-        house.server.connections.tls = other_certificate[0]
-        assert (await sealed.say("Subject: sealed\r\n."))[0].startswith("250 2.0.0 Ok: stored as ")
-        assert (await clear.deliver("abc")).startswith("250 2.0.0 Ok: stored as ")
-        await clear.say("STARTTLS")
-        await clear.start_tls(other_certificate[1])
-        assert await clear.say("NOOP") == ["250 2.0.0 Ok"]
-        assert await sealed.say("NOOP") == ["250 2.0.0 Ok"]
-
-
 async def test_a_session_that_was_offered_starttls_gets_it_when_it_has_been_switched_off(serve, certificate):
     async with serve(tls=certificate[0]) as house:
         client = await house.greeted()
