@@ -202,7 +202,10 @@ def test_what_a_comment_says_to_see_is_there():
         assert [name for name, times in named.items() if words[name] == times] == [], folder
 
 
-ATTACKS = tomllib.loads((ROOT / "tests/attacks.toml").read_text())["attacks"]
+ATTACKS = {
+    attack: [line.strip() for line in tests]
+    for attack, *tests in map(str.splitlines, (ROOT / "tests/attacks.txt").read_text().split("\n\n")[1:])
+}
 
 
 def _answers():
@@ -215,10 +218,10 @@ def _answers():
 
 
 def test_every_attack_has_an_answer_that_a_test_shows():
-    assert [attack["attack"] for attack in ATTACKS] == [attack for attack, *_ in _answers()]
-    assert [attack["attack"] for attack in ATTACKS if not attack["tests"]] == []
+    assert list(ATTACKS) == [attack for attack, *_ in _answers()]
+    assert [attack for attack, tests in ATTACKS.items() if not tests] == []
     found = {path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
-    named = [test.split("::") for attack in ATTACKS for test in attack["tests"]]
+    named = [test.split("::") for tests in ATTACKS.values() for test in tests]
     assert [name for name in named if f"def {name[1]}(" not in found.get(ROOT / "tests" / name[0], "")] == []
 
 
