@@ -184,3 +184,9 @@ async def test_what_is_none_is_refused_with_what_was_expected(storage, clock, wa
 def test_a_block_lasts_a_second_to_a_year(seconds):
     with pytest.raises(msgspec.ValidationError, match="seconds"):
         msgspec.convert({"seconds": seconds}, Blocked)
+
+
+def test_a_sender_that_is_no_path_is_not_blocked(clock):
+    known = blocking(clock, ("sender", "shop.example"))
+    assert known.has_sender("ada@mail.shop.example")
+    assert not known.has_sender("ada@@shop.example")

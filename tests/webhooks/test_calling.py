@@ -9,7 +9,7 @@ import pytest
 from receivers import receiving
 
 import certificates
-from tmpmaild.webhooks.calling import Caller, Outcome
+from tmpmaild.webhooks.calling import Caller, Outcome, resolve
 from tmpmaild.webhooks.targets import parse_rule, parse_url
 
 pytestmark = pytest.mark.both_loops
@@ -296,3 +296,7 @@ async def test_a_target_that_resets_the_connection_after_tls_is_an_error(folder,
             f"https://127.0.0.1:{receiver.port}/", f"127.0.0.1:{receiver.port}", caller=trusting(folder)
         )
         assert outcome == Outcome(reason="connection")
+
+
+def test_an_address_is_looked_up_as_itself_and_once():
+    assert (resolve("127.0.0.1", 443), resolve("::1", 443)) == (["127.0.0.1"], ["::1"])
