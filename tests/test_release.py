@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from contextlib import nullcontext
 
 import pytest
 
@@ -91,6 +92,32 @@ def test_a_word_more_or_less_in_a_released_section_is_noticed_and_one_in_the_nex
     assert release.fingerprints(CHANGELOG.replace("A thing", "Another thing")) == then
     assert release.fingerprints(CHANGELOG.replace("All of it", "Most of it")) != then
     assert release.fingerprints(CHANGELOG.replace("2026-11-23", "2026-11-24")) != then
+
+
+PIP_AUDIT = """#!/bin/sh
+cat "$5"
+exit {code}
+"""
+
+
+def test_a_release_stops_at_an_advisory_and_where_none_can_be_asked_for(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    (tmp_path / "one.cdx.json").write_text('{"components": [{"name": "h11", "version": "0.16.0"}]}')
+    with pytest.raises(SystemExit, match="needs pip-audit"):
+        release.audit(tmp_path)
+    for code in (1, 0):
+        (tmp_path / "pip-audit").write_text(PIP_AUDIT.format(code=code))
+        (tmp_path / "pip-audit").chmod(0o755)
+        with pytest.raises(SystemExit, match="known advisory") if code else nullcontext():
+            release.audit(tmp_path)
+    assert capfd.readouterr().out == "h11==0.16.0\n" * 2
+
+
+def test_the_package_is_for_the_pythons_whose_libraries_it_has():
+    (depends,) = re.findall(r"^Depends: (.*)$", (release.ROOT / "deb/control").read_text(), re.MULTILINE)
+    oldest, newest = [int(python.partition(".")[2]) for python in (deb.PYTHONS[0], deb.PYTHONS[-1])]
+    assert tuple(f"3.{minor}" for minor in range(oldest, newest + 1)) == deb.PYTHONS
+    assert depends.startswith(f"python3 (>= 3.{oldest}), python3 (<< 3.{newest + 1}), ")
 
 
 def test_the_package_needs_no_git_where_its_date_is_given(monkeypatch, tmp_path):

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import apt
+
 import deb
 
 ROOT: Final = Path(__file__).parents[1]
@@ -165,6 +167,24 @@ def _describe(target: Path, source: Path, venv: Path) -> None:
     (target / "release-notes.md").write_text(notes((source / "CHANGELOG.md").read_text(), version))
 
 
+def audit(target: Path) -> None:
+    """Stop if one of the libraries in the list of a release has a known advisory, or if that cannot be asked."""
+    (listed,) = target.glob("*.cdx.json")
+    lines = [f"{one['name']}=={one['version']}\n" for one in json.loads(listed.read_text())["components"]]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as pins:
+        pins.writelines(lines)
+        pins.flush()
+        command = ("pip-audit", "--strict", "--no-deps", "--disable-pip", "--requirement", pins.name)
+        try:
+            done = subprocess.run(command, check=False)  # noqa: S603 - our own words
+        except FileNotFoundError:
+            sys.exit(
+                "needs pip-audit (pip install pip-audit), or ARGS=--not-audited where PyPI's advisories cannot be asked"
+            )
+    if done.returncode:
+        sys.exit("a library has a known advisory, or could not be looked up; ARGS=--not-audited goes on nevertheless")
+
+
 def sums(folder: Path) -> str:
     """Return the SHA-256 of each file, as ``sha256sum --check`` reads it."""
     files = sorted(path for path in folder.iterdir() if path.name not in ("SHA256SUMS", "release-notes.md"))
@@ -189,6 +209,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Make a release.")
     parser.add_argument("version", nargs="?", help="such as 1.2.3; without it the last commit is built")
     parser.add_argument("--checked", action="store_true", help="the tests and proofs have passed at this commit")
+    parser.add_argument("--not-audited", action="store_true", help="do not ask PyPI for advisories on our libraries")
+    parser.add_argument("--apt-key", help="make a repository for apt too, signed by this key of gpg")
     given = parser.parse_args()
     if given.version:
         prepare(given.version, checked=given.checked)
@@ -196,6 +218,10 @@ def main() -> None:
     target = ROOT / "dist" / version
     build(target)
     _run("sha256sum", "--check", "SHA256SUMS", cwd=target)
+    if given.version and not given.not_audited:
+        audit(target)
+    if given.apt_key:
+        apt.build(target, ROOT / "dist/apt", given.apt_key)
     if given.version:
         sys.stdout.write(_BY_HAND.format(dist=target.relative_to(ROOT), version=version))
 

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 
+import apt
 import pytest
 
 import chroot_image
@@ -24,6 +25,15 @@ NEWER = "99.0"
 EM_X86_64, EM_AARCH64 = 62, 183  # elf(5)
 CONFIG = "/etc/tmpmaild/config.toml"
 INSTALL = next(block.script for block in shell_blocks("README.md") if block.heading == "Install on a server")
+UPDATES = "Updates that install themselves"
+SERVE = """
+import functools, http.server, sys, threading
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory="/packages/apt")
+with http.server.ThreadingHTTPServer(("127.0.0.1", 8080), handler) as server:
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print("serves", flush=True)
+    sys.stdin.read()
+"""
 MOVES = ("Backups", "Restore")
 FETCH_UPGRADE = """
 sed -i s/bookworm/trixie/ /etc/apt/sources.list
@@ -188,6 +198,30 @@ def test_mail_moves_to_a_machine_where_the_service_never_ran(machine, suite, fol
         second.run("systemctl", "stop", "tmpmaild")
         refused = second.run("tmpmaild", "restore", "/root/tmpmaild.copy", check=False)
         assert (refused.returncode, "holds 1 inbox and 1 message; move" in refused.stderr) == (1, True)
+
+
+@pytest.mark.needs("gpg")
+def test_a_new_version_is_installed_by_unattended_upgrades(suite, package, folder, tmp_path, monkeypatch):
+    """By the block of docs/operations.md, from a repository that the machine itself serves, since it has no network."""
+    (block,) = [one.script for one in shell_blocks("docs/operations.md") if one.heading == UPDATES]
+    (home := tmp_path / "gnupg").mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    generate = ["gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "ada@example.com", "ed25519"]
+    subprocess.run([*generate, "sign"], check=True)
+    apt.build(folder, folder / "apt", "ada@example.com")
+    subprocess.run(["gpgconf", "--kill", "all"], check=True)
+    more = (*PACKAGES, "curl", "unattended-upgrades")
+    with machines.booted(more, {"/packages": folder}, tmp_path / "console.txt", suite) as machine:
+        machine.run("rm", "-f", "/etc/apt/sources.list")
+        install(machine, package)
+        address = machine.python(MAIL)
+        with machine.background(SERVE) as server:
+            assert server.stdout.readline() == "serves\n"
+            machine.run("bash", "-euc", block.replace("https://apt.example.org", "http://127.0.0.1:8080"))
+            machine.run("apt-get", "update", "--error-on=any")
+            said = machine.run("unattended-upgrade", "--debug").stdout
+        assert machine.run("tmpmaild", "status").stdout.startswith(f"tmpmaild {NEWER}+"), said
+        assert machine.python(READ, address) == "kept"
 
 
 def test_debian_is_upgraded_below_it(package, folder, tmp_path, figure):

@@ -18,7 +18,12 @@ from blocks import ROOT, shell_blocks
 
 INSTALL = [block for block in shell_blocks("README.md") if block.heading == "Install on a server"]
 CHECKOUT = [block for block in shell_blocks("docs/operations.md") if block.heading == "From a checkout"]
-ALONE = ("From a checkout", "Debian 12 to Debian 13", "Restore")  # those in test_booted.py and test_deb.py
+ALONE = (
+    "From a checkout",
+    "Debian 12 to Debian 13",
+    "Restore",
+    "Updates that install themselves",
+)  # those in test_booted.py and test_deb.py
 OPERATIONS = [block for block in shell_blocks("docs/operations.md") if block.heading not in ALONE]
 BASE = ("ca-certificates", "dbus", "python3", "systemd", "systemd-sysv")
 APT_GET = """#!/bin/sh

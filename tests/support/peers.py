@@ -55,6 +55,7 @@ def _swaks_knows_tls() -> bool:
 # Playwright's node is linked with libatomic.
 _BROWSERS = ("chromium", "chromium-headless-shell")
 PEERS = {
+    "apt": _programs("apt-get", "dpkg-deb", packages=("apt", "dpkg")),
     "binutils": _programs("strip", packages=("binutils",)),
     "binutils-aarch64": _programs("aarch64-linux-gnu-strip", packages=("binutils-aarch64-linux-gnu",)),
     "caddy": _programs("caddy"),
@@ -63,6 +64,7 @@ PEERS = {
     "fail2ban": _programs("fail2ban-regex", packages=("fail2ban",)),
     "firefox": _programs("firefox-esr"),
     "fish": _programs("fish"),
+    "gpg": _programs("gpg", "gpgconf", packages=("gpg", "gpg-agent", "gpgconf")),
     "haproxy": _programs("haproxy"),
     "jq": _programs("jq"),
     "lintian": _programs("lintian"),
