@@ -91,18 +91,20 @@ def test_inboxes_are_listed_and_purged_by_client_and_by_address(daemon, run):
     assert made[0].partition("@")[0] not in (daemon.folder / "stderr.txt").read_text()
 
 
-def test_a_backup_is_a_private_file_and_the_service_starts_from_it(daemon, run, start, tmp_path):
+def test_a_backup_is_a_private_file_and_the_service_starts_where_it_is_restored(daemon, run, command, start, tmp_path):
     address = daemon.create()
     daemon.deliver_octets(address, b"Subject: kept\r\n\r\n" + b"x" * 1_000_000)
-    file = tmp_path / "restored" / "tmpmaild.db"
-    file.parent.mkdir()
+    file, restored = tmp_path / "copy", tmp_path / "restored" / "tmpmaild.db"
+    restored.parent.mkdir()
     before = {path.name for path in daemon.folder.iterdir()}
     done = run("backup", file)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{file}: {file.stat().st_size} octets\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert {path.name for path in daemon.folder.iterdir()} == before
-    assert [message["subject"] for message in start(file.parent).messages(address)] == ["kept"]
+    done = command("restore", file, TMPMAILD_STORAGE__PATH=str(restored))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [message["subject"] for message in start(restored.parent).messages(address)] == ["kept"]
     done = run("backup", file)
     assert (done.returncode, done.stderr) == (1, f"tmpmaild: {file}: cannot be made: File exists\n")
 

@@ -71,6 +71,8 @@ def test_a_day_of_a_service_is_in_its_numbers(daemon, operator_url):
         ("tmpmaild_storage_has_room",): 1,
         ("tmpmaild_storage_failed_batches_total",): 0,
         ("tmpmaild_build_info", __version__): 1,
+        ("tmpmaild_clock_jumps_total",): 0,
+        ("tmpmaild_clock_doubted_seconds",): 0,
     }
     assert {name: seen.get(name) for name in expected} == expected
     assert 0 <= time.time() - seen["process_start_time_seconds",] < 3600

@@ -13,6 +13,7 @@ from daemons import FREE_PORTS, environment
 from tmpmaild.cli.doctor import machine
 from tmpmaild.config.kinds import parse_endpoint
 
+from .test_metrics import samples, url_of_metrics
 from .test_reload import ONE, reload
 
 
@@ -29,11 +30,11 @@ def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start
     tls = f'[smtp]\ntls_certificate = "{tmp_path}/cert.pem"\ntls_key = "{tmp_path}/key.pem"\n'
     config = tmp_path / "tmpmaild.toml"
     config.write_text(ONE + tls + 'tls_listen = ["127.0.0.1:0"]\n')
-    daemon = start()
+    daemon = start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0")
     port = int(re.search(r"SMTPS on 127\.0\.0\.1:(\d+)\n", daemon.banner)[1])
     first = shown(port)
     place = f"127.0.0.1:{port}"
-    assert f" with STARTTLS; SMTP within TLS on {place}\n" in (tmp_path / "stderr.txt").read_text()
+    assert f" with STARTTLS; SMTP within TLS on {place};" in (tmp_path / "stderr.txt").read_text()
     assert f"  SMTPS     {place}\n" in command("status").stdout
     for leaf, level in ((first, "ok"), (b"another", "warning")):
         result = machine._answer(place, machine._connected(parse_endpoint(place), tls_first=True), leaf)
@@ -42,6 +43,8 @@ def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start
     reload(daemon, "reloaded: ")
     second = shown(port)
     assert second != first
+    expires = samples(url_of_metrics(daemon))["tmpmaild_smtp_certificate_expires_timestamp_seconds",]
+    assert expires == ssl.cert_time_to_seconds("Jan  1 00:00:00 2038 GMT")  # as trustme makes them
     config.write_text(ONE)
     reload(daemon, "changed, and needs a restart: smtp.tls_listen")
     assert shown(port) == second
