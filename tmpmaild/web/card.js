@@ -46,7 +46,7 @@ export class Card {
     [this.#inbox, this.#nowMs] = [inbox, nowMs];
     this.#extend = h("span", menuButton("time", t("extend"), { class: "quiet", title: t("extend") }, () => this.#lifetimes()));
     this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox),
-      h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "main")),
+      h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "")),
       h("div.lifetime", inbox.private && h("span.private", t("is-private")), this.#time, this.#extend),
       h("div.more", this.#labels().map((name) => this.#button(IMAGES[name], name))),
       h("div.brief", this.#button("plus", "new", "quiet"), this.#menu()),

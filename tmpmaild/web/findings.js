@@ -28,32 +28,40 @@ export const isSameSite = (one, other) => one === other || one.endsWith(`.${othe
 // Draw a link that leaves the page without telling where from.
 export const leave = (href, ...children) => h("a", { href, target: "_blank", rel: "noopener noreferrer" }, children);
 
-// Draw a code, to be copied by a click.
-function codeBox(value, copy) {
-  const about = { class: "main", "aria-label": t("copy-code", { code: value }), click: (event) => copy(value, event) };
-  return h("p.code", h("output", { dir: "ltr" }, value), button("copy", t("copy"), about));
+// Tell whether a host is the sender's: by the address of the mail, unless that is known to be wrong, or by a signature.
+function isOfSender(host, { from, authenticated, dmarc }) {
+  const sites = [dmarc !== "fail" && from.split("@").at(-1), authenticated];
+  return sites.some((site) => site?.includes?.(".") && isSameSite(host.replace(/:\d+$/, ""), site.toLowerCase()));
+}
+
+// Draw a code, to be copied by a click: in the list on itself.
+function codeBox(value, copy, brief) {
+  const about = { "aria-label": t("copy-code", { code: value }), click: (event) => copy(value, event) };
+  if (brief) return h("p.code", button("copy", value, { dir: "ltr", ...about }));
+  return h("p.code", h("b", { dir: "ltr" }, value), button("copy", t("copy"), { class: "main", ...about }));
 }
 
 // Draw a link as a button that names the host; of a long one the end, which says whose it is.
-function linkButton({ href }) {
+function linkButton({ href }, kind) {
   const host = hostOf(href);
   const shown = host.length > HOST_CHARACTERS ? `\u2026${host.slice(-HOST_CHARACTERS)}` : host;
-  return leave(href, { class: "button main", title: href.slice(0, 300) }, icon("out"), h("span", t("open-at", { host: shown })));
+  return leave(href, { class: `button ${kind}`, title: href.slice(0, 300) }, icon("out"), h("span", t("open-at", { host: shown })));
 }
 
-// Draw a link with its text, and with a warning where that names another host.
-function linkBox(link, copy) {
+// Draw a link after the warning where its text names another host; it stands out only where it is what the mail was sent for.
+function linkBox(link, message, copy, brief) {
   const [host, claimed, text] = [hostOf(link.href), claimOf(link), plain(link.text.slice(0, TEXT_CHARACTERS))];
   const about = { class: "quiet tool", "aria-label": t("copy-link"), title: t("copy-link"), click: (event) => copy(link.href, event) };
+  const isMain = !brief && !codeOf(message) && !claimed && isOfSender(host, message);
   return [
-    h("p.link", linkButton(link), text && !claimed && h("small.said", { dir: "auto" }, text), button("copy", "", about)),
-    claimed && h("p.warning.small", icon("warn"), h("span", t("other-host", { claimed, host })))];
+    claimed && h("p.warning.small", icon("warn"), h("span", t("other-host", { claimed, host }))),
+    h("p.link", linkButton(link, brief ? "quiet" : isMain ? "main" : ""),
+      !brief && [text && !claimed && h("small.said", { dir: "auto" }, text), button("copy", "", about)])];
 }
 
 // Draw code and link of a message, with all about the link or in brief; nothing if it has neither.
 export function found(message, copy, { brief = false } = {}) {
   const [code, link] = [codeOf(message), linkOf(message)];
   if (!code && !link) return "";
-  return h("div.found", code && codeBox(code, copy),
-    link && (brief ? h("p.link", linkButton(link)) : linkBox(link, copy)));
+  return h("div.found", code && codeBox(code, copy, brief), link && linkBox(link, message, copy, brief));
 }

@@ -46,8 +46,8 @@ export class Incoming {
     return [
       h("p", h("b", t("new-mails", { n })), h("span", { dir: "auto" }, code ? t("new-code", { from, code }) : `${from}: ${subject}`)),
       h("div.actions",
-        code && button("copy", t("copy"), { class: "main", "aria-label": t("copy-code", { code }), click: (event) => copy(code, event) }),
-        button("", t("open"), { class: code ? "" : "main", click: () => open(message) }),
+        code && button("copy", t("copy"), { "aria-label": t("copy-code", { code }), click: (event) => copy(code, event) }),
+        button("", t("open"), { click: () => open(message) }),
         button("close", "", { class: "quiet", "aria-label": t("dismiss"), click: () => this.clear() }))];
   }
 }

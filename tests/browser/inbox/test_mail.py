@@ -69,8 +69,6 @@ async def test_mail_arrives_in_the_open_page_and_its_code_link_images_and_a_seco
     for shown in ("Example", "Welcome to Example. Your verification code is"):
         assert await row.get_by_text(shown).first.is_visible()
     assert re.fullmatch(r"\d\d?:\d\d.[AP]M", await row.get_by_role("time").inner_text())
-    code = reading.reader.get_by_text(CODE, exact=True)
-    assert await code.evaluate("one => parseFloat(getComputedStyle(one).fontSize)") >= 32
     await reading.button(f"Copy code {CODE}", reading.reader).click()
     await expect(reading.page.get_by_text("Copied").first).to_be_attached()
     assert await reading.pasted() == CODE

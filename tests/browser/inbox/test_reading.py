@@ -187,21 +187,40 @@ async def test_a_long_address_fits_with_copy_beside_it_at_every_width(open_inbox
     assert await tab.pasted() == inbox.address
 
 
-async def test_the_way_to_confirm_is_the_most_visible_thing_in_list_and_reader(open_inbox, daemon, inbox, expect):
+FILLED = """() => [...document.querySelectorAll("main :is(button, a)")].filter((one) => one.checkVisibility({ visibilityProperty: true })
+  && getComputedStyle(one).backgroundColor === "rgb(11, 110, 102)").map((one) => one.innerText.trim())"""
+CONFIRM = "<a href='https://{0}/confirm?t=9f2c81'>Confirm your e-mail address{1}</a>"
+
+
+async def test_one_button_is_filled_and_never_that_of_a_link_that_is_not_the_senders(open_inbox, daemon, inbox, expect):
     host = "accounts.shop.example." * 6 + "evil.example"
-    for where in ("orchard.example", host):
-        daemon.deliver(
-            inbox.address, "Confirm your e-mail address", html=f"<a href='https://{where}/confirm?t=9f2c81'>Confirm</a>"
-        )
+    mails = {
+        "deceptive": {"html": CONFIRM.format("evil.example", " at shop.example"), "sender": "Shop <a@evil.example>"},
+        "foreign": {"html": CONFIRM.format(host, "")},
+        "link": {"html": CONFIRM.format("click.shop.example", ""), "sender": "Shop <no-reply@shop.example>"},
+        "both": {"text": "Your verification code is 482913.", "html": SIGN_UP, "sender": "a@orchard.example"},
+    }
     tab = await open_inbox(inbox, viewport=SMALL)
-    await tab.rows.nth(1).get_by_role("button").first.click()
-    for place in (tab.rows.nth(1), tab.reader):
-        link = place.get_by_role("link", name="Open orchard.example")
-        await expect(link).to_have_attribute("href", "https://orchard.example/confirm?t=9f2c81")
-        assert await link.evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(11, 110, 102)"
-    shown = await tab.rows.first.get_by_role("link").inner_text()
+    assert await tab.page.evaluate(FILLED) == [await tab.button("Copy", tab.card).inner_text()]
+    for subject, mail in mails.items():
+        daemon.deliver(inbox.address, subject, **mail)
+        await tab.row(subject).wait_for()
+    filled = {}
+    for subject in mails:
+        await tab.row(subject).click()
+        filled[subject] = await tab.page.evaluate(FILLED)
+    assert filled == {"deceptive": [], "foreign": [], "link": ["Open click.shop.example"], "both": ["Copy"]}
+    await tab.row("deceptive").click()
+    for place in (tab.rows.last, tab.reader):
+        warning, link = place.locator(".warning"), place.get_by_role("link", name="Open evil.example")
+        await expect(warning).to_contain_text("The text says shop.example, but the link leads to evil.example.")
+        assert (await box(warning))["bottom"] <= (await box(link))["top"]
+    shown = await tab.rows.nth(2).get_by_role("link").inner_text()
     assert shown.endswith("evil.example")
     assert len(shown) < 60
+    await tab.button("Copy code 482913", tab.rows).click()
+    await expect(tab.rows.first.get_by_text("Copied")).to_be_visible()
+    assert await tab.pasted() == "482913"
 
 
 CUT_WITHOUT_A_SIGN = """all => all.filter((one) => one.scrollWidth > one.clientWidth).filter((one) => {
