@@ -198,7 +198,7 @@ async def take_inboxes(studio, running):
         await page.locator("#list .open").nth(1).wait_for()
         await page.locator("#state.live").wait_for()
         running.deliver(inboxes[0]["address"], OTHER_CODE)
-        await page.locator("#toast", has_text="730418").wait_for()
+        await page.locator(".inbox.new", has_text="730418").wait_for()
         await studio.take(page, "inboxes")
 
 

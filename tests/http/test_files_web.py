@@ -67,7 +67,7 @@ def without_comments(name, text):
 def test_the_inbox_is_small():
     """Its code and style, that is; comments, markup and words come on top."""
     counted = {name: text for name, text in (MODULES | STYLES).items() if name != DOCS_STYLE}
-    assert sum(len(without_comments(name, text).encode()) for name, text in counted.items()) < 150_000
+    assert sum(len(without_comments(name, text).encode()) for name, text in counted.items()) < 157_000
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -2,8 +2,9 @@
 
 import { announce, toast } from "./alerts.js";
 import { ApiError } from "./api.js";
-import { lifetimes } from "./card.js";
-import { confirmLast, confirmRemoval, showLink } from "./dialogs.js";
+import { extensionOf } from "./card.js";
+import { countdown } from "./countdown.js";
+import { showLink } from "./dialogs.js";
 import { copy, h, icon, save } from "./dom.js";
 import { askForLabel } from "./labels.js";
 import { chooseName } from "./namedialog.js";
@@ -36,46 +37,37 @@ export async function copyText(text, { currentTarget: pressed }) {
   setTimeout(() => pressed.replaceChildren(...before), 1500);
 }
 
-const REQUESTS_OF_AN_INBOX = 2; // it is created and followed
+const REQUESTS_TO_FOLLOW = 1; // an inbox that was made
 
 // Each public field is a handler for a button.
 export class Actions {
   #api;
   #inboxes;
+  #removals;
   #domains;
 
-  // `inboxes` is an Inboxes.
-  constructor(api, inboxes) {
+  // An Api, Inboxes and Removals.
+  constructor(api, inboxes, removals) {
     this.#api = api;
     this.#inboxes = inboxes;
+    this.#removals = removals;
   }
 
   copyAddress = (event) => copyText(this.#inboxes.inbox.address, event);
   showLink = () => showLink(this.#inboxes.inbox, copyText);
-  create = () => {
-    const waitMs = this.#api.msUntilLeft(REQUESTS_OF_AN_INBOX + 1);
-    const create = attempt(() => this.#create());
-    if (waitMs > 0) confirmLast(Math.ceil(waitMs / 1000), create);
-    else create();
-  };
+  create = attempt(() => this.#create());
 
   chooseName = attempt(async () => {
     this.#domains ??= await this.#api.domains();
     chooseName(this.#domains, (wish) => this.#create(wish), wordsOf);
   });
 
-  extend = attempt(async (seconds) => {
+  extend = attempt(async () => {
     const { inbox } = this.#inboxes;
-    const { expires_at } = await this.#api.extend(inbox, seconds);
+    const { expires_at } = await this.#api.extend(inbox, extensionOf(inbox, this.#api.now()).seconds);
     this.#inboxes.did(inbox, { extended: expires_at });
     announce(t("extended"));
   });
-
-  // Extend by one of the times that `lifetimes` offers now.
-  extendBy = (label) => {
-    const offer = lifetimes(this.#inboxes.inbox, this.#api.now()).find((one) => one.label === label);
-    return offer && this.extend(offer.seconds);
-  };
 
   saveMail = attempt(async () => {
     const { inbox } = this.#inboxes;
@@ -85,12 +77,20 @@ export class Actions {
     toast(t("saved", { n: 1 }));
   });
 
-  confirmRemoval = () => {
-    const { inbox, mailbox } = this.#inboxes;
-    confirmRemoval(inbox, mailbox.messages.length, attempt(() => this.#remove(inbox)));
+  // Show a new address, and delete the present one unless that is undone.
+  change = attempt(async () => {
+    const { inbox } = this.#inboxes;
+    await this.#create();
+    this.remove(inbox);
+  });
+
+  // Delete an inbox unless that is undone.
+  remove = (inbox) => {
+    this.#inboxes.takeAway(inbox);
+    this.#removals.add(inbox);
   };
 
-  forget = () => this.#inboxes.forget(this.#inboxes.inbox);
+  forget = (inbox) => this.#inboxes.forget(inbox);
 
   rename = () => {
     const { inbox } = this.#inboxes;
@@ -98,11 +98,7 @@ export class Actions {
   };
 
   async #create(wish) {
-    this.#inboxes.show(keep(await this.#api.create(wish)));
-  }
-
-  async #remove(inbox) {
-    await this.#api.deleteAddress(inbox);
-    this.#inboxes.did(inbox, { gone: "deleted" });
+    const onWait = (seconds) => toast("", countdown(seconds, (n) => t("new-later", { n })));
+    this.#inboxes.show(keep(await whenAllowed(this.#api, () => this.#api.create(wish), { spare: REQUESTS_TO_FOLLOW, onWait })));
   }
 }

@@ -1,19 +1,26 @@
 // Tells the reader of what happens: in the window's title, aloud, in a note on the page, outside of it (notifications.js).
 
 import { setBadge } from "./browser.js";
-import { at, button, h } from "./dom.js";
+import { at } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { closeNotifications, notify } from "./notifications.js";
 import { senderOf, subjectOf } from "./sender.js";
-import { nameOf } from "./switcher.js";
 import { t } from "./words.js";
 
 const TOAST_MS = 6000;
 let toasting;
 
+const tabIcon = document.querySelector("link[rel=icon]");
+const plainIcon = tabIcon.href;
+const DOT = "%3Ccircle cx='25' cy='7' r='7' fill='%23ff5a4f'/%3E";
+
+// Show in the tab how many messages are unread, or the code of the latest of them; they come newest first.
 export function showCount(unread) {
-  document.title = unread ? `(${unread}) tmpmaild` : "tmpmaild";
-  setBadge(unread);
+  const code = unread[0] && codeOf(unread[0]);
+  const count = unread.length ? `(${unread.length}) tmpmaild` : "tmpmaild";
+  document.title = code ? `${code} · tmpmaild` : count;
+  tabIcon.href = unread.length ? plainIcon.replace("%3C/svg", `${DOT}%3C/svg`) : plainIcon;
+  setBadge(unread.length);
 }
 
 // Say something to those who do not look.
@@ -47,15 +54,4 @@ export function tellOf(messages, open) {
   const said = t(code ? "new-code" : "new-mail", { from, subject, code });
   announce(messages.length > 1 ? t("new-mails", { n: messages.length }) : said);
   notify(from, code ? `${code} · ${subject}` : subject, message.id, () => open(message));
-}
-
-// Say that messages came to an inbox that is not shown; `actions` has open(message) and copy(text, event).
-export function tellOfOther(messages, inbox, { open, copy }) {
-  const message = messages.at(-1);
-  const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];
-  const what = h("span", { dir: "auto" }, h("b", t("mail-to", { name: nameOf(inbox) })), `${from}: ${subject}`);
-  const about = { class: "main", "aria-label": t("copy-code", { code }), click: (event) => copy(code, event) };
-  const show = () => (toast(""), open(message));
-  toast("", what, h("span.actions", code && button("copy", h("bdi", code), about), button("", t("open"), { click: show })));
-  notify(from, code ? `${code} · ${subject}` : subject, message.id, show);
 }

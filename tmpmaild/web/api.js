@@ -52,8 +52,8 @@ export class Api {
     return this.#json(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } });
   }
 
-  deleteAddress(inbox) {
-    return this.ask(pathOf(inbox), { inbox, method: "DELETE" });
+  deleteAddress(inbox, { keepalive } = {}) {
+    return this.ask(pathOf(inbox), { inbox, method: "DELETE", keepalive });
   }
 
   // Return `domains`, the first is the default, and `lifetime_seconds` and `max_lifetime_seconds` of new addresses.

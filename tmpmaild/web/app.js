@@ -1,7 +1,7 @@
 // Puts the page together: makes its parts and connects them.
 
 import { Actions, attempt, copyText, wordsOf } from "./actions.js";
-import { announce, hush, showCount, tellOf, tellOfOther, toast } from "./alerts.js";
+import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
 import { Api } from "./api.js";
 import { Arrived } from "./arrived.js";
 import { inTurn } from "./browser.js";
@@ -11,7 +11,7 @@ import { countdown } from "./countdown.js";
 import { closeAll } from "./dialogs.js";
 import { at, button, h } from "./dom.js";
 import { Ending } from "./ending.js";
-import { askToOpen } from "./foreign.js";
+import { askWhose } from "./foreign.js";
 import { Inboxes } from "./inboxes.js";
 import { Incoming } from "./incoming.js";
 import { listen, setUpHelp } from "./keys.js";
@@ -23,7 +23,7 @@ import { Refresh } from "./refresh.js";
 import { Search } from "./search.js";
 import { Status } from "./status.js";
 import { onChange, takeLink } from "./store.js";
-import { nameOf, Switcher } from "./switcher.js";
+import { nameOf, newest, Switcher } from "./switcher.js";
 import { Removals } from "./undo.js";
 import { endWelcome, welcome } from "./welcome.js";
 import { t, translate } from "./words.js";
@@ -50,18 +50,24 @@ const inboxes = new Inboxes(api, {
   changed: onChanged,
   state: onState,
 });
-const actions = new Actions(api, inboxes);
+const removals = new Removals(at("undo"), api, {
+  isAlive: ({ address }) => inboxes.all.some((one) => one.address === address),
+  deleted: onServerDeleted,
+  restore,
+});
+const actions = new Actions(api, inboxes, removals);
 const card = new Card(at("card"), {
   copy: actions.copyAddress,
   qr: actions.showLink,
   new: actions.create,
   "choose-name": actions.chooseName,
   rename: actions.rename,
-  forget: actions.forget,
+  forget: () => actions.forget(inboxes.inbox),
   extend: actions.extend,
-  delete: actions.confirmRemoval,
+  change: actions.change,
+  delete: () => actions.remove(inboxes.inbox),
 });
-const list = new List(at("list"), { open: openFromList, copy: copyText });
+const list = new List(at("list"), { open: openFromList, copy: copyText, now: () => api.now() });
 const search = new Search(at("search"), list, searchServer);
 const onMail = { close: () => reading.leave(), step: (by) => reading.step(by), remove, copy: copyText, words: wordsOf, attempt };
 const reader = new Reader(at("reader"), api, onMail);
@@ -73,14 +79,9 @@ const choosing = new Choosing(document.querySelector(".mail-head"), at("chosen")
   mayDelete: () => Boolean(inboxes.inbox.token),
   remove: (ids) => ids.forEach(remove),
 });
-const ending = new Ending(at("ending"), { extend: actions.extendBy, save: actions.saveMail });
-const incoming = new Incoming(at("incoming"), { open: (message) => reading.read(message), copy: copyText });
-const switcher = new Switcher(at("inboxes"), (inbox) => inboxes.show(inbox));
-const removals = new Removals(at("undo"), api, {
-  isAlive: ({ address }) => inboxes.all.some((one) => one.address === address),
-  deleted: onServerDeleted,
-  restore,
-});
+const ending = new Ending(at("ending"), { extend: actions.extend, save: actions.saveMail });
+const incoming = new Incoming(at("incoming"), { open: read, copy: copyText });
+const switcher = new Switcher(at("inboxes"), { open: (inbox) => inboxes.show(inbox), copy: copyText, end: (inbox) => (inbox.token ? actions.remove : actions.forget)(inbox) });
 const refresh = new Refresh(at("refresh"), { look: () => inboxes.look(), msUntilAllowed: () => api.msUntilLeft(1), say: toast });
 const statusLine = new Status(at("state"), () => inboxes.retry());
 
@@ -102,17 +103,17 @@ function onShown(inbox) {
   reading.reopen(inboxes.mailbox.messages);
 }
 
-function onLeft() {
+// What is read when an inbox expires stays until it is closed, in this tab alone.
+function onLeft(reason) {
   latest = undefined;
   clearTimeout(retrying);
   hush();
-  toast(""); // of mail to the inbox that is shown next, perhaps
   incoming.clear();
   arrived.clear();
   choosing.end();
   closeAll();
-  removals.flush();
-  reading.close();
+  if (reason === "expired") reading.outlive();
+  else reading.close();
   list.clear();
   search.clear();
 }
@@ -124,7 +125,7 @@ function onMessages(added, news) {
   if (news.length === 0) return;
   if (reading.id) incoming.add(news);
   if (wide.matches || !reading.id) arrived.add(list.rowsOf(news));
-  tellOf(news, (message) => reading.read(message));
+  tellOf(news, read);
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));
 }
 
@@ -133,13 +134,17 @@ function onJudged(message) {
   if (reading.id === message.id) reader.judge();
 }
 
-function onElsewhere(news, inbox) {
+function onElsewhere(news) {
   endWelcome();
-  const open = (message) => {
-    if (inboxes.inbox?.address !== inbox.address) inboxes.show(inbox);
-    reading.read(message);
-  };
-  tellOfOther(news, inbox, { open, copy: copyText });
+  if (reading.id) incoming.add(news);
+  tellOf(news, read);
+}
+
+// Show a message of whichever inbox.
+function read(message) {
+  const entry = inboxes.entries.find(({ mailbox }) => mailbox.find(message.id));
+  if (entry && entry.inbox.address !== inboxes.inbox?.address) inboxes.show(entry.inbox);
+  reading.read(message);
 }
 
 function onDeleted(id) {
@@ -165,12 +170,14 @@ function remove(id) {
 
 function onServerDeleted(inbox, ids, n) {
   for (const id of ids) inboxes.did(inbox, { deleted: id });
+  if (ids.length === 0) inboxes.deleted(inbox), toast(t("ended-deleted", { name: nameOf(inbox) }));
   if (n > 0) toast(t("mails-deleted", { n }));
 }
 
 function restore(inbox, messages, error) {
-  inboxes.restore(inbox, messages);
-  if (error) toast(t("not-deleted", { n: messages.length, why: wordsOf(error) }));
+  if (messages.length > 0) inboxes.restore(inbox, messages);
+  else inboxes.bringBack(inbox);
+  if (error) toast(messages.length > 0 ? t("not-deleted", { n: messages.length, why: wordsOf(error) }) : wordsOf(error));
 }
 
 async function searchServer(q) {
@@ -184,10 +191,11 @@ function onExtended(inbox) {
 }
 
 // The words for an end stand on the card only where there is no other inbox to show.
-function onGone(reason, inbox) {
-  if (inboxes.inbox) return toast(t(`ended-${reason}`, { name: nameOf(inbox) }));
+function onGone(how, inbox) {
+  const reason = how === "taken" ? "deleted" : how; // where that can be undone, a line says so
+  if (inboxes.inbox) return how === "taken" || toast(t(`ended-${reason}`, { name: nameOf(inbox) }));
   const text = { unknown: "error-address-not-found", forgotten: "forgotten-text" }[reason] ?? "gone-text";
-  card.showTrouble(t(`gone-${reason}`), t(text));
+  card.showTrouble(t(`gone-${reason}`), [h("b.asked", { dir: "ltr" }, inbox.address), " ", t(text)]);
   announce(t(`gone-${reason}`));
 }
 
@@ -208,10 +216,10 @@ function onState(state) {
 async function begin(wanted) {
   const turn = (latest = Symbol("turn"));
   clearTimeout(retrying);
-  const isRefused = wanted && !inboxes.knows(wanted) && !(await askToOpen(wanted.address));
-  if (turn !== latest || (isRefused && inboxes.inbox)) return;
+  const whose = wanted && (inboxes.knows(wanted) ? "own" : await askWhose(wanted.address));
+  if (turn !== latest || (wanted && !whose && inboxes.inbox)) return;
   at("app").hidden = false;
-  await openInbox(isRefused ? undefined : wanted);
+  await openInbox(whose ? { ...wanted, foreign: whose === "foreign" } : undefined);
 }
 
 async function openInbox(wanted) {
@@ -245,15 +253,16 @@ function showLimit({ retryAfterSeconds, quota }) {
 function onChanged() {
   const { inbox, mailbox, entries } = inboxes;
   const { messages } = mailbox;
-  showCount(inboxes.unread);
+  const unread = entries.flatMap(({ mailbox: one }) => one.messages.filter(({ id }) => !one.isSeen(id)));
+  showCount(unread.sort((one, another) => (one.id < another.id ? 1 : -1)));
   switcher.draw(entries, inbox);
   at("mail-title").textContent = messages.length ? t("mails", { n: messages.length }) : t("inbox");
+  const other = newest(entries.filter(({ mailbox: one }) => one !== mailbox && one.unread > 0))[0];
+  at("empty-title").textContent = other ? t("mail-to", { name: nameOf(other.inbox) }) : t("empty-title");
   at("empty-text").textContent = t(inbox?.foreign ? "empty-foreign" : "empty-text", { address: inbox?.address });
   search.update();
-  at("panes").hidden = !inbox;
+  at("panes").hidden = !inbox && !reading.id;
   at("panes").classList.toggle("nothing", messages.length === 0);
-  // Two columns: what is on the left, and the mail. Without mail there is only one.
-  document.body.classList.toggle("split", Boolean(inbox) && (messages.length > 0 || inboxes.all.length > 1));
 }
 
 const check = attempt(() => inboxes.check());
@@ -262,6 +271,7 @@ function tick() {
   card.tick(api.now());
   ending.tick(inboxes.inbox, inboxes.mailbox.messages.length, api.now());
   statusLine.tick();
+  list.tick();
   inboxes.prune();
   check();
 }

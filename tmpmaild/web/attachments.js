@@ -7,6 +7,12 @@ import { bytes, t } from "./words.js";
 
 const fileNameOf = ({ filename }) => plain(filename) || t("unnamed");
 
+// Return what a file is called in brief: PDF, PNG.
+function kindName({ filename, content_type }) {
+  const [, ending] = /\.(\w{1,5})$/.exec(filename ?? "") ?? [];
+  return plain(ending ?? content_type.split("/").at(-1)).slice(0, 20).toUpperCase();
+}
+
 export class Attachments {
   element;
   #message;
@@ -56,7 +62,7 @@ export class Attachments {
     const label = t("save-file", { name });
     return [
       h("button.box", { type: "button", ...about },
-        icon(kind === "image" ? "image" : "file"), h("b", { dir: "auto" }, name), h("small", `${plain(one.content_type)}, ${bytes(one.size)}`)),
+        icon(kind === "image" ? "image" : "file"), h("b", { dir: "auto" }, name), h("small", `${kindName(one)} · ${bytes(one.size)}`)),
       kind && button("save", "", { class: "quiet", "aria-label": label, title: label, click: saveIt })];
   }
 

@@ -44,5 +44,9 @@ export const askToNotify = async () => (await tryTo(() => Notification.requestPe
 // Show a number on the icon, where the page is installed as an app.
 export const setBadge = (n) => tryTo(() => navigator.setAppBadge(n))?.catch(() => {});
 
+// Whether the system's sheet to share is offered: on what is held in the hand.
+export const canShare = () => Boolean(navigator.share) && matchMedia("(pointer: coarse)").matches;
+export const share = (url) => navigator.share({ url }).catch(() => {});
+
 // Put text on the clipboard, and tell whether that was done. Without HTTPS there is no such way.
 export const writeClipboard = (text) => tryTo(() => navigator.clipboard.writeText(text))?.then(() => true, () => false);

@@ -1,29 +1,28 @@
 // The card with the address: how long it lives, and what can be done with it.
 
+import { canShare } from "./browser.js";
 import { button, h, plain, redraw } from "./dom.js";
 import { menuButton } from "./menu.js";
-import { duration, lasting, moment, t } from "./words.js";
+import { moment, remaining, t } from "./words.js";
 
 const LAST_MS = 5 * 60_000; // the time that is shown as short
 const GAIN_SECONDS = 60; // an extension worth its button
-const GAINS_SECONDS = [600, 3600, 86_400];
+const STEP_SECONDS = 3600;
 const SLACK_SECONDS = 2; // our idea of the server's time is rough
 
-// Return by how much an inbox can be made to live longer, as `{ seconds, label }`, where `seconds` count from `nowMs`: the
-// usual times, and the longest one where that is none of them; nothing if it cannot be made to live longer.
-export function lifetimes({ expires_at, extendable_until, token }, nowMs) {
+// Return how an inbox can be made to live longer, by an hour or as long as it may: `seconds` from `nowMs`, and a `label`.
+// Nothing if it cannot.
+export function extensionOf({ expires_at, extendable_until, token }, nowMs) {
   const [left, most] = [expires_at, extendable_until].map((time) => Math.floor((Date.parse(time) - nowMs) / 1000));
-  if (!token || most - left < GAIN_SECONDS) return [];
-  const longest = most - SLACK_SECONDS;
-  const usual = GAINS_SECONDS.map((gain) => ({ seconds: left + gain, label: lasting(gain, "always") })).filter(({ seconds }) => seconds <= longest);
-  const isUsual = longest - (usual.at(-1)?.seconds ?? 0) < GAIN_SECONDS;
-  return isUsual ? usual : [...usual, { seconds: longest, label: t("longest") }];
+  if (!token || most - left < GAIN_SECONDS) return undefined;
+  const until = Math.min(Date.parse(expires_at) + 1000 * STEP_SECONDS, Date.parse(extendable_until));
+  return { seconds: Math.min(left + STEP_SECONDS, most - SLACK_SECONDS), label: t("extend", { time: moment(until) }) };
 }
 
 // A foreign address is never called one's own.
 const titleOf = ({ foreign, label }) => [t(foreign ? "foreign-address" : "your-address"), plain(label ?? "")].filter(Boolean).join(" · ");
 
-// `actions` has what the buttons do, by the keys of their labels; `extend(seconds)` alone is given something.
+// `actions` has what the buttons do, by the keys of their labels.
 export class Card {
   #element;
   #actions;
@@ -44,12 +43,11 @@ export class Card {
 
   show(inbox, nowMs) {
     [this.#inbox, this.#nowMs] = [inbox, nowMs];
-    this.#extend = h("span", menuButton("time", t("extend"), { class: "quiet", title: t("extend") }, () => this.#lifetimes()));
+    this.#extend = button("time", extensionOf(inbox, nowMs)?.label ?? "", { class: "quiet", click: () => this.#actions.extend() });
     this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox),
       h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "")),
       h("div.lifetime", inbox.private && h("span.private", t("is-private")), this.#time, this.#extend),
-      h("div.more", this.#labels().map((name) => this.#button(IMAGES[name], name))),
-      h("div.brief", this.#button("plus", "new", "quiet"), this.#menu()),
+      h("div.brief", this.#fresh(), inbox.token && this.#button("change", "change", "quiet"), this.#menu()),
       h("div.life", this.#bar));
     this.tick(nowMs);
   }
@@ -66,10 +64,10 @@ export class Card {
     const [fromMs, untilMs] = [this.#inbox.created_at, this.#inbox.expires_at].map(Date.parse);
     const leftMs = Math.max(0, untilMs - nowMs);
     const [before, after] = t("gone-in", { time: "|" }).split("|");
-    this.#time.replaceChildren(h("span.words", before), duration(Math.ceil(leftMs / 1000)), h("span.words", after));
+    this.#time.replaceChildren(h("span.words", before), remaining(Math.ceil(leftMs / 1000)), h("span.words", after));
     this.#bar.style.transform = `scaleX(${Math.min(1, leftMs / (untilMs - fromMs))})`;
     this.#element.classList.toggle("ending", leftMs < LAST_MS);
-    this.#extend.hidden = lifetimes(this.#inbox, nowMs).length === 0;
+    this.#extend.hidden = !extensionOf(this.#inbox, nowMs);
   }
 
   // What else can be done, by the keys of the labels.
@@ -78,16 +76,16 @@ export class Card {
     return Object.keys(IMAGES).filter((name) => !cannot[name]);
   }
 
-  #lifetimes() {
-    const untilOf = (seconds) => t("until", { time: moment(new Date(this.#nowMs + 1000 * seconds).toISOString()) });
-    return lifetimes(this.#inbox, this.#nowMs).map(({ seconds, label }) =>
-      ({ image: "time", label, detail: untilOf(seconds), act: () => this.#actions.extend(seconds) }));
-  }
-
   #menu() {
     const about = { class: "quiet tool", "aria-label": t("more"), title: t("more") };
-    return menuButton("more", "", about, () => this.#labels().filter((name) => name !== "new").map((name) =>
-      ({ image: IMAGES[name], label: t(name), danger: name === "delete", act: this.#actions[name] })));
+    return menuButton("more", "", about, () => this.#labels().map((name) =>
+      ({ image: IMAGES[name], label: t(name === "qr" && canShare() ? "share" : name), danger: name === "delete", act: this.#actions[name] })));
+  }
+
+  #fresh() {
+    const items = { random: ["plus", "new"], "choose-name": ["name", "choose-name"] };
+    return menuButton("plus", t("new"), { class: "quiet", "aria-label": t("new") }, () => Object.entries(items).map(([label, [image, name]]) =>
+      ({ image, label: t(label), act: this.#actions[name] })));
   }
 
   #button = (image, name, kind = "quiet") => button(image, t(name), { class: kind, title: t(name), click: this.#actions[name] });
@@ -99,7 +97,7 @@ export class Card {
   }
 }
 
-const IMAGES = { new: "plus", qr: "qr", "choose-name": "name", rename: "label", forget: "close", delete: "bin" };
+const IMAGES = { qr: "qr", rename: "label", forget: "close", delete: "bin" };
 
 // Draw an address; where the room is short its local part is cut, but copied is all of it.
 function addressOf({ address }) {

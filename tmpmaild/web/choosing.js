@@ -30,7 +30,7 @@ export class Choosing {
     return [
       { image: "done", label: t("mark-all-read"), act: seeAll },
       { image: "save", label: t("save-mail"), act: saveAll },
-      mayDelete() && { image: "bin", label: t("choose-several"), act: () => this.#begin() }].filter(Boolean);
+      mayDelete() && { image: "choose", label: t("choose-several"), act: () => this.#begin() }].filter(Boolean);
   }
 
   #begin() {

@@ -1,6 +1,6 @@
-// The dialogs: the way to the phone, and the questions before something that cannot be taken back. That for a name
-// is in namedialog.js.
+// Opens dialogs, and that with the way to the phone.
 
+import { canShare, share } from "./browser.js";
 import { at, button, drawing, h } from "./dom.js";
 import { qrPath } from "./qr.js";
 import { linkTo } from "./store.js";
@@ -21,31 +21,13 @@ export function closeAll() {
   for (const dialog of document.querySelectorAll("dialog")) dialog.close();
 }
 
-// Show the link that opens an inbox on another device.
+// Show the link that opens an inbox on another device, or share it.
 export function showLink(inbox, copy) {
   const link = linkTo(inbox);
+  if (canShare()) return share(link);
   const { d, size } = qrPath(link);
-  openDialog(t("qr-title"),
+  return openDialog(t("qr-title"),
     h("div.qr", drawing(size, d, t("qr"))),
     h("p", t(inbox.token ? "qr-text" : "qr-text-reading")),
     button("copy", t("copy-link"), { class: "main", click: (event) => copy(link, event) }));
-}
-
-// Ask before an address goes, and then call `remove`.
-export function confirmRemoval({ address }, n, remove) {
-  const close = openDialog(t("delete-title"),
-    h("p", t("delete-text", { address, n })),
-    h("div.actions",
-      button("bin", t("delete-now"), { class: "main danger", click: remove }),
-      button("", t("keep"), { click: () => close() })));
-}
-
-// Say what a new address costs when few requests are left, and then call `create`. `seconds` is how long the next
-// request may have to wait.
-export function confirmLast(seconds, create) {
-  const close = openDialog(t("last-title"),
-    h("p", t("last-text", { n: seconds })),
-    h("div.actions",
-      button("plus", t("last-create"), { class: "main", click: () => (close(), create()) }),
-      button("", t("not-now"), { click: () => close() })));
 }

@@ -6,11 +6,12 @@ import { EventStreamParser } from "./eventstream.js";
 const MAX_INBOXES = 20; // of one stream
 const SPARE_REQUESTS = 2; // left for what the reader does
 const TOO_LONG = new Error("the time is up");
+const LOST = new Error("the line is lost");
 const CHANGED = new Error("other inboxes are to be followed");
 
 export const TIMINGS = {
   firstOctetMs: 5000,
-  silenceMs: 40_000, // the server's heartbeat comes every 15 s
+  silenceMs: 20_000, // the server's heartbeat comes every 15 s
   pausesMs: [500, 1000, 2000, 4000, 8000, 10_000],
   waitSeconds: 25,
 };
@@ -71,6 +72,11 @@ export class Following {
     const { name, retryAtMs } = this.#state;
     if (this.#waits || (name === "lost" && retryAtMs)) this.#step.abort(TOO_LONG);
     this.#silences = 0;
+  }
+
+  // The browser says that there is no line.
+  lose() {
+    this.#step.abort(LOST);
   }
 
   // Ask again now, though all seems well.
@@ -162,7 +168,7 @@ export class Following {
     const seconds = this.#isLive && !isLook ? timings.waitSeconds : 0;
     this.#covered = tokensOf(isLook ? this.#wanted : [inbox]);
     const query = { order: "asc", wait: seconds, ...(inbox.after && { after: inbox.after }) };
-    const signal = this.#begin(seconds ? timings.silenceMs : 2 * timings.firstOctetMs);
+    const signal = this.#begin(seconds ? timings.silenceMs + 1000 * seconds : 2 * timings.firstOctetMs);
     const { address } = inbox;
     const took = (messages) => (messages.length ? [{ address, messages }] : []);
     this.#report(await api.messages(inbox, query, signal).then(took, (error) => [{ address, gone: reasonOf(error) }]));

@@ -8,7 +8,7 @@ export const GRACE_MS = 3000; // between the server's clock and what we know of 
 const PAGE_MESSAGES = 100; // the most that the server lists at once
 const NOTHING = new Mailbox();
 
-// `on` has a function for each thing that happens. To the shown inbox: shown(inbox) and left(), messages(added, news),
+// `on` has a function for each thing that happens. To the shown inbox: shown(inbox) and left(reason), messages(added, news),
 // judged(message), deleted(id), restored(messages), extended(inbox), seen(id), gone(reason, inbox), after which the next one may be shown. To any:
 // elsewhere(news, inbox) for mail to one that is not shown, unremoved(messages, inbox) for mail that was to be deleted when the
 // page was left, changed(), and state(state) as live.js says.
@@ -18,6 +18,7 @@ export class Inboxes {
   #live;
   #entries = new Map(); // by address, oldest first: { inbox, mailbox, sinceMs }; mail from before that time is no news
   #shown; // an entry
+  #away = new Map(); // entries by address, which the reader has deleted and the server has not
 
   constructor(api, on) {
     this.#api = api;
@@ -53,10 +54,6 @@ export class Inboxes {
     return this.entries.map(({ inbox }) => inbox);
   }
 
-  get unread() {
-    return this.entries.reduce((sum, { mailbox }) => sum + mailbox.unread, 0);
-  }
-
   // Follow all inboxes from now on.
   start() {
     this.sync();
@@ -71,7 +68,7 @@ export class Inboxes {
   // Return the inbox that is to be shown: that of a link, or the last one, or a new one.
   async find(wanted) {
     if (wanted) return this.#take(wanted);
-    const mine = storedInboxes(this.#api.now());
+    const mine = this.#stored;
     const last = mine.find(({ address }) => address === chosen());
     return last ?? mine.findLast(({ foreign }) => !foreign) ?? this.#make();
   }
@@ -86,9 +83,30 @@ export class Inboxes {
     this.#on.changed();
   }
 
-  leave() {
+  leave(reason) {
+    if (this.#shown) this.#on.left(reason, this.inbox);
     this.#shown = undefined;
-    this.#on.left();
+  }
+
+  // Take an inbox away before the server is asked to delete it.
+  takeAway({ address }) {
+    this.#away.set(address, this.#entries.get(address));
+    this.#with(address, (entry) => this.#end(entry, "taken"));
+  }
+
+  // Bring back an inbox that is not deleted after all.
+  bringBack(inbox) {
+    this.#entries.set(inbox.address, this.#away.get(inbox.address));
+    this.#away.delete(inbox.address);
+    this.show(inbox);
+  }
+
+  // The server has deleted an inbox that was taken away.
+  deleted({ address }) {
+    forget(address);
+    this.#away.delete(address);
+    this.#live.tell({ address, gone: "deleted" });
+    this.sync();
   }
 
   retry() {
@@ -144,7 +162,7 @@ export class Inboxes {
 
   // Take over what the browser keeps, which another tab may have changed.
   sync() {
-    const kept = storedInboxes(this.#api.now());
+    const kept = this.#stored;
     const addresses = new Set(kept.map(({ address }) => address));
     for (const entry of this.entries) {
       // What happened to the shown inbox is told by the stream or another tab.
@@ -183,6 +201,10 @@ export class Inboxes {
     else this.#end(asked, "expired");
   }
 
+  get #stored() {
+    return storedInboxes(this.#api.now()).filter(({ address }) => !this.#away.has(address));
+  }
+
   // What live.js follows: the inbox that was used last comes first.
   #followed() {
     const entries = this.entries.sort((one, other) => usedMs(other) - usedMs(one));
@@ -196,12 +218,12 @@ export class Inboxes {
     return made;
   }
 
-  // Take an inbox that somebody sent a link to. The mark of a foreign one stays as long as the inbox.
+  // Take an inbox that a link leads to. The mark of a foreign one stays as long as the inbox.
   async #take(wanted) {
     const known = storedInboxes(this.#api.now()).find(({ address }) => address === wanted.address);
     if (known?.token) return known;
-    const found = { ...wanted, ...(await this.#api.address(wanted)) };
-    return keep(this.knows(found) ? found : { ...found, foreign: true });
+    const found = { ...wanted, ...(await this.#api.address(wanted)), foreign: known ? known.foreign : wanted.foreign || undefined };
+    return keep(found);
   }
 
   #hold(inbox) {
@@ -223,7 +245,7 @@ export class Inboxes {
 
   // Another tab may tell of an inbox before this one has read of it; what came before is asked for then.
   #with(address, act) {
-    if (!this.#entries.has(address) && this.knows({ address })) this.sync();
+    if (!this.#entries.has(address) && this.knows({ address }) && !this.#away.has(address)) this.sync();
     const entry = this.#entries.get(address);
     if (entry) act(entry);
   }
@@ -292,9 +314,9 @@ export class Inboxes {
   #end(entry, reason) {
     const { inbox } = entry;
     const wasShown = entry === this.#shown;
-    forget(inbox.address);
+    if (!this.#away.has(inbox.address)) forget(inbox.address);
     this.#entries.delete(inbox.address);
-    if (wasShown) this.leave();
+    if (wasShown) this.leave(reason);
     if (wasShown) choose({ ...inbox, address: "" });
     const next = wasShown && this.entries.filter((one) => !one.inbox.foreign).sort((one, other) => usedMs(other) - usedMs(one))[0];
     if (next) this.show(next.inbox);

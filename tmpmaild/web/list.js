@@ -4,9 +4,11 @@ import { h, icon, plain } from "./dom.js";
 import { found } from "./findings.js";
 import { senderOf, subjectOf } from "./sender.js";
 import { verdictInBrief } from "./verdict.js";
-import { fullTime, t, timeOfDay } from "./words.js";
+import { ago, fullTime, t } from "./words.js";
 
 const SNIPPET_CHARACTERS = 140;
+// Rules, pictures' names and addresses, with which the text of HTML begins.
+const NO_SNIPPET = /^\W*(?:\S{0,40} <https?:[^>]*>\W*)+|^[^\p{L}\p{N}]+|<https?:[^>]*>/gu;
 const openerOf = (row) => row.querySelector(".open");
 
 // Return the row shown below another (`by` is 1) or above it (-1), if there is one.
@@ -16,7 +18,7 @@ function next(row, by) {
   return row;
 }
 
-// `actions` has open(message) and copy(text, event).
+// `actions` has open(message), copy(text, event) and now(), the server's time.
 export class List {
   #element;
   #actions;
@@ -153,16 +155,24 @@ export class List {
 
   #draw(message) {
     const { id, body, received_at, attachments } = message;
-    const snippet = plain(body.slice(0, SNIPPET_CHARACTERS));
+    const snippet = plain(body.slice(0, 4 * SNIPPET_CHARACTERS).replaceAll(NO_SNIPPET, " ").slice(0, SNIPPET_CHARACTERS));
     const files = attachments.filter(({ inline }) => !inline).length;
     return h("li", { "data-id": id },
       h("button.open", { type: "button", click: () => this.#actions.open(message) },
-        h("span.dot", h("span", { dir: "auto" }, senderOf(message))),
-        files > 0 && h("span.soft", icon("file"), h("span.unseen", t("files", { n: files }))),
-        h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, timeOfDay(received_at)),
+        h("span.dot", h("span", { dir: "auto" }, senderOf(message)), h("span.unseen", `, ${t("unread")}`)),
+        files > 0 && h("span.soft.small", { title: t("files", { n: files }) }, icon("clip"), String(files)),
+        h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, ago(received_at, this.#actions.now())),
         h("span.subject", { dir: "auto" }, subjectOf(message)),
         h("span.snippet.small", { dir: "auto" }, verdictInBrief(message), snippet)),
       found(message, this.#actions.copy, { brief: true }));
+  }
+
+  // Say anew how long ago mail came, where that says something else by now.
+  tick() {
+    for (const time of this.#element.querySelectorAll("time")) {
+      const text = ago(time.dateTime, this.#actions.now());
+      if (text !== time.textContent) time.textContent = text;
+    }
   }
 
   #addBox(row) {

@@ -35,6 +35,7 @@ export class Live {
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
     for (const event of ["online", "visibilitychange"]) addEventListener(event, () => this.#refresh(), { signal });
+    addEventListener("offline", () => this.#following?.lose(), { signal });
     this.#take({ state: { name: "connecting" } });
     this.#channel = way === "alone" || !locks() ? undefined : channel(this.#given.name);
     if (this.#channel) this.#join(signal, way === "steal" ? { steal: true } : { signal });

@@ -29,7 +29,7 @@ export function chooseName(offer, create, words) {
       h("label", t("name"), h("span.joined", { dir: "ltr" }, local, h("span.soft", "@"), domain)),
       errors.at("/local_part"), errors.at("/domain"),
       h("p.soft.small", { id: "name-hint" }, t("name-hint")),
-      life.length > 1 && [h("label.joined", t("lifetime"), life), errors.at("/expires_in_seconds")],
+      life.length > 1 && [h("label", t("lifetime"), life), errors.at("/expires_in_seconds")],
       h("label.check", secret, h("b", t("private")), h("small", t("private-hint"))),
       errors.at(""),
       button("plus", t("create"), { class: "main", type: "submit" })));

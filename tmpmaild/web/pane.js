@@ -13,6 +13,7 @@ const isPassing = ({ status }) => status === 0 || status === 429 || status >= 50
 export class Pane {
   #draw;
   #words;
+  #meanwhile; // what is shown instead until it is drawn
   #turn; // none before the first drawing and after the end
   #timer;
   #failures = 0;
@@ -20,10 +21,11 @@ export class Pane {
   #hasRedrawn = false;
 
   // `draw(pane)` resolves to elements or rejects with an ApiError, and `words(error)` is what to say of that.
-  constructor(draw, words) {
+  constructor(draw, words, meanwhile) {
     this.#draw = draw;
     this.#words = words;
-    this.element = h("div.pane");
+    this.#meanwhile = meanwhile;
+    this.element = h("div.pane", meanwhile);
     this.fill();
   }
 
@@ -51,7 +53,7 @@ export class Pane {
   // Say that it could not be drawn, and try again later where that may help.
   fail(error) {
     if (!this.#turn) return;
-    this.#put([bar("warn", this.#words(error), t("again"), () => this.fill())]);
+    this.#put([bar("warn", this.#words(error), t("again"), () => this.fill()), this.#meanwhile]);
     this.#canHeal = isPassing(error);
     if (!this.#canHeal) return;
     const waitSeconds = error.retryAfterSeconds || Math.min(LONGEST_WAIT_SECONDS, 2 ** this.#failures++);

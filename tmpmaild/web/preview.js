@@ -1,7 +1,7 @@
 // Which attachments can be shown here, and how: what the server sends as an image, text as text. Anything else is only saved.
 
 import { h, plain } from "./dom.js";
-import { t } from "./words.js";
+import { dayOf, t } from "./words.js";
 
 const MAX_BYTES = 10 * 1024 * 1024;
 const PREVIEW_CHARACTERS = 100_000;
@@ -36,10 +36,33 @@ function drawImage(blob, name, urls) {
   return image;
 }
 
+// Return title, time and place of the first event of a calendar (RFC 5545), where it is one.
+function eventOf(text) {
+  const unfolded = text.replaceAll(/\r?\n[ \t]/g, "");
+  const of = (name) => new RegExp(`^${name}(?:;[^:\n]*)?:(.*)$`, "m").exec(unfolded.split("BEGIN:VEVENT").at(1) ?? "")?.[1] ?? "";
+  const said = (name) => plain(of(name).slice(0, 500).replaceAll(/\\n/gi, " ").replaceAll(/\\(.)/g, "$1"));
+  return { title: said("SUMMARY"), where: said("LOCATION"), when: [of("DTSTART"), of("DTEND")].map(timeOfEvent).filter(Boolean).join(" – ") };
+}
+
+// Return a time of a calendar for the reader; one without a zone is that of the place.
+function timeOfEvent(written) {
+  const [, date, time, utc] = /^(\d{8})(?:T(\d{6})(Z?))?/.exec(written) ?? [];
+  if (!date) return "";
+  const iso = `${date.replace(/(....)(..)(..)/, "$1-$2-$3")}T${(time ?? "000000").replace(/(..)(..)(..)/, "$1:$2:$3")}${utc ?? ""}`;
+  return Number.isNaN(Date.parse(iso)) ? "" : dayOf(iso, Boolean(time));
+}
+
+function drawEvent({ title, when, where }) {
+  const line = (name, value) => value && h("div", h("dt", t(name)), h("dd", { dir: "auto" }, value));
+  return h("div.event", h("b", { dir: "auto" }, title), h("dl.small", line("event-when", when), line("event-where", where)));
+}
+
 async function drawText(blob, name) {
   const text = decode(new Uint8Array(await blob.slice(0, 4 * PREVIEW_CHARACTERS).arrayBuffer()));
   const shown = legible(text.slice(0, PREVIEW_CHARACTERS));
   const isCut = text.length > PREVIEW_CHARACTERS || blob.size > 4 * PREVIEW_CHARACTERS;
+  const event = /^BEGIN:VCALENDAR/.test(text) && eventOf(text.slice(0, PREVIEW_CHARACTERS));
+  if (event && event.when) return [drawEvent(event)];
   return [h("pre", { dir: "auto", tabindex: 0, role: "region", "aria-label": name }, shown), isCut && h("p.soft.small", t("preview-cut"))];
 }
 

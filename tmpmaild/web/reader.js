@@ -4,7 +4,7 @@ import { Attachments } from "./attachments.js";
 import { button, h, icon, plain, redraw, save } from "./dom.js";
 import { found, leave } from "./findings.js";
 import { applyMode, blockedNote, frameOf, isDark, setDark } from "./frame.js";
-import { Pane } from "./pane.js";
+import { bar, Pane } from "./pane.js";
 import { partsOf, subjectOf } from "./sender.js";
 import { verdictOf } from "./verdict.js";
 import { fullTime, t } from "./words.js";
@@ -56,6 +56,7 @@ export class Reader {
     this.#body = h("div.body");
     this.#element.hidden = false;
     this.#element.replaceChildren(...this.#parts().filter(Boolean));
+    this.#element.dataset.width = "";
     this.#element.scrollTop = 0;
     this.#measure.observe(this.#element.querySelector("h1"));
     this.present(message.has_html ? "html" : "text");
@@ -67,8 +68,15 @@ export class Reader {
     this.#measure.disconnect();
     this.#panes = this.#message = this.#whole = undefined;
     this.#withImages = false;
+    this.#element.classList.remove("outlived");
     this.#element.hidden = true;
     this.#element.replaceChildren();
+  }
+
+  // The message is deleted on the server: what is drawn stays until it is closed.
+  outlive() {
+    this.#element.classList.add("outlived");
+    this.#element.querySelector("header").before(bar("warn", t("already-gone"), t("close"), this.#actions.close));
   }
 
   // It is known now who sent the message.
@@ -87,7 +95,7 @@ export class Reader {
     this.#element.dataset.shown = mode;
     for (const one of this.#element.querySelectorAll("[data-mode]")) one.setAttribute("aria-pressed", one.dataset.mode === mode);
     if (!this.#panes.has(mode)) {
-      this.#panes.set(mode, new Pane(this.#forms[mode], this.#actions.words));
+      this.#panes.set(mode, new Pane(this.#forms[mode], this.#actions.words, mode === "html" && this.#meanwhile()));
       this.#body.append(this.#panes.get(mode).element);
     }
     for (const [name, pane] of this.#panes) pane.show(name === mode);
@@ -102,8 +110,8 @@ export class Reader {
     return h("div.tools", { role: "group", "aria-label": t("actions") },
       button("back", t("back"), { class: "quiet back", title: t("back"), click: close }),
       tool("up", "previous-mail", { click: () => step(-1) }), tool("down", "next-mail", { click: () => step(1) }),
-      this.#message.has_html && this.#darkButton(),
-      tool("print", "print", { click: attempt(() => this.#print()) }),
+      this.#message.has_html && [this.#widths(), this.#darkButton()],
+      tool("out", "print", { click: attempt(() => this.#print()) }),
       this.#inbox.token && tool("bin", "delete-mail", { click: () => remove(this.id) }));
   }
 
@@ -114,7 +122,14 @@ export class Reader {
       const frame = this.#element.querySelector("iframe");
       if (frame) applyMode(frame);
     };
-    return tool("dark", "dark-mail", { class: "quiet tool dark-mail", "aria-pressed": String(isDark()), click });
+    return button("dark", t("dark"), { class: "quiet tool of-html", "aria-label": t("dark-mail"), title: t("dark-mail"), "aria-pressed": String(isDark()), click });
+  }
+
+  // Show the HTML as wide as on another screen.
+  #widths() {
+    const change = ({ target }) => (this.#element.dataset.width = target.value);
+    const draw = (value) => h("option", { value }, value ? `${value} px` : "100 %");
+    return h("select.of-html.wide-only", { "aria-label": t("width"), title: t("width"), change }, ["", "768", "360"].map(draw));
   }
 
   #header() {
@@ -155,7 +170,8 @@ export class Reader {
 
   async #html(pane) {
     const { url, remote_images: n } = await this.#api.view(this.#inbox, this.id, this.#withImages);
-    return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frameOf(url, () => this.#ascertain(url, pane))];
+    const frame = frameOf(url, () => this.#ascertain(url, pane));
+    return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frame, this.#meanwhile()];
   }
 
   // Ask why the frame of a view did not come; a view that has ended is asked for anew.
@@ -170,8 +186,16 @@ export class Reader {
     this.#panes.get("html").fill();
   }
 
+  // The text that is here already: shown until the HTML is, where that cannot be had, and on paper.
+  #meanwhile() {
+    return h("div.meanwhile", this.#drawText(this.#message.body));
+  }
+
   async #text() {
-    const { body } = this.#message.truncated ? await this.#full() : this.#message;
+    return this.#drawText((this.#message.truncated ? await this.#full() : this.#message).body);
+  }
+
+  #drawText(body) {
     // Every second part is what the expression matched.
     const parts = body.slice(0, SHOWN_CHARACTERS).split(WEB_ADDRESS).map((part, index) => (index % 2 ? leave(part, part) : part));
     return [h("pre.text", { dir: "auto" }, body.trim() ? parts : t("no-text")), cut(body.length)];

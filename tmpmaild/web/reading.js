@@ -96,6 +96,12 @@ export class Reading {
     if (hadFocus) this.#list.focus(id);
   }
 
+  // The inbox has expired: what is open is here alone.
+  outlive() {
+    set("sessionStorage", OPEN, "");
+    if (this.id) this.#reader.outlive();
+  }
+
   // On a phone the way back to the list is a step in history.
   #addStep() {
     if (!wide.matches && !history.state) history.pushState("reading", "");

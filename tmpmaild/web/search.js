@@ -13,14 +13,17 @@ export class Search {
   #asked; // counts what was asked of the server; an answer that comes later is dropped
   #found = new Set(); // ids that only the server knew of
   #input;
+  #none;
   #status = h("p.small.soft", { role: "status" });
 
   constructor(element, list, find) {
     this.#list = list;
     this.#find = find;
     const about = { type: "search", "aria-label": t("search"), placeholder: t("search"), autocomplete: "off", spellcheck: "false", enterkeyhint: "search" };
+    this.#none = h("p.soft.none", { hidden: true }, t("none-found"));
     this.#input = h("input", about, { input: () => this.#change(), keydown: (event) => this.#onKey(event) });
     element.append(this.#input, this.#status);
+    element.after(this.#none);
   }
 
   focus() {
@@ -38,6 +41,7 @@ export class Search {
     const cut = this.#cut.length;
     const all = this.#list.messages.length;
     const said = this.#text && t("found", { n: this.#list.shown, all }) + (cut ? ` ${t("search-cut", { n: cut })}` : "");
+    this.#none.hidden = !this.#text || this.#list.shown > 0;
     if (said !== this.#status.textContent) this.#status.textContent = said;
   }
 

@@ -3,10 +3,13 @@
 import { button, h } from "./dom.js";
 import { t } from "./words.js";
 
+const LOOK_MS = 1000;
+
 export class Status {
   #element;
   #retry;
   #state = {};
+  #timer;
 
   // `retry()` tries again now.
   constructor(element, retry) {
@@ -16,6 +19,14 @@ export class Status {
 
   // Draw a state of live.js, or {} for none.
   show(state) {
+    clearTimeout(this.#timer);
+    // A look at what is well already would only make it blink.
+    const isLook = state.name === "connecting" && this.#state.name === "live";
+    if (isLook) this.#timer = setTimeout(() => this.#draw(state), LOOK_MS);
+    else this.#draw(state);
+  }
+
+  #draw(state) {
     this.#state = state;
     const { name = "" } = state;
     const retry = name === "lost" && button("", t("try-now"), { class: "quiet", click: this.#retry });

@@ -1,36 +1,58 @@
-// The row of inboxes of this browser, with what is unread in each.
+// The inboxes of this browser: a row for each with what came last, and on a phone a line that has their number.
 
-import { h, icon, plain, redraw } from "./dom.js";
+import { button, h, icon, plain, redraw } from "./dom.js";
+import { codeOf } from "./findings.js";
+import { senderOf } from "./sender.js";
 import { t, timeOfDay } from "./words.js";
 
 // Return what an inbox is called: the name that the reader gave it, else its local part.
 export const nameOf = ({ label, address }) => plain(label ?? "") || address.split("@")[0];
 
+// Return entries of Inboxes, that with the latest mail first; without mail counts when an inbox was made.
+const timeOf = ({ inbox, mailbox: { messages } }) => Date.parse(messages[0]?.received_at ?? inbox.created_at);
+export const newest = (entries) => entries.toReversed().sort((one, other) => timeOf(other) - timeOf(one));
+
 export class Switcher {
   #element;
-  #open;
+  #actions;
+  #head = h("button.all", { type: "button", "aria-expanded": "false", click: () => this.#unfold() });
+  #rows = h("div.rows");
 
-  // `open(inbox)` shows one.
-  constructor(element, open) {
+  // `actions` has open(inbox), copy(code, event) and end(inbox).
+  constructor(element, actions) {
     this.#element = element;
-    this.#open = open;
+    this.#actions = actions;
     element.ariaLabel = t("inboxes");
+    element.append(this.#head, this.#rows);
   }
 
   // Draw inboxes, each `{ inbox, mailbox }` and the oldest first, of which one may be shown.
   draw(entries, shown) {
     const isShown = ({ inbox }) => inbox.address === shown?.address;
+    const unread = entries.reduce((sum, { mailbox }) => sum + mailbox.unread, 0);
     this.#element.hidden = entries.every(isShown);
-    redraw(this.#element, "[aria-current=true]", entries.toReversed().map((entry) => this.#draw(entry, isShown(entry))));
+    this.#head.replaceChildren(h("span", `${t("inboxes")} (${entries.length})`), countOf(unread), icon("down"));
+    redraw(this.#rows, "[aria-current=true]", newest(entries).map((entry) => this.#draw(entry, isShown(entry))));
   }
 
-  #draw({ inbox, mailbox: { unread } }, isShown) {
-    const about = { type: "button", title: inbox.address, "aria-current": String(isShown), click: () => this.#open(inbox) };
-    return h("button", about,
-      h("b", { dir: "auto" }, nameOf(inbox)),
-      unread > 0 && h("span.unread-count", String(unread), h("span.unseen", ` ${t("unread")}`)),
-      h("small",
-        inbox.foreign && h("span.foreign", icon("warn"), t("by-link"), " "),
-        h("span.until", t("until", { time: timeOfDay(inbox.expires_at) }))));
+  #draw({ inbox, mailbox }, isShown) {
+    const name = nameOf(inbox);
+    const message = mailbox.messages.find(({ id }) => !mailbox.isSeen(id));
+    const code = !isShown && message && codeOf(message);
+    const about = { type: "button", title: inbox.address, "aria-current": String(isShown), click: () => this.#actions.open(inbox) };
+    const end = `${t(inbox.token ? "delete" : "forget")}: ${name}`;
+    return h("div.inbox", !isShown && message && { class: "inbox new" },
+      h("button.open-inbox", about,
+        h("b", { dir: "auto" }, name), countOf(mailbox.unread),
+        h("small", inbox.foreign && h("span.foreign", icon("warn"), t("by-link"), " "),
+          h("span.last", { dir: "auto" }, message ? senderOf(message) : t("until", { time: timeOfDay(inbox.expires_at) })))),
+      code && button("copy", code, { dir: "ltr", "aria-label": t("copy-code", { code }), click: (event) => this.#actions.copy(code, event) }),
+      button("close", "", { class: "quiet tool", "aria-label": end, title: end, click: () => this.#actions.end(inbox) }));
+  }
+
+  #unfold() {
+    this.#head.ariaExpanded = String(this.#element.classList.toggle("unfolded"));
   }
 }
+
+const countOf = (unread) => unread > 0 && h("span.unread-count", String(unread), h("span.unseen", ` ${t("unread")}`));

@@ -1,21 +1,22 @@
-// Deletes mail after five seconds in which that can be undone: all that waits with one request. Does not know the list:
+// Deletes mail, or an inbox, after five seconds in which that can be undone: all that waits with one request. Does not know the list:
 // `actions` says what changes there.
 
 import { button, h, redraw } from "./dom.js";
 import { whenAllowed } from "./paced.js";
 import { noteRemoval } from "./store.js";
+import { nameOf } from "./switcher.js";
 import { t } from "./words.js";
 
 const PAUSE_MS = 5000;
 const MOST_IDS = 100; // that one request may name
 
 // `actions` has isAlive(inbox), deleted(inbox, ids, n) when the server has deleted `n`, and restore(inbox, messages, error) for
-// what is not deleted, where `error` is missing when it was undone.
+// what is not deleted, where `error` is missing when it was undone. No ids and no messages stand for the inbox itself.
 export class Removals {
   #element;
   #api;
   #actions;
-  #waiting = []; // { inbox, message }: can be undone
+  #waiting = []; // { inbox, message }, or { inbox } alone: can be undone
   #queue = []; // { inbox, messages, ids }: to be sent, one after another
   #unanswered = new Set(); // of the same kind
   #isSending = false;
@@ -31,9 +32,10 @@ export class Removals {
     document.addEventListener("visibilitychange", () => document.hidden && this.#leave()); // phones say no more than this
   }
 
-  // Delete a message in five seconds, together with those that wait already: one undo brings all of them back.
+  // Delete a message in five seconds, together with those that wait already: one undo brings all of them back. Without a
+  // message, delete the inbox.
   add(inbox, message) {
-    if (this.#waiting.some((one) => one.inbox.address !== inbox.address)) this.flush();
+    if (this.#waiting.some((one) => one.inbox.address !== inbox.address || !message)) this.flush();
     this.#waiting.push({ inbox, message });
     this.#draw();
     this.#start();
@@ -41,12 +43,12 @@ export class Removals {
 
   undo() {
     const taken = this.#take();
-    if (taken.length) this.#actions.restore(taken[0].inbox, taken.map(({ message }) => message));
+    if (taken.length) this.#actions.restore(taken[0].inbox, messagesOf(taken));
   }
 
   // Forget what has been deleted elsewhere: a message, or an inbox with all of its mail.
   forget(address, id) {
-    const stays = ({ inbox, message }) => inbox.address !== address || (id && message.id !== id);
+    const stays = ({ inbox, message }) => inbox.address !== address || !message || (id && message.id !== id);
     if (this.#waiting.every(stays)) return;
     this.#waiting = this.#waiting.filter(stays);
     this.#draw();
@@ -83,12 +85,12 @@ export class Removals {
 
   #enqueueWaiting() {
     const taken = this.#take();
-    if (taken.length) this.#enqueue(taken[0].inbox, taken.map(({ message }) => message));
+    if (taken.length) this.#enqueue(taken[0].inbox, messagesOf(taken));
   }
 
   #enqueue(inbox, messages) {
     noteRemoval(inbox.address, messages.map(({ id }) => id), true);
-    for (let at = 0; at < messages.length; at += MOST_IDS) {
+    for (let at = 0; at === 0 || at < messages.length; at += MOST_IDS) {
       const some = messages.slice(at, at + MOST_IDS);
       const one = { inbox, messages: some, ids: some.map(({ id }) => id) };
       this.#queue.push(one);
@@ -104,8 +106,9 @@ export class Removals {
 
   // Return how many messages the server has deleted. With an inbox its mail is gone.
   async #delete({ inbox, ids }, options) {
-    if (!this.#actions.isAlive(inbox)) return { deleted: 0 };
-    return this.#api.deleteMessages(inbox, ids, options).catch((error) => {
+    if (ids.length > 0 && !this.#actions.isAlive(inbox)) return { deleted: 0 };
+    const asking = ids.length > 0 ? this.#api.deleteMessages(inbox, ids, options) : this.#api.deleteAddress(inbox, options);
+    return asking.catch((error) => {
       if (error.code !== "address-expired") throw error;
       return { deleted: 0 };
     });
@@ -141,9 +144,13 @@ export class Removals {
 
   // Nothing is called deleted before the server has said so.
   #draw() {
-    const waiting = this.#waiting.length;
-    const n = waiting || [...this.#unanswered].reduce((sum, { ids }) => sum + ids.length, 0);
+    const waiting = this.#waiting.length > 0 && { inbox: this.#waiting[0].inbox, ids: messagesOf(this.#waiting) };
+    const all = waiting ? [waiting] : [...this.#unanswered];
+    const n = all.reduce((sum, { ids }) => sum + ids.length, 0);
+    const text = all.length && (n ? t("deleting", { n }) : t("deleting-inbox", { name: nameOf(all[0].inbox) }));
     const undo = () => button("undo", t("undo"), { class: "quiet", click: () => this.undo() });
-    redraw(this.#element, "button", n ? [h("span", t("deleting", { n })), waiting > 0 && undo()] : []);
+    redraw(this.#element, "button", text ? [h("span", text), waiting && undo()] : []);
   }
 }
+
+const messagesOf = (waiting) => waiting.map(({ message }) => message).filter(Boolean);

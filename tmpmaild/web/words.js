@@ -3,11 +3,15 @@
 
 import messages from "./messages.js";
 
-const language = `${messages.language}-u-nu-latn`; // digits are those of addresses and codes
+const isSame = (tag) => new Intl.Locale(tag).language === new Intl.Locale(messages.language).language;
+// As the reader writes it, in Britain or America; digits are those of addresses and codes.
+const language = `${(navigator.languages.find(isSame) ?? messages.language).replace(/-u-.*/, "")}-u-nu-latn`;
 const plurals = new Intl.PluralRules(language);
 const clock = new Intl.DateTimeFormat(language, { timeStyle: "short" });
 const dayAndTime = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+const day = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
 const calendar = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
 const number = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
 
 export const isFromRight = document.dir === "rtl";
@@ -30,19 +34,32 @@ export function translate() {
 
 export const timeOfDay = (time) => clock.format(new Date(time));
 // Return the time of day of a moment, with the day unless it comes within the next 20 hours.
-export const moment = (time) => (Date.parse(time) - Date.now() < 72_000_000 ? clock : dayAndTime).format(new Date(time));
+export const moment = (time) => (new Date(time) - Date.now() < 72_000_000 ? clock : dayAndTime).format(new Date(time));
+// Return the day of a time, with the time of day if that is said.
+export const dayOf = (time, hasTime) => (hasTime ? dayAndTime : day).format(new Date(time));
 export const fullTime = (time) => calendar.format(new Date(time));
 
-// Return 3599 seconds as "59:59", and an hour as "1:00:00".
-export function duration(seconds) {
-  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-  return parts.map((part) => String(part).padStart(2, "0")).join(":").replace(/^00:|^0/, "");
+const UNITS = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
+const unitOf = (seconds, most) => UNITS.find(([, size]) => seconds >= most * size) ?? UNITS.at(-1);
+const inUnits = (n, unit, unitDisplay) => new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay }).format(n);
+
+// Return 3540 seconds as "59 min", and 90 as "90 sec".
+export function remaining(seconds) {
+  const [unit, size] = unitOf(seconds, 2);
+  return inUnits(Math.round(seconds / size), unit, "short");
 }
 
-// Return 600 seconds as "10 minutes", and 3600 as "1 hour"; with a sign if `signDisplay` says so.
-export function lasting(seconds, signDisplay) {
-  const [unit, size] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]].find(([, size]) => seconds >= size);
-  return new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long", signDisplay }).format(seconds / size);
+// Return 600 seconds as "10 minutes", and 3600 as "1 hour".
+export function lasting(seconds) {
+  const [unit, size] = unitOf(seconds, 1);
+  return inUnits(seconds / size, unit, "long");
+}
+
+// Return how long ago a time was, "2 min. ago", and the time of day of what is older than an hour.
+export function ago(time, nowMs) {
+  const minutes = Math.floor((nowMs - Date.parse(time)) / 60_000);
+  if (minutes >= 60) return timeOfDay(time);
+  return minutes > 0 ? relative.format(-minutes, "minute") : relative.format(0, "second");
 }
 
 export function bytes(count) {

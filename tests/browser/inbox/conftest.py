@@ -52,6 +52,7 @@ class InboxTab:
         self.mail = self.reader.frame_locator("iframe")
         self.dialog = page.get_by_role("dialog")
         self.inboxes = page.get_by_role("navigation", name="Your inboxes")
+        self.choices = self.inboxes.locator("[aria-current]")
 
     def button(self, name, within=None):
         return (within or self.page).get_by_role("button", name=name, exact=True)
@@ -70,7 +71,7 @@ class InboxTab:
     async def follow(self, inbox, *, token=True):
         """Follow a link to an inbox and open it, which another browser has made."""
         await self.visit(f"#{inbox.address}" + (f".{inbox.token}" if token else ""))
-        await self.button("Open it", self.dialog).click()
+        await self.button("Somebody sent it", self.dialog).click()
         return self
 
     async def until_live(self):
@@ -87,17 +88,18 @@ class InboxTab:
         return self.page.get_by_role("region", name=title, exact=True)
 
     async def choose(self, name):
-        """Press what the card offers; where the room is short that is in a menu."""
+        """Press what the card offers in its menus."""
         await self.card.get_by_role("timer").wait_for()
-        wanted = self.button(name, self.card)
-        if not await wanted.is_visible():
-            await self.button("More", self.card).click()
-            wanted = self.card.get_by_role("menuitem", name=name)
-        await wanted.click()
+        menu = "New address" if name in ("Random", "Choose a name") else "More"
+        await self.button(menu, self.card).click()
+        await self.card.get_by_role("menuitem", name=name).click()
 
-    async def extend(self, lifetime):
-        await self.button("Extend").click()
-        await self.card.get_by_role("menuitem", name=lifetime).click()
+    async def another(self):
+        """Make a new address; where there is none to choose it takes no menu."""
+        has_menu = await self.card.get_by_role("timer").count()
+        await self.button("New address", self.card).click()
+        if has_menu:
+            await self.card.get_by_role("menuitem", name="Random", exact=True).click()
 
     async def until_subjects(self, *subjects):
         """Wait until exactly these mails are in the list, the newest first."""
@@ -106,6 +108,11 @@ class InboxTab:
     async def open(self, subject):
         await self.row(subject).click()
         await self.reader.get_by_role("heading", name=subject, exact=True).wait_for()
+
+    async def end(self):
+        """Delete the address that is shown, and leave no time to think better of it."""
+        await self.choose("Delete")
+        await self.page.evaluate("dispatchEvent(new Event('pagehide'))")
 
     def expect_deletions(self, count=1):
         """Return a context that ends when so many deletions have been answered."""

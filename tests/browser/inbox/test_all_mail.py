@@ -98,7 +98,7 @@ async def test_before_the_end_more_time_and_saving_are_offered_even_while_readin
     async with tab.saving() as saved:
         await tab.button("Save all mail as mbox", warning).tap()
     assert [subject for subject, _ in mails_in(saved, tmp_path)] == ["one"]
-    await tab.button("+10 minutes", warning).tap()
+    await tab.button(re.compile("^Extend to"), warning).tap()
     await expect(warning).to_be_hidden()
     daemon.extend(inbox, 200)
     await tab.button("Dismiss", warning).tap()

@@ -69,7 +69,7 @@ async def test_the_page_speaks_german_to_who_reads_german(any_tab, expect):
     await expect(tab.state).to_have_text("Live")
     await expect(tab.page.locator("html")).to_have_attribute("lang", "de")
     assert await tab.heading("Warten auf Mail …").is_visible()
-    for name in ("Kopieren", "Neue Adresse", "Name wählen", "Löschen"):
+    for name in ("Kopieren", "Neue Adresse", "Wechseln", "Mehr"):
         assert await tab.button(name).is_visible()
     tab.daemon.deliver(await tab.address(), "Grüße")
     await expect(tab.heading("1 Mail")).to_be_visible()
@@ -238,6 +238,6 @@ async def test_the_page_works_below_a_path(proxy, start_daemon, any_tab, expect)
     assert link.startswith(f"{proxy.url}/#{address}.")
     elsewhere = await any_tab(at=proxy.daemon)
     await elsewhere.page.goto(link)
-    await elsewhere.button("Open it", elsewhere.dialog).click()
+    await elsewhere.button("Somebody sent it", elsewhere.dialog).click()
     await elsewhere.until_subjects("below a path")
     assert elsewhere.page.url == f"{proxy.url}/"

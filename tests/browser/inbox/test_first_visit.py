@@ -104,7 +104,7 @@ async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_a_private_
         await expect(tab.heading("There is no such inbox")).to_be_visible()
         assert await tab.kept() == []
         assert tab.page.url == f"{daemon.url}/"
-    await tab.button("New address").click()
+    await tab.another()
     assert "@mail.example.com" in await tab.address()
     daemon.deliver(inbox.address, "one")
     await (await tab.follow(inbox, token=False)).until_live()

@@ -8,9 +8,9 @@ async def test_a_link_opens_nothing_before_the_question_is_answered_and_enter_re
     daemon.deliver(inbox.address, "a trap")
     tab.asked.clear()
     await tab.visit(f"#{inbox.address}.{inbox.token}")
-    await expect(tab.dialog).to_contain_text("Whoever sent you this link can read this inbox too")
+    await expect(tab.dialog).to_contain_text("Whoever sent you a link can read the inbox too")
     await expect(tab.dialog).to_contain_text(inbox.address)
-    await expect(tab.button("Open it", tab.dialog)).to_be_enabled()
+    await expect(tab.button("Somebody sent it", tab.dialog)).to_be_enabled()
     assert await tab.focused() == "Cancel"
     await tab.page.keyboard.press("Enter")
     await expect(tab.dialog).to_have_count(0)
@@ -18,6 +18,7 @@ async def test_a_link_opens_nothing_before_the_question_is_answered_and_enter_re
     assert await tab.address() == own
     assert [one["address"] for one in await tab.kept()] == [own]
     await tab.visit(f"#{inbox.address}.{inbox.token}")
+    await expect(tab.dialog).to_be_visible()
     await tab.page.keyboard.press("Escape")
     await expect(tab.dialog).to_have_count(0)
     assert (tab.asked, await tab.address()) == ([], own)
@@ -40,7 +41,7 @@ async def test_an_inbox_of_a_link_is_marked_for_ever_and_never_shown_by_a_new_ta
     await tab.follow(inbox)
     daemon.deliver(inbox.address, "theirs")
     await tab.until_subjects("theirs")
-    mark = tab.inboxes.get_by_role("button", name=inbox.address.partition("@")[0])
+    mark = tab.choices.filter(has_text=inbox.address.partition("@")[0])
     for _ in "12":
         await expect(tab.heading(FOREIGN)).to_be_visible()
         await expect(mark).to_contain_text("by a link")
@@ -51,7 +52,7 @@ async def test_an_inbox_of_a_link_is_marked_for_ever_and_never_shown_by_a_new_ta
     assert await second.address() == own
     await second.visit(f"#{inbox.address}.{inbox.token}")  # it was asked for
     await expect(second.heading(FOREIGN)).to_be_visible()
-    await second.choose("New address")
+    await second.another()
     await expect(second.titled("Your address")).to_be_visible()
     assert [one.get("foreign") for one in await tab.kept()] == [None, True, None]
 
@@ -60,12 +61,27 @@ async def test_on_a_phone_the_address_of_an_open_mail_is_in_sight_and_marked(ope
     inbox.foreign = True
     daemon.deliver(inbox.address, "theirs")
     tab = await open_inbox(inbox, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
-    await tab.inboxes.get_by_role("button").last.tap()
+    await tab.choices.last.tap()
     await tab.row("theirs").tap()
     card, address = [await one.bounding_box() for one in (tab.card, tab.card.locator(".address"))]
     assert 0 <= address["y"] < address["y"] + address["height"] <= card["height"]
     mark = "getComputedStyle(document.querySelector('.address'), '::before').content"
     assert "\u26a0" in await tab.page.evaluate(mark)
+
+
+async def test_an_inbox_of_ones_own_from_another_device_is_kept_like_one_made_here(tab, new_tab, inbox, expect):
+    await tab.visit(f"#{inbox.address}.{inbox.token}")
+    await tab.button("It is mine", tab.dialog).click()
+    await tab.card.get_by_text(inbox.address, exact=True).wait_for()
+    await expect(tab.titled("Your address")).to_be_visible()
+    second = await (await new_tab(beside=tab)).visit()
+    assert await second.address() == inbox.address
+    assert [one.get("foreign") for one in await tab.kept()] == [None, None]
+    await tab.page.evaluate("() => { navigator.share = async ({ url }) => { window.shared = url; }; }")
+    await tab.page.evaluate("() => { window.matchMedia = () => ({ matches: true }); }")
+    await tab.choose("Share")
+    assert (await tab.page.evaluate("shared")).endswith(f"#{inbox.address}.{inbox.token}")
+    await expect(tab.dialog).to_have_count(0)
 
 
 async def test_a_foreign_inbox_is_taken_off_this_browser_and_stays_on_the_server(tab, new_tab, daemon, inbox, expect):
@@ -89,9 +105,9 @@ async def test_a_link_to_an_inbox_that_this_browser_made_needs_no_question_and_a
 ):
     address = await tab.address()
     token = (await tab.kept())[0]["token"]
-    await tab.button("New address").click()
-    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
-    choices = tab.inboxes.get_by_role("button")
+    await tab.another()
+    await expect(tab.choices).to_have_count(2)
+    choices = tab.choices
     for written in (address, address.upper(), address.replace("@", "+tag@")):
         await tab.visit(f"#{written}.{'a' * 22}")
         await tab.card.get_by_text(address, exact=True).wait_for()
@@ -105,12 +121,11 @@ async def test_a_link_to_an_inbox_that_this_browser_made_needs_no_question_and_a
 async def test_the_end_of_the_own_inbox_never_leads_into_a_foreign_one(tab, inbox, expect):
     await tab.follow(inbox)
     await tab.until_live()
-    await tab.inboxes.get_by_role("button").last.click()
-    await tab.choose("Delete")
-    await tab.button("Delete now", tab.dialog).click()
+    await tab.choices.last.click()
+    await tab.end()
     await expect(tab.heading("This address is deleted")).to_be_visible()
     await expect(tab.inboxes).to_contain_text("by a link")
-    await tab.inboxes.get_by_role("button").click()
+    await tab.choices.click()
     await expect(tab.heading(FOREIGN)).to_be_visible()
 
 
@@ -118,7 +133,7 @@ async def test_a_link_to_no_inbox_leads_back_to_the_own_one(tab, expect):
     own = await tab.address()
     for link in ("#nobody@mail.example.com", "#x@[::1]"):
         await tab.visit(link)
-        await tab.button("Open it", tab.dialog).click()
+        await tab.button("Somebody sent it", tab.dialog).click()
         await expect(tab.page.locator("#toast")).to_contain_text("There is no such inbox")
         assert (link, await tab.address()) == (link, own)
         await tab.page.reload()

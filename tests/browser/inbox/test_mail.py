@@ -68,7 +68,7 @@ async def test_mail_arrives_in_the_open_page_and_its_code_link_images_and_a_seco
     row = reading.row("Confirm your account")
     for shown in ("Example", "Welcome to Example. Your verification code is"):
         assert await row.get_by_text(shown).first.is_visible()
-    assert re.fullmatch(r"\d\d?:\d\d.[AP]M", await row.get_by_role("time").inner_text())
+    assert await row.get_by_role("time").inner_text() == "now"
     await reading.button(f"Copy code {CODE}", reading.reader).click()
     await expect(reading.page.get_by_text("Copied").first).to_be_attached()
     assert await reading.pasted() == CODE
@@ -89,7 +89,7 @@ async def test_mail_arrives_in_the_open_page_and_its_code_link_images_and_a_seco
     reading.daemon.deliver(reading.address_shown, f"Your code is {CODE}")
     await reading.until_subjects(f"Your code is {CODE}", "Confirm your account")
     assert await reading.heading("Confirm your account").is_visible()
-    await expect(reading.page).to_have_title("(1) tmpmaild")
+    await expect(reading.page).to_have_title(f"{CODE} · tmpmaild")
     await expect(reading.rows.first.get_by_role("button", name=f"Copy code {CODE}")).to_be_visible()
 
 
@@ -111,9 +111,10 @@ async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are
     reading, expect
 ):
     await reading.choose("Delete")
-    await reading.button("Keep", reading.dialog).click()
-    await expect(reading.dialog).to_have_count(0)
+    await expect(reading.heading("This address is deleted")).to_be_visible()
+    await reading.button("Undo").click()
     await reading.until_subjects("Confirm your account")
+    await reading.row("Confirm your account").click()
     assert reading.daemon.request(f"addresses/{reading.address_shown}")["message_count"] == 1
     await reading.button("Delete mail").click()
     await reading.until_subjects()
@@ -123,17 +124,15 @@ async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are
     assert reading.daemon.request(f"addresses/{reading.address_shown}/messages") == {"messages": []}
     reading.daemon.deliver_octets(reading.address_shown, sign_up("Another"))
     await reading.until_subjects("Another")
-    await reading.choose("Delete")
-    await expect(reading.dialog).to_contain_text(f"{reading.address_shown} and its mail are deleted at once, for good.")
-    await reading.button("Delete now", reading.dialog).click()
-    await expect(reading.heading("This address is deleted")).to_be_visible()
+    await reading.end()
+    await expect(reading.page.locator("#toast")).to_contain_text("is deleted, with its mail")
     assert await reading.page.get_by_text(CODE).count() == 0
     assert await reading.kept() == []
     with pytest.raises(HTTPError) as refused:
         reading.daemon.request(f"addresses/{reading.address_shown}")
     assert refused.value.code == 410
     refused.value.close()
-    await reading.button("New address").click()
+    await reading.another()
     assert await reading.address() != reading.address_shown
     await reading.until_live()
 
@@ -169,7 +168,7 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its
 ):
     reader = reading.reader
     await reading.button("Text").click()
-    await expect(reader.get_by_text("Welcome to Example.")).to_be_visible()
+    await expect(reader.get_by_text("Welcome to Example.").last).to_be_visible()
     await expect(reader.locator("iframe")).to_be_hidden()
     await reading.button("Headers").click()
     await expect(reader.get_by_role("term").filter(has_text="X-Campaign")).to_be_visible()
@@ -184,7 +183,7 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its
     assert source.endswith(sign_up("Confirm your account")[-200:])
     attachments = reading.reader.get_by_role("list", name="Attachments").get_by_role("button")
     assert await attachments.count() == 1  # the logo stands in the HTML
-    assert "application/x-thing, 256 B" in await attachments.inner_text()
+    assert "BIN · 256 B" in await attachments.inner_text()
     async with reading.saving() as saved:
         await attachments.click()
     assert (saved.name, saved.octets) == ("thing.bin", OCTETS)

@@ -118,8 +118,8 @@ TEXTS = {
 ALL = HTML | MUTANTS | HREFS | TEXTS
 ALARM = "window.canary = (names) => rung(names[0])"
 MADE_BY_THE_APP = (
-    "script[src$='/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, h1, h2, h3, header, iframe, input[type=search], kbd, li, main, nav, "
-    "noscript, p, pre, section, small, span, time, ul, wbr"
+    "script[src$='/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, footer, h1, h2, h3, header, iframe, input[type=search], kbd, li, main, nav, "
+    "noscript, option, p, pre, section, select, small, span, time, ul, wbr"
 )
 # Opens a mail in each of its forms. Returns what stands in the page's document and was not made by the page; what
 # stands in the frame of the HTML is not in it.

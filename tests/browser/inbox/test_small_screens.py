@@ -57,8 +57,8 @@ async def test_on_a_tablet_the_address_is_one_line(visit):  # noqa: F811
 
 async def test_on_a_low_screen_the_address_is_a_line_that_stays_and_mail_is_in_sight(visit):  # noqa: F811
     one = await visit(viewport={"width": 740, "height": 360}, has_touch=True, is_mobile=True)
-    await one.press("New address")
-    await one.page.locator("#inboxes button").nth(1).wait_for()
+    await one.another()
+    await one.page.locator("#inboxes [aria-current]").nth(1).wait_for(state="attached")
     await one.receive(*(f"mail {number}" for number in range(6)))
     rows, address = one.page.locator("#list > li"), one.page.locator(".address")
     boxes = [await rows.first.bounding_box(), await one.page.locator("#card").bounding_box()]
@@ -77,7 +77,7 @@ SYSTEM_COLOURS = """() => {
     dot: of("#list .unread .dot", "backgroundColor", "::before") === colour("Highlight"),
     life: of(".life div", "backgroundColor") === colour("Highlight"),
     row: of("#list > li:has([aria-current])", "outlineStyle") === "solid",
-    inbox: of("#inboxes [aria-current=true]", "outlineStyle") === "solid",
+    inbox: of(".inbox:has([aria-current=true])", "outlineStyle") === "solid",
     tab: of(".modes [aria-pressed=true]", "borderBottomColor") === colour("Highlight"),
     "other tab": of(".modes [aria-pressed=false]", "borderBottomColor") === colour("Canvas"),
   };
@@ -88,8 +88,8 @@ SYSTEM_COLOURS = """() => {
 
 async def test_with_forced_colours_what_is_open_chosen_unread_or_left_is_seen(visit):  # noqa: F811
     one = await visit(**WIDE, forced_colors="active")
-    await one.press("New address")
-    await one.page.locator("#inboxes button").nth(1).wait_for()
+    await one.another()
+    await one.page.locator("#inboxes [aria-current]").nth(1).wait_for()
     await one.receive("First", "Second", **CODE)
     await one.open()
     await one.page.keyboard.press("ArrowRight")
