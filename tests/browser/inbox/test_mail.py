@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import re
 import zipfile
 from email.message import EmailMessage
 from email.policy import SMTP
