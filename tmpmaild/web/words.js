@@ -3,7 +3,7 @@
 
 import messages from "./messages.js";
 
-const isSame = (tag) => new Intl.Locale(tag).language === new Intl.Locale(messages.language).language;
+const isSame = (tag) => tag.split("-")[0] === messages.language.split("-")[0];
 // As the reader writes it, in Britain or America; digits are those of addresses and codes.
 const language = `${(navigator.languages.find(isSame) ?? messages.language).replace(/-u-.*/, "")}-u-nu-latn`;
 const plurals = new Intl.PluralRules(language);

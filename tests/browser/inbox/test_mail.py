@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import re
 import zipfile
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -226,6 +227,9 @@ FILES = [
     ("notes.txt", "application/octet-stream", b"\xff\xfeh\0i\0"),
     ("terms.pdf", "application/pdf", b"%PDF-1.7"),
 ]
+EVENT = """BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Design\r\n  review\r\nDTSTART;TZID=Europe/Oslo:20261202T090000\r
+LOCATION:Room 4\\, <b>2nd</b> floor\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"""
+FILES.append(("invite.ics", "text/calendar", EVENT.encode()))
 
 
 @pytest.mark.browsers("firefox", "webkit")
@@ -235,7 +239,7 @@ async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_
     attachments = tab.reader.get_by_role("list", name="Attachments").get_by_role("listitem")
     shown = attachments.locator("[aria-expanded]")
     assert [(await one.inner_text()).split("\n")[0] for one in await shown.all()] == [
-        FILES[index][0] for index in (0, 1, 3, 4)
+        FILES[index][0] for index in (0, 1, 3, 4, 6)
     ]
     await shown.nth(0).click()
     await expect(tab.reader.get_by_role("img", name="photo.png")).to_have_js_property("naturalWidth", 1)
@@ -249,6 +253,10 @@ async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_
     await expect(tab.reader.get_by_role("region", name="notes.txt")).to_have_text("hi")
     await shown.nth(3).click()
     await expect(tab.reader.get_by_role("region")).to_have_count(0)
+    await shown.nth(4).click()
+    assert re.sub(r"\s+", " ", await tab.reader.locator(".event").inner_text()) == (
+        "Design review When Dec 2, 2026, 9:00 AM Where Room 4, <b>2nd</b> floor"
+    )
     async with tab.saving() as saved:
         await tab.button("Save all as ZIP").click()
     assert saved.name == "Files.zip"

@@ -88,6 +88,8 @@ async def test_what_was_drawn_stays_and_the_dark_view_is_a_choice_that_is_rememb
     tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
     dark = tab.button("Show mails in dark colors")
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
+    await tab.reader.get_by_role("combobox", name="Width").select_option("360 px")
+    await expect(tab.reader.locator("iframe")).to_have_css("width", "360px")
     await expect(dark).to_have_attribute("aria-pressed", "false")
     tab.asked.clear()
     steps = await tab.page.evaluate("history.length")
@@ -109,6 +111,7 @@ async def test_a_view_that_failed_and_a_frame_that_stays_empty_heal_when_the_ser
     await tab.page.route("**/view", lambda route: route.fulfill(status=503, json={"code": "storage-full"}))
     tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
     await expect(tab.reader.get_by_text("The service is full at the moment.")).to_be_visible()
+    await expect(tab.reader.get_by_text("It works.")).to_be_visible()  # its text is here already
     await tab.page.unroute("**/view")
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
     await tab.page.route("**/view/*", lambda route: route.abort())

@@ -16,7 +16,10 @@ async def test_a_button_looks_for_mail_now_and_mail_deleted_while_the_connection
     await tab.button("Check for mail now").click()
     await expect(tab.page.get_by_text("Up to date. New mail appears by itself.")).to_be_visible()
     assert len(tab.asked) == 1
+    await tab.page.context.set_offline(True)
+    await expect(tab.state).to_contain_text("Connection lost", timeout=3000)
     await tab.page.route("**/events", lambda route: route.abort())
+    await tab.page.context.set_offline(False)
     await tab.button("Check for mail now").click()
     await expect(tab.state).to_contain_text("Connection lost")
     [_, two, _] = daemon.request(f"addresses/{inbox.address}/messages", token=inbox.token)["messages"]
