@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 import anyio.to_thread
 import asyncpg
 
-from tmpmaild.clocks import FollowingClock, elapsed
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.measures import Count, Gauge, Measure
+from tmpmaild.storage.clocks import FollowingClock, elapsed
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,10 +18,10 @@ import aiosqlite
 import anyio
 from msgspec.structs import replace
 
-from tmpmaild.clocks import MachineClock
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import FullMessage
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
+from tmpmaild.storage.clocks import MachineClock
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
 from tmpmaild.storage.enginestorage import clock_ms
 from tmpmaild.storage.rows import bounds_of

@@ -13,11 +13,11 @@ from typing import BinaryIO, Final
 import aiosqlite
 from msgspec.structs import replace
 
-from tmpmaild.clocks import FollowingClock
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Limits, Permit, anybody
+from tmpmaild.storage.clocks import FollowingClock
 from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted
 from tmpmaild.storage.rows import Bounds, WebhookRow
 from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes

@@ -3,9 +3,9 @@
 import pytest
 
 from tables import table
-from tmpmaild.clocks import MachineClock
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import NewInbox
+from tmpmaild.storage.clocks import MachineClock
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
