@@ -2,6 +2,7 @@
 
 import fcntl
 import functools
+import gc
 import os
 import shutil
 import signal
@@ -169,6 +170,18 @@ def pytest_ignore_collect(collection_path, config):
     """Look for tests that need other programs only where there are some, and for others only where there are others."""
     passed_over = {"needs": WITHOUT_PEERS, "not needs": ONLY_WITH_PEERS}.get(config.option.markexpr, ())
     return True if collection_path.name in passed_over else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage among what stays to the end: thousands of tests. And later look for some less often."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(10_000)
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

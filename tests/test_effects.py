@@ -1,16 +1,11 @@
 """A new key, command, metric or member of the API has a test that looks at its effect: it fails without that effect.
 
-``tests/effects.json`` names the test of each. Here that test is run with the thing taken away (``support/without``), so a test
-that only mentions it does not count. What was there before this rule is listed there as well, and is only ever struck out.
+``tests/effects.json`` names the test of each; ``tests/proofs/test_effects.py`` runs it with the thing taken away, so a test that
+only mentions it does not count. What was there before this rule is listed there as well, and is only ever struck out.
 """
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[1]
 EFFECTS = json.loads((ROOT / "tests/effects.json").read_text())
@@ -28,21 +23,6 @@ def things():
     yield from (f"api {member}" for member in members if " " not in member)
 
 
-def run(test, thing):
-    """Run a test in a Python of its own, without a thing; return its output and the exit code."""
-    path = os.pathsep.join([str(ROOT / "tests/support/without"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n0", "-q", test],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": path, "WITHOUT": thing},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return done.stdout + done.stderr, done.returncode
-
-
 def test_every_new_thing_has_a_test_of_its_effect():
     """Name one in tests/effects.json; it has to be at a daemon or a command, not at parts that get what is set otherwise."""
     known = EFFECTS["shown"].keys() | set(EFFECTS["before"])
@@ -50,14 +30,3 @@ def test_every_new_thing_has_a_test_of_its_effect():
     assert sorted(known - set(things())) == [], "these are gone: strike them out"
     assert len(EFFECTS["before"]) <= MOST_WITHOUT
     assert EFFECTS["shown"].keys() & set(EFFECTS["before"]) == set()
-
-
-@pytest.mark.parametrize(("thing", "test"), EFFECTS["shown"].items())
-def test_the_test_of_a_thing_fails_without_it(thing, test):
-    """That it passes with it is seen where it stands."""
-    said, status = run(test, thing)
-    assert (status, "1 failed" in said) == (1, True), f"{test} does not look at what {thing} does:\n{said}"
-
-
-def test_a_test_passes_without_what_it_does_not_look_at():
-    assert run(EFFECTS["shown"]["commands migrate"], "commands backup")[1] == 0
