@@ -15,7 +15,7 @@ import uvloop
 import clusters
 from daemons import NO_LIMITS
 from tmpmaild.config import databaseurl
-from tmpmaild.storage.enginestorage import clock_ms
+from tmpmaild.storage.enginestorage import MachineClock
 from tmpmaild.storage.postgresql.server import Server, Session
 from tmpmaild.storage.postgresql.storage import Sharing
 
@@ -86,7 +86,7 @@ def test_a_token_of_all_daemons_costs_little_above_the_round_trip(start, cluster
 
 async def token_and_trip_ms(url, count):
     session = Session(Server(databaseurl.parse(url)))
-    shared = Sharing(session, b"key", clock_ms)
+    shared = Sharing(session, b"key", MachineClock())
     connection = await session.connection()
     trips, tokens = [], []
     for number in range(count):

@@ -56,7 +56,7 @@ class Forgetful(Operation):
 
 @pytest.fixture
 async def connection(path):
-    connection, _ = prepare(path)
+    connection, _ = prepare(path, 0)
     connection.execute("CREATE TABLE number (number INTEGER PRIMARY KEY) STRICT")
     yield connection
     close(connection, clean=True)

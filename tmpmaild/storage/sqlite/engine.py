@@ -21,9 +21,8 @@ from msgspec.structs import replace
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import FullMessage
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
-from tmpmaild.storage.clocks import MachineClock
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
-from tmpmaild.storage.enginestorage import clock_ms
+from tmpmaild.storage.enginestorage import MachineClock
 from tmpmaild.storage.rows import bounds_of
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.database import (
@@ -212,7 +211,7 @@ async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> 
     with database.lock(path):
         remove_unfinished(path)
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
-        connection, applied = await asyncio.to_thread(prepare, path, cap_bytes, clock)
+        connection, applied = await asyncio.to_thread(prepare, path, clock(), cap_bytes)
         tell(path, applied)
         storage: SqliteStorage | None = None
         try:
@@ -237,7 +236,7 @@ def upgrade(path: Path) -> list[str]:
     Raises ``DatabaseError``.
     """
     with database.lock(path):
-        connection, applied = prepare(path)
+        connection, applied = prepare(path, MachineClock()())
         close(connection, clean=True)
     return applied
 
@@ -276,18 +275,17 @@ def _put_together(
     )
 
 
-def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sqlite3.Connection, list[str]]:
+def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
     """Create, check and migrate a database that the caller has locked; return it with the names of the steps applied.
 
-    ``max_bytes`` 0 sets no cap. ``clock`` returns Unix milliseconds; what has expired is not migrated. Raises
-    ``DatabaseError``.
+    What has expired is not migrated. ``max_bytes`` 0 sets no cap. Raises ``DatabaseError``.
     """
     steps = migrations()
     database.create_private(path)
     database.check(path, max(steps), difference)
     connection = database.connect(path)
     try:
-        applied = bring_up_to_date(connection, steps, clock())
+        applied = bring_up_to_date(connection, steps, now_ms)
         if max_bytes:  # not earlier: a step may need a page more than the cap
             cap_pages(connection, max_bytes)
         connection.execute("UPDATE daemon SET clean_stop = 0")

@@ -17,8 +17,7 @@ from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Limits, Permit, anybody
-from tmpmaild.storage.clocks import FollowingClock
-from tmpmaild.storage.enginestorage import Between, EngineStorage, OnCommitted
+from tmpmaild.storage.enginestorage import Between, EngineStorage, FollowingClock, OnCommitted
 from tmpmaild.storage.rows import Bounds, WebhookRow
 from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.layout import operator_is_full
