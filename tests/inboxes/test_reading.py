@@ -76,7 +76,7 @@ class House:
         await self.storage.move_expiry(self.inbox.id, self.clock(), self.clock())
 
     async def delete_message(self):
-        await self.storage.delete_message(self.inbox.id, self.message_ids[0])
+        await self.storage.delete_messages(self.inbox.id, [self.message_ids[0]])
 
     async def expire(self):
         self.clock.advance(ms=LIFETIME_MS)

@@ -168,7 +168,7 @@ async def test_pages_are_exact_while_mail_comes_and_goes(large, ascending):
     async def churn():
         for message_id in going:
             await asyncio.gather(
-                engine.storage.delete_message(inbox.id, message_id), engine.add(inbox, subject="new 3")
+                engine.storage.delete_messages(inbox.id, [message_id]), engine.add(inbox, subject="new 3")
             )
 
     churning, seen, more = asyncio.ensure_future(churn()), [], True

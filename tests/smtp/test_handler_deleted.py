@@ -45,6 +45,6 @@ async def test_an_inbox_that_was_full_takes_mail_again_after_a_delete(serve):
         assert (await client.deliver("abc")).startswith("250")
         assert (await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>"))[1].startswith("452 4.2.2")
         (message,) = await house.messages("abc")
-        await house.storage.delete_message((await house.service.find("abc@ours.test")).id, message.id)
+        await house.storage.delete_messages((await house.service.find("abc@ours.test")).id, [message.id])
         await client.say("RSET")
         assert (await client.deliver("abc")).startswith("250")

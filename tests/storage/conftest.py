@@ -52,7 +52,7 @@ class Engine:
         return [message.subject for message in await self.messages(name, page)]
 
     async def delete(self, inbox, message_id):
-        await self.storage.delete_message(inbox.id, message_id)
+        return await self.storage.delete_messages(inbox.id, [message_id])
 
     async def end(self, inbox):
         await self.storage.move_expiry(inbox.id, self.clock(), self.clock())

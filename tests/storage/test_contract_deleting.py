@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from tmpmaild.errors import AddressExpired, AddressNotFound, MailboxFull, MessageNotFound
+from tmpmaild.errors import AddressExpired, AddressNotFound, MailboxFull
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.rows import MAX_KEY, message_id_of
+from tmpmaild.storage.rows import message_id_of
 
-from .conftest import NO_INBOX_IDS, fill_up, until_full
+from .conftest import fill_up, until_full
 
 
 async def test_a_deleted_message_is_gone_and_the_others_stay(engine):
@@ -22,33 +22,12 @@ async def test_a_deleted_message_is_gone_and_the_others_stay(engine):
     assert source is None
 
 
-async def test_of_two_who_delete_a_message_at_once_one_is_told_that_it_is_not_there(engine):
+async def test_of_two_who_delete_a_message_at_once_one_has_deleted_it(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox) for _ in range(10)]
     deletes = (engine.delete(inbox, message_id) for message_id in stored for _ in range(2))
-    outcomes = await asyncio.gather(*deletes, return_exceptions=True)
-    assert sum(isinstance(outcome, MessageNotFound) for outcome in outcomes) == 10
+    assert sum(await asyncio.gather(*deletes)) == 10
     assert (await engine.find("ada")).message_count == 0
-
-
-async def test_a_message_of_another_inbox_of_none_or_of_the_operator_is_not_found(engine):
-    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
-    mine, foreign = await engine.add(inbox), await engine.add(other)
-    operators = await engine.add(OPERATOR_INBOX_ID)
-    texts = ["", "msg_", "\ud800", mine.upper(), mine + "0", mine[:-1], mine[:-1] + "1", mine[4:], "msg_" + "z" * 26]
-    for message_id in (foreign, operators, message_id_of(1), message_id_of(MAX_KEY), *texts):
-        with pytest.raises(MessageNotFound):
-            await engine.delete(inbox, message_id)
-    assert ((await engine.find("ada")).message_count, (await engine.find("other")).message_count) == (1, 1)
-
-
-async def test_the_operators_mail_cannot_be_deleted(open_engine):
-    async with open_engine() as engine:
-        stored = await asyncio.gather(*(engine.add(OPERATOR_INBOX_ID) for _ in range(200)))
-        for inbox_id in (OPERATOR_INBOX_ID, *NO_INBOX_IDS):
-            with pytest.raises(MessageNotFound):
-                await engine.storage.delete_message(inbox_id, stored[0])
-        assert await engine.storage.operator_is_full()
 
 
 async def test_a_full_inbox_takes_mail_again_after_a_delete(open_engine):
@@ -175,7 +154,7 @@ async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
         engine.storage.move_expiry(OPERATOR_INBOX_ID, engine.clock(), engine.clock()),
     ]
     outcomes = await asyncio.gather(*refused, return_exceptions=True)
-    assert [type(one) for one in outcomes] == [MessageNotFound, AddressExpired, AddressExpired, AddressNotFound]
+    assert [type(one) for one in outcomes] == [int, AddressExpired, AddressExpired, AddressNotFound]
     assert told == []
     assert [await engine.find("ada"), await engine.find("over"), await engine.messages("ada", Page())] == before
 

@@ -31,11 +31,14 @@ async def test_those_that_are_named_are_deleted_and_what_is_not_there_is_not_cou
     inbox, other = await engine.inbox("ada"), await engine.inbox("other")
     stored, foreign = [await engine.add(inbox) for _ in range(4)], await engine.add(other)
     operators = await engine.add(OPERATOR_INBOX_ID)
-    nothing = ["", "\ud800", stored[0].upper(), stored[0][:-1] + "1", message_id_of(1), message_id_of(MAX_KEY)]
+    one = stored[1]
+    texts = ["", "msg_", "\ud800", one.upper(), one + "0", one[:-1], one[:-1] + "1", one[4:], "msg_" + "z" * 26]
+    nothing = [*texts, message_id_of(1), message_id_of(MAX_KEY)]
     wanted = [stored[2], stored[0], stored[0], foreign, operators, *nothing]
     assert await delete(engine, inbox, wanted) == 2
     assert await delete(engine, inbox, wanted) == 0
     assert await delete(engine, inbox, []) == 0
+    assert [await engine.delete(inbox, one) for one in (foreign, operators, *nothing)] == [0] * (2 + len(nothing))
     assert (await left(engine), await left(engine, "other")) == ([stored[1], stored[3]], [foreign])
 
 
@@ -121,12 +124,14 @@ async def test_two_at_once_count_each_message_once(engine):
 
 
 async def test_the_operators_mail_and_that_of_no_inbox_cannot_be_deleted(engine):
-    await engine.add(OPERATOR_INBOX_ID)
+    stored = await asyncio.gather(*(engine.add(OPERATOR_INBOX_ID) for _ in range(200)))
     inbox = await engine.inbox("ada")
     await engine.add(inbox)
     for inbox_id in (OPERATOR_INBOX_ID, *NO_INBOX_IDS):
-        assert await engine.storage.delete_messages(inbox_id) == 0
+        for message_ids in (None, stored[:1]):
+            assert await engine.storage.delete_messages(inbox_id, message_ids) == 0
     assert (await engine.find("ada")).message_count == 1
+    assert await engine.storage.operator_is_full()
 
 
 async def test_what_has_expired_and_is_swept_deletes_nothing(engine):

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tmpmaild.checks import Mistakes
-from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, RequestError
+from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, MessageNotFound, RequestError
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
 from tmpmaild.inboxes.blocks import Blocks
@@ -81,8 +81,7 @@ class InboxService:
         self.mail = MailReader(storage, self._access, self.caches, clock=clock, hostname=rules.hostname, check=check)
         self.viewer = Viewer(storage, self._access, self.caches, clock=clock, new_secret=new_token)
         self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
-        storage.watch(self.bus.listened, self.bus.overflow)
-        storage.watch_blocks(self.blocks.replace)
+        storage.watch(self.bus.listened, self.bus.overflow, self.blocks.replace)
 
     def hear(self, changes: Sequence[InboxChange]) -> None:
         """Tell all parts of a commit. In this order: listeners and webhooks read, so what is outdated must be gone."""
@@ -204,7 +203,8 @@ class InboxService:
     async def delete_message(self, address: str, message_id: str, token: str) -> None:
         """Delete one message. Raises as ``delete``, and ``MessageNotFound``."""
         inbox = await self._access.find_for_change(address, token)
-        await self._storage.delete_message(inbox.id, message_id)
+        if not await self._storage.delete_messages(inbox.id, [message_id]):
+            raise MessageNotFound("no such message in this inbox")
 
     async def delete_messages(
         self, address: str, token: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None

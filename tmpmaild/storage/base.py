@@ -53,6 +53,11 @@ By default an inbox holds no more messages. On SQLite so many octets take some 5
 Permit = Callable[[Inbox], object]
 """Called with the inbox before anything else is read; raises to deny access."""
 
+OnCommitted = Callable[[Sequence[InboxChange]], None]
+OnBlocks = Callable[[Sequence[Block]], None]
+Listened = Callable[[], Collection[str]]
+"""Returns the ids of the inboxes whose changes are waited for."""
+
 ANY_SIZE = 1 << 62
 """As a bound of octets: none."""
 TRUNCATED_BYTES = 1024
@@ -179,9 +184,6 @@ class Storage(Protocol):
         Those that do not exist are ignored. This works when the storage is full.
         """
 
-    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
-        """Register ``callback``; it gets all blocks soon after another daemon has changed some."""
-
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> Buckets:
         """Return the buckets of a policy, which all who use the storage take from. A crash may fill them again."""
 
@@ -265,12 +267,6 @@ class Storage(Protocol):
         Raises ``AddressNotFound`` when none is left, ``MailboxFull`` when one of them is full.
         """
 
-    async def delete_message(self, inbox_id: str, message_id: str) -> None:
-        """Delete one message of an inbox. This works when the storage is full, and frees the space.
-
-        Raises ``MessageNotFound``, and always for the operator's inbox.
-        """
-
     async def delete_messages(
         self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
     ) -> int:
@@ -279,7 +275,7 @@ class Storage(Protocol):
         Returns how many were deleted: 0 for the operator's inbox. ``up_to`` is compared, so such a message need not
         exist. All are deleted by one transaction up to ``DELETED_AT_ONCE`` messages and ``DELETED_AT_ONCE_BYTES``; more
         by several, oldest first, with deliveries between them. If then one raises or the caller is cancelled, those
-        before it were deleted. This works when the storage is full.
+        before it were deleted. This works when the storage is full, and frees the space.
         """
 
     async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:
@@ -343,18 +339,19 @@ class Storage(Protocol):
     def measures(self) -> Sequence[Measure]:
         """Return what the engine counts for the operator; reading them asks nothing of the storage."""
 
-    def on_committed(self, callback: Callable[[Sequence[InboxChange]], None]) -> None:
+    def on_committed(self, callback: OnCommitted) -> None:
         """Register ``callback``; it runs in the event loop after each commit that changed inboxes.
 
         It runs before the methods that asked for the changes return. Commits of other daemons on the same storage are
         told as well, as soon as they are known here.
         """
 
-    def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
+    def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
         """Go by what ``listened`` returns, the ids of the inboxes whose changes are waited for at that moment.
 
         They are looked at now and then, in case that a daemon has ended before it told of a commit. ``on_missed`` runs
-        when others may have told what was not heard here. Storage that only one daemon can use calls neither.
+        when others may have told what was not heard here. ``on_blocks`` gets all blocks soon after another daemon has
+        changed some. Storage that only one daemon can use calls none of them.
         """
 
     async def close(self) -> None:

@@ -33,7 +33,7 @@ from tmpmaild.model import (
     Page,
     Texts,
 )
-from tmpmaild.storage.base import ANY_SIZE, DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES, Permit, anybody
+from tmpmaild.storage.base import ANY_SIZE, DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES, OnCommitted, Permit, anybody
 from tmpmaild.storage.rows import (
     MAX_KEY,
     MAX_VERSION,
@@ -69,9 +69,6 @@ _LOOK_SECONDS: Final = 1.0
 _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 log = logging.getLogger(__name__)
-
-OnCommitted = Callable[[Sequence[InboxChange]], None]
-
 
 # The monotonic clock stands still while a machine is suspended.
 elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
@@ -302,6 +299,11 @@ class Doomed(NamedTuple):
     up_to_key: int
     keys: Sequence[int] | None = None
 
+    @property
+    def only_key(self) -> int | None:
+        """The key if that is of a single message: such a deletion may go together with others."""
+        return self.keys[0] if self.keys is not None and len(self.keys) == 1 else None
+
 
 class Deleted(NamedTuple):
     """How many messages an operation has deleted, and whether there may be more for another one."""
@@ -321,8 +323,7 @@ class Operations(NamedTuple):
 
     create: Callable[[NewInbox, bytes, bytes | None], Any]
     add: Callable[[NewMail], Any]
-    delete: Callable[[int, int], Any]
-    delete_several: Callable[[int, Doomed], Any]
+    delete: Callable[[int, Doomed], Any]
     set_verdict: Callable[[int, int, str], Any]
     move_expiry: Callable[[int, int, int], Any]
     set_webhook: Callable[[int, int, int, str | None], Any]
@@ -425,10 +426,6 @@ class EngineStorage:
         """Read a message as ``read_message``."""
         raise NotImplementedError
 
-    async def delete_message(self, inbox_id: str, message_id: str) -> None:
-        """See ``Storage``."""
-        await self._submit(self._operations.delete(*self._place(inbox_id, message_id)))
-
     async def delete_messages(
         self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
     ) -> int:
@@ -438,7 +435,7 @@ class EngineStorage:
             return 0
         doomed, count, more = self._doomed(inbox_key, message_ids, up_to), 0, True
         while more:
-            deleted, more = await self._submit(self._operations.delete_several(inbox_key, doomed))
+            deleted, more = await self._submit(self._operations.delete(inbox_key, doomed))
             count += deleted
         return count
 

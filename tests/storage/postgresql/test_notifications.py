@@ -34,7 +34,7 @@ class Ear:
         self.missed = 0
         self.listened = set(listened)
         storage.on_committed(self.changes.extend)
-        storage.watch(lambda: self.listened, self.miss)
+        storage.watch(lambda: self.listened, self.miss, lambda _: None)
 
     def miss(self):
         self.missed += 1

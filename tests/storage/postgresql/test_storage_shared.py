@@ -72,7 +72,7 @@ async def test_a_permission_of_one_daemon_is_known_to_the_other_until_it_expires
 async def test_blocks_are_told_and_found_by_who_was_not_told(quick_looks, two, monkeypatch):
     one, other = two
     heard = asyncio.Queue()
-    other.storage.watch_blocks(heard.put_nowait)
+    other.storage.watch(tuple, lambda: None, heard.put_nowait)
     block = Block("name", "admin", 1, None)
     await one.storage.change_blocks([block])
     async with asyncio.timeout(20):

@@ -10,7 +10,7 @@ database, and left out if it is not so: followers would believe a false end, and
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
-from tmpmaild.storage.enginestorage import OnCommitted, tell
+from tmpmaild.storage.base import Listened, OnCommitted
+from tmpmaild.storage.enginestorage import tell
 from tmpmaild.storage.postgresql.server import FAILURES, PROBE_SECONDS, Session, deadline, reason
 from tmpmaild.storage.rows import message_key, verdict_reached
 
@@ -151,18 +152,20 @@ def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> 
 class ChangeNotifications:
     """Tells and hears changes until ``close``. ``trouble`` is why the database did not answer the last time, or "".
 
-    ``on_back`` is called when the database answers again.
+    ``on_back`` is called when the database answers again, ``on_blocks`` when another daemon has changed the blocks.
     """
 
-    def __init__(self, session: Session, clock: Callable[[], int], on_back: Callable[[], None]) -> None:
+    def __init__(
+        self, session: Session, clock: Callable[[], int], on_back: Callable[[], None], on_blocks: Callable[[], None]
+    ) -> None:
         self.trouble = ""
         self._session = session
         self._clock = clock
         self._on_back = on_back
-        self._on_blocks: Callable[[], None] = _nothing
-        self._on_missed: Callable[[], None] = _nothing
+        self._on_blocks = on_blocks
+        self._on_missed: Callable[[], None] = lambda: None
         self._callbacks: list[OnCommitted] = []
-        self._listened: Callable[[], Collection[str]] = tuple
+        self._listened: Listened = tuple
         self._blocks_version: int | None = None
         self._words: dict[str, None] = {}  # to be told, in order
         self._doubted: list[InboxChange] = []
@@ -182,11 +185,7 @@ class ChangeNotifications:
         """Register ``callback``; it gets the changes of other daemons."""
         self._callbacks.append(callback)
 
-    def watch_blocks(self, on_blocks: Callable[[], None]) -> None:
-        """Have ``on_blocks`` called when another daemon has changed the blocks."""
-        self._on_blocks = on_blocks
-
-    def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
+    def watch(self, listened: Listened, on_missed: Callable[[], None]) -> None:
         """See ``Storage``."""
         self._listened = listened
         self._on_missed = on_missed
@@ -324,10 +323,6 @@ class ChangeNotifications:
                 self._seen[key] = (self._seen[key][0], change.notice.expires_at_ms)
             elif isinstance(change.notice, InboxDeleted):
                 self._seen.pop(key, None)
-
-
-def _nothing() -> None:
-    """Stand for what nobody has asked to be called for."""
 
 
 async def _within(event: asyncio.Event, seconds: float) -> None:

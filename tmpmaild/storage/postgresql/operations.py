@@ -297,17 +297,18 @@ def _created(result: int) -> Any:
 
 @dataclass(eq=False)
 class DeleteMessage(Operation):
-    """Delete one message of an inbox; ``MessageNotFound`` when the inbox holds none with that key."""
+    """Delete one message of an inbox, together with others."""
 
     inbox_key: int
     message_key: int
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["DeleteMessage"]) -> list[Any]:
-        """Delete each message; of two operations for the same one the first succeeds."""
+        """Delete each message; of two operations for the same one the first has deleted it."""
         wanted = [(operation.inbox_key, operation.message_key) for operation in operations]
-        there = await _delete(batch, list(dict.fromkeys(wanted)))
-        return [_first(there, place) for place in wanted]
+        places = list(dict.fromkeys(wanted))
+        counts = dict.fromkeys(await _delete(batch, places), 1)
+        return [Deleted(counts.pop(place, 0), more=False) for place in wanted]
 
 
 async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -322,13 +323,6 @@ async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[
             notice = MessageDeleted(message_id_in(inbox_key, key))
             batch.changes.append(InboxChange(str(inbox_key), full=full, share_full=share_full, notice=notice))
     return there
-
-
-def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
-    if place not in left:
-        return MessageNotFound("no such message in this inbox")
-    left.remove(place)
-    return None
 
 
 @dataclass(eq=False)
@@ -458,11 +452,15 @@ async def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until
     return retired
 
 
+def _deletion(inbox_key: int, doomed: Doomed) -> Operation:
+    key = doomed.only_key
+    return Alone(delete_messages, inbox_key, doomed) if key is None else DeleteMessage(inbox_key, key)
+
+
 OPERATIONS: Final = Operations(
     create=CreateInbox,
     add=AddMessage,
-    delete=DeleteMessage,
-    delete_several=partial(Alone, delete_messages),
+    delete=_deletion,
     set_verdict=SetVerdict,
     move_expiry=partial(Alone, move_expiry),
     set_webhook=partial(Alone, set_webhook),

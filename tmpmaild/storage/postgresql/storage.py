@@ -9,7 +9,7 @@ import hashlib
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Final, NamedTuple, TypeVar
 
@@ -20,8 +20,8 @@ from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUn
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import Decision, decision_on
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, Limits, Permit, anybody
-from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage, OnCommitted
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Limits, Listened, OnBlocks, OnCommitted, Permit, anybody
+from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage
 from tmpmaild.storage.postgresql import operations
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
@@ -166,17 +166,13 @@ def _hash(secret: str) -> bytes:
 
 
 class BlocksWatch:
-    """Reads all blocks again, and tells them, when another daemon has changed some. ``read`` reads them."""
+    """Reads all blocks by ``read``, and gives them to ``callback``, when another daemon has changed some."""
 
     def __init__(self, read: Callable[[], Awaitable[Sequence[Block]]]) -> None:
+        self.callback: OnBlocks = lambda _: None
         self._read = read
-        self._callbacks: list[Callable[[Sequence[Block]], None]] = []
         self._reading: asyncio.Task[None] | None = None
         self._is_stale = False
-
-    def add(self, callback: Callable[[Sequence[Block]], None]) -> None:
-        """Register ``callback``; it gets all blocks."""
-        self._callbacks.append(callback)
 
     def read_again(self) -> None:
         """Read them soon."""
@@ -192,8 +188,7 @@ class BlocksWatch:
             except StorageUnavailable:
                 self._is_stale = True
             else:
-                for callback in self._callbacks:
-                    callback(blocks)
+                self.callback(blocks)
             # A long list is changed by many commands, and each reading is of all of it.
             await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -218,15 +213,16 @@ class PostgresStorage(EngineStorage):
     ) -> None:
         self._writer = Writer(Session(server), clock=clock, usage=usage)
         self._readers = Readers(server)
-        self._notifications = ChangeNotifications(Session(server), clock, self._writer.figures.forget_trouble)
+        self._blocks_watch = BlocksWatch(self.blocks)
+        self._notifications = ChangeNotifications(
+            Session(server), clock, self._writer.figures.forget_trouble, self._blocks_watch.read_again
+        )
         self._partitions = partitions
         self._usage = usage
         self._measures = measures
         self._finding = Batcher(self._find, lambda _: 64)
         self._counting: asyncio.Future[object] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
-        self._blocks_watch = BlocksWatch(self.blocks)
-        self._notifications.watch_blocks(self._blocks_watch.read_again)
         self.may_cache = False  # another daemon may have changed an inbox, and what it tells comes later
         super().__init__(self._writer.submit, operations.OPERATIONS, hash_key=hash_key, clock=clock, keys_by_inbox=True)
         self._writer.on_committed(self._notifications.tell)
@@ -256,10 +252,6 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``; other daemons are told."""
         await super().change_blocks(added, removed)
         self._notifications.tell_blocks()
-
-    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
-        """See ``Storage``."""
-        self._blocks_watch.add(callback)
 
     async def change_limits(self, limits: Limits) -> None:
         """See ``Storage``."""
@@ -350,9 +342,10 @@ class PostgresStorage(EngineStorage):
         self._writer.on_committed(callback)
         self._notifications.on_heard(callback)
 
-    def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
+    def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
         """See ``Storage``."""
         self._notifications.watch(listened, on_missed)
+        self._blocks_watch.callback = on_blocks
 
     async def close(self) -> None:
         """See ``Storage``."""

@@ -17,8 +17,8 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
-from tmpmaild.storage.base import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, Limits
-from tmpmaild.storage.enginestorage import Batcher, CommitFigures, OnCommitted, failures, tell
+from tmpmaild.storage.base import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, Limits, OnCommitted
+from tmpmaild.storage.enginestorage import Batcher, CommitFigures, failures, tell
 from tmpmaild.storage.postgresql.server import (
     FAILURES,
     STATEMENT_SECONDS,

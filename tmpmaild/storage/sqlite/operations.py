@@ -139,16 +139,6 @@ def json_array(values: Sequence[int]) -> str:
     return str(list(values))
 
 
-def delete_message(batch: Batch, inbox_key: int, message_key: int) -> RequestError | None:
-    """Delete one message of an inbox; of two operations for the same one the first succeeds."""
-    sql = f"{MESSAGE_ROWS} WHERE m.id = ? AND m.inbox_id = ?"
-    row = batch.connection.execute(sql, (message_key, inbox_key)).fetchone()
-    if row is None:
-        return MessageNotFound("no such message in this inbox")
-    _delete_and_tell(batch, inbox_key, [MessageRow(*row)])
-    return None
-
-
 def delete_doomed(batch: Batch, inbox_key: int, doomed: Doomed) -> Deleted:
     """Delete some of the messages that are doomed, oldest first: as many as one transaction should."""
     condition = "m.id <= ?" if doomed.keys is None else "m.id IN (SELECT value FROM json_each(?))"
@@ -158,14 +148,16 @@ def delete_doomed(batch: Batch, inbox_key: int, doomed: Doomed) -> Deleted:
     rows = list(map(MessageRow._make, found))
     chosen = rows[: deleted_at_once(row.stored_bytes for row in rows)]
     if chosen:
-        _delete_and_tell(batch, inbox_key, chosen)
+        batch.state.unerased = True
+        delete_messages(batch, chosen)
+        batch.tell(inbox_key, *[MessageDeleted(message_id_of(row.message_id)) for row in chosen])
     return Deleted(len(chosen), more=len(rows) > len(chosen))
 
 
-def _delete_and_tell(batch: Batch, inbox_key: int, rows: Sequence[MessageRow]) -> None:
-    batch.state.unerased = True
-    delete_messages(batch, rows)
-    batch.tell(inbox_key, *[MessageDeleted(message_id_of(row.message_id)) for row in rows])
+def _delete(inbox_key: int, doomed: Doomed) -> Change:
+    # How large they are is not known; 10 MiB take some 40 ms, so two messages go together.
+    size_bytes = MAX_BATCH_BYTES if doomed.only_key is None else MAX_BATCH_BYTES // 2
+    return Change(delete_doomed, inbox_key, doomed, size_bytes=size_bytes)
 
 
 def set_verdict(batch: Batch, inbox_key: int, message_key: int, authentication: str) -> RequestError | None:
@@ -337,9 +329,7 @@ def change_limits(batch: Batch, limits: Limits, space: DiskSpace) -> None:
 OPERATIONS: Final = Operations(
     create=partial(Call, create_inbox),
     add=AddMessage,
-    # What it will be is not known; 10 MiB take some 40 ms, so two of them go together.
-    delete=partial(Change, delete_message, size_bytes=MAX_BATCH_BYTES // 2),
-    delete_several=partial(Change, delete_doomed, size_bytes=MAX_BATCH_BYTES),
+    delete=_delete,
     set_verdict=partial(Call, set_verdict),
     move_expiry=partial(Change, move_expiry),
     set_webhook=partial(Call, set_webhook),

@@ -6,7 +6,7 @@ What secrets permit is in memory: the process that has the file is the only one 
 import asyncio
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Final
 
@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import Limits, Permit, anybody
-from tmpmaild.storage.enginestorage import Between, EngineStorage, FollowingClock, OnCommitted
+from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted, Permit, anybody
+from tmpmaild.storage.enginestorage import Between, EngineStorage, FollowingClock
 from tmpmaild.storage.rows import Bounds, WebhookRow
 from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.layout import operator_is_full
@@ -109,9 +109,6 @@ class SqliteStorage(EngineStorage):
     async def blocks(self) -> Sequence[Block]:
         """See ``Storage``."""
         return await self._reader.run(lambda connection: [Block(*row) for row in connection.execute(_BLOCKS)])
-
-    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
-        """See ``Storage``: no other daemon can change them."""
 
     async def change_limits(self, limits: Limits) -> None:
         """See ``Storage``."""
@@ -222,7 +219,7 @@ class SqliteStorage(EngineStorage):
         """See ``Storage``."""
         self._writer.on_committed(callback)
 
-    def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
+    def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
         """See ``Storage``: no other daemon can open the file."""
 
     async def close(self) -> None:

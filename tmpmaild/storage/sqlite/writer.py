@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from tmpmaild.errors import Stopping, StorageFull, StorageLost, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReached
-from tmpmaild.storage.base import Limits
-from tmpmaild.storage.enginestorage import CommitFigures, OnCommitted, failures, settle, tell
+from tmpmaild.storage.base import Limits, OnCommitted
+from tmpmaild.storage.enginestorage import CommitFigures, failures, settle, tell
 from tmpmaild.storage.rows import next_key
 from tmpmaild.storage.sqlite.layout import InboxQuotas, forget_values
 
