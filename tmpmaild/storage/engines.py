@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -21,12 +22,12 @@ from tmpmaild.config import databaseurl
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.model import FullMessage, Message, Page
+from tmpmaild.model import FullMessage, Listing, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, Limits, Storage, Summary
-from tmpmaild.storage.rows import message_id_in, message_key
+from tmpmaild.storage.enginestorage import InboxLookup, Reads
+from tmpmaild.storage.rows import bounds_of
 
 _ALL_MESSAGES = 1_000_000
-_NO_KEY = 1  # keys begin with the time
 
 log = logging.getLogger(__name__)
 
@@ -84,20 +85,19 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
 
 
 class OperatorMail:
-    """What an engine reads of the operator's inbox by these functions; ``inbox_key`` is as in ``message_key``.
+    """The operator's inbox as an engine reads it: ``look`` calls a function with a connection and returns the result.
 
     Every method raises ``DatabaseError`` when the storage cannot be read.
     """
 
-    def __init__(
-        self,
-        page: Callable[[Page], tuple[Message, ...]],
-        source: Callable[[str], FullMessage | None],
-        inbox_key: int = 0,
-    ) -> None:
-        self._page = page
-        self._source = source
-        self._inbox_key = inbox_key
+    def __init__(self, look: Callable[[Callable[[Any], Any]], Any], reads: Reads, name_hash: bytes) -> None:
+        self._look = look
+        self._reads = reads
+        self._lookup = InboxLookup("", name_hash, 0, Limits())
+
+    def _page(self, page: Page) -> tuple[Message, ...]:
+        listing: Listing = self._look(lambda connection: self._reads.messages(connection, self._lookup, page))
+        return listing.messages
 
     def messages(self) -> tuple[Message, ...]:
         """Read all messages, newest first, with short beginnings of their bodies."""
@@ -105,14 +105,18 @@ class OperatorMail:
 
     def message(self, message_id: str) -> Message | None:
         """Read one message with its whole body; None when the inbox does not hold it."""
-        key = message_key(message_id, self._inbox_key) or _NO_KEY
-        after, before = (message_id_in(self._inbox_key, next_to) for next_to in (key - 1, key + 1))
-        found = self._page(Page(after=after, before=before, limit=1, bodies_bytes=ANY_SIZE))
-        return found[0] if found else None
+        full = self._read(message_id, source=False)
+        return None if full is None else full.message
 
     def source(self, message_id: str) -> FullMessage | None:
         """Read the source of one message; None when the inbox does not hold it."""
-        return self._source(message_id)
+        return self._read(message_id, source=True)
+
+    def _read(self, message_id: str, *, source: bool) -> FullMessage | None:
+        bounds = bounds_of(ANY_SIZE, source=source)
+        full: FullMessage | None
+        _, full = self._look(lambda connection: self._reads.message(connection, self._lookup, message_id, bounds))
+        return full
 
 
 Settings = SqliteSettings | PostgresqlSettings

@@ -28,16 +28,26 @@ from tmpmaild.model import (
     Inbox,
     InboxChange,
     InboxPage,
+    Listing,
+    Message,
     NewInbox,
     NewMail,
     Page,
     Texts,
 )
-from tmpmaild.storage.base import ANY_SIZE, DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES, OnCommitted, Permit, anybody
+from tmpmaild.storage.base import (
+    ANY_SIZE,
+    DELETED_AT_ONCE,
+    DELETED_AT_ONCE_BYTES,
+    Limits,
+    OnCommitted,
+    Permit,
+    anybody,
+    bodies_to_read,
+)
 from tmpmaild.storage.rows import (
     MAX_KEY,
     MAX_VERSION,
-    Bounds,
     InboxRow,
     ListedRow,
     StateRow,
@@ -267,6 +277,54 @@ def up_to_the_end(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRo
     return rows, False
 
 
+def bodies_left_out(rows: Iterable[ListedRow], page: Page) -> dict[int, bool]:
+    """Return the keys of the messages whose bodies were not read with the page, and whether each is to be read whole.
+
+    Newest first they are, as long as they fit the page.
+    """
+    large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
+    room_bytes = page.bodies_bytes - sum([row.body_bytes for row in rows if row.body is not None]) if large else 0
+    return {row.key: is_whole for row, is_whole in bodies_to_read(large, room_bytes)}
+
+
+def with_bodies(
+    rows: Iterable[ListedRow], bodies: Mapping[int, tuple[str, bool]], message_id: Callable[[int], str]
+) -> tuple[Message, ...]:
+    """Make messages of rows. ``bodies`` are those that were read apart, by keys, and whether each was cut.
+
+    A message whose body was not read at all has been deleted meanwhile and is left out.
+    """
+    messages = []
+    for row in rows:
+        body, is_cut = (row.body, False) if row.body is not None else bodies.get(row.key, (None, False))
+        if body is not None:
+            messages.append(row.message(message_id(row.key), body, truncated=is_cut))
+    return tuple(messages)
+
+
+class InboxLookup(NamedTuple):
+    """Which inbox is read, as of which time; ``permit`` is called with it before anything else is read."""
+
+    address: str
+    name_hash: bytes
+    now_ms: int
+    limits: Limits
+    permit: Permit = anybody
+
+
+class Reads(NamedTuple):
+    """The functions by which an engine reads; each is given one of its connections and values."""
+
+    inbox: Callable[..., Any]
+    inboxes: Callable[..., Any]
+    messages: Callable[..., Any]
+    message: Callable[..., Any]
+    texts: Callable[..., Any]
+    webhooks: Callable[..., Any]
+    blocks: Callable[..., Any]
+    operator_is_full: Callable[..., Any]
+
+
 class Between(NamedTuple):
     """A part of the list: behind the first two, which are the place of an inbox, up to the third."""
 
@@ -335,32 +393,46 @@ class Operations(NamedTuple):
 class EngineStorage:
     """Methods of ``Storage``. ``submit`` queues an operation for the writer and returns the future of its result.
 
-    With ``keys_by_inbox`` the keys of messages are those of their inbox.
+    ``read`` returns the result of one of ``reads``. With ``keys_by_inbox`` the keys of messages are those of their
+    inbox.
     """
 
     def __init__(
         self,
         submit: Callable[[Any], Any],
         operations: Operations,
+        read: Callable[..., Awaitable[Any]],
+        reads: Reads,
         *,
         hash_key: bytes,
         clock: Callable[[], int],
+        limits: Limits,
         keys_by_inbox: bool = False,
     ) -> None:
         self.clock = clock
         self.lost = asyncio.Event()
         self._submit = submit
         self._operations = operations
+        self._read = read
+        self._reads = reads
         self._hash_key = hash_key
+        self._limits = limits
         self._keys_by_inbox = keys_by_inbox
 
     def _hash(self, text: str) -> bytes:
         return keyed_hash(self._hash_key, text)
 
+    def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
+        return InboxLookup(address, self._hash(address), now_ms, self._limits, permit)
+
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
         """See ``Storage``."""
         retired: Mapping[str, int] = await self._submit(self._operations.serve_domains(domains, now_ms, until_ms))
         return retired
+
+    async def blocks(self) -> Sequence[Block]:
+        """See ``Storage``."""
+        return [Block(*row) for row in await self._read(self._reads.blocks)]
 
     async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
         """See ``Storage``."""
@@ -377,16 +449,28 @@ class EngineStorage:
     async def _make_place(self, expires_at_ms: int, now_ms: int) -> None:
         """Make sure that mail for an inbox which expires then can be stored."""
 
+    async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
+        """See ``Storage``."""
+        inbox: Inbox | None = await self._read(self._reads.inbox, self._lookup(address, now_ms))
+        return inbox
+
+    async def operator_is_full(self) -> bool:
+        """See ``Storage``."""
+        return bool(await self._read(self._reads.operator_is_full, self._limits))
+
     async def list_inboxes(
         self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
     ) -> InboxPage:
         """See ``Storage``."""
         creator_hash = None if creator is None else self._hash(creator)
-        return await self._select_inboxes(listed_between(now_ms, after, expired=expired), creator_hash)
+        between = listed_between(now_ms, after, expired=expired)
+        page: InboxPage = await self._read(self._reads.inboxes, between, creator_hash)
+        return page
 
-    async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
-        """Read a page; with ``creator_hash`` only the inboxes of that creator."""
-        raise NotImplementedError
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
+        """See ``Storage``."""
+        found: Listing | None = await self._read(self._reads.messages, self._lookup(address, now_ms, permit), page)
+        return found
 
     def add_message(self, mail: NewMail) -> Awaitable[str]:
         """See ``Storage``."""
@@ -399,11 +483,11 @@ class EngineStorage:
         if inbox_key is None:
             return ()
         keys = sorted({key for one in message_ids if (key := self._message_key(one, inbox_key)) is not None})
-        return tuple(await self._select_texts(inbox_key, keys, up_to_characters)) if keys else ()
-
-    async def _select_texts(self, inbox_key: int, keys: Sequence[int], up_to_characters: int) -> Sequence[Texts]:
-        """Read the beginnings of the texts of messages with these keys, of which there is one at least."""
-        raise NotImplementedError
+        texts: list[Texts] = []
+        while keys:
+            some, keys = await self._read(self._reads.texts, inbox_key, keys, up_to_characters)
+            texts += some
+        return tuple(texts)
 
     async def read_message(
         self,
@@ -417,14 +501,11 @@ class EngineStorage:
         is_next: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
-        bounds = bounds_of(up_to_bytes, source=source)
-        return await self._select_message(address, message_id, now_ms, permit, bounds, is_next=is_next)
-
-    async def _select_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit, bounds: Bounds, *, is_next: bool
-    ) -> tuple[Inbox, FullMessage | None] | None:
-        """Read a message as ``read_message``."""
-        raise NotImplementedError
+        lookup, bounds = self._lookup(address, now_ms, permit), bounds_of(up_to_bytes, source=source)
+        found: tuple[Inbox, FullMessage | None] | None = await self._read(
+            self._reads.message, lookup, message_id, bounds, is_next=is_next
+        )
+        return found
 
     async def delete_messages(
         self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
@@ -475,19 +556,15 @@ class EngineStorage:
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
         """See ``Storage``."""
         inbox_key = holders_inbox_key(inbox_id)
-        rows = await self._select_webhooks(inbox_key - 1, 1) if inbox_key else ()
+        rows: Sequence[WebhookRow] = await self._read(self._reads.webhooks, inbox_key - 1, 1) if inbox_key else ()
         return next((self._webhook(row) for row in rows if row.inbox_key == inbox_key), None)
 
     async def list_webhooks(self, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
         """See ``Storage``."""
-        return [self._webhook(row) for row in await self._select_webhooks(int(after or 0), limit)]
+        return [self._webhook(row) for row in await self._read(self._reads.webhooks, int(after or 0), limit)]
 
     def _webhook(self, row: WebhookRow) -> StoredWebhook:
         return row.stored(keys_by_inbox=self._keys_by_inbox)
-
-    async def _select_webhooks(self, after: int, limit: int) -> Sequence[WebhookRow]:
-        """Read the webhooks of the inboxes whose keys follow."""
-        raise NotImplementedError
 
     async def store_webhook(self, read: StoredWebhook, state: WebhookState | None) -> StoredWebhook | None:
         """See ``Storage``."""

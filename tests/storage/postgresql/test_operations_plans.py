@@ -17,6 +17,7 @@ from tmpmaild.storage.postgresql.operations import (
 )
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import (
+    select_inbox,
     select_inboxes,
     select_message,
     select_messages,
@@ -114,10 +115,10 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
 
 
 async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock):
-    lookup = storage._lookup(name(57), clock())
-    lookup.name_hash = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # the md5 of 57
+    md5 = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # of 57
+    lookup = storage._lookup(name(57), clock())._replace(name_hash=md5)
     work = {
-        "find": lookup.find,
+        "find": lambda client: select_inbox(client, lookup),
         "list": lambda client: select_messages(client, lookup, Page()),
         "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, bounds_of(1000, source=False)),
         "next": lambda client: select_message(client, lookup, "", bounds_of(1000, source=True), is_next=True),

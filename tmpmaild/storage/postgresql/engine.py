@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -16,15 +17,13 @@ from msgspec.structs import replace
 
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, DatabaseRefused, RequestError, StorageUnavailable
-from tmpmaild.model import FullMessage, Message, Page
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary, anybody
+from tmpmaild.storage.base import Summary
 from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
 from tmpmaild.storage.postgresql.partitions import Partitions
-from tmpmaild.storage.postgresql.reading import InboxLookup, select_message, select_messages
+from tmpmaild.storage.postgresql.reading import READS
 from tmpmaild.storage.postgresql.server import CLOCK_SECONDS, FAILURES, DatabaseClock, Server, Session, advice, reason
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage
-from tmpmaild.storage.rows import bounds_of
 
 T = TypeVar("T")
 
@@ -373,20 +372,7 @@ async def _shape(connection: asyncpg.Connection) -> list[str]:
 
 def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
-    lookup = InboxLookup("", _OPERATOR_NAME, 0, Limits(), anybody)
-
-    def page(wanted: Page) -> tuple[Message, ...]:
-        found = _look(settings, lambda connection: select_messages(connection, lookup, wanted))
-        return found.messages if found else ()
-
-    def source(message_id: str) -> FullMessage | None:
-        found = _look(
-            settings,
-            lambda connection: select_message(connection, lookup, message_id, bounds_of(ANY_SIZE, source=True)),
-        )
-        return found and found[1]
-
-    return OperatorMail(page, source, int(OPERATOR_INBOX_ID))
+    return OperatorMail(partial(_look, settings), READS, _OPERATOR_NAME)
 
 
 def summary(settings: PostgresqlSettings) -> Summary:

@@ -4,14 +4,25 @@ An inbox is found by one statement; then the permit is asked; then a second stat
 with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import asyncpg
 
-from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Message, Page, Texts
-from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, Permit, bodies_to_read, cut
-from tmpmaild.storage.enginestorage import PAGE_ROWS, Between, by_creator, inbox_page, up_to_the_end
+from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, Limits, cut
+from tmpmaild.storage.enginestorage import (
+    PAGE_ROWS,
+    Between,
+    InboxLookup,
+    Reads,
+    bodies_left_out,
+    by_creator,
+    inbox_page,
+    up_to_the_end,
+    with_bodies,
+)
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
     Bounds,
@@ -136,6 +147,10 @@ FROM webhook AS w
 CROSS JOIN LATERAL (SELECT address, expires_at_ms, last_key FROM inbox WHERE id = w.inbox_id OFFSET 0) AS i
 WHERE w.inbox_id > $1 ORDER BY w.inbox_id LIMIT $2
 """
+_BLOCKS: Final = (
+    'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
+)
+_IS_FULL: Final = "SELECT is_full FROM states(ARRAY[$1::bigint], $2::bigint[])"
 
 
 def _with_inbox(columns: str, condition: str, more: str = "") -> str:
@@ -186,59 +201,60 @@ class Found(NamedTuple):
         return int(self.inbox.id)
 
 
-class InboxLookup:
-    """Finds one address, and reads it again together with its mail."""
+async def _find(connection: asyncpg.Connection, lookup: InboxLookup) -> Found | None:
+    """Read an inbox that is not forgotten yet, and ask the permit."""
+    values = (lookup.now_ms, allowed(lookup.limits), lookup.name_hash, lookup.now_ms - NAME_HELD_MS)
+    row = await connection.fetchrow(_FIND, *values)
+    if row is None:
+        return None
+    found = _found(lookup, row)
+    lookup.permit(found.inbox)
+    return found
 
-    def __init__(self, address: str, name_hash: bytes, now_ms: int, limits: Limits, permit: Permit) -> None:
-        self._address = address
-        self.name_hash = name_hash
-        self.now_ms = now_ms
-        self.allowed = allowed(limits)
-        self._permit = permit
 
-    async def find(self, connection: asyncpg.Connection) -> Found | None:
-        """Read an address that is not forgotten yet, and ask the permit."""
-        values = (self.now_ms, self.allowed, self.name_hash, self.now_ms - NAME_HELD_MS)
-        row = await connection.fetchrow(_FIND, *values)
-        if row is None:
+def _found(lookup: InboxLookup, row: Sequence[Any]) -> Found:
+    *columns, slot = tuple(row)[:_INBOX_COLUMNS]
+    return Found(inbox_at(lookup.address, columns), slot)
+
+
+async def _read(
+    connection: asyncpg.Connection,
+    lookup: InboxLookup,
+    sql: str,
+    make_values: Callable[[Found], Sequence[object]],
+) -> tuple[Found, list[tuple[Any, ...]]] | None:
+    """Find the inbox, then read it again with the columns of some of its messages; None without an inbox."""
+    for _ in range(_ATTEMPTS):
+        found = await _find(connection, lookup)
+        if found is None:
             return None
-        found = self.found(row)
-        self._permit(found.inbox)
-        return found
+        read = await _read_again(connection, lookup, sql, found, *make_values(found))
+        if read is not None:
+            return read
+    raise TimeoutError("the inbox changes all the time")
 
-    def found(self, row: Sequence[Any]) -> Found:
-        """Return what a row of an inbox says."""
-        *columns, slot = tuple(row)[:_INBOX_COLUMNS]
-        return Found(inbox_at(self._address, columns), slot)
 
-    async def read(
-        self, connection: asyncpg.Connection, sql: str, make_values: Callable[[Found], Sequence[object]]
-    ) -> tuple[Found, list[tuple[Any, ...]]] | None:
-        """Find the inbox, then read it again with the columns of some of its messages; None without an inbox."""
-        for _ in range(_ATTEMPTS):
-            found = await self.find(connection)
-            if found is None:
-                return None
-            read = await self._read(connection, sql, found, *make_values(found))
-            if read is not None:
-                return read
-        raise TimeoutError("the inbox changes all the time")
+async def _read_again(
+    connection: asyncpg.Connection, lookup: InboxLookup, sql: str, found: Found, *values: object
+) -> tuple[Found, list[tuple[Any, ...]]] | None:
+    """Read the inbox with some of its messages; None if its expiry was moved or it was forgotten meanwhile."""
+    values = (lookup.now_ms, allowed(lookup.limits), found.key, found.slot, *values)
+    try:
+        records = await connection.fetch(_of_slot(sql, found.slot), *values)
+    except asyncpg.UndefinedTableError:
+        return found, []  # the slot has passed, and its partitions have been dropped
+    rows = [tuple(record) for record in records]
+    new = _found(lookup, rows[0]) if rows else None
+    if new is None or new.inbox.expires_at_ms != found.inbox.expires_at_ms:
+        return None
+    # The last column is the key once more; it is NULL if there are no messages.
+    return new, [row[_INBOX_COLUMNS:-1] for row in rows if row[-1] is not None]
 
-    async def _read(
-        self, connection: asyncpg.Connection, sql: str, found: Found, *values: object
-    ) -> tuple[Found, list[tuple[Any, ...]]] | None:
-        """Read the inbox with some of its messages; None if its expiry was moved or it was forgotten meanwhile."""
-        values = (self.now_ms, self.allowed, found.key, found.slot, *values)
-        try:
-            records = await connection.fetch(_of_slot(sql, found.slot), *values)
-        except asyncpg.UndefinedTableError:
-            return found, []  # the slot has passed, and its partitions have been dropped
-        rows = [tuple(record) for record in records]
-        new = self.found(rows[0]) if rows else None
-        if new is None or new.inbox.expires_at_ms != found.inbox.expires_at_ms:
-            return None
-        # The last column is the key once more; it is NULL if there are no messages.
-        return new, [row[_INBOX_COLUMNS:-1] for row in rows if row[-1] is not None]
+
+async def select_inbox(connection: asyncpg.Connection, lookup: InboxLookup) -> Inbox | None:
+    """Read an inbox that is not forgotten yet, and ask the permit."""
+    found = await _find(connection, lookup)
+    return found and found.inbox
 
 
 async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
@@ -247,11 +263,11 @@ async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLo
     hashes = [one.name_hash for one in lookups]
     held_since_ms = [now_ms - NAME_HELD_MS for now_ms in times_ms]
     # What an inbox may hold is the same for all but during a reload; then it is the newest.
-    rows = await connection.fetch(_FIND_SEVERAL, times_ms, lookups[-1].allowed, hashes, held_since_ms)
+    rows = await connection.fetch(_FIND_SEVERAL, times_ms, allowed(lookups[-1].limits), hashes, held_since_ms)
     found: list[Inbox | None] = [None for _ in lookups]
     for row in rows:
         place = row["place"] - 1
-        found[place] = lookups[place].found(row).inbox
+        found[place] = _found(lookups[place], row).inbox
     return found
 
 
@@ -261,36 +277,22 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
     def values(found: Found) -> Sequence[int]:
         return page.small_bytes, *keys_between(page, found.key), page.limit + 1
 
-    read = await lookup.read(connection, _PAGES[page.ascending], values)
+    read = await _read(connection, lookup, _PAGES[page.ascending], values)
     if read is None:
         return None
     found, rows = read
     shown, has_more = up_to_the_end(map(_listed, rows), page)
-    return Listing(found.inbox, await _messages(connection, found, shown, page), has_more=has_more)
-
-
-async def _messages(
-    connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
-) -> tuple[Message, ...]:
-    """Make the messages of a page. Those that are deleted before their large bodies are read are left out."""
-    read = {row.key: (row.body, False) for row in rows if row.body is not None}
-    if len(read) < len(rows):
-        read |= await _large_bodies(connection, found, rows, page)
-    return tuple(
-        [
-            row.message(message_id_in(found.key, row.key), body, truncated=truncated)
-            for row, (body, truncated) in ((row, read[row.key]) for row in rows if row.key in read)
-        ]
-    )
+    bodies = await _large_bodies(connection, found, bodies_left_out(shown, page))
+    messages = with_bodies(shown, bodies, partial(message_id_in, found.key))
+    return Listing(found.inbox, messages, has_more=has_more)
 
 
 async def _large_bodies(
-    connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
+    connection: asyncpg.Connection, found: Found, is_whole: Mapping[int, bool]
 ) -> dict[int, tuple[str, bool]]:
-    """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
-    large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
-    room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
-    is_whole = {row.key: whole for row, whole in bodies_to_read(large, room_bytes)}
+    """Read bodies by the keys of their messages, whole or their beginnings, and tell whether each was cut."""
+    if not is_whole:
+        return {}
     whole_keys = [key for key, whole in is_whole.items() if whole]
     other_keys = [key for key, whole in is_whole.items() if not whole]
     values = (found.key, found.slot, whole_keys, other_keys, TRUNCATED_BYTES + 1)
@@ -321,7 +323,7 @@ async def select_message(
         key = key_after(message_id, found.key) if is_next else message_key(message_id, found.key)
         return _NO_KEY if key is None else key, *bounds
 
-    read = await lookup.read(connection, _NEXT_MESSAGE if is_next else _MESSAGE, values)
+    read = await _read(connection, lookup, _NEXT_MESSAGE if is_next else _MESSAGE, values)
     if read is None:
         return None
     found, rows = read
@@ -333,17 +335,40 @@ async def select_message(
 
 async def select_texts(
     connection: asyncpg.Connection, inbox_key: int, keys: Sequence[int], up_to_characters: int
-) -> list[Texts]:
-    """Read the beginnings of the texts of these messages."""
+) -> tuple[list[Texts], Sequence[int]]:
+    """Read the beginnings of some texts, and return the keys that are left for another read."""
     texts: list[Texts] = []
-    for start in range(0, len(keys), _TEXTS_AT_ONCE):
-        part = keys[start : start + _TEXTS_AT_ONCE]
-        for key, body, verbatim, html, headers in await connection.fetch(_TEXTS, inbox_key, part, up_to_characters):
-            text = (_body_text(body, verbatim) or "")[:up_to_characters]
-            texts.append(Texts(message_id_in(inbox_key, key), text, html, is_of_html(html, headers)))
-    return texts
+    read = await connection.fetch(_TEXTS, inbox_key, keys[:_TEXTS_AT_ONCE], up_to_characters)
+    for key, body, verbatim, html, headers in read:
+        text = (_body_text(body, verbatim) or "")[:up_to_characters]
+        texts.append(Texts(message_id_in(inbox_key, key), text, html, is_of_html(html, headers)))
+    return texts, keys[_TEXTS_AT_ONCE:]
 
 
 async def select_webhooks(connection: asyncpg.Connection, after: int, limit: int) -> list[WebhookRow]:
     """Read the webhooks of the inboxes that follow."""
     return [WebhookRow._make(row) for row in await connection.fetch(_WEBHOOKS, after, limit)]
+
+
+async def select_blocks(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+    """Read all blocks."""
+    blocks: list[asyncpg.Record] = await connection.fetch(_BLOCKS)
+    return blocks
+
+
+async def operator_is_full(connection: asyncpg.Connection, limits: Limits) -> bool:
+    """Return whether the operator's inbox is full."""
+    full: bool = await connection.fetchval(_IS_FULL, int(OPERATOR_INBOX_ID), allowed(limits))
+    return full
+
+
+READS: Final = Reads(
+    inbox=select_inbox,
+    inboxes=select_inboxes,
+    messages=select_messages,
+    message=select_message,
+    texts=select_texts,
+    webhooks=select_webhooks,
+    blocks=select_blocks,
+    operator_is_full=operator_is_full,
+)

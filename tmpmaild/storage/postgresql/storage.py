@@ -18,25 +18,17 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
-from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
+from tmpmaild.model import Block, Inbox
 from tmpmaild.ratelimit import Decision, decision_on
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, Limits, Listened, OnBlocks, OnCommitted, Permit, anybody
-from tmpmaild.storage.enginestorage import Batcher, Between, EngineStorage
+from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
+from tmpmaild.storage.enginestorage import Batcher, EngineStorage, InboxLookup
 from tmpmaild.storage.postgresql import operations
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
-from tmpmaild.storage.postgresql.reading import (
-    InboxLookup,
-    find_several,
-    select_inboxes,
-    select_message,
-    select_messages,
-    select_texts,
-    select_webhooks,
-)
+from tmpmaild.storage.postgresql.reading import READS, find_several
 from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session, repeated, translate
-from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Alone, Clock, Usage, Writer, allowed
-from tmpmaild.storage.rows import Bounds, WebhookRow, keyed_hash
+from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Alone, Clock, Usage, Writer
+from tmpmaild.storage.rows import keyed_hash
 
 _PAUSE_SECONDS: Final = 1.0
 _TAKE: Final = "SELECT take_tokens($1::text[], $2::bytea[], $3::bigint[], $4::integer[], $5)"
@@ -45,9 +37,6 @@ _KEPT: Final = "SELECT content FROM permission WHERE secret_hash = $1 AND expire
 _CLEAN_EACH: Final = 16  # statements, of at most 64 clients
 _MICROSECONDS: Final = 1_000_000
 _MAX_REFUSED: Final = 100_000  # clients
-_BLOCKS: Final = (
-    'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
-)
 
 T = TypeVar("T")
 
@@ -224,7 +213,16 @@ class PostgresStorage(EngineStorage):
         self._counting: asyncio.Future[object] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
         self.may_cache = False  # another daemon may have changed an inbox, and what it tells comes later
-        super().__init__(self._writer.submit, operations.OPERATIONS, hash_key=hash_key, clock=clock, keys_by_inbox=True)
+        super().__init__(
+            self._writer.submit,
+            operations.OPERATIONS,
+            self._readers.run,
+            READS,
+            hash_key=hash_key,
+            clock=clock,
+            limits=usage.limits,
+            keys_by_inbox=True,
+        )
         self._writer.on_committed(self._notifications.tell)
 
     async def listen(self) -> None:
@@ -243,11 +241,6 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``."""
         return SharedBuckets(self.sharing.take_token, tokens_per_minute, burst, name=name)
 
-    async def blocks(self) -> Sequence[Block]:
-        """See ``Storage``."""
-        rows = await self._readers.run(lambda connection: connection.fetch(_BLOCKS))
-        return [Block(*row) for row in rows]
-
     async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
         """See ``Storage``; other daemons are told."""
         await super().change_blocks(added, removed)
@@ -255,7 +248,7 @@ class PostgresStorage(EngineStorage):
 
     async def change_limits(self, limits: Limits) -> None:
         """See ``Storage``."""
-        self._usage.limits = replace(limits, max_bytes=limits.max_bytes or DEFAULT_CAP_BYTES)
+        self._limits = self._usage.limits = replace(limits, max_bytes=limits.max_bytes or DEFAULT_CAP_BYTES)
 
     def has_room(self) -> bool:
         """See ``Storage``."""
@@ -275,35 +268,6 @@ class PostgresStorage(EngineStorage):
 
     async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
         return await self._readers.run(find_several, lookups)
-
-    def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
-        return InboxLookup(address, self._hash(address), now_ms, self._usage.limits, permit)
-
-    async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
-        return await self._readers.run(select_inboxes, between, creator_hash)
-
-    async def _select_webhooks(self, after: int, limit: int) -> Sequence[WebhookRow]:
-        return await self._readers.run(select_webhooks, after, limit)
-
-    async def operator_is_full(self) -> bool:
-        """See ``Storage``."""
-        sql = "SELECT is_full FROM states(ARRAY[$1::bigint], $2::bigint[])"
-        values = (int(OPERATOR_INBOX_ID), allowed(self._usage.limits))
-        full: bool = await self._readers.run(lambda connection: connection.fetchval(sql, *values))
-        return full
-
-    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
-        """See ``Storage``."""
-        return await self._readers.run(select_messages, self._lookup(address, now_ms, permit), page)
-
-    async def _select_texts(self, inbox_key: int, keys: Sequence[int], up_to_characters: int) -> Sequence[Texts]:
-        return await self._readers.run(select_texts, inbox_key, keys, up_to_characters)
-
-    async def _select_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit, bounds: Bounds, *, is_next: bool
-    ) -> tuple[Inbox, FullMessage | None] | None:
-        lookup = self._lookup(address, now_ms, permit)
-        return await self._readers.run(select_message, lookup, message_id, bounds, is_next=is_next)
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""

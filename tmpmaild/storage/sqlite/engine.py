@@ -19,11 +19,9 @@ import anyio
 from msgspec.structs import replace
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.model import FullMessage
-from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Limits, Summary
+from tmpmaild.storage.base import Limits, Summary
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
 from tmpmaild.storage.enginestorage import MachineClock
-from tmpmaild.storage.rows import bounds_of
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.database import (
     APPLICATION_ID,
@@ -36,7 +34,7 @@ from tmpmaild.storage.sqlite.database import (
     sensible_cap_bytes,
     wal_of,
 )
-from tmpmaild.storage.sqlite.reading import Reader, connect, select_message, select_messages
+from tmpmaild.storage.sqlite.reading import READS, Reader, connect
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
@@ -52,6 +50,7 @@ SELECT s.type || ' ' || s.name || ': ' || s.sql
     FROM sqlite_schema AS s WHERE s.tbl_name IN (SELECT value FROM json_each(:ours)) AND s.sql IS NOT NULL
 ORDER BY 1
 """
+_OPERATOR_NAME: Final = bytes(16)
 _COMMENT: Final = re.compile(r"--[^\n]*")
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -130,15 +129,7 @@ def _lines(connection: sqlite3.Connection, ours: str) -> list[str]:
 
 def operator_mail(settings: SqliteSettings) -> OperatorMail:
     """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
-    inbox_id, path = OPERATOR_INBOX_ID, settings.path
-    return OperatorMail(
-        lambda page: look(path, lambda connection: select_messages(connection, inbox_id, page)[0]),
-        lambda message_id: look(path, partial(_source, message_id=message_id)),
-    )
-
-
-def _source(connection: sqlite3.Connection, message_id: str) -> FullMessage | None:
-    return select_message(connection, OPERATOR_INBOX_ID, message_id, bounds_of(ANY_SIZE, source=True))
+    return OperatorMail(partial(look, settings.path), READS, _OPERATOR_NAME)
 
 
 def summary(settings: SqliteSettings) -> Summary:

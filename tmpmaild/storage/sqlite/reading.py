@@ -4,15 +4,26 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import aiosqlite
 from msgspec import json
 
 from tmpmaild.errors import StorageLost
-from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Message, Page, Texts
-from tmpmaild.storage.base import TRUNCATED_BYTES, Limits, bodies_to_read, cut
-from tmpmaild.storage.enginestorage import PAGE_ROWS, Batcher, Between, by_creator, inbox_page, up_to_the_end
+from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
+from tmpmaild.storage.base import TRUNCATED_BYTES, cut
+from tmpmaild.storage.enginestorage import (
+    PAGE_ROWS,
+    Batcher,
+    Between,
+    InboxLookup,
+    Reads,
+    bodies_left_out,
+    by_creator,
+    inbox_page,
+    up_to_the_end,
+    with_bodies,
+)
 from tmpmaild.storage.rows import (
     Bounds,
     FullRow,
@@ -27,7 +38,7 @@ from tmpmaild.storage.rows import (
     message_key,
 )
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, operator_is_full, selected
 from tmpmaild.storage.sqlite.writer import translate
 
 A = TypeVar("A")
@@ -117,29 +128,36 @@ FROM webhook AS w CROSS JOIN webhook_text AS t ON t.inbox_id = w.inbox_id CROSS 
      CROSS JOIN address AS a ON a.id = w.inbox_id / {SLOTS}
 WHERE w.inbox_id > :after ORDER BY w.inbox_id LIMIT :limit
 """
+_BLOCKS = "SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind, value"
 
 
-def select_inbox(
-    connection: sqlite3.Connection, limits: Limits, address: str, name_hash: bytes, now_ms: int
-) -> Inbox | None:
-    """Read the inbox of an address that is not forgotten yet, by the hash of its name."""
+def select_inbox(connection: sqlite3.Connection, lookup: InboxLookup) -> Inbox | None:
+    """Read an inbox that is not forgotten yet, and ask the permit."""
+    limits = lookup.limits
     values = {
-        "name_hash": name_hash,
-        "now_ms": now_ms,
-        "forgotten_ms": now_ms - NAME_HELD_MS,
+        "name_hash": lookup.name_hash,
+        "now_ms": lookup.now_ms,
+        "forgotten_ms": lookup.now_ms - NAME_HELD_MS,
         "max_messages": limits.inbox_messages,
         "full_bytes": limits.inbox_bytes - LEAST_STORED_BYTES,
         "full_creator_bytes": limits.creator_bytes - LEAST_STORED_BYTES,
     }
     row = connection.execute(_INBOX, values).fetchone()
-    return inbox_at(address, row) if row else None
+    if row is None:
+        return None
+    inbox = inbox_at(lookup.address, row)
+    lookup.permit(inbox)
+    return inbox
 
 
-def select_messages(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tuple[tuple[Message, ...], bool]:
-    """Read a page of messages; tell whether there are more."""
+def select_messages(connection: sqlite3.Connection, lookup: InboxLookup, page: Page) -> Listing | None:
+    """Read a page of an inbox."""
+    inbox = select_inbox(connection, lookup)
+    if inbox is None:
+        return None
     after, before = keys_between(page)
     values = {
-        "inbox_id": int(inbox_id),
+        "inbox_id": int(inbox.id),
         "after": after,
         "before": before,
         "limit": page.limit + 1,
@@ -148,22 +166,8 @@ def select_messages(connection: sqlite3.Connection, inbox_id: str, page: Page) -
     sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
     with closing(connection.execute(sql, values)) as found:
         rows, has_more = up_to_the_end(map(ListedRow._make, found), page)
-    return _messages(connection, rows, page), has_more
-
-
-def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> tuple[Message, ...]:
-    bodies = _large_bodies(connection, rows, page)
-    read = ((row, *bodies.get(row.key, (row.body or "", False))) for row in rows)
-    return tuple([row.message(message_id_of(row.key), body, truncated=truncated) for row, body, truncated in read])
-
-
-def _large_bodies(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> dict[int, tuple[str, bool]]:
-    """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
-    large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
-    if not large:
-        return {}
-    room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
-    return {row.key: _body(connection, row.key, whole=is_whole) for row, is_whole in bodies_to_read(large, room_bytes)}
+    bodies = {key: _body(connection, key, whole=is_whole) for key, is_whole in bodies_left_out(rows, page).items()}
+    return Listing(inbox, with_bodies(rows, bodies, message_id_of), has_more=has_more)
 
 
 def _body(connection: sqlite3.Connection, key: int, *, whole: bool) -> tuple[str, bool]:
@@ -185,17 +189,20 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
 
 
 def select_message(
-    connection: sqlite3.Connection, inbox_id: str, message_id: str, bounds: Bounds, *, is_next: bool = False
-) -> FullMessage | None:
-    """Read one message as ``Storage.read_message``."""
+    connection: sqlite3.Connection, lookup: InboxLookup, message_id: str, bounds: Bounds, *, is_next: bool = False
+) -> tuple[Inbox, FullMessage | None] | None:
+    """Read one message and its inbox as ``Storage.read_message``."""
+    inbox = select_inbox(connection, lookup)
+    if inbox is None:
+        return None
     key = key_after(message_id) if is_next else message_key(message_id)
-    values = {"inbox_id": int(inbox_id), "key": key, **bounds._asdict()}
+    values = {"inbox_id": int(inbox.id), "key": key, **bounds._asdict()}
     found = connection.execute(_NEXT_MESSAGE if is_next else _MESSAGE, values).fetchone()
     if found is None:
-        return None
+        return inbox, None
     listed = ListedRow._make(found[: len(ListedRow._fields)])
     full = FullRow._make(found[len(ListedRow._fields) :])
-    return full.message(listed, message_id_of(listed.key), inbox_id)
+    return inbox, full.message(listed, message_id_of(listed.key), inbox.id)
 
 
 def select_webhooks(connection: sqlite3.Connection, after: int, limit: int) -> list[WebhookRow]:
@@ -217,6 +224,23 @@ def select_texts(
             if looked_at_bytes >= _STEP_BYTES:
                 return texts, [later for later in keys if later > key]
     return texts, []
+
+
+def select_blocks(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """Read all blocks."""
+    return connection.execute(_BLOCKS).fetchall()
+
+
+READS: Final = Reads(
+    inbox=select_inbox,
+    inboxes=select_inboxes,
+    messages=select_messages,
+    message=select_message,
+    texts=select_texts,
+    webhooks=select_webhooks,
+    blocks=select_blocks,
+    operator_is_full=operator_is_full,
+)
 
 
 class Reader:

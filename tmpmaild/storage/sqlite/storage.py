@@ -4,7 +4,6 @@ What secrets permit is in memory: the process that has the file is the only one 
 """
 
 import asyncio
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,28 +13,16 @@ import aiosqlite
 from msgspec.structs import replace
 
 from tmpmaild.measures import Measure
-from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted, Permit, anybody
-from tmpmaild.storage.enginestorage import Between, EngineStorage, FollowingClock
-from tmpmaild.storage.rows import Bounds, WebhookRow
+from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
+from tmpmaild.storage.enginestorage import EngineStorage, FollowingClock
 from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
-from tmpmaild.storage.sqlite.layout import operator_is_full
 from tmpmaild.storage.sqlite.operations import OPERATIONS, change_limits
-from tmpmaild.storage.sqlite.reading import (
-    Reader,
-    select_inbox,
-    select_inboxes,
-    select_message,
-    select_messages,
-    select_texts,
-    select_webhooks,
-)
+from tmpmaild.storage.sqlite.reading import READS, Reader
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Call, Clock, Pause, Writer
 
 _MAX_SECRETS: Final = 10_000
-_BLOCKS: Final = "SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind, value"
 
 
 class Permissions:
@@ -80,7 +67,7 @@ class SqliteStorage(EngineStorage):
         limits: Limits,
         wanted: Limits,
     ) -> None:
-        super().__init__(writer.submit, OPERATIONS, hash_key=hash_key, clock=clock)
+        super().__init__(writer.submit, OPERATIONS, reader.run, READS, hash_key=hash_key, clock=clock, limits=limits)
         self.lost = writer.lost
         self.may_cache = True  # all changes are made and told here
         self._writer = writer
@@ -92,7 +79,7 @@ class SqliteStorage(EngineStorage):
         self._remeasuring = Remeasuring(self._measure)
         self._sweep_step_size = sweep_step_size()
         self._permissions = Permissions()
-        self._limits, self._wanted = limits, wanted
+        self._wanted = wanted
 
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> TokenBuckets:
         """See ``Storage``: in memory, since no other daemon can open the file."""
@@ -105,10 +92,6 @@ class SqliteStorage(EngineStorage):
     async def kept(self, secret: str) -> bytes | None:
         """See ``Storage``."""
         return self._permissions.kept(secret, self.clock())
-
-    async def blocks(self) -> Sequence[Block]:
-        """See ``Storage``."""
-        return await self._reader.run(lambda connection: [Block(*row) for row in connection.execute(_BLOCKS)])
 
     async def change_limits(self, limits: Limits) -> None:
         """See ``Storage``."""
@@ -134,58 +117,6 @@ class SqliteStorage(EngineStorage):
             await self._change_limits(replace(self._wanted, max_bytes=cap_bytes))  # the disk had less room at the start
         else:
             await self._writer.submit(Pause())  # the writer measures after each batch
-
-    async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
-        """See ``Storage``."""
-        return await self._reader.run(self._found, address, now_ms)
-
-    def _found(
-        self, connection: sqlite3.Connection, address: str, now_ms: int, permit: Permit = anybody
-    ) -> Inbox | None:
-        inbox = select_inbox(connection, self._limits, address, self._hash(address), now_ms)
-        if inbox is not None:
-            permit(inbox)
-        return inbox
-
-    async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
-        return await self._reader.run(select_inboxes, between, creator_hash)
-
-    async def _select_webhooks(self, after: int, limit: int) -> Sequence[WebhookRow]:
-        return await self._reader.run(select_webhooks, after, limit)
-
-    async def operator_is_full(self) -> bool:
-        """See ``Storage``."""
-        return await self._reader.run(operator_is_full, self._limits)
-
-    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
-        """See ``Storage``."""
-
-        def read(connection: sqlite3.Connection) -> Listing | None:
-            inbox = self._found(connection, address, now_ms, permit)
-            if inbox is None:
-                return None
-            messages, has_more = select_messages(connection, inbox.id, page)
-            return Listing(inbox, messages, has_more=has_more)
-
-        return await self._reader.run(read)
-
-    async def _select_texts(self, inbox_key: int, keys: Sequence[int], up_to_characters: int) -> Sequence[Texts]:
-        texts: list[Texts] = []
-        while keys:
-            some, keys = await self._reader.run(select_texts, inbox_key, keys, up_to_characters)
-            texts += some
-        return texts
-
-    async def _select_message(
-        self, address: str, message_id: str, now_ms: int, permit: Permit, bounds: Bounds, *, is_next: bool
-    ) -> tuple[Inbox, FullMessage | None] | None:
-        def read(connection: sqlite3.Connection) -> tuple[Inbox, FullMessage | None] | None:
-            inbox = self._found(connection, address, now_ms, permit)
-            if inbox is None:
-                return None
-            return inbox, select_message(connection, inbox.id, message_id, bounds, is_next=is_next)
-
-        return await self._reader.run(read)
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
