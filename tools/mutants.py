@@ -29,7 +29,7 @@ MODULES: Final = {
     "smtp/conversation": ("smtp/test_conversation*",),
     "inboxes/reading": ("inboxes/test_reading*", "inboxes/test_service*", "inboxes/test_caches*"),
     "storage/rows": ("storage/test_rows*", "storage/test_contract*"),
-    "storage/sqlite/operations": ("storage/test_contract*", "storage/test_sweeping*"),
+    "storage/sqlite/operations": ("storage/test_contract*", "storage/test_sweeping*", "storage/test_writer_changing*"),
     "webhooks/schedule": ("webhooks/test_schedule*", "webhooks/test_dispatcher*"),
     "http/requests": ("http/test_requests*", "http/test_addresses*", "http/test_messages*"),
     "findings/judging": ("findings/test_codes*", "findings/test_candidates*"),

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tmpmaild.errors import AddressNotFound, AddressTaken
-from tmpmaild.model import NAME_HELD_MS, Page, Verbatim
+from tmpmaild.model import NAME_HELD_MS, Attachment, Page, Verbatim
 
 from .conftest import LIFETIME_MS, new_mail
 
@@ -76,9 +76,13 @@ async def test_mail_is_taken_until_the_last_millisecond(engine):
 
 async def test_a_message_is_listed_as_it_was_stored(engine):
     inbox = await engine.inbox("ada")
-    mail = new_mail(inbox, body="Grüße 🙂\n", recipients=("Ada+Ünï@MAIL.example.com",), html="<p>x")
+    attached = (Attachment(0, "Ünï.pdf", "application/pdf", 12, "00ff", inline=True, content_id="cid"),)
+    mail = new_mail(
+        inbox, body="Grüße 🙂\n", recipients=("Ada+Ünï@MAIL.example.com",), html="<p>x", attachments=attached
+    )
     message_id = await engine.storage.add_message(mail)
     (message,) = await engine.messages("ada", Page())
+    assert message.attachments == attached
     assert message.id == message_id
     assert message.recipient == "Ada+Ünï@MAIL.example.com"
     assert (message.body, message.truncated, message.has_html) == ("Grüße 🙂\n", False, True)

@@ -60,6 +60,9 @@ async def test_the_texts_of_a_larger_mail_than_was_asked_for_stay_where_they_are
     assert (full.complete, full.message.truncated) == (complete, not complete)
     assert (full.message.body, full.html) == (("Hello", "<p>") if complete else ("", None))
     assert (full.head, full.message.has_html, full.message.size_bytes) == (b"x" * 1000, True, 1000)
+    empty = await engine.add(await engine.inbox("bob"), raw=b"x" * 1000, body="")
+    _, full = await read(engine, "bob", empty, up_to_bytes=up_to_bytes)
+    assert (full.complete, full.message.truncated) == (complete, False)  # there is nothing to leave out
 
 
 async def test_each_inbox_reads_the_session_with_its_own_recipients_alone(engine):

@@ -1,17 +1,25 @@
 """Message ids: ULIDs that sort by arrival, and the bounds a cursor stands for; one text leads to each key."""
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmpmaild.model import Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import (
+    HEAD_BYTES,
     MAX_KEY,
+    Bounds,
+    bounds_of,
     first_key,
     holders_inbox_key,
     is_message_id,
     key_not_above,
     key_not_below,
+    keys_between,
+    message_id_in,
     message_id_of,
     message_key,
     next_key,
@@ -45,6 +53,26 @@ def test_a_key_is_above_the_last_whatever_the_clock_says(last_key, now_ms):
     key = next_key(last_key, now_ms)
     assert key > last_key
     assert key >= first_key(now_ms)
+
+
+def test_the_greatest_key_is_the_greatest_number_of_a_table():
+    assert struct.unpack(">q", b"\x7f" + b"\xff" * 7) == (MAX_KEY,)
+
+
+@given(st.none() | texts, st.none() | texts, st.integers(2, 10**18 - 1))
+def test_a_page_lies_between_the_ids_that_it_is_asked_for_whatever_the_inbox(after, before, inbox_key):
+    low, high = keys_between(Page(after=after, before=before), inbox_key)
+    assert low == (-1 if after is None else key_not_above(after, inbox_key)) >= -1
+    assert high == (MAX_KEY if before is None else key_not_below(before, inbox_key)) >= 0
+    if after and low >= 0:
+        assert message_id_in(inbox_key, low) <= after
+    if before and high < MAX_KEY:
+        assert message_id_in(inbox_key, high) >= before
+
+
+def test_with_a_source_no_text_is_read_and_with_the_texts_no_source_even_of_an_empty_mail():
+    assert bounds_of(7, source=True) == Bounds(texts_bytes=-1, source_bytes=7, head_bytes=0)
+    assert bounds_of(7, source=False) == Bounds(texts_bytes=7, source_bytes=-1, head_bytes=HEAD_BYTES)
 
 
 def test_the_time_of_an_id_reads_as_that_of_a_ulid():

@@ -150,6 +150,30 @@ async def test_a_webhook_that_was_replaced_or_taken_away_is_in_no_file_after_the
         assert await swept_marks(engine, path, clock) == {*range(110, 120), *range(125, 130), *range(30, 40)}
 
 
+async def test_a_webhook_that_goes_leaves_something_to_erase_and_one_that_is_not_there_nothing(open_engine):
+    async with open_engine() as engine:
+        inbox, state = await engine.inbox("box"), engine.storage._writer.state
+        await engine.storage.erase()
+
+        async def leaves_something(work):
+            await work
+            left = state.unerased
+            await engine.storage.erase()
+            return left
+
+        def take_away():
+            return engine.storage.set_webhook(inbox.id, None, engine.clock())
+
+        assert not await leaves_something(take_away())
+        assert not await leaves_something(_set_webhook(engine, inbox, "one"))
+        stored = await engine.storage.read_webhook(inbox.id)
+        assert await leaves_something(_set_webhook(engine, inbox, "other"))
+        assert not await leaves_something(engine.storage.store_webhook(stored, None))
+        assert await leaves_something(engine.storage.store_webhook(await engine.storage.read_webhook(inbox.id), None))
+        await _set_webhook(engine, inbox, "last")
+        assert await leaves_something(take_away())
+
+
 async def _set_webhook(engine, inbox, text):
     webhook = Webhook(f"https://hooks.example/{text}", frozenset({"message"}), frozenset(), text)
     await engine.storage.set_webhook(inbox.id, webhook, engine.clock())

@@ -110,12 +110,12 @@ def key_not_below(text: str, inbox_key: int = 0) -> int:
 
 def key_after(text: str, inbox_key: int = 0) -> int:
     """Return the key above which those are that come after this id, of all after ""."""
-    return max(key_not_above(text, inbox_key), -1) if text else -1
+    return key_not_above(text, inbox_key) if text else -1
 
 
 def keys_between(page: Page, inbox_key: int = 0) -> tuple[int, int]:
     """Return the keys between which a page lies, both excluded."""
-    before = max(key_not_below(page.before, inbox_key), 0) if page.before else MAX_KEY
+    before = key_not_below(page.before, inbox_key) if page.before else MAX_KEY
     return key_after(page.after or "", inbox_key), before
 
 
@@ -441,12 +441,12 @@ class StateRow(NamedTuple):
 
     inbox_key: int
     version: int
-    told_message: int = 0
-    told_verdict: int = 0
-    failures: int = 0
+    told_message: int | None = None
+    told_verdict: int | None = None
+    failures: int | None = None
     next_at_ms: int | None = None
     called_at_ms: int | None = None
-    result: str = ""
+    result: str | None = None
 
 
 def state_row(stored: StoredWebhook, state: WebhookState | None, *, keys_by_inbox: bool) -> StateRow:

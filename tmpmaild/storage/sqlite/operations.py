@@ -285,9 +285,10 @@ def store_webhook(batch: Batch, row: StateRow) -> bool:
     inbox_key, version, *state = row
     execute = batch.connection.execute
     if row.next_at_ms is None:
-        is_done = execute("DELETE FROM webhook WHERE inbox_id = ? AND version = ?", (inbox_key, version)).rowcount > 0
-        batch.state.unerased = batch.state.unerased or is_done
-        return is_done
+        if not execute("DELETE FROM webhook WHERE inbox_id = ? AND version = ?", (inbox_key, version)).rowcount:
+            return False
+        batch.state.unerased = True
+        return True
     sql = (
         "UPDATE webhook SET version = version + 1, told_message_id = ?, told_verdict_id = ?, failures = ?,"
         " next_at_ms = ?, called_at_ms = ?, result = ? WHERE inbox_id = ? AND version = ?"
@@ -314,8 +315,7 @@ def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until_ms: i
     wanted = dict.fromkeys(domains) | retired
     gone = [(name,) for name in known if name not in wanted]
     connection.executemany("DELETE FROM domain WHERE name = ?", gone)
-    changed = [(name, until) for name, until in wanted.items() if known.get(name, -1) != until]
-    connection.executemany("REPLACE INTO domain (name, kept_until_ms) VALUES (?, ?)", changed)
+    connection.executemany("REPLACE INTO domain (name, kept_until_ms) VALUES (?, ?)", wanted.items())
     return retired
 
 
