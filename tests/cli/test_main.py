@@ -4,6 +4,7 @@ import json
 import smtplib
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,18 @@ def test_a_database_that_is_named_must_not_be_there_and_is_gone_in_the_end(start
     process.stdin.close()
     assert process.wait(30) == 0
     assert not database.parent.exists()
+
+
+def test_why_a_wait_found_nothing_is_told_with_what_was_refused(started):
+    _, places = started()
+    with api.Client(places["http"]) as client, smtplib.SMTP(*places["smtp"].split(":")) as server:
+        inbox = client.create()
+        server.ehlo("shop.example")
+        server.mail("a@shop.example")
+        server.rcpt("kate@mial.example.com")
+        request = f"{places['http']}/api/v1/addresses/{inbox.address}/messages?wait=1&has=code"
+        reason = json.loads(urllib.request.urlopen(request).read())["reason"]
+        assert reason == "no mail came; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"
 
 
 def test_its_limits_are_settings_that_there_are():

@@ -1,5 +1,6 @@
 """Waiting for mail: at the real service, and at servers and proxies that do not wait."""
 
+import json
 import pickle
 
 import pytest
@@ -176,6 +177,12 @@ def test_a_wait_for_a_code_in_vain_lists_what_the_service_left_out(scripted_inbo
     scripted.answer = lambda asked: scripted.messages(*([] if "has" in asked.query else [FIRST]))
     with pytest.raises(api.WaitTimeout, match=r"no mail with a code came to .*; what did come:\n"):
         scripted_inbox.wait_for_code(timeout=0)
+
+
+def test_the_reason_that_the_service_gives_is_told(scripted_inbox, scripted, fake_time):
+    scripted.say(scripted.json(json.dumps({"messages": [], "reason": "no mail came; refused: \x1b"}).encode()))
+    with pytest.raises(api.WaitTimeout, match=r"within 2\.5 s; no mail came; refused: \ufffd$"):
+        scripted_inbox.wait_for_code(timeout=2.5)
 
 
 def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time):

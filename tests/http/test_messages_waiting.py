@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from tables import table
 from tmpmaild.ratelimit import TokenBuckets
@@ -66,9 +67,30 @@ async def test_only_mail_that_matches_ends_a_wait(world, client, held):
     assert [message["id"] for message in answer.json()["messages"]] == [wanted]
 
 
-async def test_a_wait_for_nothing_is_an_empty_list(client, held):
-    answer = await finished(client.get(at(held, "wait=1"), stays=True))
-    assert (answer.status, answer.json()) == (200, {"messages": []})
+async def test_a_wait_for_nothing_says_what_came_instead_and_what_was_refused(world, client, held, clock):
+    async def said(*queries):
+        asks = [client.get(at(held, f"wait=1&{query}"), stays=True) for query in queries]
+        answers = [answer.json() for answer in await finished(asyncio.gather(*asks))]
+        assert all(answer.pop("messages") == [] for answer in answers)
+        return [answer["reason"] for answer in answers]
+
+    assert await said("") == ["no mail came; what was refused is kept with smtp.keep_refusals"]
+    clock.advance(ms=-1)
+    world.service.change_rules(replace(world.service.rules, keep_refusals=True))
+    world.service.refusals.add("127.0.0.1", "RCPT TO:<x@before.example>", "550 5.7.1 Relaying denied")
+    clock.advance(ms=1)
+    first = await world.deliver(held["address"], b"From: shop@shop.example\r\nSubject: Old\r\n\r\n")
+    assert await said(f"after={first}") == [
+        "no mail came, and none was refused: does your application send to this server's SMTP port?"
+    ]
+    world.service.refusals.add("127.0.0.1", "RCPT TO:<\x1bx@mial.example>", "550 5.7.1 Relaying denied")
+    world.service.refusals.add("127.0.0.1", "", "the TLS handshake failed")
+    refused = "; refused: RCPT TO:<\ufffdx@mial.example>: 550 5.7.1 Relaying denied; the TLS handshake failed"
+    assert await said("has=code&has=link", "subject=new", f"after={first}") == [
+        f'what came does not match: "Old" from shop@shop.example without a code or a link{refused}',
+        f'what came does not match: "Old" from shop@shop.example{refused}',
+        f"no mail came{refused}",
+    ]
 
 
 async def test_a_wait_of_no_seconds_and_a_head_request_do_not_wait(client, held):

@@ -128,9 +128,10 @@ class Message(Struct, frozen=True):
 
 
 class MessageList(Struct, frozen=True):
-    """A page of messages."""
+    """A page of messages; ``reason`` says why a wait found none."""
 
     messages: tuple[Message, ...]
+    reason: str = ""
 
 
 class DeletedMessages(Struct, frozen=True):

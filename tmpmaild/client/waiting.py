@@ -36,6 +36,7 @@ _LEAST_READ_SECONDS = 0.1
 _SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
 _PAUSE_SECONDS = 1
 _MAX_LISTED = 20
+_MAX_REASON_CHARACTERS = 4000
 
 
 class Goal(Struct, Generic[T], frozen=True):
@@ -152,6 +153,7 @@ class Waiting(Generic[T]):
         self._after = wanted.after
         self._seen: list[Message] = []
         self._has_answered = False
+        self._reason = ""
         self._trouble: TmpmaildError | None = None
 
     def steps(self) -> Steps[T]:
@@ -196,9 +198,10 @@ class Waiting(Generic[T]):
         started = self._clock()
         try:
             reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
-            messages = decoded(reply, MessageList).messages
+            found = decoded(reply, MessageList)
         except (*TEMPORARY, ServiceUnreachable) as error:
             return None, self._after_trouble(error, self._clock() - started)
+        messages, self._reason = found.messages, found.reason or self._reason
         self._has_answered, self._trouble = True, None
         if messages or (not wait_seconds and self._moved_on(reply)):
             return self._first_match(messages), None
@@ -247,8 +250,8 @@ class Waiting(Generic[T]):
             arrived = yield from self._arrived()
         if self._trouble is not None:
             text += f"; the last request failed: {self._trouble}"
-        elif not arrived:
-            text += f"; nothing else did{after_it}"
+        elif self._reason or not arrived:
+            text += f"; {printable(self._reason, _MAX_REASON_CHARACTERS) or f'nothing else did{after_it}'}"
         if arrived:
             text += f"; what did come{after_it}:{listing(arrived, with_text=bool(self._goal.name))}"
         return WaitTimeout(text, arrived=arrived)

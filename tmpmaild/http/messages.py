@@ -1,7 +1,7 @@
 """The endpoints of messages, and of views of them: each reads a request, calls the service and makes the answer."""
 
 import math
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -43,9 +43,13 @@ from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList,
 from tmpmaild.inboxes.caches import Invalidation, message_characters
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant, Viewer
-from tmpmaild.model import Listing, Page
+from tmpmaild.model import Feature, Listing, Message, Page
 
 _NEWEST = page(PageQuery())  # what most clients ask for
+_MOST_NAMED = 3  # of what came and of what was refused, where a wait found nothing
+_MAX_NAMED_CHARACTERS = 100
+_NONE_REFUSED = ", and none was refused: does your application send to this server's SMTP port?"
+_NOT_KEPT = "; what was refused is kept with smtp.keep_refusals"
 _POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
     "style-src 'unsafe-inline'"
@@ -77,14 +81,17 @@ class MessageEndpoints:
         """List messages, or wait for one.
 
         Bodies are whole up to 4 MiB an answer, newest first; beyond that they are cut to 1 KiB. With `wait` the answer
-        comes as soon as there is a match; give `after` to wait for what is new. For codes and links (`has`) up to 200
-        messages are looked at an answer; it may be short, and `Link` goes on.
+        comes as soon as there is a match, or gives the `reason` why none came; give `after` to wait for what is new.
+        For codes and links (`has`) up to 200 messages are looked at an answer; it may be short, and `Link` goes on.
         """
         wanted, wait_seconds = self._asked(request.scope["query_string"])
         address, key = request.path_params["address"], token(request)
         listing = await self._wait(request, wanted, wait_seconds) if wait_seconds and request.method != "HEAD" else None
         if listing is None:
             listing = await self._mail.list(address, wanted, key)
+        elif not listing.messages:
+            nothing = MessageList([], await self._reason(address, wanted, key))
+            return self._page(listing, wanted, msgspec.json.encode(nothing))
         if listing.characters <= IN_LOOP_BYTES:
             return self._page(listing, wanted, self._serializer.page(listing))
 
@@ -264,6 +271,21 @@ class MessageEndpoints:
         left = await self._mail.remaining(listing, since)  # ending the task group takes a step of the event loop
         return left if left.messages or not listing.messages else None
 
+    async def _reason(self, address: str, wanted: Page, key: str | None) -> str:
+        """Say why a wait found nothing: which mail came instead, and what was refused since the address was created."""
+        listing = await self._mail.list(address, Page(limit=_MOST_NAMED, after=wanted.after), key)
+        refusals = self._service.refusals
+        refused = [one for one in refusals.newest() if one.at_ms >= listing.inbox.created_at_ms]
+        text = "what came does not match: " if listing.messages else "no mail came"
+        text += "; ".join([_named(message, wanted.has) for message in listing.messages])
+        if refused:
+            text += "; refused: " + "; ".join(
+                [f"{one.command}: {one.reason}".removeprefix(": ") for one in refused[-_MOST_NAMED:]]
+            )
+        elif not listing.messages:
+            text += _NONE_REFUSED if refusals.wanted else _NOT_KEPT
+        return "".join([character if character.isprintable() else "\ufffd" for character in text])
+
     def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
         response = JsonResponse(body)
         if listing.has_more:
@@ -277,6 +299,13 @@ class MessageEndpoints:
 def _message_of(request: Request) -> tuple[str, str, str | None]:
     """Return the address and the id of the message that a request is about, and the token of the client."""
     return request.path_params["address"], request.path_params["id"], token(request)
+
+
+def _named(message: Message, has: Collection[Feature]) -> str:
+    """Name a mail that a wait passed over, with what it lacks."""
+    lacks = [one for one in ("code", "link") if one in has and not getattr(message.findings, f"{one}s")]
+    lacking = f" without a {' or a '.join(lacks)}" if lacks else ""
+    return f'"{message.subject[:_MAX_NAMED_CHARACTERS]}" from {message.from_address[:_MAX_NAMED_CHARACTERS]}{lacking}'
 
 
 @contextmanager

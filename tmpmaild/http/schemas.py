@@ -147,9 +147,19 @@ class MessageItem(Struct, frozen=True, gc=False):
 
 
 class MessageList(Struct, frozen=True):
-    """The answer to *messages*: exactly this one field."""
+    """The answer to *messages*: exactly this one field, unless a wait has ended without any."""
 
     messages: list[MessageItem]
+    reason: (
+        Annotated[
+            str,
+            Meta(
+                description="Why a wait found nothing, for people: what came instead, and what was refused.",
+                examples=["no mail came; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class EnvelopeItem(Struct, frozen=True):

@@ -257,9 +257,11 @@ export interface MessageItem {
   truncated?: boolean;
 }
 
-/** The answer to *messages*: exactly this one field. */
+/** The answer to *messages*: exactly this one field, unless a wait has ended without any. */
 export interface MessageList {
   messages: MessageItem[];
+  /** Why a wait found nothing, for people: what came instead, and what was refused. */
+  reason?: string;
 }
 
 /** A mailbox that a header field names; either is "" when absent. */

@@ -81,10 +81,10 @@ export class RemoteInbox {
   }
 
   /** Ask for a page, once: the caller decides what to do about a refusal. */
-  async page(parameters: URLSearchParams, readMs: number, signal?: AbortSignal): Promise<[MessageItem[], Answer]> {
+  async page(parameters: URLSearchParams, readMs: number, signal?: AbortSignal): Promise<[MessageList, Answer]> {
     const path = this.#path(`/messages?${parameters.toString()}`);
     const answer = await this.http.askOnce({ method: "GET", path, token: this.token, readMs, signal });
-    return [decoded(answer, isMessageList).messages, answer];
+    return [decoded(answer, isMessageList), answer];
   }
 
   async events(after: string | undefined, lastId: string | null, readMs: number, signal?: AbortSignal): Promise<OpenStream> {
@@ -173,7 +173,8 @@ export function isAddress(value: unknown): value is AddressResource {
 }
 
 function isMessageList(value: unknown): value is MessageList {
-  return isObject(value) && Array.isArray(value["messages"]) && value["messages"].every(isMessage);
+  return isObject(value) && Array.isArray(value["messages"]) && value["messages"].every(isMessage)
+    && typeof (value["reason"] ?? "") === "string";
 }
 
 function isFullMessage(value: unknown): value is FullMessageItem {

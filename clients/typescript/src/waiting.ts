@@ -28,6 +28,7 @@ export class Waiting<T> {
   #longestWaitMs = LONGEST_WAIT_MS;
   #after: string | undefined;
   #hasAnswered = false;
+  #reason = "";
   #trouble: Error | null = null;
 
   constructor(
@@ -66,7 +67,8 @@ export class Waiting<T> {
     const readMs = Math.min(waitSeconds * 1000 + GRACE_MS, leftMs + LATE_MS);
     const started = performance.now();
     try {
-      const [page, answer] = await this.inbox.page(this.#parameters(waitSeconds), readMs, this.signal);
+      const [{ messages: page, reason }, answer] = await this.inbox.page(this.#parameters(waitSeconds), readMs, this.signal);
+      this.#reason = reason ?? this.#reason;
       this.#hasAnswered = true;
       this.#trouble = null;
       const found = this.#take(page);
@@ -128,6 +130,7 @@ export class Waiting<T> {
     if (this.patience.isCut) text += ", and the test has no more time";
     const arrived = await this.#arrived();
     if (this.#trouble) text += `; the last request failed: ${textOf(this.#trouble)}`;
+    else if (this.#reason) text += `; ${printable(this.#reason)}`;
     else if (arrived.length === 0) text += "; nothing else did";
     if (arrived.length > 0) text += `; what did come:${listed(arrived)}`;
     return new WaitTimeout(text, arrived, this.#trouble ?? undefined);
@@ -140,7 +143,7 @@ export class Waiting<T> {
     parameters.set("limit", String(MAX_LISTED));
     try {
       const [page] = await this.inbox.page(parameters, Math.max(this.#leftMs(), 0) + LATE_MS, this.signal);
-      return page.reverse();
+      return page.messages.reverse();
     } catch (error) {
       this.#trouble = error as Error;
       return this.#passedOver;

@@ -88,6 +88,7 @@ test("several mails, none at all, and what came instead", withInbox(async (inbox
     return error.arrived.length === 1;
   });
   await assert.rejects((await newInbox()).waitForCode({ timeoutMs: 0 }), /no mail with a code .*; nothing else did$/);
+  await assert.rejects((await newInbox()).waitForCode({ timeoutMs: 600 }), /within 0\.6 s; no mail came, and none was refused/);
 }));
 
 test("following tells each thing once, and ends with the address", withInbox(async (inbox, { smtp }) => {
