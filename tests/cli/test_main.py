@@ -97,6 +97,18 @@ def test_why_a_wait_found_nothing_is_told_with_what_was_refused(started):
         assert reason == "no mail came; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"
 
 
+def test_a_variable_asks_for_it_in_a_container_whose_standard_input_has_ended(tmp_path):
+    environ = daemons.environment(TMPDIR=str(tmp_path), TMPMAILD_FOR_TESTS="true", TMPMAILD_SMTP__LISTEN="127.0.0.1:0")
+    given = {"cwd": tmp_path, "env": environ, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-m", "tmpmaild", "serve"], **given) as process:
+        places = json.loads(process.stdout.readline())
+        with api.Client(places["http"]) as client:
+            assert [client.domains() for _ in range(12)][-1] == ["mail.example.com"]
+        process.terminate()
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_its_limits_are_settings_that_there_are():
     config = configfile.load(Path("/dev/null"), {}, FOR_TESTS)
     assert (config.smtp.auth, config.rate_limit.requests_per_minute) == ("any", 0)

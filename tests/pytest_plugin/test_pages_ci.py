@@ -17,6 +17,7 @@ import yaml
 from werkzeug import serving
 
 import daemons
+from tmpmaild.cli.main import FOR_TESTS
 from tmpmaild.config import file as configfile
 
 ROOT = Path(__file__).parents[2]
@@ -74,9 +75,8 @@ def test_the_steps_start_a_service_and_sign_up_with_curl_and_jq(tmp_path):
     assert url == "http://127.0.0.1:8025"
     with shop(smtp) as shop_url:
         environment = daemons.environment(
-            **{**job["env"], "TMPMAILD_URL": url.replace("8025", str(http)), "SHOP_URL": shop_url},
-            TMPMAILD_HTTP__LISTEN=f"127.0.0.1:{http}",
-            TMPMAILD_SMTP__LISTEN=f"127.0.0.1:{smtp}",
+            **{name: text.replace("8025", str(http)).replace("1025", str(smtp)) for name, text in job["env"].items()},
+            SHOP_URL=shop_url,
             PATH=os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin:/bin"]),
         )
         group, code, output = run_step(steps[1], tmp_path, environment)
@@ -107,7 +107,7 @@ def test_the_jobs_with_a_service_run_the_same_against_the_ports_of_the_image():
         GITLAB["services"][0]["variables"] | GITLAB["variables"],  # a service is given those of the job too
     ],
 )
-def test_the_variables_are_a_configuration_that_lifts_the_limits(tmp_path, variables):
-    (tmp_path / "empty.toml").touch()
-    config = configfile.load(tmp_path / "empty.toml", variables)
-    assert config.limits.exempt != ()
+def test_the_variables_are_a_configuration_that_lifts_the_limits(variables):
+    assert variables["TMPMAILD_FOR_TESTS"] == "true"
+    config = configfile.load(Path(os.devnull), variables, FOR_TESTS)
+    assert (config.limits.exempt != (), config.smtp.keep_refusals) == (True, True)

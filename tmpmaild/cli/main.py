@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 import click
+from click.core import ParameterSource
 
 from tmpmaild import __version__
 from tmpmaild.cli import configured, operator, user
@@ -84,8 +85,9 @@ def main(instance: str | None) -> None:
     "--for-tests",
     "is_for_tests",
     is_flag=True,
+    envvar="TMPMAILD_FOR_TESTS",
     help="Free ports, no limits that a test meets, a temporary database; where it listens is one line of JSON. Stops "
-    "when standard input ends.",
+    "when standard input ends, unless $TMPMAILD_FOR_TESTS asks for it.",
 )
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends: its writer is gone.")
 @click.option(
@@ -114,7 +116,8 @@ def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool
 
         if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
             faulthandler.enable()
-        if stop_with_stdin or is_for_tests:
+        is_by_option = click.get_current_context().get_parameter_source("is_for_tests") is ParameterSource.COMMANDLINE
+        if stop_with_stdin or is_by_option:  # in a container standard input may be at its end from the beginning
             threading.Thread(target=_stop_with_stdin, daemon=True).start()
         until_end.enter_context(logging_to_stderr(config.log.level, config.log.format))
         if is_temporary or (is_for_tests and not config.storage.url):
