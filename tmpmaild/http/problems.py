@@ -58,7 +58,12 @@ PROBLEMS: dict[str, Problem] = {
         415, "Unsupported media type", "A request body is JSON, and its Content-Type application/json."
     ),
     "invalid-request": Problem(422, "Invalid request", "The errors say which part was not as expected."),
-    "rate-limited": Problem(429, "Too many requests", "Each client has a number of requests a minute; wait and retry."),
+    "rate-limited": Problem(
+        429,
+        "Too many requests",
+        "Each client has a number of requests a minute; wait and retry. Tests on your own machine are not limited with "
+        "tmpmaild serve --for-tests.",
+    ),
     "too-many-streams": Problem(
         429, "Too many streams", "Each client has a number of event streams and waits; close one first."
     ),
