@@ -7,7 +7,6 @@ import os
 import random
 import secrets
 import socket
-import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ from tmpmaild.host import control, logs, process
 from tmpmaild.host.control import Command, ControlServer
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.process import Outcome, Reloading
-from tmpmaild.host.sockets import ShownCertificate, Sockets, bind, certificate, names, ports, reachable
+from tmpmaild.host.sockets import Certificate, ShownCertificate, Sockets, bind, certificate, names, ports, reachable
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import answering, operator_app
@@ -87,7 +86,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
     process.return_large_blocks()
-    tls = certificate(config)
+    loaded = await anyio.to_thread.run_sync(certificate, config)
     # A server may be away for long; a file is there at once, or never.
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
@@ -96,7 +95,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
         service.blocks.add(await _known_blocks(config, storage))
         with control.bound(config, os.environ) as control_socket:
             sockets = early or bind(config)
-            parts = _Parts(config, service, storage, tls, checker, sockets=sockets, read_again=read_again)
+            parts = _Parts(config, service, storage, loaded, checker, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control_socket, announce)
         if storage.lost.is_set():
             raise DatabaseError(f"{settings_of(config).name}: gone while it was in use")
@@ -141,7 +140,7 @@ class _Parts:
         config: Config,
         service: InboxService,
         storage: Storage,
-        tls: ssl.SSLContext | None,
+        loaded: Certificate,
         checker: "Checker | None",
         *,
         sockets: Sockets,
@@ -154,7 +153,7 @@ class _Parts:
         self._service = service
         self._limits = RateLimits()
         _set_rates(self._limits, config, storage.buckets)
-        self.smtp = SmtpServer(self._service, _smtp_settings(config), tls, storage.clock)
+        self.smtp = SmtpServer(self._service, _smtp_settings(config), loaded.tls, storage.clock)
         self.cleaner = Cleaner(
             storage,
             clock=storage.clock,
@@ -167,7 +166,7 @@ class _Parts:
         self.dispatcher = self._dispatcher(ports(sockets))
         storage.on_committed(service.hear)
         self.checkers = [checker] if checker else []
-        self._certificate = ShownCertificate(tls, config.smtp)
+        self._certificate = ShownCertificate(loaded)
         edges = (self.smtp, self._certificate, self._web, self._http)
         measured = (*edges, storage, self.cleaner, self.lag, self.dispatcher)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
@@ -224,15 +223,15 @@ class _Parts:
     async def _reload(self) -> Outcome:
         """Read the configuration again and go by it. Raises ``StartError`` and ``RequestError``."""
         config = await anyio.to_thread.run_sync(self._read_again)
-        tls = await anyio.to_thread.run_sync(certificate, config)
+        loaded = await anyio.to_thread.run_sync(certificate, config)
         smtp, web = _smtp_settings(config), _http_settings(config, self._sockets)
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
         rules = await _noted_rules(config, self._storage)
         await self._storage.change_limits(settings_of(config))
-        certificate_stayed = await anyio.to_thread.run_sync(self._certificate.change, tls, config.smtp)
         # Nothing below can fail or wait: a configuration is never applied by half.
         self._service.change_rules(rules)
-        self.smtp.change_settings(smtp, tls)
+        self.smtp.change_settings(smtp, loaded.tls)
+        certificate_stayed = self._certificate.change(loaded)
         use_web()
         self._http.max_connections = config.http.max_connections
         _set_rates(self._limits, config, self._storage.buckets)

@@ -16,7 +16,7 @@ import certificates
 from tables import rows_of, table
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import StartError
-from tmpmaild.host.sockets import certificate, load_certificate, take_passed
+from tmpmaild.host.sockets import Certificate, ShownCertificate, certificate, load_certificate, take_passed
 
 ROWS = rows_of(__file__)
 
@@ -151,3 +151,20 @@ def test_a_weak_certificate_is_named_with_what_openssl_says(pem, monkeypatch):
 
     with pytest.raises(StartError, match=r"^smtp\.tls_certificate one\.pem: .*ee key too small"):
         load_certificate(Context(), Smtp(tls_certificate="one.pem", tls_key="one.key"))
+
+
+def test_what_is_shown_is_known_since_the_certificate_was_loaded_and_no_file_is_read_again(pem):
+    """``ShownCertificate`` is used in the event loop."""
+    shown, renewed = (
+        certificate(Config(smtp=Smtp(tls_certificate=str(pem / f"{name}.pem"), tls_key=str(pem / f"{name}.key"))))
+        for name in ("one", "other")
+    )
+    for name in ("one", "other"):
+        (pem / f"{name}.pem").unlink()
+    known = ShownCertificate(shown)
+    (expires,) = known.measures()
+    assert expires.values() == {(): shown.expires_at_seconds}
+    assert shown.expires_at_seconds > 1_790_000_000
+    assert known.change(shown).startswith("the certificate is the same as before, valid until ")
+    assert [known.change(renewed), known.change(Certificate()), known.change(Certificate())] == ["", "", ""]
+    assert expires.values() == {(): 0}

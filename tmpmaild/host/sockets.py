@@ -209,14 +209,28 @@ def _sockets(named: Iterable[tuple[int, str]]) -> dict[str, list[socket.socket]]
     return found
 
 
-def certificate(config: Config) -> ssl.SSLContext | None:
-    """Return the TLS context of the configured certificate, None where there is none. Raises ``StartError``."""
-    if not config.smtp.tls_certificate:
-        return None
+class Certificate(NamedTuple):
+    """The TLS context of SMTP, None without a certificate, and what a client is shown of the one in ``file``."""
+
+    tls: ssl.SSLContext | None = None
+    file: str = ""
+    serial: str = ""
+    expires_at_seconds: int = 0
+
+
+def certificate(config: Config) -> Certificate:
+    """Load the configured certificate; to be called in a thread, since it reads files. Raises ``StartError``."""
+    file = config.smtp.tls_certificate
+    if not file:
+        return Certificate()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     load_certificate(context, config.smtp)
-    return context
+    found: dict[str, Any] = {}
+    with suppress(OSError):  # such as a certificate that verifies nothing; ssl.SSLError is one
+        found = presented(context, file)
+    expires_at_seconds = ssl.cert_time_to_seconds(found["notAfter"]) if found else 0
+    return Certificate(context, file, found.get("serialNumber", ""), expires_at_seconds)
 
 
 def load_certificate(context: ssl.SSLContext, smtp: Smtp, password: str | None = None) -> None:
@@ -248,30 +262,22 @@ def presented(server: ssl.SSLContext, file: str) -> dict[str, Any]:
 class ShownCertificate:
     """The certificate that SMTP shows: when it expires, and whether a reload has brought another."""
 
-    def __init__(self, tls: ssl.SSLContext | None, smtp: Smtp) -> None:
-        self._serial = ""
-        self.expires_at_seconds = 0
-        self.change(tls, smtp)
+    def __init__(self, shown: Certificate) -> None:
+        self._shown = shown
 
     def measures(self) -> tuple[Measure, ...]:
         """Return when it expires."""
         help_text = "When the certificate of SMTP expires, as Unix time; 0 without one."
-        return (Gauge("smtp_certificate_expires_timestamp_seconds", help_text, lambda: self.expires_at_seconds),)
+        return (Gauge("smtp_certificate_expires_timestamp_seconds", help_text, lambda: self._shown.expires_at_seconds),)
 
-    def change(self, tls: ssl.SSLContext | None, smtp: Smtp) -> str:
+    def change(self, shown: Certificate) -> str:
         """Note what is shown from now on; return a sentence if it is what was shown before, else ""."""
-        found: dict[str, Any] = {}
-        if tls is not None:
-            with suppress(OSError):  # such as a certificate that verifies nothing; ssl.SSLError is one
-                found = presented(tls, smtp.tls_certificate)
-        serial = str(found.get("serialNumber", ""))
-        is_same, self._serial = bool(serial) and serial == self._serial, serial
-        self.expires_at_seconds = ssl.cert_time_to_seconds(found["notAfter"]) if "notAfter" in found else 0
-        if not is_same:
+        before, self._shown = self._shown, shown
+        if not shown.serial or shown.serial != before.serial:
             return ""
-        until = time.strftime("%Y-%m-%d", time.gmtime(self.expires_at_seconds))
+        until = time.strftime("%Y-%m-%d", time.gmtime(shown.expires_at_seconds))
         text = f"the certificate is the same as before, valid until {until}"
-        if Path(smtp.tls_certificate).is_relative_to(CREDENTIALS):
+        if Path(shown.file).is_relative_to(CREDENTIALS):
             text += "; systemd passes a renewed one on only at a restart"
         return text
 
