@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet, assert_harmless_style
 from tables import rows_of, table
-from tmpmaild.mail.css import PROPERTIES, style
-from tmpmaild.mail.sheets import MAX_CHARACTERS, MAX_SELECTORS, Sheet
+from tmpmaild.mail.css import MAX_SELECTORS, MAX_SHEET_CHARACTERS, PROPERTIES, Sheet, style
 
 ROWS = rows_of(__file__)
 
@@ -100,7 +99,7 @@ def test_what_passes_a_bound_is_left_out():
     sheet.add("@media all{u{color:red}}")
     assert sheet.written(1, 1).count(IN_BODY) == MAX_SELECTORS
     sheet = Sheet()
-    sheet.add(f"p{{color:red}}/*{'x' * MAX_CHARACTERS}*/i{{color:red}}")
+    sheet.add(f"p{{color:red}}/*{'x' * MAX_SHEET_CHARACTERS}*/i{{color:red}}")
     sheet.add("a{color:red}")
     assert sheet.written(1, 1).replace(IN_BODY, "") == "p{color:red}a{color:red}"
 

@@ -1,20 +1,20 @@
-"""CSS of a hostile mail: which properties and values it may style with, in attributes and in sheets.
+"""CSS of a hostile mail, in attributes and in sheets: which properties, values and rules it may style with.
 
 It is read by tinycss2, which keeps open brackets on a stack of its own, so that depth costs no recursion. Nothing of
 the source is copied: each node that is known is written anew. So what is written holds no address, no escape, no string
-but names of fonts, and no function but those below. ``tinycss2.serialize`` is not used: it recurses as deep as brackets
-nest, and writes strings as they came.
+but names of fonts, and no function but those below; rules are for the body only. ``tinycss2.serialize`` is not used: it
+recurses as deep as brackets nest, and writes strings as they came.
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import tinycss2
 
+from tmpmaild.mail import selectors
 from tmpmaild.mail.htmltokens import names
-
-Node = Any  # of tinycss2.ast, which has no types
+from tmpmaild.mail.selectors import SCOPE, Node, RefusedError, separated, without_space
 
 # Python refuses to make integers of thousands of digits.
 _LONG_NUMBER = re.compile(r"[0-9]{33,}+")
@@ -49,10 +49,6 @@ _FONT_NAME = re.compile(r"\w[\w .+&-]{0,99}+")
 _REMOTE = re.compile(r"\s*+(?:https?:|[/\\]{2})", re.IGNORECASE)
 
 
-class RefusedError(Exception):
-    """There is something that is not known to be harmless."""
-
-
 def nodes_of(text: str) -> list[Node]:
     """Return tokens, functions and blocks, without comments."""
     found: list[Node] = tinycss2.parse_component_value_list(_LONG_NUMBER.sub("0", text), skip_comments=True)
@@ -69,11 +65,6 @@ def declarations_of(nodes: Iterable[Node]) -> list[Node]:
     """Return the declarations of a block or an attribute; rules within it are left out."""
     found = tinycss2.parse_blocks_contents(nodes, skip_comments=True, skip_whitespace=True)
     return [node for node in found if node.type == "declaration"]
-
-
-def without_space(nodes: Iterable[Node]) -> list[Node]:
-    """Return what stands between white space."""
-    return [node for node in nodes if node.type != "whitespace"]
 
 
 def _sided(words: str) -> frozenset[str]:
@@ -226,3 +217,191 @@ class _Writer:
         if name not in self._functions:
             raise RefusedError
         return f"{name}({self.value(node.arguments, depth + 1, sums=name in MATHS)})"
+
+
+# tinycss2 takes half a second for so much.
+MAX_SHEET_CHARACTERS = 128 * 1024
+MAX_SELECTORS = 2000
+# Of selectors with elements: about a second of a browser.
+MAX_MATCHES = 5_000_000
+# The elements of the page that its URL names to ask for one view or the other.
+DARK_ID = "dark"
+LIGHT_ID = "light"
+
+_MAX_BLOCK_DEPTH = 4
+_MAX_MEDIA_CHARACTERS = 300
+_MAX_REMOTE_IMAGES = 1000
+_MAX_QUERIES = 20
+
+_COMBINATOR = re.compile(r"[\s>+~]")
+# A share of what is around it, as it is written here.
+_FLUID = re.compile(r"(?:^|;)width:(?:[0-9.]{1,8}%|auto)")
+
+_DARK = "(prefers-color-scheme:dark)"
+_PLAIN_NUMBER = r"[-+]?[0-9.]{1,16}"
+_LENGTH = rf"(?:{_PLAIN_NUMBER}(?:px|em|rem|pt|in|cm|mm)|[-+]?[0.]{{1,16}})"
+# With a space between what was read apart.
+_FEATURE = re.compile(
+    rf"(?:width|height)(?: : {_LENGTH})?|(?:min|max)-(?:width|height) : {_LENGTH}"
+    rf"|-webkit-(?:min|max)-device-pixel-ratio : {_PLAIN_NUMBER}"
+    rf"|(?:min-|max-)?resolution : {_PLAIN_NUMBER}(?:dpi|dpcm|dppx|x)"
+    r"|orientation(?: : (?:landscape|portrait))?|(?:any-)?hover(?: : (?:hover|none))?"
+    r"|(?:any-)?pointer(?: : (?:coarse|fine|none))?|prefers-color-scheme(?: : (?:dark|light))?"
+    r"|prefers-reduced-motion(?: : (?:no-preference|reduce))?|prefers-contrast(?: : (?:less|more|no-preference))?"
+)
+# The device is the frame, since a mail has no other.
+_DEVICE = re.compile("device-(?=width|height)")
+_SIGN = "([<>](?: =)?|=)"
+_RANGE = re.compile(rf"(?:({_LENGTH}) {_SIGN} )?(width|height)(?: {_SIGN} ({_LENGTH}))?")
+_TURNED = {"<": ">", "< =": "> =", ">": "<", "> =": "< =", "=": "="}
+_STEP = 0.02  # what is less than 600px is at most 599.98px
+_IN_BRACKETS = r"\([^()]++\)"
+_QUERY = re.compile(
+    rf"(?:(?:not |only )?(?:all|print|screen)|{_IN_BRACKETS})(?: and {_IN_BRACKETS}){{0,8}}|not {_IN_BRACKETS}"
+)
+
+
+class Sheet:
+    """Takes the style elements of one mail in their order; what passes a bound is left out."""
+
+    def __init__(self) -> None:
+        self._characters = 0
+        self._weight = 0
+        self._selectors: list[str] = []
+        self.remote_images = 0
+        self._rules: list[str] = []
+        self._fluid: set[str] = set()
+
+    def add(self, text: str, media: str = "") -> None:
+        """Take in a style element and its ``media``."""
+        if len(media) > _MAX_MEDIA_CHARACTERS:
+            return
+        self._characters += len(media)
+        left = max(0, MAX_SHEET_CHARACTERS - self._characters)
+        if len(text) > left:
+            text = text[: text.rfind("}", 0, left) + 1]  # a rule cut in two may say something else
+        self._characters += len(text)
+        query = _media_query(nodes_of(media)) if text else None
+        if query is not None:
+            dark = _is_dark(query)
+            self._rules.append(_conditional(query, self._written(nodes_of(text), dark), doubled=dark))
+
+    def adapts(self, name: str, classes: str) -> bool:
+        """Return whether a rule so far sets a width that follows the screen, which wins over a ``width`` attribute."""
+        dotted = [f".{one}" for one in classes.split()]
+        return not self._fluid.isdisjoint([name, *dotted, *(f"{name}{one}" for one in dotted)])
+
+    def written(self, elements: int, depth: int) -> str:
+        """Return the sheet, "" when it is too much for so many elements, nested so deep.
+
+        Its end tag cannot occur in it: no "<" and no backslash are ever written.
+        """
+        if sum(selectors.matches(one, elements, depth) for one in self._selectors) > MAX_MATCHES:
+            return ""
+        sheet = "".join(self._rules)
+        return "" if "<" in sheet or "\\" in sheet else sheet
+
+    def _written(self, nodes: Sequence[Node], depth: int) -> str:
+        return "".join(self._rule(node, depth) for node in rules_of(nodes))
+
+    def _rule(self, node: Node, depth: int) -> str:
+        if node.type == "qualified-rule" and self._weight < MAX_SELECTORS:
+            return self._style_rule(node, depth)
+        is_media = node.type == "at-rule" and node.lower_at_keyword == "media" and node.content is not None
+        query = _media_query(node.prelude) if is_media and depth < _MAX_BLOCK_DEPTH else None
+        if query is None:
+            return ""
+        return _conditional(query, self._written(node.content, depth + 1), doubled=depth == 0)
+
+    def _style_rule(self, node: Node, depth: int) -> str:
+        found = selectors.written(node.prelude, MAX_SELECTORS - self._weight)
+        self._weight += sum(map(selectors.weight_of, found))
+        self._selectors += found
+        if not found:
+            return ""
+        declarations = declarations_of(node.content)
+        self.remote_images = min(_MAX_REMOTE_IMAGES, self.remote_images + remote_images(declarations))
+        block = written(declarations)
+        if not depth and _FLUID.search(block):
+            self._fluid |= {one for one in map(_last_compound, found) if one}
+        return f"{','.join(found)}{{{block}}}" if block else ""
+
+
+def _last_compound(selector: str) -> str:
+    """Return what a written selector asks of the element itself, "" for a mere name within something else."""
+    *around, last = _COMBINATOR.split(selector.replace(SCOPE, ""))
+    return "" if around and "." not in last else last
+
+
+def _conditional(query: str, rules: str, *, doubled: bool) -> str:
+    """Write rules that depend on the screen; what is for dark readers applies in the dark view too."""
+    if not query or not rules:
+        return rules
+    if not doubled or not _is_dark(query):
+        return f"@media {query}{{{rules}}}"
+    return (
+        f"@media {query}{{:root:not(:has(#{LIGHT_ID}:target)){{{rules}}}}}"
+        f":root:has(#{DARK_ID}:target){{@media {_without_dark(query)}{{{rules}}}}}"
+    )
+
+
+def _media_query(nodes: Iterable[Node]) -> str | None:
+    """Return the known queries of a list anew, "" for an empty one; None when none of them is known."""
+    queries = list(separated(without_space(nodes)))
+    found = []
+    for query in queries[:_MAX_QUERIES]:
+        try:
+            found.append(_query(query))
+        except RefusedError:
+            continue
+    return ",".join(found) if found or not queries else None
+
+
+def _is_dark(query: str) -> bool:
+    """Return whether a written list has queries for readers who prefer dark colours."""
+    return any(_DARK in one and not one.startswith("not ") for one in query.split(","))
+
+
+def _without_dark(query: str) -> str:
+    """Return the queries of a written list that ask for dark colours, without asking for them."""
+    asking = [one.split(" and ") for one in query.split(",") if _DARK in one and not one.startswith("not ")]
+    return ",".join(" and ".join(part for part in one if part != _DARK) or "all" for one in asking)
+
+
+def _query(nodes: Iterable[Node]) -> str:
+    """Write ``[not | only] type and (feature) …``, ``(feature) and …`` or ``not (feature)``."""
+    query = " ".join([_features(node) if node.type == "() block" else _text(node) for node in nodes])
+    if not _QUERY.fullmatch(query):
+        raise RefusedError
+    return query
+
+
+def _features(block: Node) -> str:
+    """Write what is in parentheses: ``name: value``, ``name``, or a range as ``min-`` and ``max-``."""
+    text = _DEVICE.sub("", " ".join(map(_text, without_space(block.content))))
+    if _FEATURE.fullmatch(text):
+        return f"({text.replace(' ', '')})"
+    found = _RANGE.fullmatch(text)
+    if not found:
+        raise RefusedError
+    least, turned, name, sign, most = found.groups()
+    limits = [_limit(name, _TURNED[turned], least)] if least else []
+    return " and ".join([*limits, *([_limit(name, sign, most)] if most else [])])
+
+
+def _limit(name: str, sign: str, length: str) -> str:
+    prefix = {"<": "max-", ">": "min-"}.get(sign[0], "")
+    if sign in "<>" and (found := re.fullmatch(rf"({_PLAIN_NUMBER})(.*)", length)):
+        length = f"{float(found[1]) + (_STEP if sign == '>' else -_STEP):.6g}{found[2]}"
+    return f"({prefix}{name}:{length})"
+
+
+def _text(node: Node) -> str:
+    """Return a node of a media query as it is looked for here."""
+    if node.type in ("number", "dimension"):
+        return f"{node.representation}{getattr(node, 'lower_unit', '')}"
+    if node.type == "ident":
+        return str(node.lower_value)
+    if node.type != "literal":
+        raise RefusedError
+    return str(node.value)

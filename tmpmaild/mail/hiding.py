@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 
 from tmpmaild.mail.htmltokens import BLOCKS, Budget, names
-from tmpmaild.mail.sheets import LOGICAL, NTH, PSEUDO_CLASSES
+from tmpmaild.mail.selectors import LOGICAL, NTH, PSEUDO_CLASSES
 
 _MAX_VALUE_CHARACTERS = 200
 # What makes room in a box that has none of its own.

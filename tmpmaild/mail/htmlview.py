@@ -3,7 +3,7 @@
 The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. nh3 repairs tag soup as
 browsers do and has the last word on what may stay; ``Bounds`` leaves out before what would cost it much. The addresses
 of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``. Styles are written by ``css``
-and ``sheets`` alone: nh3's own filter breaks functions within functions.
+alone: nh3's own filter breaks functions within functions.
 """
 
 import html as entities
@@ -18,7 +18,7 @@ import nh3
 from msgspec import Struct
 
 from tmpmaild.mail import charsets
-from tmpmaild.mail.css import StyleAttributes
+from tmpmaild.mail.css import DARK_ID, LIGHT_ID, Sheet, StyleAttributes
 from tmpmaild.mail.htmltext import to_text
 from tmpmaild.mail.htmltokens import (
     BLOCKS,
@@ -35,7 +35,7 @@ from tmpmaild.mail.htmltokens import (
     unescaped,
     unescaped_attribute,
 )
-from tmpmaild.mail.sheets import DARK_ID, LIGHT_ID, Sheet, own_name, own_names
+from tmpmaild.mail.selectors import own_name, own_names
 
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_TAGS = 20_000

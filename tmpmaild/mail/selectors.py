@@ -1,0 +1,251 @@
+"""Selectors in the style sheets of a hostile mail: written anew for its view, or read for its text.
+
+The mail's classes and ids get a prefix, in selectors as in attributes: no rule of a mail finds what this page
+marks with a class of its own. What a selector counts (its specificity) stays what it was.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Any, Final
+
+from tmpmaild.mail.htmltokens import ELEMENTS, names
+
+Node = Any  # of tinycss2.ast, which has no types
+
+PREFIX = "m_"
+# Of no weight: the body and what is in it, not the rest of the page of a view.
+SCOPE = ":where(body,body *)"
+
+PSEUDO_CLASSES: Final = names(
+    "active any-link empty first-child first-of-type focus focus-visible focus-within hover last-child last-of-type "
+    "link only-child only-of-type root visited"
+)
+NTH: Final = names("nth-child nth-last-child nth-last-of-type nth-of-type")
+LOGICAL: Final = names("is not where")
+_TYPES: Final = ELEMENTS | names("body html")
+_ATTRIBUTES = names(
+    "align alt bgcolor border class color dir face height href id lang size style title type valign width"
+)
+_OPERATORS = ("=", "~=", "^=", "$=", "*=", "|=")
+
+_MAX_SELECTOR_DEPTH = 3
+_MAX_COMPOUNDS = 20
+_MAX_NAMES = 24
+# As measured in Chromium: up the tree, where it remembers much; and among siblings.
+_STEPS_A_MATCH = 16
+_SIBLING_STEPS = 4
+
+_COMBINATORS = " >+~"
+_UNSAFE = re.compile(r"[^\w\s-]++")
+_NTH = re.compile(r"even|odd|[+-]?[0-9]{0,4}n(?:[+-][0-9]{1,4})?|[+-]?[0-9]{1,4}")
+_ATTRIBUTE_VALUE = re.compile(r"[\w .,:;#%()+!*-]{1,100}+")
+_AROUND_MARKS = re.compile(r"(?>(?:(?<!\s)\s++)?)([:;,])\s*+")
+
+
+class RefusedError(Exception):
+    """There is something that is not known to be harmless."""
+
+
+def without_space(nodes: Iterable[Node]) -> list[Node]:
+    """Return what stands between white space."""
+    return [node for node in nodes if node.type != "whitespace"]
+
+
+def separated(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    """Yield the parts of a list between commas."""
+    for is_comma, part in groupby(nodes, lambda node: node == ","):
+        if not is_comma:
+            yield list(part)
+
+
+def own_name(name: str) -> str:
+    """Return a class or an id of the mail as it is called in this page; two may become one."""
+    return _prefixed(_safe("_".join(name.split())))
+
+
+def own_names(text: str) -> str:
+    """Return the classes of an attribute as they are called in this page."""
+    names_of_element = text.split(maxsplit=_MAX_NAMES)[:_MAX_NAMES]
+    return " ".join(map(_prefixed, _safe(" ".join(names_of_element)).split()))
+
+
+def _safe(text: str) -> str:
+    """Spell out what a selector would have to escape; here none is written."""
+    return _UNSAFE.sub(lambda run: f"_{ord(run[0][0]):x}_", text)
+
+
+def _prefixed(name: str) -> str:
+    return name if name.startswith(PREFIX) else f"{PREFIX}{name}"
+
+
+def written(prelude: Iterable[Node], limit: int) -> list[str]:
+    """Return the selectors of a list that are known, each within the body; the others are left out.
+
+    With those within them they weigh as much as ``limit`` at most.
+    """
+    found = []
+    for selector in islice(separated(prelude), limit):
+        try:
+            text = _complex(selector, 0)
+        except RefusedError:
+            continue
+        limit -= weight_of(text)
+        if limit < 0:
+            break
+        found.append(text)
+    return found
+
+
+def weight_of(selector: str) -> int:
+    """Return how many selectors a written one is, with those within it."""
+    own = selector.replace(SCOPE, "")
+    return 1 + own.count("(") + own.count(",")
+
+
+def matches(selector: str, elements: int, depth: int) -> int:
+    """Return how much work a written selector may be for a browser, in matches of a simple one with an element.
+
+    It walks up all ancestors of an element for what they are, and all siblings before it for ``~``.
+    """
+    own = selector.replace(SCOPE, "").replace("~=", "")
+    walked = depth * (" " in own) + _SIBLING_STEPS * elements * ("~" in own)
+    return elements * (weight_of(selector) + walked // _STEPS_A_MATCH)
+
+
+def _complex(nodes: Sequence[Node], depth: int) -> str:
+    """Write compounds and what combines them; on top the first that may lie in the body must do so.
+
+    A browser tries each way to combine them: none within a pseudo-class, and ``~`` once.
+    """
+    text = ""
+    is_within = depth > 0
+    compounds = _compounds(nodes)
+    if (depth and len(compounds) > 1) or [combinator for combinator, _ in compounds].count("~") > 1:
+        raise RefusedError
+    for combinator, compound in compounds:
+        piece, is_root = _compound(compound, depth)
+        if not is_within and not is_root:
+            piece += SCOPE
+            is_within = True
+        text += f"{combinator}{piece}"
+    return text
+
+
+def _compounds(nodes: Sequence[Node]) -> list[tuple[str, list[Node]]]:
+    """Return each compound with the combinator before it, which is "" before the first."""
+    found: list[tuple[str, list[Node]]] = []
+    combinator = ""
+    for combines, part in groupby(nodes, _combines):
+        if combines:
+            combinator = "".join([node.value for node in part]).strip() or " " * bool(found)
+        else:
+            found.append((combinator, list(part)))
+            combinator = ""
+    if combinator.strip() or not found or found[0][0] or len(found) > _MAX_COMPOUNDS:
+        raise RefusedError
+    if any(one not in _COMBINATORS for one, _ in found):
+        raise RefusedError
+    return found
+
+
+def _combines(node: Node) -> bool:
+    return node.type == "whitespace" or (node.type == "literal" and node.value in _COMBINATORS)
+
+
+def _compound(nodes: list[Node], depth: int) -> tuple[str, bool]:
+    """Write a type, classes, ids, attributes and pseudo-classes; tell whether only the root can be meant."""
+    rest = iter(nodes)
+    kind, text = "", ""
+    for node in rest:
+        if node.type == "ident" and not kind + text:
+            kind = _type(node)
+        elif node == "*" and not kind + text:
+            kind = "*"
+        else:
+            text += _simple(node, rest, depth)
+    return f"{kind}{text}", kind == "html" or (not kind and text.startswith(":root"))
+
+
+def _type(node: Node) -> str:
+    if node.lower_value not in _TYPES:
+        raise RefusedError
+    return str(node.lower_value)
+
+
+def _simple(node: Node, rest: Iterator[Node], depth: int) -> str:
+    """Write one of the things that may follow a type."""
+    if node.type == "hash" and node.is_identifier:
+        return f"#{own_name(node.value)}"
+    if node.type == "[] block":
+        return f"[{_attribute(without_space(node.content))}]"
+    following = next(rest, None)
+    if following is not None and node == "." and following.type == "ident":
+        return f".{own_name(following.value)}"
+    if following is not None and node == ":":
+        return f":{_pseudo_class(following, depth)}"
+    raise RefusedError
+
+
+def _pseudo_class(node: Node, depth: int) -> str:
+    if node.type == "ident" and node.lower_value in PSEUDO_CLASSES:
+        return str(node.lower_value)
+    if node.type == "function" and node.lower_name in NTH:
+        return f"{node.lower_name}({_nth(node.arguments)})"
+    if node.type == "function" and node.lower_name in LOGICAL and depth < _MAX_SELECTOR_DEPTH:
+        selectors = [_complex(selector, depth + 1) for selector in separated(node.arguments)]
+        if selectors:
+            return f"{node.lower_name}({','.join(selectors)})"
+    raise RefusedError
+
+
+def _nth(arguments: Iterable[Node]) -> str:
+    """Write ``an+b`` (https://www.w3.org/TR/css-syntax-3/#anb)."""
+    text = "".join(map(_nth_piece, arguments))
+    if not _NTH.fullmatch(text):
+        raise RefusedError
+    return text
+
+
+def _nth_piece(node: Node) -> str:
+    if node.type == "whitespace":
+        return ""
+    if node.type in ("number", "dimension"):
+        return f"{node.representation}{getattr(node, 'lower_unit', '')}"
+    return str(node.value).lower() if node.type in ("ident", "literal") else "?"
+
+
+def _attribute(nodes: list[Node]) -> str:
+    """Write what is in the brackets, of an attribute that the sanitised mail still has."""
+    name = nodes[0].lower_value if nodes and nodes[0].type == "ident" else ""
+    if name not in _ATTRIBUTES or len(nodes) not in (1, 3, 4):
+        raise RefusedError
+    if len(nodes) == 1:
+        return str(name)
+    operator, value = nodes[1].value if nodes[1].type == "literal" else "", nodes[2]
+    if operator not in _OPERATORS or value.type not in ("string", "ident"):
+        raise RefusedError
+    if not _ATTRIBUTE_VALUE.fullmatch(value.value):
+        raise RefusedError
+    return f'{name}{operator}"{_attribute_value(name, operator, value.value)}"{_flag(nodes[3:])}'
+
+
+def _flag(nodes: list[Node]) -> str:
+    if not nodes:
+        return ""
+    if nodes[0].type != "ident" or nodes[0].lower_value not in ("i", "s"):
+        raise RefusedError
+    return f" {nodes[0].lower_value}"
+
+
+def _attribute_value(name: str, operator: str, value: str) -> str:
+    """Return the value as it is in the attributes that are written."""
+    if name == "style":
+        return _AROUND_MARKS.sub(r"\1", value).strip("; ")
+    if name not in ("class", "id"):
+        return value
+    if operator not in ("*=", "$="):
+        return own_names(value)
+    # It may begin within a name.
+    first, *others = value.split(" ")
+    return " ".join([_safe(first), *(own_name(other) if other else "" for other in others)])
