@@ -1,21 +1,26 @@
-"""The readable text of an HTML mail; nothing is sanitised here, the result is plain text.
+"""The readable text of an HTML mail and its links; nothing is sanitised here, the result is plain text.
 
 One pass over the tags (``htmltokens``), on purpose without a tree: a parser that follows the HTML standard builds, from
 24 KB of unclosed ``<b>`` and ``<p>``, a tree of nearly 1 GiB, and no cheap look at the tags tells that
 beforehand. For text it is enough to know which tags break lines and which hide what they hold.
+
+Styles hide, or make the text right behind a tag invisible, wherever they stand: in an element, or in a sheet, of which
+``Cascade`` tells the rules that apply to an element.
 """
 
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import islice
 
-from tmpmaild.mail import charsets, hiding
-from tmpmaild.mail.hiding import Cascade, sheets_of
-from tmpmaild.mail.htmltokens import Budget, address_of, attributes_of, names, tokens, unescaped
+from tmpmaild.mail import charsets, selectors
+from tmpmaild.mail.htmltokens import BLOCKS, Budget, address_of, attributes_of, names, tokens, unescaped
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TOKENS_FOR_LINKS = 20_000
+MAX_SHEET_CHARACTERS = 128 * 1024  # a view shows no more of them
+MAX_SELECTORS = 5000
 _STEPS_FOR_SHEETS = 20_000
 _STEPS_A_STYLE = 4
 BEFORE_CHARACTERS = 200
@@ -46,65 +51,119 @@ _INVISIBLE = re.compile(
 )
 
 
+_MAX_VALUE_CHARACTERS = 200
+# What makes room in a box that has none of its own.
+_ROOMY = names(
+    "flex flex-basis flex-grow min-block-size min-height min-inline-size min-width padding padding-block "
+    "padding-block-end padding-block-start padding-bottom padding-inline padding-inline-end padding-inline-start "
+    "padding-left padding-right padding-top"
+)
+_COUNTED = _ROOMY | names(
+    "-webkit-background-clip background background-clip background-image clip clip-path color content-visibility "
+    "display filter font-size height left margin-left max-height max-width opacity overflow position right "
+    "text-indent top transform visibility width"
+)
+# What sets others too: the value is not read, but for the size of a font.
+_SHORTHANDS = {"margin": ("margin-left",), "inset": ("left", "right", "top"), "font": ("font-size",)}
+_FONT = "font "  # before the value of ``font``, where that of ``font-size`` is expected
+_ODD = re.compile(r"/\*.*?(?:\*/|\Z)|\\(?:([0-9a-fA-F]{1,6}+)\s?|(.))", re.DOTALL)
+_IMPORTANT = re.compile(r"(?<!\s)\s*+!\s*+important\Z")
+_NOTHING = re.compile(r"(?:0|0?\.0+|0\.0*)(?:px|pt|em|rem|%)?")
+_NO_ROOM = re.compile(r"(?:0|0?\.0+|0\.0*|1(?=px))(?:px|pt|em|rem)?")
+_FAR = re.compile(r"-[0-9]{4,6}(?:\.[0-9]*)?(?:px|pt)|-[0-9]{3,5}(?:em|rem)")
+_SIDES = ("height", "max-height", "width", "max-width")
+_CUT_AWAY = re.compile(r"rect\((?:[01](?:px)?[ ,]*){4}\)")
+_SHAPED_AWAY = re.compile(r"inset\((?:[5-9][0-9]|100)%\)|circle\(0(?:px|%)?\)|polygon\(0 0(?:, ?0 0)*\)")
+
+
+Declared = tuple[dict[str, str], dict[str, str]]
+"""The values of the properties that count here, by name: those without ``!important``, and those with it."""
+
+_FAINT = r"(?:-[0-9.]++|0|0?\.0[0-9]*|0\.|[0-9](?=%)|[0-9]\.[0-9]*(?=%))%?"
+# Values that hide: whatever the element is, where it is placed freely, where it is a box.
+_HIDING = {
+    "display": re.compile("none"),
+    "visibility": re.compile("hidden|collapse"),
+    "opacity": re.compile(_FAINT),
+    "filter": re.compile(rf"opacity\({_FAINT}\)"),
+    "clip-path": _SHAPED_AWAY,
+}
+_HIDING_PLACED = {
+    "left": _FAR,
+    "top": _FAR,
+    "right": re.compile(rf"{_FAR.pattern}|[0-9]{{4,6}}px"),
+    "clip": _CUT_AWAY,
+}
+_HIDING_BOXES = {
+    "content-visibility": re.compile("hidden"),
+    "margin-left": _FAR,
+    "transform": re.compile(
+        rf"scale(?:x|y|3d)?\({_NOTHING.pattern}(?:,[^()]*+)?\)|translatex?\((?:{_FAR.pattern})(?:,[^()]*+)?\)"
+    ),
+}
+_NO_ALPHA = r"[,/]\s*+(?:0?\.0++|0|none)%?\s*+\)"
+_TINY = r"(?:0(?:px|pt|em|rem|%)?|0?\.0++(?:em|rem|%)?|0\.0*(?:em|rem|%)|[01]?\.[0-9]++(?:px|pt)|[01]px|[01]\.px)"
+# Values that make text invisible. Elements within may set these anew, as layouts of tables do with the size.
+_HIDING_TEXT = {
+    "font-size": re.compile(rf"{_TINY}|\A{_FONT}(?:[a-z]++ )*?{_TINY}(?:/\S++)? .*"),
+    "color": re.compile(
+        rf"transparent|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00"
+        rf"|[a-z]{{3,5}}\((?:[^(,/);]*+|(?:[^(,);]*+,){{2}}[^(,);]*+){_NO_ALPHA}"
+    ),
+    "text-indent": re.compile("-[0-9]{4,6}px"),
+}
+_WHITE = re.compile("white|#fff(?:fff)?")
+# What is declared where any value above is, and seldom elsewhere. Alternatives that begin with a letter are found fast.
+_SUSPECT = re.compile(
+    r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|opacity\s*+[:(]\s*+(?:[-.0]|[0-9](?:\.[0-9]*+)?%)"
+    r"|clip(?:-path)?\s*+:\s*+(?:rect|inset|circle|polygon)|left\s*+:\s*+-[0-9]{3}|top\s*+:\s*+-[0-9]{3}"
+    r"|right\s*+:\s*+(?:-[0-9]{3}|[0-9]{4})|transform\s*+:\s*+(?:scale|translate)|indent\s*+:\s*+-[0-9]{4}"
+    r"|height\s*+:\s*+(?:[0.]|1px)|width\s*+:\s*+(?:[0.]|1px)|font-size\s*+:\s*+(?:[0.]|1(?:\.[0-9]*+)?p)"
+    r"|font\s*+:\s*+(?:[a-z]++\s++)*(?:[0.]|1(?:\.[0-9]*+)?p)"
+    r"|color\s*+:\s*+(?:transparent|white|#fff|#[0-9a-f]{3}(?:[0-9a-f]{3}0)?0|[a-z]{3,5}\()"
+)
+# What else in attributes may hide: other attributes, and what has to be decoded first.
+_SUSPECT_ATTRIBUTES = re.compile(rf"{_SUSPECT.pattern}|hidden|\\|/\*|&#|color\s*+=\s*+[\"']?+\s*+(?:white|#fff)")
+
+
+_MAX_DEPTH = 16
+_RULES_A_STEP = 8
+
+_BRACE = re.compile(r"[{}]")
+_EVERY_SCREEN = re.compile(r"@media\s++(?:only\s++)?(?:all|screen)", re.IGNORECASE)
+_NO_SCREEN = re.compile(r"@media\s++(?:only\s++)?(?:print|speech)\b[^,]*+", re.IGNORECASE)
+_FOR_ALL = re.compile(r"media\s*+=\s*+[\"']?(?:all|screen)\b(?!\s*+and)|type\s*+=\s*+[\"']?text/css\b", re.IGNORECASE)
+_FOR_FEW = re.compile(r"\b(?:media|type)\s*+=", re.IGNORECASE)
+
+
 def to_text(html: str, budget: Budget | None = None) -> str:
     """Return what a reader of the HTML would read, with LF line ends and at most one empty line in a row.
 
     A link is followed by its address in angle brackets when that is of the web and not its text; an image
     is its alternative text. Of very large HTML, and where the budget ends, the beginning is read.
     """
-    budget = budget or Budget()
-    source = charsets.scrub(html[:MAX_CHARACTERS])
-    styles = _Styles(source, budget)
-    page, hidden = _Page(), _Hidden(styles)
-    page.read(_seen(tokens(source, budget), hidden))
-    if hidden.hides_too_much(found_nothing=not page.text()):
-        page = _Page()
-        page.read(_seen(tokens(source, budget), _Hidden(styles, skips=False)))
-    return page.text()
+    return _read(html, budget or Budget()).text()
 
 
-def links(html: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the text before it, the address and the text of each link of the HTML to the web, in order.
+def links(html: str) -> list[tuple[str, str, str]]:
+    """Return the text before it, the address and the text of each link of the HTML to the web, in order.
 
     The text before reaches back to the link before, or BEFORE_CHARACTERS; an image is its alternative text. The
     address is what a browser would follow: without spaces around it, and without line ends. White space is
     collapsed. Hidden links are left out, and those whose text is invisible. Of very large HTML the beginning is read.
     """
-    source, budget = charsets.scrub(html[:MAX_CHARACTERS]), Budget()
+    return _read(html, Budget(), MAX_TOKENS_FOR_LINKS).links
+
+
+def _read(html: str, budget: Budget, most_tokens: int | None = None) -> "_Page":
+    """Read what is not hidden, or all but templates where what hides has no end."""
+    source = charsets.scrub(html[:MAX_CHARACTERS])
     styles = _Styles(source, budget)
     hidden = _Hidden(styles)
-    found = list(_links(source, hidden, budget))
-    shown = _Hidden(styles, skips=False)
-    yield from _links(source, shown, budget) if hidden.hides_too_much(found_nothing=False) else found
-
-
-def _links(source: str, hidden: "_Hidden", budget: Budget) -> Iterator[tuple[str, str, str]]:
-    before, link, href = "", "", ""
-    has_blank = has_image = False  # of the link
-    for kind, text, attributes in _seen(islice(tokens(source, budget), MAX_TOKENS_FOR_LINKS), hidden):
-        if kind == "text":
-            piece = unescaped(text)
-        elif kind == "blank":
-            has_blank = True
-            continue
-        elif text == "img" and kind == "start":
-            piece = attributes_of(attributes).get("alt", "")
-            has_image = True
-        elif text != "a":
-            piece = " " if text in _BREAKING or text in _SPACED or text in ("br", "td", "th") else ""
-        else:
-            if href and (has_image or not has_blank or link.strip()):
-                yield _collapsed(before), href, _collapsed(link)
-                before, link = "", ""
-            href = _address(attributes) if kind == "start" else ""
-            has_blank = has_image = False
-            continue
-        if href:
-            link += piece
-        else:
-            before = (before + piece)[-BEFORE_CHARACTERS:]
-    if href and (has_image or not has_blank or link.strip()):
-        yield _collapsed(before), href, _collapsed(link)
+    page = _Page(_seen(islice(tokens(source, budget), most_tokens), hidden))
+    if not hidden.hides_too_much(found_nothing=not page.text()):
+        return page
+    return _Page(_seen(islice(tokens(source, budget), most_tokens), _Hidden(styles, skips=False)))
 
 
 def _address(attributes: str) -> str:
@@ -113,7 +172,7 @@ def _address(attributes: str) -> str:
     return address if _WEB_ADDRESS.match(address) else ""
 
 
-def _cascade_of(source: str, *, on_white: bool) -> Cascade:
+def _cascade_of(source: str, *, on_white: bool) -> "Cascade":
     """Return the rules of the sheets of a mail; read up to the last sheet."""
     tags = deque(_STYLE_TAG.finditer(source), maxlen=1)
     if not tags:
@@ -134,7 +193,7 @@ class _Styles:
         self._known: dict[tuple[str, str], tuple[bool, str]] = {}
 
     def look(self, name: str, attributes: str) -> tuple[bool, str]:
-        """Return whether an element hides what it holds, and what ``hiding.blanks`` says of the text behind its tag."""
+        """Return whether an element hides what it holds, and what ``blanks`` says of the text behind its tag."""
         known = self._known.get((name, attributes))
         if known is None:
             known = self._known[name, attributes] = self._judge(name, attributes)
@@ -146,21 +205,21 @@ class _Styles:
         if name == "object" and "data" in attributes_of(attributes):  # what it holds is for those who cannot show that
             return True, ""
         by_rule = self._cascade.may_hide(name, attributes)
-        if not (by_rule or (attributes and hiding.may_hide(attributes))):
+        if not (by_rule or (attributes and may_hide(attributes))):
             return False, ""
         self._budget.take(_STEPS_A_STYLE)
         found = attributes_of(attributes)
         style = self._cascade.style(name, found, self._budget) if by_rule else None
         if style is None:
-            style = hiding.in_style(found.get("style", ""))
-        is_hidden = ("hidden" in found and "display" not in style) or hiding.hides(name, style)
-        return is_hidden, hiding.blanks(name, style, self._colour(name, found, style), on_white=self._on_white)
+            style = in_style(found.get("style", ""))
+        is_hidden = ("hidden" in found and "display" not in style) or hides(name, style)
+        return is_hidden, blanks(name, style, self._colour(name, found, style), on_white=self._on_white)
 
     def _colour(self, name: str, attributes: dict[str, str], style: dict[str, str]) -> str:
         """Return the colour of an element, "" for one that it inherits."""
         by_attribute = attributes.get("color", "").strip().lower()
         colour = style.get("color", by_attribute)
-        if self._on_white and hiding.is_white(colour):  # a rule may make it another
+        if self._on_white and is_white(colour):  # a rule may make it another
             return self._cascade.colour(name, attributes, self._budget) or by_attribute
         return colour
 
@@ -211,18 +270,17 @@ def _seen(parts: Iterable[tuple[str, str, str]], hidden: _Hidden) -> Iterator[tu
 
 
 class _Page:
-    """The lines written so far, the line being written, and what is open: a link, preformatted text."""
+    """The lines and links of a page, the line being written, and what is open: a link, preformatted text."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Iterable[tuple[str, str, str]]) -> None:
+        self.links: list[tuple[str, str, str]] = []
         self._preformatted = 0
         self._lines: list[str] = []
         self._line: list[str] = []
+        self._before = ""  # the text since the last link
         self._href = ""
         self._link: list[str] = []
         self._has_blank = self._has_image = False  # of the link
-
-    def read(self, parts: Iterable[tuple[str, str, str]]) -> None:
-        """Take in what is seen of a page."""
         for kind, text, attributes in parts:
             if kind == "text":
                 self._write(unescaped(text))
@@ -232,11 +290,11 @@ class _Page:
                 self._start(text, attributes)
             else:
                 self._has_blank = True
+        self._close_link()
+        self._break()
 
     def text(self) -> str:
         """Return the lines, without empty ones at either end."""
-        self._close_link()
-        self._break()
         return "\n".join(self._lines).strip("\n")
 
     def _start(self, name: str, attributes: str) -> None:
@@ -245,7 +303,7 @@ class _Page:
         elif name == "a":
             self._close_link()
             self._has_blank = self._has_image = False
-            self._href = "".join(attributes_of(attributes).get("href", "").split())
+            self._href = _address(attributes)
         elif name == "img":
             self._has_image = True
             self._write(attributes_of(attributes).get("alt", ""))
@@ -272,8 +330,7 @@ class _Page:
 
     def _write(self, text: str) -> None:
         """Add text to the line, or lines when it is preformatted."""
-        if self._href:
-            self._link.append(text)
+        self._say(text)
         if not self._preformatted:
             self._line.append(text)
             return
@@ -283,17 +340,28 @@ class _Page:
             self._break(keeps_empty=True)
             self._line.append(other)
 
+    def _say(self, text: str) -> None:
+        """Add text to the link, or to what stands before the next one."""
+        if self._href:
+            self._link.append(text)
+        else:
+            self._before = (self._before + text)[-BEFORE_CHARACTERS:]
+
     def _close_link(self) -> None:
         """Add the address of the link that ends here, unless nobody sees the link."""
         text = _collapsed("".join(self._link))
-        is_seen = text or self._has_image or not self._has_blank
-        if is_seen and _WEB_ADDRESS.match(self._href) and text != self._href:
-            self._line.append(f" <{self._href}>")
+        if self._href and (text or self._has_image or not self._has_blank):
+            self.links.append((_collapsed(self._before), self._href, text))
+            self._before = ""
+            address = "".join(self._href.split())
+            if text != address:
+                self._line.append(f" <{address}>")
         self._href = ""
         self._link.clear()
 
     def _break(self, *, keeps_empty: bool = False) -> None:
         """End the line; an empty one counts only where it was asked for."""
+        self._say(" ")
         text = "".join(self._line)
         self._line.clear()
         text = text.rstrip() if self._preformatted else _collapsed(text)
@@ -317,3 +385,261 @@ def _collapsed(text: str) -> str:
         steps = range(0, len(text), _STEP_CHARACTERS)
         text = "".join([_INVISIBLE.sub("", text[start : start + _STEP_CHARACTERS]) for start in steps])
     return " ".join(text.split())
+
+
+def declared(style: str) -> Declared:
+    """Return what a style declares, in lower case and with single spaces."""
+    found: Declared = {}, {}
+    for part in plain(style).lower().split(";"):
+        name, _, value = part.partition(":")
+        if (name := name.strip()) in _COUNTED or name in _SHORTHANDS:
+            value = " ".join(value.split())
+            bare = _IMPORTANT.sub("", value)
+            written = bare if len(bare) <= _MAX_VALUE_CHARACTERS else "?"
+            if name in _SHORTHANDS:
+                written = f"{_FONT}{written}" if name == "font" else "?"
+            for one in _SHORTHANDS.get(name, (name,)):
+                found[bare != value][one] = written
+    return found
+
+
+def in_style(style: str) -> dict[str, str]:
+    """Return the values that apply of those that a style declares."""
+    ordinary, important = declared(style)
+    return ordinary | important
+
+
+def is_suspicious(css: str) -> bool:
+    """Return whether a quick look at a sheet or a block, in lower case, finds a value that may hide text."""
+    return _SUSPECT.search(css) is not None
+
+
+def may_hide_by_rule(declared: Declared, *, on_white: bool) -> bool:
+    """Return whether any value that is declared may hide text, alone or with others."""
+    values = declared[0] | declared[1]
+    for patterns in (_HIDING, _HIDING_PLACED, _HIDING_BOXES, _HIDING_TEXT):
+        if any(pattern.fullmatch(values.get(name, "")) for name, pattern in patterns.items()):
+            return True
+    if on_white and is_white(values.get("color", "")):
+        return True
+    return any(_NO_ROOM.fullmatch(values.get(side, "")) for side in _SIDES)
+
+
+def hides(name: str, declared: dict[str, str]) -> bool:
+    """Return whether an element of this name and style hides what it holds."""
+    if any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING.items()):
+        return True
+    is_placed = declared.get("position") in ("absolute", "fixed")
+    if is_placed and any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING_PLACED.items()):
+        return True
+    if not _is_box(name, declared):
+        return False
+    is_away = any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING_BOXES.items())
+    return (is_away and not _has_padding(declared)) or _has_no_room(declared)
+
+
+def is_white(colour: str) -> bool:
+    """Return whether a colour is white, as it is mostly written."""
+    return _WHITE.fullmatch(colour) is not None
+
+
+def blanks(name: str, declared: dict[str, str], colour: str, *, on_white: bool) -> str:
+    """Return whether text right behind a tag cannot be seen: "" (it can), a "line" of it, or "all".
+
+    White text cannot be seen where the page is surely white.
+    """
+    if _HIDING_TEXT["font-size"].fullmatch(declared.get("font-size", "")):
+        return "all"
+    if _HIDING_TEXT["color"].fullmatch(colour) and not _has_gradient_letters(declared):
+        return "all"
+    if on_white and is_white(colour):
+        return "all"
+    return "line" if name in BLOCKS and _HIDING_TEXT["text-indent"].fullmatch(declared.get("text-indent", "")) else ""
+
+
+def may_hide(attributes: str) -> bool:
+    """Return whether a quick look at attributes finds anything that may hide text."""
+    return _SUSPECT_ATTRIBUTES.search(attributes.lower()) is not None
+
+
+def plain(style: str) -> str:
+    """Return CSS without comments and escapes."""
+    return _ODD.sub(_made_plain, style) if "\\" in style or "/*" in style else style
+
+
+def _is_box(name: str, declared: dict[str, str]) -> bool:
+    return declared.get("display") in ("block", "inline-block") or ("display" not in declared and name in BLOCKS)
+
+
+def _has_padding(declared: dict[str, str]) -> bool:
+    return any(one in _ROOMY and not _NOTHING.fullmatch(declared[one]) for one in declared)
+
+
+def _has_no_room(declared: dict[str, str]) -> bool:
+    """Return whether a box has no room and cuts off what it holds."""
+    if declared.get("overflow") not in ("hidden", "clip") or _has_padding(declared):
+        return False
+    return any(_NO_ROOM.fullmatch(declared.get(side, "")) for side in _SIDES)
+
+
+def _has_gradient_letters(declared: dict[str, str]) -> bool:
+    """Return whether letters let a gradient through: they are seen, if it has colours."""
+    background = declared.get("background", "") + declared.get("background-image", "")
+    clips = declared.get("background-clip", ""), declared.get("-webkit-background-clip", "")
+    return "text" in clips and ("gradient(" in background or "?" in background) and "transparent" not in background
+
+
+def _made_plain(found: re.Match[str]) -> str:
+    if not found[1] and not found[2]:
+        return ""
+    character = chr(int(found[1], 16)) if found[1] and int(found[1], 16) <= 0x10FFFF else found[2] or "?"  # noqa: PLR2004
+    return character if character.isalnum() or character == "-" else "?"
+
+
+_INLINE_RANK = (1_000_000, 0, 0, 0)
+
+_Rank = tuple[int, int, int, int]
+"""As ``selectors.Asked.rank``, and where in the sheets the rule is."""
+
+
+class Rule:
+    """One selector with its block. ``asks`` are the names that its last element has; it may ask for more."""
+
+    def __init__(self, asks: frozenset[str], rank: _Rank, block: str, *, is_sure: bool) -> None:
+        self.asks = asks
+        self.rank = rank
+        self.is_sure = is_sure
+        self.is_suspect = self.hides = False
+        self._block = block
+
+    @cached_property
+    def declared(self) -> Declared:
+        """What it declares that counts here."""
+        return declared(self._block)
+
+    def may_hide(self, *, on_white: bool) -> bool:
+        """Return whether it surely applies, and declares anything that may hide text."""
+        return self.is_suspect and self.is_sure and may_hide_by_rule(self.declared, on_white=on_white)
+
+    @property
+    def key(self) -> str:
+        """The rarest name that it asks for."""
+        return max(self.asks, key=lambda name: (name[0] == "#", name[0] == "."), default="*")
+
+
+class Cascade:
+    """The rules of the sheets of one mail; they are kept if any may hide text, or white text cannot be seen."""
+
+    def __init__(self, sheets: Iterable[tuple[str, bool]] = (), *, on_white: bool = False) -> None:
+        self._rules: dict[str, list[Rule]] = {}
+        found = list(islice(_all_rules(sheets, wanted=on_white), MAX_SELECTORS))
+        for rule in found:
+            rule.hides = rule.may_hide(on_white=on_white)
+        self._hiding = {rule.key for rule in found if rule.hides}
+        if self._hiding or on_white:
+            for rule in found:
+                self._rules.setdefault(rule.key, []).append(rule)
+        self._names = [one.lstrip(".#").partition("?")[0] for one in self._hiding if one[0] in ".#"]
+
+    def may_hide(self, name: str, attributes: str) -> bool:
+        """Return whether a quick look finds that a rule may hide an element."""
+        if not self._hiding:
+            return False
+        if name in self._hiding or "*" in self._hiding:
+            return True
+        return bool(attributes and self._names) and (
+            "&" in attributes or len(self._names) > 50 or any(one in attributes for one in self._names)  # noqa: PLR2004
+        )
+
+    def style(self, name: str, attributes: dict[str, str], budget: Budget) -> dict[str, str] | None:
+        """Return what is declared for an element, ``"?"`` where that is undecided; None if no rule may hide it."""
+        own = selectors.names_of(name, attributes)
+        if own.isdisjoint(self._hiding):
+            return None
+        rules = self._matching(own, budget)
+        return _resolved(rules, attributes.get("style", "")) if any(rule.hides for rule in rules) else None
+
+    def colour(self, name: str, attributes: dict[str, str], budget: Budget) -> str | None:
+        """Return the colour that is declared for an element, of those rules that are kept."""
+        rules = self._matching(selectors.names_of(name, attributes), budget)
+        return _resolved(rules, attributes.get("style", "")).get("color")
+
+    def _matching(self, own: set[str], budget: Budget) -> list[Rule]:
+        looked_at = [rule for one in own for rule in self._rules.get(one, ())]
+        budget.take(len(looked_at) // _RULES_A_STEP)
+        return [rule for rule in looked_at if rule.asks <= own]
+
+
+def _resolved(rules: list[Rule], style: str) -> dict[str, str]:
+    """Return the values that win; those of rules that may not apply make a property undecided if they would."""
+    inline = Rule(frozenset(), _INLINE_RANK, style, is_sure=True)
+    sure: dict[str, tuple[tuple[bool, _Rank], str]] = {}
+    doubtful: list[tuple[str, tuple[bool, _Rank], str]] = []
+    for rule in (*rules, inline):
+        for is_important, values in zip((False, True), rule.declared, strict=True):
+            rank = is_important, rule.rank
+            for name, value in values.items():
+                if not rule.is_sure:
+                    doubtful.append((name, rank, value))
+                elif name not in sure or sure[name][0] <= rank:
+                    sure[name] = rank, value
+    undecided = {
+        name: "?"
+        for name, rank, value in doubtful
+        if name not in sure or (sure[name][0] < rank and sure[name][1] != value)
+    }
+    return {name: value for name, (_, value) in sure.items()} | undecided
+
+
+def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool]]:
+    """Yield the sheets among the parts of a mail's HTML, and whether each applies on every screen."""
+    left, is_css, is_sure = MAX_SHEET_CHARACTERS, False, False
+    for kind, text, attributes in parts:
+        if kind == "start" and text == "style":
+            rest = _FOR_ALL.sub("", attributes)
+            is_sure = _FOR_FEW.search(rest) is None
+            is_css = is_sure or "type" not in rest.lower()
+        elif kind == "sheet" and is_css:
+            yield text[:left], is_sure
+            left = max(0, left - len(text))
+
+
+def _all_rules(sheets: Iterable[tuple[str, bool]], *, wanted: bool) -> Iterator[Rule]:
+    """Yield the rules of sheets if any may hide text, or if they are ``wanted``."""
+    texts = [(plain(text), is_sure) for text, is_sure in sheets]
+    if not wanted and not any(is_sure and is_suspicious(text.lower()) for text, is_sure in texts):
+        return
+    order = 0
+    for text, is_sure in texts:
+        for applies, prelude, block in _blocks(text.replace("<!--", " ").replace("-->", " ")):
+            is_suspect = is_suspicious(block)
+            is_doubtful = is_suspect and ("animation" in block or not selectors.is_valid(prelude))
+            surely_applies = is_sure and applies and not is_doubtful
+            for one in selectors.asked(prelude):
+                order += 1
+                rule = Rule(one.names, (*one.rank, order), block, is_sure=surely_applies and one.is_sure)
+                rule.is_suspect = is_suspect
+                yield rule
+
+
+def _blocks(sheet: str) -> Iterator[tuple[bool, str, str]]:
+    """Yield whether a rule applies on every screen, its selectors and its block; what applies on none is left out."""
+    start, applies = 0, 1.0  # 0: on no screen, 1: on every one
+    around = list[tuple[str, float]]()  # what is open, and how far what stood around it applies
+    for brace in _BRACE.finditer(sheet):
+        text = sheet[start : brace.start()].strip()
+        start = brace.end()
+        if brace[0] == "{":
+            opened = text.rpartition(";")[2].strip()
+            around.append((opened, applies))
+            applies = min(applies, 0.5 if len(around) > _MAX_DEPTH else _applies(opened))
+        elif around:
+            prelude, applies = around.pop()
+            if applies and not prelude.startswith("@"):
+                yield applies == 1, prelude, text.lower()
+
+
+def _applies(opened: str) -> float:
+    if _EVERY_SCREEN.fullmatch(opened):
+        return 1
+    return 0 if _NO_SCREEN.fullmatch(opened) else 0.5

@@ -5,9 +5,9 @@ marks with a class of its own. What a selector counts (its specificity) stays wh
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tmpmaild.mail.htmltokens import ELEMENTS, names
 
@@ -249,3 +249,76 @@ def _attribute_value(name: str, operator: str, value: str) -> str:
     # It may begin within a name.
     first, *others = value.split(" ")
     return " ".join([_safe(first), *(own_name(other) if other else "" for other in others)])
+
+
+# Names in selectors that are read have "?" for what had to be escaped.
+_PLAIN = re.compile(r"(?:\*|[\w?-]++)?(?:[.#][\w?-]++)*")
+_NAME = re.compile(r"[.#]?[\w?-]++")
+_UNUSUAL = re.compile(r"[^\w\s-]")
+_CONDITION = re.compile(r"\[[^\]]*+\]?|\([^()]*+\)")
+_COMBINATOR = re.compile(r"[\s>+~]++")
+_STATE = re.compile(r":[\w?-]++")
+_NOT_THE_ELEMENT = re.compile(r"::|:(?:before|after|first-line|first-letter)\b", re.IGNORECASE)
+_PSEUDO = re.compile(r":([\w?-]*+)")
+_PSEUDO_CLASSES = PSEUDO_CLASSES | NTH | LOGICAL | names("after before first-letter first-line")
+_MALFORMED = re.compile(r"[^\w\s.#*>+~:?,\0-]|(?:\A|,)\s*+(?:,|\Z)")
+_BAD_NAME = re.compile(r"[.#](?:-?[0-9]|[^\w?-])")
+_MARK = "\0"  # a condition that is not read
+_OF_A_FUNCTION = 1000
+
+
+class Asked(NamedTuple):
+    """What a selector asks of an element: ``names`` of it, and nothing else if it is ``sure``.
+
+    ``rank`` are ids, classes and types (https://www.w3.org/TR/selectors/#specificity).
+    """
+
+    names: frozenset[str]
+    rank: tuple[int, int, int]
+    is_sure: bool
+
+
+def asked(text: str) -> Iterator[Asked]:
+    """Read the selectors of a list that can select an element."""
+    for selector in _CONDITION.sub(_MARK, text).split(","):
+        if found := _asked(selector.strip()):
+            yield found
+
+
+def _asked(selector: str) -> Asked | None:
+    if _PLAIN.fullmatch(selector):
+        found = _NAME.findall(selector)
+        types = int(bool(found) and found[0][0] not in ".#")
+        return (
+            Asked(_asks(found), (selector.count("#"), selector.count("."), types), is_sure=True) if selector else None
+        )
+    compounds = _COMBINATOR.split(selector)
+    last = compounds[-1]
+    if not last or _NOT_THE_ELEMENT.search(last):
+        return None
+    is_read = "(" not in last and ")" not in last  # conditions within conditions are not
+    found = _NAME.findall(_STATE.sub("", last).replace(_MARK, " ")) if is_read else []
+    ids = selector.count("#") + _OF_A_FUNCTION * (":" in selector and _MARK in selector)  # :not(#x), :is(.y)
+    classes = selector.count(".") + selector.count(":") + selector.count(_MARK)
+    return Asked(_asks(found), (ids, classes, len(compounds)), is_sure=False)
+
+
+def _asks(asked: Iterable[str]) -> frozenset[str]:
+    return frozenset([one if one[0] in ".#" else one.lower() for one in asked])
+
+
+def is_valid(text: str) -> bool:
+    """Return whether a browser knows all selectors of a list: if not, it leaves out the rule."""
+    text = _CONDITION.sub(_MARK, text)
+    if _MALFORMED.search(text) or _BAD_NAME.search(text):
+        return False
+    return all(one.lower() in _PSEUDO_CLASSES for one in _PSEUDO.findall(text))
+
+
+def names_of(name: str, attributes: Mapping[str, str]) -> set[str]:
+    """Return the names of an element that selectors ask for."""
+    classes = attributes.get("class", "")
+    own = {"*", name, *("." + one for one in _UNUSUAL.sub("?", classes).split())}
+    if identity := attributes.get("id", ""):
+        own.add("#" + _UNUSUAL.sub("?", identity))
+    return own

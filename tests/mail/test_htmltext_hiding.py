@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import rows_of
-from tmpmaild.mail import hiding
-from tmpmaild.mail.htmltext import links, to_text
+from tmpmaild.mail import htmltext
+from tmpmaild.mail.htmltext import MAX_SELECTORS, MAX_SHEET_CHARACTERS, Cascade, links, sheets_of, to_text
+from tmpmaild.mail.htmltokens import Budget, tokens
 
 ROWS = rows_of(__file__)
 
@@ -74,7 +75,7 @@ def test_a_rule_of_a_sheet_does_what_the_same_style_does(style, selector, pieces
         for one, attributes in (("", f'style="{style}"'), (rule, 'class="t s" id=s'))
     )
     assert to_text(ruled) == to_text(inline)
-    assert list(links(ruled)) == list(links(inline))
+    assert links(ruled) == links(inline)
 
 
 @pytest.mark.parametrize("style", HIDING)
@@ -85,7 +86,7 @@ def test_a_code_and_a_link_that_a_rule_hides_are_not_found(style, selector):
     assert "481516" not in to_text(html)
     inner = f"<style>{rule.replace('section', 'a')}</style><a class='t s' id=s href=https://a.test/confirm>Confirm</a>"
     if style not in BOXES:
-        assert list(links(inner)) == []
+        assert links(inner) == []
 
 
 @pytest.mark.parametrize("style", ["font-size:0", "color:transparent"])
@@ -101,7 +102,7 @@ def test_a_link_of_which_only_a_part_is_invisible_is_one():
         ("", "https://a.test/", "yes")
     ]
     image = "<a href=https://a.test/ style='font-size:0'> <img src=x></a>"
-    assert list(links(image)) == [("", "https://a.test/", "")]
+    assert links(image) == [("", "https://a.test/", "")]
 
 
 def test_a_link_hidden_by_a_class_is_none():
@@ -144,13 +145,60 @@ def test_reading_a_sheet_takes_linear_time(piece):
 )
 def test_rules_times_blocks_or_elements_are_not_counted_out(html):
     assert_linear(lambda text: to_text(html(len(text))), "x" * 2500)
-    assert_linear(lambda text: list(links(html(len(text)))), "x" * 2500)
+    assert_linear(lambda text: links(html(len(text))), "x" * 2500)
 
 
 def test_the_quick_look_at_a_sheet_misses_nothing_that_hides():
     styles = [style for html in FORMS for style in re.findall(r"style=\"([^\"]*)\"", html)] + HIDING
     for style in styles:
-        plain = hiding.plain(style)
-        if hiding.may_hide_by_rule(hiding.declared(plain), on_white=True):
-            assert hiding.is_suspicious(plain.lower()), style
-            assert hiding.may_hide(f'style="{style}"'), style
+        plain = htmltext.plain(style)
+        if htmltext.may_hide_by_rule(htmltext.declared(plain), on_white=True):
+            assert htmltext.is_suspicious(plain.lower()), style
+            assert htmltext.may_hide(f'style="{style}"'), style
+
+
+def cascade(*sheets):
+    return Cascade((sheet, True) for sheet in sheets)
+
+
+def style(sheets, name="p", **attributes):
+    return cascade(*sheets).style(name, attributes, Budget())
+
+
+def test_an_element_that_no_rule_may_hide_has_no_style_here():
+    assert style([".x{display:none}"], **{"class": "y"}) is None
+    assert style([".x{color:red}"], **{"class": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("sheet", "value"), ROWS["the rule of the highest rank wins and a doubtful one decides nothing"]
+)
+def test_the_rule_of_the_highest_rank_wins_and_a_doubtful_one_decides_nothing(sheet, value):
+    assert style([sheet], **{"class": "x y", "id": "i"})["opacity"] == value
+
+
+def test_a_style_attribute_wins_over_rules_without_important():
+    given = {"class": "x", "style": "opacity:1"}
+    assert style([".x{opacity:0}"], **given)["opacity"] == "1"
+    assert style([".x{opacity:0!important}"], **given)["opacity"] == "0"
+
+
+def test_sheets_for_other_media_may_apply_and_what_is_no_css_does_not():
+    html = (
+        "<style>a</style><style media=screen>b</style><style media='(width)'>c</style><style type=text/less>d</style>"
+    )
+    assert list(sheets_of(tokens(html, Budget(), sheets=True))) == [("a", True), ("b", True), ("c", False)]
+
+
+def test_no_more_is_read_than_a_view_shows():
+    html = f"<style>{'x' * MAX_SHEET_CHARACTERS}</style><style>.x</style>"
+    assert [len(text) for text, _ in sheets_of(tokens(html, Budget(), sheets=True))] == [MAX_SHEET_CHARACTERS, 0]
+    rules = ["a{top:0}" * (MAX_SELECTORS - 1), ".x{display:none}"]
+    assert style(rules, **{"class": "x"}) == {"display": "none"}
+    assert style(["a{top:0}", *rules], **{"class": "x"}) is None
+
+
+def test_many_rules_for_a_name_are_paid_for():
+    budget = Budget(100)
+    cascade(".x{display:none}" * 1000).style("p", {"class": "x"}, budget)
+    assert budget.is_spent

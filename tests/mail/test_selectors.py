@@ -1,0 +1,58 @@
+"""Which selectors of a hostile mail stay, each kept within its body, and how much they cost a browser."""
+
+import pytest
+
+from tables import rows_of, table
+from tmpmaild.mail.css import MAX_SELECTORS, Sheet
+from tmpmaild.mail.selectors import SCOPE
+
+ROWS = rows_of(__file__)
+
+
+def written(selector):
+    sheet = Sheet()
+    sheet.add(f"{selector}{{color:red}}")
+    return sheet.written(1, 1).removesuffix("{color:red}")
+
+
+@table(
+    ("text", "kept"),
+    [
+        *ROWS["selectors that are known stay"],
+        (".a" * 3, ".m_a.m_a.m_a"),
+        (" ".join("p" * 21), ""),
+        (":not(" * 5 + "p" + ")" * 5, ""),
+    ],
+)
+def test_selectors_that_are_known_stay(text, kept):
+    assert written(text).replace(SCOPE, "") == kept
+
+
+def test_a_selector_reaches_what_is_in_the_body_and_counts_what_it_counted():
+    assert written("*,p a") == f"*{SCOPE},p{SCOPE} a"
+    assert written("html *,html>body") == f"html *{SCOPE},html>body{SCOPE}"
+
+
+@pytest.mark.parametrize("selector", [":is(a b)", "p:not(a > b)", ":where(:is(a ~ b))", "p ~ a ~ b", "p ~ a b ~ i"])
+def test_selectors_that_a_browser_must_try_in_many_ways_are_left_out(selector):
+    assert written(selector) == ""
+
+
+def test_selectors_within_others_are_counted():
+    inner = ",".join(f".c{n}" for n in range(500))
+    assert written(",".join([f"p:is({inner})"] * 10)).count(":is(") == MAX_SELECTORS // 500 - 1
+
+
+@pytest.mark.parametrize(
+    ("selector", "elements", "depth", "is_kept"),
+    [
+        ("u ~ div", 2000, 20, True),
+        ("u ~ div", 20_000, 20, False),
+        ("table td", 3000, 40, True),
+        ("p[class~=a]", 20_000, 1, True),
+    ],
+)
+def test_what_walks_over_the_mail_counts_as_far_as_it_walks(selector, elements, depth, is_kept):
+    sheet = Sheet()
+    sheet.add(f"{selector}{{color:red}}")
+    assert bool(sheet.written(elements, depth)) == is_kept
