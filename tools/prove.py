@@ -56,6 +56,12 @@ PROOFS: Final = {
     "fresh": Proof("fresh", "the README's commands on a bare Debian 12 and 13", "30 min", MACHINES),
     "tests": Proof("--proof", "all tests, with what takes long, on both engines", "15 min", "as make test-peers"),
     "properties": Proof("-m hypothesis --hypothesis-profile=thorough", "a thousand examples of each", "15 min"),
+    "languages": Proof(
+        "-rs --proof tests/pytest_plugin/test_pages_languages.py",
+        "the pages of languages without a client",
+        "1 min",
+        "go, java, php, ruby, bats",
+    ),
     "attack": Proof("tests/benchmarks/attacks.py", "what honest clients feel meanwhile; ARGS=7b", "10 min"),
     "mutants": Proof("tools/mutants.py", "how many small faults the tests notice; ARGS=mime", "60 min"),
     "typescript": Proof("npm --prefix clients/typescript run check", "the client is built and linted", "1 min", "npm"),

@@ -54,8 +54,10 @@ def _swaks_knows_tls() -> bool:
 
 # Playwright's node is linked with libatomic.
 _BROWSERS = ("chromium", "chromium-headless-shell")
+_JUNIT = Path("/usr/share/java/junit-platform-console-standalone.jar")
 PEERS = {
     "apt": _programs("apt-get", "dpkg-deb", packages=("apt", "dpkg")),
+    "bats": _programs("bats"),
     "binutils": _programs("strip", packages=("binutils",)),
     "binutils-aarch64": _programs("aarch64-linux-gnu-strip", packages=("binutils-aarch64-linux-gnu",)),
     "caddy": _programs("caddy"),
@@ -64,8 +66,10 @@ PEERS = {
     "fail2ban": _programs("fail2ban-regex", packages=("fail2ban",)),
     "firefox": _programs("firefox-esr"),
     "fish": _programs("fish"),
+    "go": _programs("go", packages=("golang-go",)),
     "gpg": _programs("gpg", "gpgconf", packages=("gpg", "gpg-agent", "gpgconf")),
     "haproxy": _programs("haproxy"),
+    "java": Peer(("default-jdk-headless", "junit5"), lambda: bool(which("javac") and _JUNIT.exists())),
     "jq": _programs("jq"),
     "lintian": _programs("lintian"),
     "mandoc": _programs("mandoc"),
@@ -74,10 +78,12 @@ PEERS = {
     "node": _programs("node", "npm", packages=("nodejs", "npm")),
     "opendkim": _programs("opendkim"),
     "openssl": _programs("openssl"),
+    "php": _programs("php", "phpunit", packages=("php-cli", "phpunit")),
     "postfix": _programs("postfix"),
     "postgresql": Peer(("postgresql",), lambda: bool(postgresql() and which("psql"))),
     "prometheus": _programs("promtool", packages=("prometheus",)),
     "rspamd": _programs("rspamd", "rspamc", packages=("rspamd",)),
+    "ruby": _programs("ruby", packages=("ruby", "ruby-minitest")),
     "sqlite3": _programs("sqlite3"),
     "strace": _programs("strace"),
     "swaks": Peer(("swaks", "libnet-ssleay-perl"), _swaks_knows_tls),
@@ -87,7 +93,7 @@ PEERS = {
 }
 
 
-ONLY_OF_PROOFS = ("binutils", "binutils-aarch64", "lintian", "mandoc", "postfix")
+ONLY_OF_PROOFS = ("binutils", "binutils-aarch64", "go", "java", "lintian", "mandoc", "php", "postfix", "ruby")
 
 
 def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:

@@ -1,0 +1,32 @@
+# A fresh private inbox: new_inbox in setup(), delete_inbox in teardown(). Needs curl and jq.
+
+new_inbox() {
+    inbox=$(curl -fsS "$TMPMAILD_URL/api/v1/addresses" --json '{"private": true}')
+    address=$(jq -r .address <<<"$inbox")
+}
+
+delete_inbox() {
+    ask "" -X DELETE
+}
+
+code() {
+    wait_for code '.codes[0].value'
+}
+
+link() {
+    wait_for link '.links[0].href'
+}
+
+# wait_for HAS FILTER: print what jq's filter takes of a mail that has a code or a link.
+wait_for() {
+    local found
+    found=$(ask "/messages?wait=30&has=$1")
+    jq -er ".messages[0] | $2" <<<"$found" || {
+        echo "no $1 for $address: $(jq -r .reason <<<"$found")" >&2
+        return 1
+    }
+}
+
+ask() {
+    curl -fsS "$TMPMAILD_URL/api/v1/addresses/$address$1" -H "Authorization: Bearer $(jq -r .token <<<"$inbox")" "${@:2}"
+}
