@@ -1,0 +1,86 @@
+"""Each query of the dashboard shows something of daemons that a real Prometheus watches."""
+
+import json
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import peers
+from daemons import PATIENCE_SECONDS, Daemon
+
+from .test_metrics import url_of_metrics
+
+PANELS = json.loads((Path(__file__).parents[2] / "docs/monitoring/grafana.json").read_text())["panels"]
+QUERIES = {target["expr"] for panel in PANELS for target in panel["targets"]}
+SETTINGS = {
+    "TMPMAILD_METRICS__LISTEN": "127.0.0.1:0",
+    "TMPMAILD_SMTP__MAX_CONNECTIONS_PER_CLIENT": "1",
+    "TMPMAILD_WEBHOOKS__ALLOW": "127.0.0.0/8:9",
+    "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
+}
+
+
+@pytest.fixture
+def daemons(tmp_path, cluster):
+    """Return a daemon on each engine."""
+    running = []
+    for name, storage in (("sqlite", {}), ("postgresql", {"TMPMAILD_STORAGE__URL": cluster.url(cluster.database())})):
+        (tmp_path / name).mkdir()
+        running.append(Daemon(tmp_path / name, **SETTINGS, **storage))
+    yield running
+    for daemon in running:
+        daemon.close()
+
+
+@pytest.fixture
+def prometheus(tmp_path, daemons):
+    """Return the URL of a Prometheus that reads the numbers of the daemons five times a second."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    targets = [url_of_metrics(daemon).removeprefix("http://") for daemon in daemons]
+    scrape = {"job_name": "tmpmaild", "scrape_interval": "200ms", "scrape_timeout": "200ms"}
+    config = tmp_path / "prometheus.yml"
+    config.write_text(json.dumps({"scrape_configs": [{**scrape, "static_configs": [{"targets": targets}]}]}))
+    command = [peers.which("prometheus"), f"--config.file={config}", f"--web.listen-address={place}"]
+    with (tmp_path / "log").open("wb") as log:
+        command.append(f"--storage.tsdb.path={tmp_path / 'data'}")
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    yield f"http://{place}"
+    process.kill()
+    process.wait(PATIENCE_SECONDS)
+
+
+def be_used(daemon):
+    """Let mail come and webhooks be called, and have something refused."""
+    webhook = json.dumps({"webhook": {"url": "http://127.0.0.1:9/"}}).encode()
+    address = daemon.request("/api/v1/addresses", "POST", webhook, {"Content-Type": "application/json"}).json["address"]
+    daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
+    with socket.create_connection(("127.0.0.1", daemon.smtp_port)) as first:
+        first.recv(1000)
+        with socket.create_connection(("127.0.0.1", daemon.smtp_port)) as second:
+            assert second.recv(1000).startswith(b"421")
+        first.sendall(b"HELO\r\n")
+        assert first.recv(1000).startswith(b"501")
+
+
+def answer(url, query):
+    """Return what promtool prints: a line for each series, that it is not reachable yet, or that the query is wrong."""
+    command = [peers.which("promtool"), "query", "instant", url, query]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "parse error" not in done.stderr, done.stderr
+    return done.stdout
+
+
+@pytest.mark.proof
+@pytest.mark.needs("prometheus", "postgresql")
+def test_each_panel_shows_something_of_a_service_that_is_used(prometheus, daemons):
+    dark = QUERIES
+    for _ in range(60):
+        for daemon in daemons:
+            be_used(daemon)
+        dark = {query for query in dark if "NaN" in (text := answer(prometheus, query)) or "=>" not in text}
+        if not dark:
+            break
+    assert not dark
