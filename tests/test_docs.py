@@ -78,7 +78,6 @@ def test_every_shell_block_of_the_operator_is_run_somewhere():
     elsewhere = {
         "Try it": "tests/e2e/test_readme.py",
         "In your tests": "tests/e2e/test_readme.py",
-        "Change it": "tests/proofs/test_fresh.py; it takes too long here",
     }
     proof = (ROOT / "tests/proofs/test_install.py").read_text()
     assert 'shell_blocks("docs/operations.md")' in proof

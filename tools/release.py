@@ -31,7 +31,6 @@ VERSIONS: Final = {
     "pyproject.toml": r'^version = "(.+)"$',
     "clients/typescript/package.json": r'^  "version": "(.+)",$',
     "clients/typescript/package-lock.json": r'"name": "tmpmaild",\n +"version": "(.+)",$',
-    "README.md": r"^tmpmaild (.+) serves ",
     "docs/testing/ci.md": r"[A-Z]/tmpmaild:(.+)$",
 }
 """Where the version is written, and how."""
