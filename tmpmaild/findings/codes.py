@@ -5,12 +5,11 @@ verification stands near it; it names a number behind it ("your code is 1234"), 
 alone in a line below, and only one. What something else names ("order no. 1234") is no code, whatever it looks like.
 Where no noun names any, or one only weakly, the signs of how a number is set in the mail decide.
 
-What may be a code at all is in ``candidates.py``, what words and signs say in ``judging.py``.
+What may be a code at all is in ``candidates.py``, what words and signs say in ``judging.py``, how much what names a
+number counts in ``words/strengths.toml``.
 """
 
-from collections.abc import Mapping
-
-from tmpmaild.findings import judging
+from tmpmaild.findings import judging, lexicon
 from tmpmaild.findings.candidates import COLONS, NOUNS, Cue, Kind, Mark, Shape
 from tmpmaild.findings.judging import LEAST, Line, Mail, is_plain, touching
 from tmpmaild.model import Code
@@ -30,69 +29,6 @@ _LINE_COST = 0.04
 _OLD_FACTOR = 0.5
 _DOUBTFUL_LETTERS = 0.75
 _SURE = 0.85
-
-# By what names the number. The first row whose conditions all hold counts; where none does, the score is 0.
-# A condition is a place and cues of which one must be there, or with "-" none. The places: "near", the line itself;
-# "before" it, up to three lines and the subject; "above", the same and its line; "below", three lines; "around", all.
-_STRENGTHS = {
-    "otp": {"": 1.0},
-    "authorization": {
-        "around:trade": 0,
-        "around:verify|once|enter|hint": 0.82,
-        "around:unit -near:is": 0,
-        "": 0.66,
-    },
-    "compound": {
-        "around:trade": 0,
-        "around:enter around:verify|once|lasts|confirm": 0.77,
-        "around:hint": 0.77,
-        "near:verify|once": 0.77,
-        "around:parcel around:premises": 0.62,
-    },
-    "confirmation": {
-        "around:trade": 0,
-        "around:verify|once|hint|enter": 0.8,
-        "near:label": 0,
-        "near:is": 0.66,
-    },
-    "asked": {
-        "above:trade -around:hint": 0,
-        "near:verify|once|confirm|authorize": 0.8,
-        "around:verify|once|confirm|hint": 0.72,
-        "around:parcel around:premises": 0.72,
-    },
-    "code": {
-        "near:premises around:parcel": 0.9,
-        "near:premises -near:verify|once": 0,
-        "near:trade": 0,
-        "near:verify|once above:trade": 0.78,
-        "near:verify|once": 0.98,
-        "above:trade": 0,
-        "above:verify|once": 0.86,
-        "below:trade -before:confirm": 0,
-        "near:confirm|password": 0.88,
-        "around:verify|once|confirm|password|hint|lasts|enter": 0.75,
-        "around:premises": 0,
-        "": 0.66,
-    },
-    "unknown code": {
-        "near:premises around:parcel": 0.9,
-        "near:premises -near:verify|once": 0,
-        "above:trade": 0,
-        "around:verify|once": 0.72,
-        "around:hint|enter": 0.6,
-    },
-    "verb": {
-        "above:trade -near:confirm": 0,
-        "above:noun|verify|once": 0.85,
-        "above:confirm|authorize": 0.7,
-    },
-    "password": {
-        "around:trade": 0,
-        "around:hint|authorize|once": 0.6,
-        "around:parcel around:premises": 0.6,
-    },
-}
 
 
 def find(subject: str, text: str) -> tuple[Code, ...]:
@@ -144,20 +80,20 @@ def _named_by_verb(mail: Mail, number: int, shape: Shape) -> float:
     line = mail.lines[number]
     is_typed = shape.kind is not Kind.WORDS and (shape.kind is not Kind.LETTERS or len(shape.value) >= _LONG_LETTERS)
     if is_typed and line.is_asked_for(shape):
-        strength = _strength_by_table("verb", _Places(mail, number))
+        strength = _rate("verb", mail, number)
         if strength:
             return strength
     passwords = [mark for mark in line.marks if mark.cue is Cue.PASSWORD and mark.end <= shape.start]
     if not passwords or not judging.is_joined(line, passwords[-1], shape):
         return 0
-    return _strength_by_table("password", _Places(mail, number))
+    return _rate("password", mail, number)
 
 
 def _labelled(mail: Mail, number: int, shape: Shape) -> float:
     """Rate words behind "code word:"; with a number, behind whatever names a code or asks to enter it."""
     label = mail.lines[number if shape.start > 1 else number - 1].cues
     is_named = label & _WORDED or label >= _LETTERS or (label & _NAMING and shape.value[-1].isdigit())
-    return 0 if not is_named else _strength_by_table("verb", _Places(mail, number))
+    return 0 if not is_named else _rate("verb", mail, number)
 
 
 def _named_above(mail: Mail, number: int, shape: Shape) -> float:
@@ -174,7 +110,7 @@ def _named_above(mail: Mail, number: int, shape: Shape) -> float:
             strengths = (_strength(mail, number - distance, one, shape, above.text[one.end :]) for one in nouns[-2:])
             return nearness * max(strengths)
         if distance == 1 and Cue.ENTER in above.cues:
-            return _strength_by_table("verb", _Places(mail, number))
+            return _rate("verb", mail, number)
     return 0
 
 
@@ -184,7 +120,7 @@ def _strength(mail: Mail, number: int, noun: Mark, shape: Shape, rest: str) -> f
     ``rest`` is what stands between the noun and the number, or behind the noun in its line.
     """
     line = mail.lines[number]
-    strength = _strength_by_table(_kind_of_noun(line, noun, rest), _Places(mail, number))
+    strength = _rate(_kind_of_noun(line, noun, rest), mail, number)
     if any(mark.cue is Cue.OLD and _is_next_to(mark, noun, shape) for mark in line.marks):
         strength *= _OLD_FACTOR
     if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < _SURE:
@@ -193,7 +129,7 @@ def _strength(mail: Mail, number: int, noun: Mark, shape: Shape, rest: str) -> f
 
 
 def _kind_of_noun(line: Line, noun: Mark, rest: str) -> str:
-    """Return the name that a noun has in the table of scores."""
+    """Return the name that a noun has in ``strengths.toml``."""
     if noun.cue is not Cue.OTP and Cue.AUTHORIZE in touching(line, noun):
         return "authorization"
     if noun.cue is Cue.ASKED and Cue.CONFIRM in touching(line, noun):
@@ -209,7 +145,7 @@ def _is_next_to(mark: Mark, noun: Mark, shape: Shape) -> bool:
 
 
 class _Places(dict[str, frozenset[Cue]]):
-    """The cues of each place around a line, as the table of scores names them."""
+    """The cues of each place around a line, as ``strengths.toml`` names them."""
 
     def __init__(self, mail: Mail, number: int) -> None:
         self._mail = mail
@@ -238,11 +174,15 @@ def _conditions(text: str) -> list[tuple[str, frozenset[Cue], bool]]:
     return found
 
 
-_ROWS = {name: [(_conditions(text), score) for text, score in rows.items()] for name, rows in _STRENGTHS.items()}
+_ROWS: dict[str, list[tuple[list[tuple[str, frozenset[Cue], bool]], float]]] = {
+    name: [(_conditions(text), score) for text, score in rows.items()]
+    for name, rows in lexicon.load("strengths").items()
+}
 
 
-def _strength_by_table(name: str, cues: Mapping[str, frozenset[Cue]]) -> float:
-    """Return how surely what names a number makes it a code, by the cues of each place around."""
+def _rate(name: str, mail: Mail, number: int) -> float:
+    """Return how surely what names a number makes it a code, by the cues of each place around its line."""
+    cues = _Places(mail, number)
     for conditions, score in _ROWS[name]:
         for place, wanted, holds in conditions:
             if cues[place].isdisjoint(wanted) is holds:

@@ -1,6 +1,7 @@
 """Finds the words of a word list in a text, in any script; which words, and what they mean, is for codes and links.
 
-The lists are in ``words/``, one file for each finder, which tells how they are written; ``signs.toml`` has numbers.
+The lists are in ``words/``, one file for each finder, which tells how they are written; ``signs.toml`` and
+``strengths.toml`` have numbers.
 """
 
 import re
