@@ -1,0 +1,118 @@
+// Follows the inboxes while they live, by one event stream, or by requests that wait for mail where a proxy holds the stream
+// back. A browser ends a background that does nothing for half a minute; an alarm starts it again.
+
+import { EventStreamParser } from "./eventstream.js";
+import { withMessage } from "./findings.js";
+import { Service } from "./service.js";
+import { forget, inboxes, tell, told, update } from "./state.js";
+
+const ALARM = "follow";
+const ALARM_MINUTES = 0.5; // the least that a browser grants
+const MOST_INBOXES = 20; // of one stream
+const FIRST_OCTET_MS = 10_000;
+const SILENCE_MS = 25_000; // the server's heartbeat comes every 15 s
+const WAIT_SECONDS = 20;
+const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [2000, 25_000];
+const CHANGED = new Error("other inboxes are to be followed");
+
+const MEANINGS = {
+  message: (address, message) => update(address, (inbox) => withMessage(inbox, message)),
+  inbox: (address, { expires_at, extendable_until }) => update(address, (inbox) => ({ ...inbox, expires_at, extendable_until })),
+  extended: (address, { expires_at }) => update(address, (inbox) => ({ ...inbox, expires_at })),
+  deleted: (address, { id }) => (id ? update(address, (inbox) => (inbox.mail?.id === id ? { ...inbox, mail: undefined } : inbox)) : forget(address)),
+  expired: forget,
+  unavailable: forget,
+};
+
+let running = false;
+let step = new AbortController(); // ends the request or the pause it is in
+let timer;
+let covered = []; // the addresses of the request under way
+let silences = 0; // streams in a row without an octet in time; two are enough
+let failures = 0;
+let round = 0;
+
+// Follow from now on, unless that is done; never rejects. Call it when inboxes have come, and at each alarm.
+export async function follow() {
+  const wanted = await inboxes();
+  if (running) return wanted.every(({ address }) => covered.includes(address)) || step.abort(CHANGED);
+  running = true;
+  await run().finally(() => (running = false));
+}
+
+// Try now, instead of after the pause.
+export function retry() {
+  if (covered.length === 0) step.abort(CHANGED);
+}
+
+export const isOurs = ({ name }) => name === ALARM;
+
+async function run() {
+  for (;;) {
+    const wanted = (await inboxes()).slice(0, MOST_INBOXES);
+    if (wanted.length === 0) return chrome.alarms.clear(ALARM);
+    if (!(await chrome.alarms.get(ALARM))) await chrome.alarms.create(ALARM, { periodInMinutes: ALARM_MINUTES });
+    step = new AbortController();
+    covered = wanted.map(({ address }) => address);
+    const failure = await attempt(wanted).catch((error) => error);
+    covered = [];
+    if (failure && step.signal.reason !== CHANGED) await bear(failure);
+  }
+}
+
+async function attempt(wanted) {
+  const service = await Service.configured();
+  if (silences >= 2) return ask(service, wanted);
+  silences += 1;
+  expect(FIRST_OCTET_MS);
+  const { body } = await service.events(wanted, step.signal);
+  const [reader, parser] = [body.getReader(), new EventStreamParser()];
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    await note(SILENCE_MS);
+    for (const { event, data } of parser.feed(piece.value)) await take(event, JSON.parse(data));
+  }
+  return undefined;
+}
+
+// Wait for mail to the newest inbox, after a look at one of the others.
+async function ask(service, wanted) {
+  const [first, ...others] = wanted;
+  const asked = others.length > 0 ? [[others[round++ % others.length], 0], [first, WAIT_SECONDS]] : [[first, WAIT_SECONDS]];
+  for (const [inbox, wait] of asked) {
+    expect(1000 * wait + FIRST_OCTET_MS);
+    const query = { order: "asc", wait, ...(inbox.after && { after: inbox.after }) };
+    const messages = await service.messages(inbox, query, step.signal).catch((fault) => {
+      if (!fault.isGone) throw fault;
+      return forget(inbox.address);
+    });
+    await note(SILENCE_MS);
+    for (const message of messages ?? []) await MEANINGS.message(inbox.address, message);
+  }
+}
+
+async function take(event, { address, ...value }) {
+  if (event === "limited") throw Object.assign(new Error(event), { retryAfterSeconds: 12 }); // two requests
+  await MEANINGS[event]?.(address, value);
+}
+
+// The service is there. A call of the browser's is what keeps a background alive.
+async function note(nextMs) {
+  [silences, failures] = [0, 0];
+  expect(nextMs);
+  if (await told("trouble")) await tell("trouble");
+}
+
+async function bear(fault) {
+  if (fault.key) await tell("trouble", fault);
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failures++, LAST_PAUSE_MS);
+  step = new AbortController();
+  expect(Math.max(pauseMs, 1000 * (fault.retryAfterSeconds ?? 0)));
+  await new Promise((resolve) => step.signal.addEventListener("abort", resolve));
+}
+
+// End the step if nothing else does for so long.
+function expect(ms) {
+  clearTimeout(timer);
+  const { signal } = step;
+  timer = setTimeout(() => signal === step.signal && step.abort(), ms);
+}

@@ -1,0 +1,183 @@
+// The popup: the inboxes that live, what came, and what can be done with it.
+
+import { at, h, redraw } from "./dom.js";
+import { fillAddress, fillCode, fillNewAddress, newInbox, siteOf } from "./filling.js";
+import { hostOf, isSameSite, shownHost } from "./findings.js";
+import { Fault, Service } from "./service.js";
+import * as state from "./state.js";
+import { remaining, t, timeOfDay, translate } from "./words.js";
+
+const COPIED_MS = 1500;
+const READING_MS = 500; // for a click that was meant for what was there before
+const [tab] = await chrome.tabs.query({ active: true, currentWindow: true });
+const site = siteOf(tab);
+let opened; // the address of the inbox that is unfolded; "" for none
+let notice; // what went wrong with what was asked for last
+let shown = []; // the inboxes as they were drawn
+
+const isHere = (inbox) => isSameSite(inbox.site, site);
+const service = () => Service.configured();
+
+// Do what a button is for, and say what went wrong.
+const attempt = (task) => async ({ currentTarget }) => {
+  notice = undefined;
+  currentTarget.disabled = true;
+  try {
+    await task(currentTarget);
+  } catch (error) {
+    if (error.isGone) await state.forget(error.address);
+    notice = error instanceof Fault ? error : { key: "error_other", values: [error.message] };
+  }
+  currentTarget.disabled = false;
+  drawLine("notice", notice);
+};
+
+const button = (key, label, about, task) => h("button", { type: "button", "data-key": key, ...about, click: attempt(task) }, label);
+
+// Write into the page, and leave the person there.
+const filling = (task) => async () => {
+  await task();
+  close();
+};
+
+const copying = (text) => async (element) => {
+  await navigator.clipboard.writeText(text).catch(() => {
+    throw new Fault("copy_failed");
+  });
+  element.textContent = t("copied");
+  setTimeout(draw, COPIED_MS);
+};
+
+// Say of an answer that an inbox is gone which one that is.
+const of = (inbox, asked) => asked.catch((error) => {
+  throw Object.assign(error, { address: inbox.address });
+});
+
+async function extend(inbox) {
+  const { expires_at, extendable_until } = await of(inbox, (await service()).extend(inbox, state.extensionOf(inbox).seconds));
+  await state.update(inbox.address, (one) => ({ ...one, expires_at, extendable_until }));
+}
+
+async function remove(inbox) {
+  await of(inbox, (await service()).remove(inbox));
+  await state.forget(inbox.address);
+}
+
+async function openInbox({ address, token }) {
+  await chrome.tabs.create({ url: `${(await service()).base}#${address}.${token}` });
+  close();
+}
+
+async function openLink(href) {
+  await chrome.tabs.update(tab.id, { url: href });
+  close();
+}
+
+const isAddressOf = ({ address }) => h("b.address", { dir: "ltr", translate: "no", title: address }, address);
+
+function drawAddress(inbox) {
+  const { address } = inbox;
+  return h("div.row", isAddressOf(inbox),
+    button(`copy ${address}`, t("copy"), {}, copying(address)),
+    site && button(`fill ${address}`, t("fill"), {}, filling(() => fillAddress(tab, inbox))));
+}
+
+// A code for one site that is to be written into another is worth a warning: mail of the one may be what the other is after.
+function drawCode({ address, site: made, mail: { code } }) {
+  const isElsewhere = site && made && !isSameSite(made, site);
+  const label = isElsewhere ? t("fill_at", shownHost(site)) : t("fill");
+  return [
+    isElsewhere && h("p.warning", t("other_page", shownHost(made), shownHost(site))),
+    h("div.row", h("b.code", { dir: "ltr", translate: "no" }, code),
+      button(`copy code ${address}`, t("copy"), {}, copying(code)),
+      site && button(`code ${address} ${code}`, label, { class: isElsewhere ? "" : "main" }, filling(() => fillCode(tab, { code }))))];
+}
+
+function drawLink({ address, site: made, mail: { code, href } }) {
+  const host = hostOf(href);
+  const isElsewhere = made && !isSameSite(made, host);
+  return [
+    isElsewhere && h("p.warning", t("other_link", shownHost(host), shownHost(made))),
+    h("div.row", button(`link ${address} ${href}`, t("open_at", shownHost(host)), { class: isElsewhere || code ? "" : "main", title: href.slice(0, 300), dir: "auto" }, () => openLink(href)))];
+}
+
+function drawMail(inbox) {
+  const { mail } = inbox;
+  if (!mail) return h("p.soft.waiting", t("empty_title"));
+  return h("div.mail",
+    h("p", h("b", { dir: "auto" }, mail.from || t("no_sender")), " ", h("span.soft", { dir: "auto" }, mail.subject || t("no_subject"))),
+    mail.code && drawCode(inbox), mail.href && drawLink(inbox));
+}
+
+const leftOf = (inbox) => remaining(Math.ceil(Math.max(0, state.leftMs(inbox)) / 1000));
+const timeOf = (inbox) => h("span", { "data-left": inbox.address }, leftOf(inbox));
+
+function drawFoot(inbox) {
+  const { address } = inbox;
+  const extension = state.extensionOf(inbox);
+  const [before, after] = t("gone_in", "|").split("|");
+  return h("div.foot", h("small.soft", before, timeOf(inbox), after),
+    extension && button(`extend ${address}`, t("extend", timeOfDay(extension.untilMs)), { class: "quiet" }, () => extend(inbox)),
+    button(`open ${address}`, t("open_inbox"), { class: "quiet" }, () => openInbox(inbox)),
+    button(`delete ${address}`, t("delete"), { class: "quiet bad" }, () => remove(inbox)));
+}
+
+function drawInbox(inbox) {
+  const isOpen = inbox.address === opened;
+  const unfold = () => ((opened = isOpen ? "" : inbox.address), draw());
+  const last = inbox.mail?.code ?? hostOf(inbox.mail?.href ?? "");
+  const title = h("button.summary", { type: "button", "data-key": `title ${inbox.address}`, "aria-expanded": String(isOpen), click: unfold },
+    h("span.site", { dir: "ltr" }, shownHost(inbox.site || inbox.address)),
+    !isOpen && [h("b.last", { dir: "ltr" }, last), h("small.soft", timeOf(inbox))]);
+  return h("li", { class: inbox.unread && !isOpen ? "new" : "" }, title, isOpen && [drawAddress(inbox), drawMail(inbox), drawFoot(inbox)]);
+}
+
+function drawLine(id, fault) {
+  at(id).hidden = !fault;
+  at(id).textContent = fault ? t(fault.key, ...(fault.values ?? [])) : "";
+}
+
+const isOfWindow = ({ isPrivate }) => Boolean(isPrivate) === tab.incognito;
+const shapeOf = (all) => JSON.stringify(all.map(({ address, mail }) => [address, mail?.id]));
+
+// Draw it all. What comes under the pointer can be pressed only a moment later.
+async function draw() {
+  const before = shapeOf(shown);
+  shown = (await state.inboxes()).filter(isOfWindow);
+  if (opened !== "" && !shown.some(({ address }) => address === opened)) opened = (shown.find(isHere) ?? shown[0])?.address;
+  redraw(at("inboxes"), shown.map(drawInbox));
+  drawLine("trouble", shown.length ? await state.told("trouble") : undefined);
+  if (shapeOf(shown) === before) return;
+  at("inboxes").inert = true;
+  setTimeout(() => (at("inboxes").inert = false), READING_MS);
+}
+
+function tick() {
+  for (const element of document.querySelectorAll("[data-left]")) {
+    element.textContent = leftOf(shown.find(({ address }) => address === element.dataset.left));
+  }
+  if (shown.some((inbox) => state.leftMs(inbox) <= 0)) draw();
+}
+
+// What was told is told once; mail that is shown is not new any more.
+async function markRead() {
+  notice = (await state.told("notice")) ?? notice;
+  drawLine("notice", notice);
+  await state.tell("notice");
+  const isNew = (inbox) => inbox.unread && isOfWindow(inbox);
+  if (shown.some(isNew)) await state.change((all) => all.map((one) => (isNew(one) ? { ...one, unread: 0 } : one)));
+}
+
+translate();
+at("private").hidden = !tab.incognito;
+at("fill").addEventListener("click", attempt(filling(() => fillNewAddress(tab))));
+at("new").addEventListener("click", attempt(async () => (opened = (await newInbox(tab)).address)));
+at("settings").addEventListener("click", () => chrome.runtime.openOptionsPage());
+const { service: known } = await chrome.storage.local.get("service");
+if (!known) await state.tell("notice", { key: "set_up_first" });
+await draw();
+await markRead();
+at(known ? "fill" : "settings").focus();
+chrome.storage.session.onChanged.addListener(({ inboxes, trouble }) => (inboxes || trouble) && draw().then(markRead));
+chrome.storage.session.set({ looked: Date.now() }); // for the background to try again now
+setInterval(tick, 1000);

@@ -1,0 +1,103 @@
+// Asks the HTTP API of the person's own tmpmaild, and says what went wrong as a sentence.
+
+const PATIENCE_MS = 15_000;
+const SENTENCES = {
+  "address-expired": "error_address_expired",
+  "address-not-found": "error_address_not_found",
+  unauthorized: "error_address_not_found",
+  "storage-full": "error_storage_full",
+};
+
+// What did not work: the key of a sentence in _locales and the values in it.
+export class Fault extends Error {
+  constructor(key, values = [], { code = key, retryAfterSeconds = 0 } = {}) {
+    super(code);
+    Object.assign(this, { key, values, code, retryAfterSeconds });
+  }
+
+  // Tell whether the inbox is not there, for this token at least.
+  get isGone() {
+    return ["address-not-found", "address-expired", "unauthorized"].includes(this.code);
+  }
+}
+
+// Return what a browser is asked to allow. Firefox knows no ports here.
+export const patternOf = (base) => `${new URL(base).protocol}//${new URL(base).hostname}/*`;
+
+// Return the base URL of a service from what was typed; undefined if it is none. Without HTTPS a browser does not tell the
+// server that a request is ours, and it would refuse to create addresses; so of plain HTTP only this machine is taken.
+export function baseOf(typed) {
+  const text = typed.trim();
+  const url = URL.parse(text.includes("://") ? text : `https://${text}`);
+  const isSafe = url?.protocol === "https:" || (url?.protocol === "http:" && /^(localhost|127\.0\.0\.1)$/.test(url.hostname));
+  if (!isSafe || !/^[a-z0-9.-]+$/.test(url.hostname) || url.username || url.password) return undefined;
+  return url.origin + url.pathname.replace(/\/+$/, "") + "/";
+}
+
+export class Service {
+  constructor(base) {
+    this.base = base;
+  }
+
+  // Return the service that was set up. Throws a Fault if there is none.
+  static async configured() {
+    const { service } = await chrome.storage.local.get("service");
+    if (!service) throw new Fault("set_up_first");
+    return new Service(service);
+  }
+
+  // Throw a Fault unless a tmpmaild answers.
+  async check() {
+    const answer = await (await this.#ask("openapi.json")).json().catch(() => undefined);
+    if (answer?.info?.title !== "tmpmaild") throw new Fault("no_tmpmaild");
+  }
+
+  // Create an address that only its token opens: the site that gets it must not read its mail.
+  async create() {
+    const answer = await (await this.#ask("addresses", { method: "POST", json: { private: true } })).json();
+    const { address, token, created_at, expires_at, extendable_until } = answer;
+    return { address, token, expires_at, extendable_until, skewMs: Date.parse(created_at) - Date.now() };
+  }
+
+  async extend(inbox, seconds) {
+    return (await this.#ask(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } })).json();
+  }
+
+  remove(inbox) {
+    return this.#ask(pathOf(inbox), { inbox, method: "DELETE" });
+  }
+
+  async messages(inbox, query, signal) {
+    return (await (await this.#ask(`${pathOf(inbox)}/messages?${new URLSearchParams(query)}`, { inbox, signal })).json()).messages;
+  }
+
+  // Return the open answer of the event stream of inboxes.
+  events(inboxes, signal) {
+    const named = inboxes.map(({ address, token, after }) => ({ address, token, ...(after && { after }) }));
+    return this.#ask("events", { method: "POST", json: { inboxes: named }, signal });
+  }
+
+  async #ask(path, { inbox, method = "GET", json, signal = AbortSignal.timeout(PATIENCE_MS) } = {}) {
+    const headers = { ...(inbox && { Authorization: `Bearer ${inbox.token}` }), ...(json && { "Content-Type": "application/json" }) };
+    // A redirect would take tokens to another place.
+    const about = { method, headers, body: json && JSON.stringify(json), signal, credentials: "omit", cache: "no-store", redirect: "error" };
+    const answer = await fetch(new URL(`api/v1/${path}`, this.base), about).catch(() => undefined);
+    if (!answer) throw await this.#unreachable();
+    if (answer.ok) return answer;
+    const { code = `status-${answer.status}` } = await answer.json().catch(() => ({}));
+    throw faultOf(code, answer.status, Math.ceil(Number(answer.headers.get("Retry-After"))));
+  }
+
+  // Without the permission the browser does not let the request out, or its answer in.
+  async #unreachable() {
+    const isAllowed = await chrome.permissions.contains({ origins: [patternOf(this.base)] });
+    return isAllowed ? new Fault("error_unreachable") : new Fault("permission_missing", [new URL(this.base).host]);
+  }
+}
+
+function faultOf(code, status, retryAfterSeconds) {
+  if (status === 429) return new Fault("error_rate_limited", [retryAfterSeconds || 1], { code, retryAfterSeconds });
+  return SENTENCES[code] ? new Fault(SENTENCES[code], [], { code }) : new Fault("error_other", [code], { code, retryAfterSeconds });
+}
+
+const pathOf = ({ address }) => `addresses/${encodeURIComponent(address)}`;
