@@ -24,7 +24,7 @@ from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.model import FullMessage, Listing, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, Limits, Storage, Summary
-from tmpmaild.storage.enginestorage import InboxLookup, Reads
+from tmpmaild.storage.enginestorage import InboxLookup
 from tmpmaild.storage.rows import bounds_of
 
 _ALL_MESSAGES = 1_000_000
@@ -90,13 +90,13 @@ class OperatorMail:
     Every method raises ``DatabaseError`` when the storage cannot be read.
     """
 
-    def __init__(self, look: Callable[[Callable[[Any], Any]], Any], reads: Reads, name_hash: bytes) -> None:
+    def __init__(self, look: Callable[[Callable[[Any], Any]], Any], reads: ModuleType, name_hash: bytes) -> None:
         self._look = look
         self._reads = reads
         self._lookup = InboxLookup("", name_hash, 0, Limits())
 
     def _page(self, page: Page) -> tuple[Message, ...]:
-        listing: Listing = self._look(lambda connection: self._reads.messages(connection, self._lookup, page))
+        listing: Listing = self._look(lambda connection: self._reads.select_messages(connection, self._lookup, page))
         return listing.messages
 
     def messages(self) -> tuple[Message, ...]:
@@ -115,7 +115,9 @@ class OperatorMail:
     def _read(self, message_id: str, *, source: bool) -> FullMessage | None:
         bounds = bounds_of(ANY_SIZE, source=source)
         full: FullMessage | None
-        _, full = self._look(lambda connection: self._reads.message(connection, self._lookup, message_id, bounds))
+        _, full = self._look(
+            lambda connection: self._reads.select_message(connection, self._lookup, message_id, bounds)
+        )
         return full
 
 

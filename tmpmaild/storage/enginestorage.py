@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, takewhile
+from types import ModuleType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -312,19 +313,6 @@ class InboxLookup(NamedTuple):
     permit: Permit = anybody
 
 
-class Reads(NamedTuple):
-    """The functions by which an engine reads; each is given one of its connections and values."""
-
-    inbox: Callable[..., Any]
-    inboxes: Callable[..., Any]
-    messages: Callable[..., Any]
-    message: Callable[..., Any]
-    texts: Callable[..., Any]
-    webhooks: Callable[..., Any]
-    blocks: Callable[..., Any]
-    operator_is_full: Callable[..., Any]
-
-
 class Between(NamedTuple):
     """A part of the list: behind the first two, which are the place of an inbox, up to the third."""
 
@@ -393,8 +381,8 @@ class Operations(NamedTuple):
 class EngineStorage:
     """Methods of ``Storage``. ``submit`` queues an operation for the writer and returns the future of its result.
 
-    ``read`` returns the result of one of ``reads``. With ``keys_by_inbox`` the keys of messages are those of their
-    inbox.
+    ``read`` calls a function of the module ``reads`` with a connection of the engine, and returns its result. With
+    ``keys_by_inbox`` the keys of messages are those of their inbox.
     """
 
     def __init__(
@@ -402,7 +390,7 @@ class EngineStorage:
         submit: Callable[[Any], Any],
         operations: Operations,
         read: Callable[..., Awaitable[Any]],
-        reads: Reads,
+        reads: ModuleType,
         *,
         hash_key: bytes,
         clock: Callable[[], int],
@@ -432,7 +420,7 @@ class EngineStorage:
 
     async def blocks(self) -> Sequence[Block]:
         """See ``Storage``."""
-        return [Block(*row) for row in await self._read(self._reads.blocks)]
+        return [Block(*row) for row in await self._read(self._reads.select_blocks)]
 
     async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
         """See ``Storage``."""
@@ -451,7 +439,7 @@ class EngineStorage:
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
-        inbox: Inbox | None = await self._read(self._reads.inbox, self._lookup(address, now_ms))
+        inbox: Inbox | None = await self._read(self._reads.select_inbox, self._lookup(address, now_ms))
         return inbox
 
     async def operator_is_full(self) -> bool:
@@ -464,12 +452,14 @@ class EngineStorage:
         """See ``Storage``."""
         creator_hash = None if creator is None else self._hash(creator)
         between = listed_between(now_ms, after, expired=expired)
-        page: InboxPage = await self._read(self._reads.inboxes, between, creator_hash)
+        page: InboxPage = await self._read(self._reads.select_inboxes, between, creator_hash)
         return page
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
-        found: Listing | None = await self._read(self._reads.messages, self._lookup(address, now_ms, permit), page)
+        found: Listing | None = await self._read(
+            self._reads.select_messages, self._lookup(address, now_ms, permit), page
+        )
         return found
 
     def add_message(self, mail: NewMail) -> Awaitable[str]:
@@ -485,7 +475,7 @@ class EngineStorage:
         keys = sorted({key for one in message_ids if (key := self._message_key(one, inbox_key)) is not None})
         texts: list[Texts] = []
         while keys:
-            some, keys = await self._read(self._reads.texts, inbox_key, keys, up_to_characters)
+            some, keys = await self._read(self._reads.select_texts, inbox_key, keys, up_to_characters)
             texts += some
         return tuple(texts)
 
@@ -503,7 +493,7 @@ class EngineStorage:
         """See ``Storage``."""
         lookup, bounds = self._lookup(address, now_ms, permit), bounds_of(up_to_bytes, source=source)
         found: tuple[Inbox, FullMessage | None] | None = await self._read(
-            self._reads.message, lookup, message_id, bounds, is_next=is_next
+            self._reads.select_message, lookup, message_id, bounds, is_next=is_next
         )
         return found
 
@@ -556,12 +546,14 @@ class EngineStorage:
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
         """See ``Storage``."""
         inbox_key = holders_inbox_key(inbox_id)
-        rows: Sequence[WebhookRow] = await self._read(self._reads.webhooks, inbox_key - 1, 1) if inbox_key else ()
+        rows: Sequence[WebhookRow] = (
+            await self._read(self._reads.select_webhooks, inbox_key - 1, 1) if inbox_key else ()
+        )
         return next((self._webhook(row) for row in rows if row.inbox_key == inbox_key), None)
 
     async def list_webhooks(self, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
         """See ``Storage``."""
-        return [self._webhook(row) for row in await self._read(self._reads.webhooks, int(after or 0), limit)]
+        return [self._webhook(row) for row in await self._read(self._reads.select_webhooks, int(after or 0), limit)]
 
     def _webhook(self, row: WebhookRow) -> StoredWebhook:
         return row.stored(keys_by_inbox=self._keys_by_inbox)

@@ -19,8 +19,8 @@ from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, DatabaseRefused, RequestError, StorageUnavailable
 from tmpmaild.storage.base import Summary
 from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
+from tmpmaild.storage.postgresql import reading
 from tmpmaild.storage.postgresql.partitions import Partitions
-from tmpmaild.storage.postgresql.reading import READS
 from tmpmaild.storage.postgresql.server import CLOCK_SECONDS, FAILURES, DatabaseClock, Server, Session, advice, reason
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage
@@ -372,7 +372,7 @@ async def _shape(connection: asyncpg.Connection) -> list[str]:
 
 def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
-    return OperatorMail(partial(_look, settings), READS, _OPERATOR_NAME)
+    return OperatorMail(partial(_look, settings), reading, _OPERATOR_NAME)
 
 
 def summary(settings: PostgresqlSettings) -> Summary:

@@ -16,7 +16,6 @@ from tmpmaild.storage.enginestorage import (
     PAGE_ROWS,
     Between,
     InboxLookup,
-    Reads,
     bodies_left_out,
     by_creator,
     inbox_page,
@@ -360,15 +359,3 @@ async def operator_is_full(connection: asyncpg.Connection, limits: Limits) -> bo
     """Return whether the operator's inbox is full."""
     full: bool = await connection.fetchval(_IS_FULL, int(OPERATOR_INBOX_ID), allowed(limits))
     return full
-
-
-READS: Final = Reads(
-    inbox=select_inbox,
-    inboxes=select_inboxes,
-    messages=select_messages,
-    message=select_message,
-    texts=select_texts,
-    webhooks=select_webhooks,
-    blocks=select_blocks,
-    operator_is_full=operator_is_full,
-)

@@ -22,10 +22,9 @@ from tmpmaild.model import Block, Inbox
 from tmpmaild.ratelimit import Decision, decision_on
 from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
 from tmpmaild.storage.enginestorage import Batcher, EngineStorage, InboxLookup
-from tmpmaild.storage.postgresql import operations
+from tmpmaild.storage.postgresql import operations, reading
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
-from tmpmaild.storage.postgresql.reading import READS, find_several
 from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session, repeated, translate
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Alone, Clock, Usage, Writer
 from tmpmaild.storage.rows import keyed_hash
@@ -217,7 +216,7 @@ class PostgresStorage(EngineStorage):
             self._writer.submit,
             operations.OPERATIONS,
             self._readers.run,
-            READS,
+            reading,
             hash_key=hash_key,
             clock=clock,
             limits=usage.limits,
@@ -267,7 +266,7 @@ class PostgresStorage(EngineStorage):
         return await self._finding.submit(self._lookup(address, now_ms))
 
     async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-        return await self._readers.run(find_several, lookups)
+        return await self._readers.run(reading.find_several, lookups)
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""

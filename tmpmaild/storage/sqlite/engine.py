@@ -14,7 +14,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-import aiosqlite
 import anyio
 from msgspec.structs import replace
 
@@ -22,7 +21,7 @@ from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.base import Limits, Summary
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
 from tmpmaild.storage.enginestorage import MachineClock
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import database, reading
 from tmpmaild.storage.sqlite.database import (
     APPLICATION_ID,
     DiskSpace,
@@ -34,7 +33,6 @@ from tmpmaild.storage.sqlite.database import (
     sensible_cap_bytes,
     wal_of,
 )
-from tmpmaild.storage.sqlite.reading import READS, Reader, connect
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
@@ -129,7 +127,7 @@ def _lines(connection: sqlite3.Connection, ours: str) -> list[str]:
 
 def operator_mail(settings: SqliteSettings) -> OperatorMail:
     """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
-    return OperatorMail(partial(look, settings.path), READS, _OPERATOR_NAME)
+    return OperatorMail(partial(look, settings.path), reading, _OPERATOR_NAME)
 
 
 def summary(settings: SqliteSettings) -> Summary:
@@ -236,33 +234,22 @@ async def _assemble(
     settings: SqliteSettings, connection: sqlite3.Connection, limits: Limits, clock: Clock
 ) -> SqliteStorage:
     async with AsyncExitStack() as opened:
-        reader = await connect(settings.path)
-        opened.push_async_callback(reader.close)
-        maintenance = await connect(settings.path)
-        opened.push_async_callback(maintenance.close)
+        readers = []
+        for _ in range(2):
+            readers.append(await reading.connect(settings.path))
+            opened.push_async_callback(readers[-1].close)
         try:
-            storage = _put_together(settings, connection, (reader, maintenance), limits, clock)
+            files = Files(settings.path)
+            space = DiskSpace(files, connection, cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
+            (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
+            # The last step that may fail: from here on the connection belongs to the writer's thread.
+            writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.look)
         except (OSError, sqlite3.Error) as error:
             raise database.refusal(settings.path, error) from error
         opened.pop_all()
-    return storage
-
-
-def _put_together(
-    settings: SqliteSettings,
-    connection: sqlite3.Connection,
-    readers: tuple[aiosqlite.Connection, aiosqlite.Connection],
-    limits: Limits,
-    clock: Clock,
-) -> SqliteStorage:
-    files = Files(settings.path)
-    space = DiskSpace(files, connection, cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
-    (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
-    # The last step that may fail: from here on the connection belongs to the writer's thread.
-    writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.look)
-    reader = Reader(readers[0], files)
+    reader, maintenance = reading.Reader(readers[0], files), readers[1]
     return SqliteStorage(
-        writer, reader, readers[1], space, hash_key=hash_key, clock=clock, limits=limits, wanted=settings
+        writer, reader, maintenance, space, hash_key=hash_key, clock=clock, limits=limits, wanted=settings
     )
 
 

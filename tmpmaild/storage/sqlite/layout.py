@@ -275,10 +275,3 @@ def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits:
     sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
     row = connection.execute(sql, (limits.creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
     return bool(row and row[0])
-
-
-def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
-    """Return whether the operator's inbox is full."""
-    quotas = InboxQuotas(limits)
-    quotas.load(connection, 0, [OPERATOR_INBOX_ID])
-    return quotas.change(OPERATOR_INBOX_ID).full

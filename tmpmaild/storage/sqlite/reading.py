@@ -4,20 +4,19 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 from msgspec import json
 
 from tmpmaild.errors import StorageLost
 from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
-from tmpmaild.storage.base import TRUNCATED_BYTES, cut
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, Limits, cut
 from tmpmaild.storage.enginestorage import (
     PAGE_ROWS,
     Batcher,
     Between,
     InboxLookup,
-    Reads,
     bodies_left_out,
     by_creator,
     inbox_page,
@@ -38,7 +37,7 @@ from tmpmaild.storage.rows import (
     message_key,
 )
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, operator_is_full, selected
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, InboxQuotas, selected
 from tmpmaild.storage.sqlite.writer import translate
 
 A = TypeVar("A")
@@ -231,16 +230,11 @@ def select_blocks(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return connection.execute(_BLOCKS).fetchall()
 
 
-READS: Final = Reads(
-    inbox=select_inbox,
-    inboxes=select_inboxes,
-    messages=select_messages,
-    message=select_message,
-    texts=select_texts,
-    webhooks=select_webhooks,
-    blocks=select_blocks,
-    operator_is_full=operator_is_full,
-)
+def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
+    """Return whether the operator's inbox is full."""
+    quotas = InboxQuotas(limits)
+    quotas.load(connection, 0, [OPERATOR_INBOX_ID])
+    return quotas.change(OPERATOR_INBOX_ID).full
 
 
 class Reader:

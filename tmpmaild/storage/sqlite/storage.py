@@ -16,9 +16,9 @@ from tmpmaild.measures import Measure
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
 from tmpmaild.storage.enginestorage import EngineStorage, FollowingClock
+from tmpmaild.storage.sqlite import reading
 from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.operations import OPERATIONS, change_limits
-from tmpmaild.storage.sqlite.reading import READS, Reader
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Call, Clock, Pause, Writer
 
@@ -30,9 +30,6 @@ class Permissions:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[bytes, int]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
     def keep(self, secret: str, content: bytes, until_ms: int) -> None:
         """Keep a content until then."""
@@ -58,7 +55,7 @@ class SqliteStorage(EngineStorage):
     def __init__(
         self,
         writer: Writer,
-        reader: Reader,
+        reader: reading.Reader,
         maintenance: aiosqlite.Connection,
         space: DiskSpace,
         *,
@@ -67,7 +64,7 @@ class SqliteStorage(EngineStorage):
         limits: Limits,
         wanted: Limits,
     ) -> None:
-        super().__init__(writer.submit, OPERATIONS, reader.run, READS, hash_key=hash_key, clock=clock, limits=limits)
+        super().__init__(writer.submit, OPERATIONS, reader.run, reading, hash_key=hash_key, clock=clock, limits=limits)
         self.lost = writer.lost
         self.may_cache = True  # all changes are made and told here
         self._writer = writer
