@@ -47,6 +47,7 @@ async def test_a_body_that_stands_in_the_source_is_read_with_its_message(engine)
 
 async def test_an_empty_mail_is_read_as_one(engine):
     message_id = await engine.add(await engine.inbox("ada"), raw=b"", body=Verbatim(0, 0))
+    assert [message.body for message in await engine.messages("ada", Page())] == [""]
     for up_to_bytes in (ANY_SIZE, 0):
         _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes)
         assert (full.message.body, full.message.truncated, full.head) == ("", False, b"")
@@ -76,12 +77,6 @@ async def test_each_inbox_reads_the_session_with_its_own_recipients_alone(engine
         (message,) = await engine.messages(name, Page())
         _, full = await read(engine, name, message.id)
         assert full.envelope.session == replace(session, recipients=its)
-
-
-async def test_what_did_not_come_over_smtp_has_no_session(engine):
-    message_id = await engine.add(await engine.inbox("ada"))
-    _, full = await read(engine, "ada", message_id)
-    assert full.envelope.session == SmtpSession()
 
 
 async def test_texts_are_read_from_their_beginnings(engine):

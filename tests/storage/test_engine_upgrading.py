@@ -3,10 +3,11 @@
 import re
 from contextlib import closing
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import _statements, bring_up_to_date, migrate, migrations, open_storage
@@ -54,57 +55,13 @@ def test_no_migration_after_the_first_rewrites_a_table(number):
         assert forbidden(migrations()[number].read_text(encoding="utf-8")) == []
 
 
-@table(
-    "script",
-    [
-        "CREATE TABLE new_content AS SELECT * FROM content;",
-        "CREATE TABLE t (id INTEGER PRIMARY KEY) STRICT;\nINSERT INTO t SELECT id FROM content;",
-        "CREATE TABLE t (id INTEGER PRIMARY KEY) STRICT;\nINSERT INTO t (id) VALUES ((SELECT max(size_bytes) FROM content));",
-        "INSERT INTO content (id) VALUES (1);",
-        "DROP TABLE content;",
-        "ALTER TABLE content RENAME TO old_content;",
-        "ALTER TABLE content RENAME COLUMN body TO text;",
-        "ALTER TABLE content DROP COLUMN html;",
-        "ALTER TABLE content ADD COLUMN rank INTEGER CHECK (rank > 0);",
-        "UPDATE content SET subject = '';",
-        "UPDATE inbox SET stored_bytes = 0;",
-        "UPDATE daemon SET last_message_id = (SELECT max(id) FROM content);",
-        "DELETE FROM message;",
-        "CREATE INDEX content_by_size ON content (size_bytes);",
-        "REPLACE INTO daemon VALUES (1);",
-        "WITH x AS (SELECT 1) UPDATE content SET html = NULL;",
-        "PRAGMA writable_schema = 1;",
-        "VACUUM;",
-        "REINDEX;",
-        "-- looks harmless\nCREATE TABLE t (x); DROP TABLE content;",
-        "create table copy as select * from content;",
-    ],
-)
+@table("script", rows_of(__file__)["forbidden"])
 def test_a_migration_that_rewrites_or_reads_a_table_is_found(script):
     assert forbidden(script)
 
 
 def test_a_migration_that_adds_is_fine():
-    script = """
-        -- What the tags of a mail are; a comment; with semicolons.
-        CREATE TABLE tag (
-            message_id INTEGER NOT NULL,   -- no REFERENCES
-            tag INTEGER NOT NULL
-        ) STRICT;
-        CREATE INDEX tag_by_message ON tag (message_id);
-        INSERT INTO tag (message_id, tag) VALUES (0, 1);
-        ALTER TABLE inbox ADD COLUMN tags INTEGER NOT NULL DEFAULT 0;
-        UPDATE daemon SET clean_stop = 0;
-        DROP VIEW mail;
-        CREATE VIEW mail AS SELECT id FROM message;
-        DROP TRIGGER message_added;
-        CREATE TRIGGER message_added AFTER INSERT ON message BEGIN
-            UPDATE inbox SET message_count = message_count + 1 WHERE id = NEW.inbox_id;
-            DELETE FROM tag WHERE message_id = NEW.id;
-        END;
-        -- the end
-    """
-    assert forbidden(script) == []
+    assert forbidden(Path(__file__).with_suffix(".sql").read_text()) == []
 
 
 def columns(**values):

@@ -1,5 +1,7 @@
 """No statement reads more rows when more is stored: counted by the server on a filled database."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.storage.conftest import new_mail, postgresql_settings
@@ -32,23 +34,6 @@ ROWS = """
 SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
 WHERE relname ~ '^(inbox|creator|message|content|block|webhook)' AND relname !~ '^usage'
 """
-FILL = """
-INSERT INTO inbox (name_hash, address, created_at_ms, expires_at_ms, slot, private, creator, message_count, last_key, swept)
-    SELECT decode(md5(n::text), 'hex'), n || '@x.test', $1::bigint, $1::bigint + n * 1000, $2::integer, false, decode(md5((n % 50)::text), 'hex'), 1, n,
-           n % 10 = 0
-    FROM generate_series(1, $3::integer) AS n;
-"""
-MORE = """
-INSERT INTO creator SELECT creator, count(*), 0 FROM inbox WHERE creator IS NOT NULL GROUP BY creator;
-INSERT INTO message SELECT slot, id, last_key, id, 'x' FROM inbox WHERE id > 1;
-INSERT INTO content (slot, id, copies, stored_bytes, received_at_ms, size_bytes, body_bytes, tls, sender, sender_name, subject,
-                     attachments, envelope_from, helo, remote_ip, session, warnings, headers, body, source)
-    SELECT slot, id, 1, 5000, 1, 1, 1, false, 's', 'n', 'x', '[]', 'e', 'h', 'i', '["","","","","",0,[]]', '[]', '[]', 'x', 'x' FROM inbox WHERE id > 1;
-INSERT INTO webhook SELECT id, 1, 0, 0, 0, 0, NULL, '', '{"url":"","events":[],"has":[],"secret":""}'
-    FROM inbox WHERE NOT swept AND id > 1;
-INSERT INTO block SELECT 'name', n::text, 1, n + 1800000000000 FROM generate_series(1, 2000) AS n;
-SELECT setval('content_id', 1000000);
-"""
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +48,9 @@ async def storage(filled, clock):
         await storage._partitions.add([clock() // SLOT_MS, clock() // SLOT_MS + 1])
         client = await storage._writer._session.connection()
         if not await client.fetchval("SELECT EXISTS (SELECT 1 FROM inbox WHERE id > 1)"):
-            await client.fetch(FILL, clock(), clock() // SLOT_MS, INBOXES)
-            await client.execute(MORE)
+            inboxes, more = Path(__file__).with_suffix(".sql").read_text().split("\n\n")
+            await client.fetch(inboxes, clock(), clock() // SLOT_MS, INBOXES)
+            await client.execute(more)
         yield storage
 
 
@@ -103,7 +89,7 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
         "move": lambda client: move_expiry(batch(client), 57, clock() + 2 * SLOT_MS, clock()),
         "set a webhook": lambda client: set_webhook(batch(client), 57, clock(), 1, "{}"),
         "store webhooks": lambda client: StoreWebhook.run(
-            batch(client), [StoreWebhook(StateRow(number, 1, next_at_ms=1)) for number in (57, 58, 59)]
+            batch(client), [StoreWebhook(StateRow(number, 1, 0, 0, 0, 1, None, "")) for number in (57, 58, 59)]
         ),
         "take webhooks away": lambda client: StoreWebhook.run(
             batch(client), [StoreWebhook(StateRow(number, 1)) for number in (57, 58, 59)]
