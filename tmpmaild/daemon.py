@@ -164,7 +164,8 @@ class _Parts:
         self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
         self.dispatcher = self._dispatcher(ports(sockets))
-        storage.on_committed(service.hear)
+        for hear in (service.hear, self.dispatcher.hear):  # the dispatcher reads, so caches must have heard of it
+            storage.on_committed(hear)
         self.checkers = [checker] if checker else []
         self._certificate = ShownCertificate(loaded)
         edges = (self.smtp, self._certificate, self._web, self._http)

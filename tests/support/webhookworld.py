@@ -36,13 +36,11 @@ class World:
 
     def another(self, **more):
         """Return a dispatcher as that of another daemon."""
-        webhooks = Webhooks(self.storage, self.service.webhooks.allowed, self.clock)
-        self.storage.on_committed(webhooks.tell)
-        return self._dispatcher(webhooks, **more)
+        return self._dispatcher(Webhooks(self.storage, self.service.webhooks.allowed, self.clock), **more)
 
     def _dispatcher(self, webhooks, caller=None, **more):
         events = Events(self.service.mail, Serializer("").webhook_body)
-        return Dispatcher(
+        dispatcher = Dispatcher(
             self.storage,
             webhooks,
             events,
@@ -52,6 +50,8 @@ class World:
             random=lambda: 0,
             **more,
         )
+        self.storage.on_committed(dispatcher.hear)
+        return dispatcher
 
     async def inbox(self, name="ada", *events, has=(), host="127.0.0.1", private=False):
         """Create an inbox with a webhook."""
@@ -71,7 +71,7 @@ class World:
     def pass_time(self, seconds):
         """Let the clock go on, and the dispatcher see that."""
         self.clock.advance(seconds=seconds)
-        self.dispatcher.look_at("0")
+        self.service.webhooks.look_at("0")
 
     async def until(self, condition):
         """Wait until what a function looks up of the storage is so."""

@@ -84,14 +84,12 @@ class InboxService:
         storage.watch(self.bus.listened, self.bus.overflow, self.blocks.replace)
 
     def hear(self, changes: Sequence[InboxChange]) -> None:
-        """Tell all parts of a commit. In this order: listeners and webhooks read, so what is outdated must be gone."""
+        """Note a commit. In this order: listeners read, so what is outdated must be gone."""
         self.caches.update(changes)
         if self.faults.ordered:
             self.faults.update(changes)
         if self.bus.listeners:
             self.bus.publish(changes)
-        if self.webhooks.allowed:
-            self.webhooks.tell(changes)
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""

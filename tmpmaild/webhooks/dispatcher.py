@@ -229,9 +229,8 @@ class Dispatcher:
         self._random = random
         self._look_seconds = look_seconds
         self._schedule = Schedule()
-        self._woken = asyncio.Event()
+        self._woken = webhooks.woken
         self._unavailable = asyncio.Event()
-        self._changed: set[str] = set()
         self._reading = anyio.Lock()
         self._committed: set[str] = set()
         self._looks = 0
@@ -239,7 +238,6 @@ class Dispatcher:
             "webhooks_calls_total", "Calls of webhooks, by their status or why there is none.", ("result",)
         )
         self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _BOUNDS_SECONDS)
-        webhooks.watch(self)
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
@@ -251,11 +249,6 @@ class Dispatcher:
             Gauge("webhooks_waiting", "Webhooks with something to tell.", lambda: len(self._waiting_since())),
             Gauge("webhooks_oldest_seconds", "How long the oldest of them has been waiting.", self._oldest_seconds),
         )
-
-    def look_at(self, inbox_id: str) -> None:
-        """Read the webhook of an inbox soon: it has been set, taken away, or leased by another daemon."""
-        self._changed.add(inbox_id)
-        self._woken.set()
 
     async def run(self) -> None:
         """Call what is due, until cancelled."""
@@ -276,7 +269,7 @@ class Dispatcher:
 
     def hear(self, changes: Sequence[InboxChange]) -> None:
         """Note what a commit has changed."""
-        for change in changes:
+        for change in changes if self._webhooks.allowed else ():
             if self._reading.locked():
                 self._committed.add(change.inbox_id)
             job = self._schedule.get(change.inbox_id)
@@ -323,9 +316,9 @@ class Dispatcher:
 
     async def _read_changed(self) -> None:
         """Read one of those that have changed, which wakes us for the next; calls that are due go before that."""
-        if not self._changed:
+        if not self._webhooks.changed:
             return
-        inbox_id = self._changed.pop()
+        inbox_id = self._webhooks.changed.pop()
         try:
             found = await self._read(partial(self._read_one, inbox_id))
         except RequestError as error:
@@ -347,7 +340,7 @@ class Dispatcher:
             for stored in found:
                 self._note(stored)
                 if stored.inbox_id in self._committed:
-                    self._changed.add(stored.inbox_id)
+                    self._webhooks.changed.add(stored.inbox_id)
         self._woken.set()
         return found
 
@@ -412,7 +405,7 @@ class Dispatcher:
             leased = await self._storage.store_webhook(stored, replace(stored.state, next_at_ms=now_ms + _LEASE_MS))
         if leased is None and job.has_ended(now_ms):
             # Told, to be told when the lease of another daemon ends, or moved without this daemon being told.
-            self.look_at(job.inbox_id)
+            self._webhooks.look_at(job.inbox_id)
         return leased
 
     async def _next(self, leased: StoredWebhook, now_ms: int) -> Step:
@@ -434,7 +427,7 @@ class Dispatcher:
     ) -> None:
         """Store what has become of a call, and go by it."""
         if await self._storage.store_webhook(leased, state) is None:
-            self.look_at(job.inbox_id)
+            self._webhooks.look_at(job.inbox_id)
             return
         if state is None:
             self._schedule.forget(job)

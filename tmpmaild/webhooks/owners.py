@@ -1,12 +1,12 @@
 """The webhooks of inboxes, as their owners set and see them. Nobody is called from here."""
 
+import asyncio
 import base64
 import secrets
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
 
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.model import Feature, InboxChange
+from tmpmaild.model import Feature
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhooks import targets
 from tmpmaild.webhooks.model import SECRET_PREFIX, StoredWebhook, Webhook, WebhookEvent
@@ -14,20 +14,11 @@ from tmpmaild.webhooks.model import SECRET_PREFIX, StoredWebhook, Webhook, Webho
 _SECRET_BYTES = 32
 
 
-class Watcher(Protocol):
-    """What calls webhooks."""
-
-    def look_at(self, inbox_id: str) -> None:
-        """Note that the webhook of an inbox has been set or taken away."""
-
-    def hear(self, changes: Sequence[InboxChange]) -> None:
-        """Note what a commit has changed."""
-
-
 class Webhooks:
     """Sets and reads webhooks. ``allowed`` are the operator's rules: without any there are none.
 
-    Only where ``senders_are_checked`` can a webhook be told of verdicts.
+    Only where ``senders_are_checked`` can a webhook be told of verdicts. ``changed`` are the inboxes whose webhook the
+    dispatcher has to read again; ``woken`` is set then.
     """
 
     def __init__(
@@ -42,16 +33,13 @@ class Webhooks:
         self._senders_are_checked = senders_are_checked
         self._storage = storage
         self._clock = clock
-        self._watchers: list[Watcher] = []
+        self.changed: set[str] = set()
+        self.woken = asyncio.Event()
 
-    def watch(self, watcher: "Watcher") -> None:
-        """Have somebody told which webhooks have been set, and of commits."""
-        self._watchers.append(watcher)
-
-    def tell(self, changes: Sequence[InboxChange]) -> None:
-        """Tell of a commit."""
-        for watcher in self._watchers:
-            watcher.hear(changes)
+    def look_at(self, inbox_id: str) -> None:
+        """Have the webhook of an inbox read soon: it has been set, taken away, or leased by another daemon."""
+        self.changed.add(inbox_id)
+        self.woken.set()
 
     def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Feature]) -> Webhook:
         """Return a new webhook, with a secret of its own. Raises ``InvalidRequest`` if it is not allowed."""
@@ -76,8 +64,7 @@ class Webhooks:
         Raises ``AddressExpired``, ``AddressNotFound`` and the errors of the storage.
         """
         await self._storage.set_webhook(inbox_id, webhook, self._clock())
-        for watcher in self._watchers:
-            watcher.look_at(inbox_id)
+        self.look_at(inbox_id)
 
     async def read(self, inbox_id: str) -> StoredWebhook | None:
         """Return the webhook of an inbox."""
