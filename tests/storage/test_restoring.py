@@ -85,22 +85,12 @@ def _cut(copy):
     copy.write_bytes(copy.read_bytes()[:-4096])
 
 
-def _of_the_future(copy):
-    _change(copy, "PRAGMA user_version = 9999")
+def _another(statement):
+    def spoil(copy):
+        copy.unlink()
+        _change(copy, statement)
 
-
-def _changed(copy):
-    _change(copy, "ALTER TABLE inbox ADD COLUMN more TEXT")
-
-
-def _of_another_program(copy):
-    copy.unlink()
-    _change(copy, "CREATE TABLE notes (text TEXT)")
-
-
-def _not_begun(copy):
-    copy.unlink()
-    _change(copy, "PRAGMA user_version = 0")
+    return spoil
 
 
 def _with_a_log(copy):
@@ -118,10 +108,13 @@ def _change(copy, statement):
     [
         (_damage, "damaged"),
         (_cut, "damaged"),
-        (_of_the_future, "schema version 9999 is newer"),
-        (_changed, "changed by hand: column inbox.more is new"),
-        (_of_another_program, "a database of another program"),
-        (_not_begun, "not a copy made by tmpmaild backup"),
+        (lambda copy: _change(copy, "PRAGMA user_version = 9999"), "schema version 9999 is newer"),
+        (
+            lambda copy: _change(copy, "ALTER TABLE inbox ADD COLUMN more TEXT"),
+            "changed by hand: column inbox.more is new",
+        ),
+        (_another("CREATE TABLE notes (text TEXT)"), "a database of another program"),
+        (_another("PRAGMA user_version = 0"), "not a copy made by tmpmaild backup"),
         (_with_a_log, "a part of it is in tmpmaild.copy-wal"),
         (lambda copy: copy.write_bytes(b""), "not a copy made by tmpmaild backup"),
         (lambda copy: copy.write_bytes(b"PGDMP" * 1000), "not a copy made by tmpmaild backup"),

@@ -69,24 +69,6 @@ async def test_what_is_deleted_in_any_way_among_many_is_in_no_file_after_the_nex
         assert await swept_marks(engine, path, clock) == addresses.union(left) - {1002}
 
 
-async def test_a_hundred_deletes_between_deliveries_leave_nothing_but_what_was_delivered(open_engine, path, clock):
-    rng = random.Random(22)
-    async with open_engine(max_messages_per_inbox=0) as engine:
-        inbox = await engine.inbox("box")
-        message_ids = [await engine.storage.add_message(marked_mail(inbox, mark(number), rng)) for number in range(100)]
-        await asyncio.gather(
-            *(
-                work
-                for number, message_id in enumerate(message_ids)
-                for work in (
-                    engine.delete(inbox, message_id),
-                    engine.storage.add_message(marked_mail(inbox, mark(1000 + number), rng)),
-                )
-            )
-        )
-        assert await swept_marks(engine, path, clock) == set(range(1000, 1100))
-
-
 async def test_a_recipient_who_deletes_a_shared_mail_is_blanked_in_it_and_the_last_takes_it_along(
     open_engine, path, clock
 ):
@@ -111,17 +93,6 @@ async def test_large_mails_that_were_deleted_stand_in_no_file_after_the_next_swe
         ]
         await engine.delete(inbox, message_ids[1])
         assert await swept_marks(engine, path, clock) == {0, 2}
-
-
-async def test_what_a_cancelled_holder_deleted_is_erased(open_engine, path, clock):
-    async with open_engine() as engine:
-        inbox = await engine.inbox("box")
-        message_id = await engine.add(inbox, subject=mark(1))
-        await engine.sweep()
-        task = asyncio.ensure_future(engine.delete(inbox, message_id))
-        await asyncio.sleep(0)
-        task.cancel()
-        assert await swept_marks(engine, path, clock) == set()
 
 
 async def test_what_is_deleted_while_the_files_are_erased_is_erased_by_the_next_sweep(open_engine, path, clock):

@@ -99,45 +99,19 @@ async def test_large_operations_share_fewer(writer, connection):
     assert statements.count("COMMIT") == 4
 
 
-async def test_an_operation_that_fails_fails_alone(writer, connection):
+async def test_an_operation_that_fails_fails_alone_and_tells_nothing(writer, connection):
+    told = []
+    writer.on_committed(told.extend)
     outcomes = await submit_together(writer, map(Insert, (1, 2, 2, 3)))
     assert [type(outcome) for outcome in outcomes] == [int, int, sqlite3.IntegrityError, int]
     assert stored(connection) == [1, 2, 3]
+    assert [change.inbox_id for change in told] == ["1", "2", "3"]
 
 
 async def test_an_operation_without_a_result_wakes_who_waits(writer, connection):
     outcomes = await submit_together(writer, [Insert(1), Forgetful(), Insert(2)])
     assert [type(outcome) for outcome in outcomes] == [int, AssertionError, int]
     assert stored(connection) == [1, 2]
-
-
-async def test_a_failed_operation_tells_nothing(writer):
-    told = []
-    writer.on_committed(told.extend)
-    await submit_together(writer, map(Insert, (1, 1, 2)))
-    assert [change.inbox_id for change in told] == ["1", "2"]
-
-
-async def test_a_cancelled_waiter_disturbs_nobody_and_undoes_nothing(writer, connection):
-    told = []
-    writer.on_committed(told.extend)
-    wait = Wait()
-    futures = [writer.submit(wait), *(writer.submit(Insert(number)) for number in range(4))]
-    futures[2].cancel()
-    wait.go_on.set()
-    outcomes = await asyncio.gather(*futures, return_exceptions=True)
-    assert [type(outcome).__name__ for outcome in outcomes[1:]] == ["int", "CancelledError", "int", "int"]
-    assert stored(connection) == [0, 1, 2, 3]
-    assert [change.inbox_id for change in told] == ["0", "1", "2", "3"]
-
-
-async def test_who_waits_is_woken_when_the_callback_raises(writer, caplog):
-    def fail(_):
-        raise RuntimeError("a mistake")
-
-    writer.on_committed(fail)
-    assert await asyncio.wait_for(writer.submit(Insert(1)), 10) == 1
-    assert "telling of a commit failed" in caplog.text
 
 
 async def test_who_waits_is_woken_when_measuring_raises(connection, clock, caplog):
@@ -158,17 +132,6 @@ async def test_who_waits_is_woken_when_the_clock_raises(connection):
     outcomes = await asyncio.wait_for(submit_together(writer, map(Insert, range(3))), 10)
     await writer.close()
     assert {type(outcome) for outcome in outcomes} == {OSError}
-
-
-async def test_closing_drains(writer, connection):
-    wait = Wait()
-    futures = [writer.submit(wait), *(writer.submit(Insert(number)) for number in range(100))]
-    closing = asyncio.ensure_future(writer.close())
-    await asyncio.sleep(0)
-    wait.go_on.set()
-    await closing
-    assert stored(connection) == list(range(100))
-    await asyncio.gather(*futures)
 
 
 async def test_a_closed_writer_takes_nothing(writer):
