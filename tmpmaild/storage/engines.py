@@ -90,13 +90,13 @@ class OperatorMail:
     Every method raises ``DatabaseError`` when the storage cannot be read.
     """
 
-    def __init__(self, look: Callable[[Callable[[Any], Any]], Any], reads: ModuleType, name_hash: bytes) -> None:
+    def __init__(self, look: Callable[[Callable[[Any], Any]], Any], reading: ModuleType, name_hash: bytes) -> None:
         self._look = look
-        self._reads = reads
+        self._reading = reading
         self._lookup = InboxLookup("", name_hash, 0, Limits())
 
     def _page(self, page: Page) -> tuple[Message, ...]:
-        listing: Listing = self._look(lambda connection: self._reads.select_messages(connection, self._lookup, page))
+        listing: Listing = self._look(lambda connection: self._reading.select_messages(connection, self._lookup, page))
         return listing.messages
 
     def messages(self) -> tuple[Message, ...]:
@@ -116,7 +116,7 @@ class OperatorMail:
         bounds = bounds_of(ANY_SIZE, source=source)
         full: FullMessage | None
         _, full = self._look(
-            lambda connection: self._reads.select_message(connection, self._lookup, message_id, bounds)
+            lambda connection: self._reading.select_message(connection, self._lookup, message_id, bounds)
         )
         return full
 

@@ -381,7 +381,7 @@ class Operations(NamedTuple):
 class EngineStorage:
     """Methods of ``Storage``. ``submit`` queues an operation for the writer and returns the future of its result.
 
-    ``read`` calls a function of the module ``reads`` with a connection of the engine, and returns its result. With
+    ``read`` calls a function of its module ``reading`` with a connection of the engine, and returns its result. With
     ``keys_by_inbox`` the keys of messages are those of their inbox.
     """
 
@@ -390,7 +390,7 @@ class EngineStorage:
         submit: Callable[[Any], Any],
         operations: Operations,
         read: Callable[..., Awaitable[Any]],
-        reads: ModuleType,
+        reading: ModuleType,
         *,
         hash_key: bytes,
         clock: Callable[[], int],
@@ -402,7 +402,7 @@ class EngineStorage:
         self._submit = submit
         self._operations = operations
         self._read = read
-        self._reads = reads
+        self._reading = reading
         self._hash_key = hash_key
         self._limits = limits
         self._keys_by_inbox = keys_by_inbox
@@ -420,7 +420,7 @@ class EngineStorage:
 
     async def blocks(self) -> Sequence[Block]:
         """See ``Storage``."""
-        return [Block(*row) for row in await self._read(self._reads.select_blocks)]
+        return [Block(*row) for row in await self._read(self._reading.select_blocks)]
 
     async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
         """See ``Storage``."""
@@ -439,12 +439,12 @@ class EngineStorage:
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
-        inbox: Inbox | None = await self._read(self._reads.select_inbox, self._lookup(address, now_ms))
+        inbox: Inbox | None = await self._read(self._reading.select_inbox, self._lookup(address, now_ms))
         return inbox
 
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""
-        return bool(await self._read(self._reads.operator_is_full, self._limits))
+        return bool(await self._read(self._reading.operator_is_full, self._limits))
 
     async def list_inboxes(
         self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
@@ -452,13 +452,13 @@ class EngineStorage:
         """See ``Storage``."""
         creator_hash = None if creator is None else self._hash(creator)
         between = listed_between(now_ms, after, expired=expired)
-        page: InboxPage = await self._read(self._reads.select_inboxes, between, creator_hash)
+        page: InboxPage = await self._read(self._reading.select_inboxes, between, creator_hash)
         return page
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
         found: Listing | None = await self._read(
-            self._reads.select_messages, self._lookup(address, now_ms, permit), page
+            self._reading.select_messages, self._lookup(address, now_ms, permit), page
         )
         return found
 
@@ -475,7 +475,7 @@ class EngineStorage:
         keys = sorted({key for one in message_ids if (key := self._message_key(one, inbox_key)) is not None})
         texts: list[Texts] = []
         while keys:
-            some, keys = await self._read(self._reads.select_texts, inbox_key, keys, up_to_characters)
+            some, keys = await self._read(self._reading.select_texts, inbox_key, keys, up_to_characters)
             texts += some
         return tuple(texts)
 
@@ -493,7 +493,7 @@ class EngineStorage:
         """See ``Storage``."""
         lookup, bounds = self._lookup(address, now_ms, permit), bounds_of(up_to_bytes, source=source)
         found: tuple[Inbox, FullMessage | None] | None = await self._read(
-            self._reads.select_message, lookup, message_id, bounds, is_next=is_next
+            self._reading.select_message, lookup, message_id, bounds, is_next=is_next
         )
         return found
 
@@ -547,13 +547,13 @@ class EngineStorage:
         """See ``Storage``."""
         inbox_key = holders_inbox_key(inbox_id)
         rows: Sequence[WebhookRow] = (
-            await self._read(self._reads.select_webhooks, inbox_key - 1, 1) if inbox_key else ()
+            await self._read(self._reading.select_webhooks, inbox_key - 1, 1) if inbox_key else ()
         )
         return next((self._webhook(row) for row in rows if row.inbox_key == inbox_key), None)
 
     async def list_webhooks(self, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
         """See ``Storage``."""
-        return [self._webhook(row) for row in await self._read(self._reads.select_webhooks, int(after or 0), limit)]
+        return [self._webhook(row) for row in await self._read(self._reading.select_webhooks, int(after or 0), limit)]
 
     def _webhook(self, row: WebhookRow) -> StoredWebhook:
         return row.stored(keys_by_inbox=self._keys_by_inbox)
