@@ -65,68 +65,25 @@ def test_splitting_loses_nothing(argument):
 
 
 @table(
-    ("path", "expected"),
+    ("path", "local_part", "domain"),
     [
-        (b"abc@ours.test", Mailbox("abc", "ours.test")),
-        (b"ABC@OURS.Test", Mailbox("ABC", "ours.test")),
-        (b"a.b-c_d@ours.test", Mailbox("a.b-c_d", "ours.test")),
-        (b"a@localhost", Mailbox("a", "localhost")),
-        (b"a@1.ours.test", Mailbox("a", "1.ours.test")),  # RFC 1123 allows a digit in front
-        (b"a@a--b.test", Mailbox("a", "a--b.test")),
-        (b"!#$%&'*+-/=?^_`{|}~@ours.test", Mailbox("!#$%&'*+-/=?^_`{|}~", "ours.test")),  # all of atext
-        (b"abc+tag@ours.test", Mailbox("abc+tag", "ours.test")),
-        # An encoded-word is atext: a strange local part of its own, never decoded to "a".
-        (b"=?utf-8?q?a?=@ours.test", Mailbox("=?utf-8?q?a?=", "ours.test")),
-        # Ways of old to say "relay this": plain local parts here.
-        (b"v%foreign.example@ours.test", Mailbox("v%foreign.example", "ours.test")),
-        (b"foreign.example!v@ours.test", Mailbox("foreign.example!v", "ours.test")),
-        # Quoting is spelling, not part of the name (RFC 5321 §4.1.2).
-        (b'"abc"@ours.test', Mailbox("abc", "ours.test")),
-        (b'"a\\bc"@ours.test', Mailbox("abc", "ours.test")),
-        (b'"a b"@ours.test', Mailbox("a b", "ours.test")),
-        (b'"a..b."@ours.test', Mailbox("a..b.", "ours.test")),
-        (b'"\\\\\\""@ours.test', Mailbox('\\"', "ours.test")),
-        (b'"v@foreign.example"@ours.test', Mailbox("v@foreign.example", "ours.test")),
-        (b'"<v>"@ours.test', Mailbox("<v>", "ours.test")),
-        (b'""@ours.test', Mailbox("", "ours.test")),  # the grammar has it; nobody's inbox
-        # Source routes are ignored (appendix C).
-        (b"@relay.example:abc@ours.test", Mailbox("abc", "ours.test")),
-        (b"@a.example,@b.example:abc@ours.test", Mailbox("abc", "ours.test")),
-        (b'@relay.example:"a:b@c"@ours.test', Mailbox("a:b@c", "ours.test")),
-        # Address literals are kept, so that relaying to them is what gets refused.
-        (b"a@[192.0.2.1]", Mailbox("a", "[192.0.2.1]")),
-        (b"a@[IPv6:2001:DB8::1]", Mailbox("a", "[ipv6:2001:db8::1]")),
-        (b"a@[ipv6:::ffff:192.0.2.1]", Mailbox("a", "[ipv6:::ffff:192.0.2.1]")),
-        # RFC 5321 §4.5.1: the only name that needs no domain.
-        (b"postmaster", Mailbox("postmaster", "")),
-        (b"PostMaster", Mailbox("PostMaster", "")),
-        # The limits themselves are allowed.
-        (b"a" * 64 + b"@ours.test", Mailbox("a" * 64, "ours.test")),
-        (b'"' + b"a" * 62 + b'"@ours.test', Mailbox("a" * 62, "ours.test")),
-        (b"a@" + b"b" * 63 + b".test", Mailbox("a", "b" * 63 + ".test")),
-        (b"a@" + b"b." * 125 + b"cc", Mailbox("a", "b." * 125 + "cc")),
+        *ROWS["a path names a mailbox"],
+        (b"a" * 64 + b"@ours.test", "a" * 64, "ours.test"),
+        (b'"' + b"a" * 62 + b'"@ours.test', "a" * 62, "ours.test"),
+        (b"a@" + b"b" * 63 + b".test", "a", "b" * 63 + ".test"),
+        (b"a@" + b"b." * 125 + b"cc", "a", "b." * 125 + "cc"),
     ],
 )
-def test_a_path_names_a_mailbox(path, expected):
-    assert parse_path(path) == expected
-    assert parse_path(path, utf8=True) == expected
+def test_a_path_names_a_mailbox(path, local_part, domain):
+    assert parse_path(path) == Mailbox(local_part, domain) == parse_path(path, utf8=True)
 
 
 @pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("bjørn@ours.test", Mailbox("bjørn", "ours.test")),
-        ('"bjørn b"@ours.test', Mailbox("bjørn b", "ours.test")),
-        ("😀@ours.test", Mailbox("😀", "ours.test")),
-        ("a@bücher.test", Mailbox("a", "xn--bcher-kva.test")),
-        ("a@BÜCHER.Test", Mailbox("a", "xn--bcher-kva.test")),
-        ("a@bu\u0308cher.test", Mailbox("a", "xn--bcher-kva.test")),  # decomposed, as macOS types it
-        ("a@straße.test", Mailbox("a", "xn--strae-oqa.test")),  # IDNA 2003 would make it strasse
-        ("@bücher.test:a@ours.test", Mailbox("a", "ours.test")),
-    ],
+    ("path", "local_part", "domain"),
+    ROWS["a path in utf8 needs smtputf8"],
 )
-def test_a_path_in_utf8_needs_smtputf8(path, expected):
-    assert parse_path(path.encode(), utf8=True) == expected
+def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
+    assert parse_path(path.encode(), utf8=True) == Mailbox(local_part, domain)
     with pytest.raises(NonAsciiPath):
         parse_path(path.encode())
 
@@ -177,51 +134,6 @@ def test_these_reach_no_inbox_but_their_own(path, expected):
     assert inbox_of(path, utf8=True) == expected
 
 
-plain_local_parts = st.from_regex(r"[a-z0-9][a-z0-9._-]{1,20}[a-z0-9]", fullmatch=True).filter(
-    lambda text: ".." not in text,
-)
-
-
-@given(name=plain_local_parts, tag=st.text(ATEXT, max_size=20), data=st.data())
-def test_every_spelling_of_a_name_reaches_its_inbox(name, tag, data):
-    cased = "".join(data.draw(st.sampled_from([char, char.upper()])) for char in name)
-    quoted = '"' + "".join(data.draw(st.sampled_from([char, "\\" + char])) for char in cased) + '"'
-    for path in (cased, f"{cased}+{tag}", quoted):
-        assert inbox_of(f"{path}@Ours.Test") == f"{name}@ours.test"
-        assert canonical(f"{path}@Ours.Test") == f"{name}@ours.test"
-
-
-def semantic(text):
-    """Take a local part apart the slow way: what RFC 5321 says it means."""
-    if not text.startswith('"'):
-        return text
-    characters = iter(text[1:-1])
-    return "".join(next(characters) if char == "\\" else char for char in characters)
-
-
-local_part_text = st.one_of(
-    st.text(ATEXT + '."\\@ <>()[]:;,', max_size=20),
-    st.text(max_size=12),
-    st.text(st.characters(exclude_categories=("Cs",)), max_size=20).map(lambda text: f'"{text}"'),
-)
-
-
-@given(local_part_text)
-@example("\u212abc")
-@example('"a@ours.test"')
-def test_no_accepted_path_reaches_an_inbox_other_than_the_one_it_names(local_part):
-    try:
-        address = inbox_of(f"{local_part}@ours.test".encode(), utf8=True)
-    except PathSyntaxError:
-        return
-    name, _, domain = address.rpartition("@")
-    assert domain == "ours.test"
-    meant = semantic(local_part)
-    base = meant.partition("+")[0] or meant
-    assert name in {base, unicodedata.normalize("NFC", base.lower())}
-    assert base.isascii() or not name.isascii()  # and all that an inbox can be called is ASCII
-
-
 @given(st.binary(max_size=300), st.booleans())
 @example(b"@" * 254, True)  # noqa: FBT003
 def test_any_octets_are_a_mailbox_or_a_syntax_error(octets, utf8):
@@ -234,19 +146,6 @@ def test_any_octets_are_a_mailbox_or_a_syntax_error(octets, utf8):
     assert "@" not in mailbox.domain
     assert not re.search(r"[\0-\x1f\x7f]", mailbox.local_part)
     assert utf8 or mailbox.local_part.isascii()
-
-
-@given(st.text(ATEXT + ".", min_size=1, max_size=64), st.from_regex(r"[a-z0-9.-]{1,30}", fullmatch=True))
-def test_the_quick_way_and_the_thorough_way_agree(local_part, domain):
-    def outcome(path):
-        try:
-            return parse_path(path.encode())
-        except PathSyntaxError:
-            return None
-
-    # A route sends the same mailbox the other way.
-    assume(len(local_part) + len(domain) < 240)
-    assert outcome(f"{local_part}@{domain}") == outcome(f"@r.test:{local_part}@{domain}")
 
 
 # The same again, slowly: RFC 5321 §4.1.2 and RFC 6531 §3.3 read aloud, character by character
@@ -469,20 +368,6 @@ def test_a_url_reaches_what_mail_reaches_and_knows_no_route(path):
 # Addresses in URLs
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("abc@ours.test", "abc@ours.test"),
-        ("Abc+tag@Ours.Test", "abc@ours.test"),
-        ('"abc"@ours.test', "abc@ours.test"),
-        ("abc@bücher.test", "abc@xn--bcher-kva.test"),
-        ("abc@XN--BCHER-KVA.test", "abc@xn--bcher-kva.test"),
-    ],
-)
-def test_an_address_in_a_url_is_folded_as_at_rcpt(text, expected):
-    assert canonical(text) == expected
-
-
 @table(
     "text",
     [
@@ -509,11 +394,6 @@ def test_what_is_no_address_is_none_and_costs_little(text):
 def test_any_text_folds_to_an_address_or_none(text):
     folded = canonical(text)
     assert folded is None or "@" in folded
-
-
-@given(plain_local_parts, st.sampled_from(OURS))
-def test_an_inbox_address_folds_to_itself(name, domain):
-    assert canonical(f"{name}@{domain}") == f"{name}@{domain}"
 
 
 @pytest.mark.parametrize(
@@ -594,13 +474,7 @@ def test_the_operator_gets_mail_for_postmaster_and_abuse(path):
 
 @pytest.mark.parametrize(
     "path",
-    [
-        b"postmaster@foreign.example",
-        b"abuse@[192.0.2.1]",
-        b"webmaster@ours.test",
-        b"abc@ours.test",
-        b'""@ours.test',
-    ],
+    ROWS["the operator gets no other mail"],
 )
 def test_the_operator_gets_no_other_mail(path):
     assert not is_operator(parse_path(path), OURS)

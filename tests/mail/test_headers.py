@@ -1,4 +1,4 @@
-"""Header blocks, encoded-words and parameters as real and hostile mail writes them."""
+"""Header blocks, encoded-words, parameters and address lists as real and hostile mail writes them."""
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,12 @@ ROWS = rows_of(__file__)
 
 TEXT = st.text(max_size=200) | st.binary(max_size=200).map(lambda octets: octets.decode("ascii", "surrogateescape"))
 SHAPES = st.lists(
-    st.sampled_from([*'"\\()<>,;:@=?[]* \t\r\n\0', "=?utf-8?q?", "=?x?b?", "?=", "=C3", "a", "\udce9", "\ud800", "''"])
+    st.sampled_from(
+        [
+            *'"\\()<>,;:@=?[]* \t\r\n\0',
+            *("=?utf-8?q?", "=?x?b?", "?=", "=C3", "a", "\udce9", "\ud800", "''", "a@b.example", "<c@d.example>"),
+        ]
+    )
 ).map("".join)
 
 
@@ -145,6 +150,56 @@ def test_any_parameters_give_clean_text(value):
         assert "\0" not in text
 
 
+# Address lists
+
+
+@table(("value", "name", "address"), ROWS["the first mailbox is read"])
+def test_the_first_mailbox_is_read(value, name, address):
+    assert headers.first_mailbox(value) == (name, address)
+
+
+@settings(deadline=None)
+@given(TEXT | SHAPES)
+def test_any_address_list_gives_clean_text(value):
+    for text in headers.first_mailbox(value):
+        text.encode()
+        assert not any(character in text for character in "\r\n\0")
+
+
+@table(("value", "found"), ROWS["every mailbox is read"])
+def test_every_mailbox_is_read(value, found):
+    assert headers.mailboxes(value) == found
+
+
+@settings(deadline=None)
+@given(TEXT | SHAPES)
+def test_all_mailboxes_begin_with_the_first_and_are_clean_text(value):
+    first, found = headers.first_mailbox(value), headers.mailboxes(value)
+    assert found[0] == first if first[1] else ("", "") not in found
+    for text in (text for mailbox in found for text in mailbox):
+        text.encode()
+        assert not any(character in text for character in "\r\n\0")
+
+
+ADDRESS = st.from_regex(r"[a-z]{1,5}@[a-z]{1,5}\.example", fullmatch=True)
+NAME = st.text("ab c,;:<>()@äé.", max_size=8).map(lambda text: " ".join(f"A{text}".split()))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(NAME, ADDRESS), max_size=8))
+def test_what_was_quoted_comes_back(written):
+    value = ", ".join(f'"{name}" <{address}>' for name, address in written)
+    assert headers.mailboxes(value) == [(name.rstrip(" ,"), address) for name, address in written]
+
+
+@pytest.mark.parametrize(
+    ("value", "without"),
+    ROWS["comments are taken out"],
+)
+def test_comments_are_taken_out(value, without):
+    assert headers.without_comments(value) == without
+
+
 # base64
 
 
@@ -172,3 +227,9 @@ def test_base64_does_not_depend_on_the_steps_it_is_decoded_in(pieces, step_bytes
 @table("read", [headers.decode, headers.parameters])
 def test_reading_takes_linear_time(read, piece):
     assert_linear(read, piece * (60_000 // len(piece)))
+
+
+@table("piece", [*ROWS["reading address lists takes linear time"], *'"(<)[:,;=\\ \udcff'])
+@table("read", [headers.first_mailbox, headers.mailboxes, headers.without_comments])
+def test_reading_address_lists_takes_linear_time(read, piece):
+    assert_linear(read, piece * (8000 // len(piece)))

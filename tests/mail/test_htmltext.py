@@ -28,11 +28,7 @@ def test_what_is_plainly_hidden_is_not_read(html, text):
 
 @pytest.mark.parametrize(
     ("html", "found"),
-    [
-        ('<div style="display:none"><a href="https://a.test/">a</a></div><a href="https://b.test/">b</a>', ["b"]),
-        ('<a href="https://b.test/">b</a><div hidden><a href="https://a.test/">never closed</a>', ["b"]),
-        ('<p hidden><a href="https://a.test/">a</a><p><a href="https://b.test/">b</a>', ["a", "b"]),
-    ],
+    ROWS["a hidden link is none"],
 )
 def test_a_hidden_link_is_none(html, found):
     assert [text for _, _, text in links(html)] == found
@@ -47,21 +43,9 @@ def test_what_is_no_character_is_replaced(html):
 
 PIECES = st.sampled_from(
     [
-        *"<>/!?-='\"& \n;a",
-        "<p>",
-        "</p>",
-        "<!--",
-        "-->",
-        "<a href=",
-        "http://x",
-        "</a>",
-        "<pre>",
-        "<td>",
-        "<script>",
-        "<p hidden>",
-        "&#",
-        "&nbsp;",
-        "\u200c",
+        *"<>/!?-='\"& \n;a\u200c",
+        *("<p>", "</p>", "<!--", "-->", "<a href=", "http://x", "</a>", "<pre>", "<td>", "<script>", "<p hidden>"),
+        *("&#", "&nbsp;"),
     ]
 )
 

@@ -4,9 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tables import rows_of
 from tmpmaild.mail import htmlview
 from tmpmaild.mail.css import StyleAttributes
 from tmpmaild.mail.htmlview import fixed_width, link, remote_backgrounds, start_tag
+
+ROWS = rows_of(__file__)
 
 
 def allowed(name, attributes):
@@ -56,13 +59,7 @@ def test_a_tag_cannot_be_left_from_within(attributes):
 
 @pytest.mark.parametrize(
     ("attributes", "count"),
-    [
-        ({}, 0),
-        ({"background": "https://x/"}, 1),
-        ({"background": " //x/"}, 1),
-        ({"background": "x.png"}, 0),
-        ({"style": "background:URL( 'http://x/'),url(//y/),url(cid:z)", "background": "HTTP://x/"}, 3),
-    ],
+    ROWS["remote backgrounds are counted"],
 )
 def test_remote_backgrounds_are_counted(attributes, count):
     assert remote_backgrounds(attributes) == count
@@ -70,18 +67,7 @@ def test_remote_backgrounds_are_counted(attributes, count):
 
 @pytest.mark.parametrize(
     ("attributes", "pixels"),
-    [
-        ({"width": "600"}, 600),
-        ({"width": "600px"}, 600),
-        ({"width": "100%"}, 0),
-        ({"width": "600", "style": "width:100%"}, 0),
-        ({"width": "600", "style": "color:red"}, 600),
-        ({"style": "width:640px;min-width:700px"}, 700),
-        ({"style": "width:640px;max-width:100%"}, 0),
-        ({"style": "border-width:640px"}, 0),
-        ({"width": "9" * 5000}, 99999),
-        ({"width": "\u0661\u0662"}, 0),
-    ],
+    [*ROWS["an element has a width of its own or adapts"], ({"width": "9" * 5000}, 99999)],
 )
 def test_an_element_has_a_width_of_its_own_or_adapts(attributes, pixels):
     assert fixed_width(attributes) == pixels

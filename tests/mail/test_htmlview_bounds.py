@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.mail.htmltokens import ELEMENTS, FORMATTING, VOIDS
 from tmpmaild.mail.htmlview import MAX_DEPTH, MAX_FORMATTING, Bounds, TooLargeError, render
+
+ROWS = rows_of(__file__)
 
 PARSER = nh3.Cleaner(tags=ELEMENTS, attributes={}, link_rel=None)
 
@@ -45,18 +47,7 @@ def depth_of(markup):
 
 @table(
     "soup",
-    [
-        "a<p>b<p>c",
-        "<ul><li>a<p>b<li>c<ul><li>d</ul>e</ul></li>",
-        "<dl><dt>a<dd>b<dt>c",
-        "<h1>a<h2>b</h1>c",
-        "<b><i>a</b>b</i>c",
-        "<p><b>a<p>b</b>c",
-        "<b><p>a</b>b</p>c",
-        "<a><div>a</a>b<a>c</div>d",
-        "</p></b></td></table></div></div>a</br>",
-        "<table>a<th>b<tr><div>c</div><caption>d<col><tbody><td><table><table><td><b>e<td>f</table>g",
-    ],
+    ROWS["soup within the bounds is written as it comes"],
 )
 def test_soup_within_the_bounds_is_written_as_it_comes(soup):
     assert bounded(soup).markup() == soup

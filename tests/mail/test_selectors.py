@@ -45,12 +45,7 @@ def test_selectors_within_others_are_counted():
 
 @pytest.mark.parametrize(
     ("selector", "elements", "depth", "is_kept"),
-    [
-        ("u ~ div", 2000, 20, True),
-        ("u ~ div", 20_000, 20, False),
-        ("table td", 3000, 40, True),
-        ("p[class~=a]", 20_000, 1, True),
-    ],
+    ROWS["what walks over the mail counts as far as it walks"],
 )
 def test_what_walks_over_the_mail_counts_as_far_as_it_walks(selector, elements, depth, is_kept):
     sheet = Sheet()

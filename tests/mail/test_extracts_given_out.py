@@ -1,13 +1,14 @@
-"""The trace fields: what the grammar of RFC 5321 §4.4 wants, whatever strangers put into an envelope."""
+"""What a mail is given out with: trace fields as RFC 5321 §4.4 wants them, the first line of a part of an mbox."""
 
 import email
+import mailbox
 import re
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from growth import assert_linear
+from growth import assert_linear, assert_within
 from tables import rows_of, table
 from tmpmaild.mail import extracts
 from tmpmaild.model import Envelope, FullMessage, Message, SmtpSession
@@ -19,7 +20,7 @@ RAW = b"Subject: x\r\n\r\nbody\r\n"
 EVIL = "\r\nX-Evil: yes\r\n\r\n"
 
 
-def fields(
+def full(
     sender="bob@example.com",
     recipient="ada+x@mail.example.com",
     helo="mx.example.com",
@@ -33,8 +34,11 @@ def fields(
     message = Message(
         ID, time_ms, recipient, sender, "", "", "", truncated=False, size_bytes=len(RAW), has_html=False, attachments=()
     )
-    full = FullMessage(message, envelope, (), (), b"", None, complete=False, source=RAW)
-    return extracts.trace_fields(full, "mx.mail.example.com")
+    return FullMessage(message, envelope, (), (), b"", None, complete=False, source=RAW)
+
+
+def fields(*args, **kwargs):
+    return extracts.trace_fields(full(*args, **kwargs), "mx.mail.example.com")
 
 
 def test_the_fields_are_these():
@@ -52,13 +56,7 @@ def test_the_null_sender_is_an_empty_path():
 
 @pytest.mark.parametrize(
     ("more", "keyword"),
-    [
-        ({}, "ESMTP"),
-        ({"greeting": "HELO"}, "SMTP"),
-        ({"tls": True}, "ESMTPS"),
-        ({"sender": "bøb@example.com"}, "UTF8SMTP"),
-        ({"recipient": "ada+ä@mail.example.com", "tls": True}, "UTF8SMTPS"),
-    ],
+    ROWS["the protocol says whether there was tls and an address in utf 8"],
 )
 def test_the_protocol_says_whether_there_was_tls_and_an_address_in_utf_8(more, keyword):
     assert f" with {keyword} id ".encode() in fields(**more)
@@ -121,12 +119,8 @@ def test_whatever_the_envelope_says_there_are_two_fields_and_the_mail_below_is_u
 @pytest.mark.parametrize(
     ("field", "is_renamed"),
     [
-        (b"Authentication-Results: mx.example.com; spf=pass", True),
-        (b'authentication-results\t:\r\n (a (b)) "MX.example.com" 1; spf=pass', True),
-        (b"Authentication-Results: (mx.example.com) mx.example.org; spf=pass", False),
-        (b"Authentication-Results: mx.example.org; x=mx.example.com", False),
-        (b"X-Authentication-Results: mx.example.com; spf=pass", False),
-        (b"Authentication-Results: " + b"(a)" * 1000 + b"mx.example.com; spf=pass", True),  # whose it is, nobody reads
+        *ROWS["results that claim to be ours are renamed"],
+        (b"Authentication-Results: " + b"(a)" * 1000 + b"mx.example.com; spf=pass", True),
     ],
 )
 def test_results_that_claim_to_be_ours_are_renamed(field, is_renamed):
@@ -139,3 +133,65 @@ def test_results_that_claim_to_be_ours_are_renamed(field, is_renamed):
 def test_a_header_made_to_be_slow_takes_time_by_its_size(piece):
     data = b"Authentication-Results:" + piece * (400_000 // len(piece))
     assert_linear(lambda raw: extracts.without_results_of(raw, "mx.example.com"), data)
+
+
+# Parts of an mbox: held against Python's ``mailbox``, which reads them back
+
+mails = st.lists(st.sampled_from(ROWS["PIECES"]), max_size=12).map(b"".join) | st.binary(max_size=50)
+
+
+def read_back(path, octets):
+    """Return the mails of an mbox, unquoted: that mboxrd is meant is known to readers, not to this module of Python."""
+    path.write_bytes(octets)
+    box = mailbox.mbox(path, create=False)
+    try:
+        return [re.sub(rb"^>(>*From )", rb"\1", box.get_bytes(key), flags=re.MULTILINE) for key in box.keys()]  # noqa: SIM118
+    finally:
+        box.close()
+
+
+def expected(mail):
+    """Return a mail as an mbox can hold it: with LF, and a line end at its end."""
+    lines = mail.replace(b"\r\n", b"\n")
+    return lines if not lines or lines.endswith(b"\n") else lines + b"\n"
+
+
+@given(st.lists(mails, max_size=5))
+@example([b"", b"\n", b"\n\n", b"From \n\nFrom x", b">From ", b"a\r\n\r\n", b"no line end"])
+def test_all_mails_are_read_back_as_they_are(tmp_path_factory, some):
+    path = tmp_path_factory.getbasetemp() / "test_mbox"
+    octets = b"".join(extracts.mbox_entry(full(), mail) for mail in some)
+    assert read_back(path, octets) == list(map(expected, some))
+
+
+@given(st.lists(mails, max_size=30), st.sampled_from([1, 2, 3, 7]))
+def test_where_a_mail_is_sliced_makes_no_difference(some, size_bytes):
+    mail = b"".join(some)
+    whole = extracts.mbox_entry(full(), b"Received: x\r\n", mail)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(extracts, "_SLICE_BYTES", size_bytes)
+        assert extracts.mbox_entry(full(), b"Received: x\r\n", mail) == whole
+
+
+def test_no_mail_is_quoted_in_one_go():
+    """No other thread runs during a substitution; in all of this one it takes a second."""
+    parts = list(extracts._quoted(b"From x\r\n" * 1_000_000))
+    assert max(map(len, parts)) < 2 * extracts._SLICE_BYTES
+
+
+def test_the_first_line_names_the_sender_and_the_time_in_utc():
+    part = extracts.mbox_entry(full(), b"Subject: x\r\n\r\nFrom here\r\n>From there\r\n")
+    assert part == (b"From bob@example.com Mon Sep 21 14:13:20 2026\nSubject: x\n\n>From here\n>>From there\n\n")
+
+
+@pytest.mark.parametrize(
+    "sender", ["", '"a b"@x.test', "x\n\nFrom y", "jörg@x.test", "a\0@x.test", "a\u2028b", "\ud800"]
+)
+def test_a_sender_that_is_not_one_word_of_ascii_is_not_in_it(sender):
+    assert extracts.mbox_entry(full(sender), b"x").startswith(b"From MAILER-DAEMON Mon Sep 21 14:13:20 2026\nx\n\n")
+
+
+@pytest.mark.parametrize("piece", [b">", b"\n>", b"From ", b"\nFrom ", b"\r", b"\r\n", b">From "])
+def test_a_mail_of_the_worst_lines_takes_no_longer_than_its_size(piece):
+    mail = piece * (4_000_000 // len(piece))
+    assert_within(5, extracts.mbox_entry, full(), mail)
