@@ -6,6 +6,7 @@ in the mail is rated by ``rate_by_signs``.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from tmpmaild.findings import candidates, lexicon
@@ -68,29 +69,21 @@ class Line:
     def __init__(self, text: str, shapes: list[Shape]) -> None:
         self.text = text
         self.shapes = shapes
-        self._marks: list[Mark] | None = None
-        self._cues: frozenset[Cue] | None = None
         self._used: set[int] = set()
 
-    @property
+    @cached_property
     def marks(self) -> list[Mark]:
         """The cues and where they stand, with "promo code" as a LABEL and "verification code" as an OTP."""
-        if self._marks is None:
-            found = LEXICON.marks(self.text)
-            self._marks = [
-                Mark(mark.start, mark.end, _in_its_phrase(self.text, found, at))
-                if mark.cue in _CHANGED_BY_ITS_PHRASE
-                else mark
-                for at, mark in enumerate(found)
-            ]
-        return self._marks
+        found = LEXICON.marks(self.text)
+        return [
+            mark._replace(cue=_in_its_phrase(self.text, found, at)) if mark.cue in _CHANGED_BY_ITS_PHRASE else mark
+            for at, mark in enumerate(found)
+        ]
 
-    @property
+    @cached_property
     def cues(self) -> frozenset[Cue]:
         """The cues, wherever they stand."""
-        if self._cues is None:
-            self._cues = frozenset([mark.cue for mark in self.marks])
-        return self._cues
+        return frozenset([mark.cue for mark in self.marks])
 
     def nouns(self, *, used: bool = False) -> list[Mark]:
         """Return the nouns that have not named a number yet, or with ``used`` all."""

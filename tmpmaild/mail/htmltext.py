@@ -71,7 +71,7 @@ _IMPORTANT = re.compile(r"(?<!\s)\s*+!\s*+important\Z")
 _NOTHING = re.compile(r"(?:0|0?\.0+|0\.0*)(?:px|pt|em|rem|%)?")
 _NO_ROOM = re.compile(r"(?:0|0?\.0+|0\.0*|1(?=px))(?:px|pt|em|rem)?")
 _FAR = re.compile(r"-[0-9]{4,6}(?:\.[0-9]*)?(?:px|pt)|-[0-9]{3,5}(?:em|rem)")
-_SIDES = ("height", "max-height", "width", "max-width")
+_WITHOUT_ROOM = dict.fromkeys(("height", "max-height", "width", "max-width"), _NO_ROOM)
 _CUT_AWAY = re.compile(r"rect\((?:[01](?:px)?[ ,]*){4}\)")
 _SHAPED_AWAY = re.compile(r"inset\((?:[5-9][0-9]|100)%\)|circle\(0(?:px|%)?\)|polygon\(0 0(?:, ?0 0)*\)")
 
@@ -112,6 +112,7 @@ _HIDING_TEXT = {
     ),
     "text-indent": re.compile("-[0-9]{4,6}px"),
 }
+_HIDING_ANYHOW = _HIDING | _HIDING_PLACED | _HIDING_BOXES | _HIDING_TEXT | _WITHOUT_ROOM
 _WHITE = re.compile("white|#fff(?:fff)?")
 # What is declared where any value above is, and seldom elsewhere. Alternatives that begin with a letter are found fast.
 _SUSPECT = re.compile(
@@ -417,25 +418,22 @@ def is_suspicious(css: str) -> bool:
 def may_hide_by_rule(declared: Declared, *, on_white: bool) -> bool:
     """Return whether any value that is declared may hide text, alone or with others."""
     values = declared[0] | declared[1]
-    for patterns in (_HIDING, _HIDING_PLACED, _HIDING_BOXES, _HIDING_TEXT):
-        if any(pattern.fullmatch(values.get(name, "")) for name, pattern in patterns.items()):
-            return True
-    if on_white and is_white(values.get("color", "")):
-        return True
-    return any(_NO_ROOM.fullmatch(values.get(side, "")) for side in _SIDES)
+    return _has_any(_HIDING_ANYHOW, values) or (on_white and is_white(values.get("color", "")))
 
 
 def hides(name: str, declared: dict[str, str]) -> bool:
     """Return whether an element of this name and style hides what it holds."""
-    if any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING.items()):
-        return True
     is_placed = declared.get("position") in ("absolute", "fixed")
-    if is_placed and any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING_PLACED.items()):
+    if _has_any(_HIDING, declared) or (is_placed and _has_any(_HIDING_PLACED, declared)):
         return True
-    if not _is_box(name, declared):
+    if not _is_box(name, declared) or _has_padding(declared):
         return False
-    is_away = any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING_BOXES.items())
-    return (is_away and not _has_padding(declared)) or _has_no_room(declared)
+    is_cut_off = declared.get("overflow") in ("hidden", "clip")
+    return _has_any(_HIDING_BOXES, declared) or (is_cut_off and _has_any(_WITHOUT_ROOM, declared))
+
+
+def _has_any(values: dict[str, re.Pattern[str]], declared: dict[str, str]) -> bool:
+    return any(value.fullmatch(declared.get(name, "")) for name, value in values.items())
 
 
 def is_white(colour: str) -> bool:
@@ -473,13 +471,6 @@ def _is_box(name: str, declared: dict[str, str]) -> bool:
 
 def _has_padding(declared: dict[str, str]) -> bool:
     return any(one in _ROOMY and not _NOTHING.fullmatch(declared[one]) for one in declared)
-
-
-def _has_no_room(declared: dict[str, str]) -> bool:
-    """Return whether a box has no room and cuts off what it holds."""
-    if declared.get("overflow") not in ("hidden", "clip") or _has_padding(declared):
-        return False
-    return any(_NO_ROOM.fullmatch(declared.get(side, "")) for side in _SIDES)
 
 
 def _has_gradient_letters(declared: dict[str, str]) -> bool:
