@@ -33,7 +33,7 @@ static_imports = re.compile(
 ).findall
 exports = re.compile(r"^export (?:const|class|function|async function) (\w+)", re.MULTILINE).findall
 later_imports = re.compile(r"""\bimport\(\s*["'`]([^"'`]*)["'`]""").findall
-asked_words = re.compile(r"""(?<![\w.$])t\(\s*"([^"]+)"|data-t="([^"]+)\"""").findall
+asked_words = re.compile(r"""(?<![\w.$])t\(\s*"([^"]+)"|data-(?:t|label)="([^"]+)\"""").findall
 strings = re.compile(r'("(?:[^"\\]|\\.)*")').split
 
 

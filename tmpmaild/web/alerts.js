@@ -1,6 +1,5 @@
 // Tells the reader of what happens: in the window's title, aloud, in a note on the page, outside of it (notifications.js).
 
-import { setBadge } from "./browser.js";
 import { at } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { closeNotifications, notify } from "./notifications.js";
@@ -20,7 +19,6 @@ export function showCount(unread) {
   const count = unread.length ? `(${unread.length}) tmpmaild` : "tmpmaild";
   document.title = code ? `${code} · tmpmaild` : count;
   tabIcon.href = unread.length ? plainIcon.replace("%3C/svg", `${DOT}%3C/svg`) : plainIcon;
-  setBadge(unread.length);
 }
 
 // Say something to those who do not look.

@@ -3,27 +3,26 @@
 import { Actions, attempt, copyText, wordsOf } from "./actions.js";
 import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
 import { Api } from "./api.js";
-import { Arrived } from "./arrived.js";
+import { arrivals } from "./arrived.js";
 import { inTurn } from "./browser.js";
 import { Card } from "./card.js";
-import { Choosing } from "./choosing.js";
+import { choosing } from "./choosing.js";
 import { countdown } from "./countdown.js";
 import { closeAll } from "./dialogs.js";
 import { at, button, h } from "./dom.js";
-import { Ending } from "./ending.js";
+import { endingBar } from "./ending.js";
 import { askWhose } from "./foreign.js";
 import { Inboxes } from "./inboxes.js";
-import { Incoming } from "./incoming.js";
-import { listen, setUpHelp } from "./keys.js";
+import { incomingBar } from "./incoming.js";
+import { listen, showKeys } from "./keys.js";
 import { List } from "./list.js";
 import { setUpBell } from "./notifications.js";
 import { Reader } from "./reader.js";
 import { Reading, wide } from "./reading.js";
-import { Refresh } from "./refresh.js";
-import { Search } from "./search.js";
-import { Status } from "./status.js";
+import { searchBox } from "./search.js";
+import { connectionStatus } from "./status.js";
 import { onChange, takeLink } from "./store.js";
-import { nameOf, newest, Switcher } from "./switcher.js";
+import { nameOf, newest, switcher } from "./switcher.js";
 import { Removals } from "./undo.js";
 import { endWelcome, welcome } from "./welcome.js";
 import { t, translate } from "./words.js";
@@ -68,22 +67,30 @@ const card = new Card(at("card"), {
   delete: () => actions.remove(inboxes.inbox),
 });
 const list = new List(at("list"), { open: openFromList, copy: copyText, now: () => api.now() });
-const search = new Search(at("search"), list, searchServer);
+const search = searchBox(at("search"), list, searchServer);
 const onMail = { close: () => reading.leave(), step: (by) => reading.step(by), remove, copy: copyText, words: wordsOf, attempt };
 const reader = new Reader(at("reader"), api, onMail);
 const reading = new Reading(reader, list, inboxes);
-const arrived = new Arrived(at("arrived"), showInList);
-const choosing = new Choosing(document.querySelector(".mail-head"), at("chosen"), list, {
+const arrived = arrivals(at("arrived"), showInList);
+const endChoosing = choosing(document.querySelector(".mail-head"), at("chosen"), list, {
   seeAll: () => inboxes.see(...inboxes.mailbox.messages.map(({ id }) => id)),
   saveAll: actions.saveMail,
   mayDelete: () => Boolean(inboxes.inbox.token),
   remove: (ids) => ids.forEach(remove),
 });
-const ending = new Ending(at("ending"), { extend: actions.extend, save: actions.saveMail });
-const incoming = new Incoming(at("incoming"), { open: read, copy: copyText });
-const switcher = new Switcher(at("inboxes"), { open: (inbox) => inboxes.show(inbox), copy: copyText, end: (inbox) => (inbox.token ? actions.remove : actions.forget)(inbox) });
-const refresh = new Refresh(at("refresh"), { look: () => inboxes.look(), msUntilAllowed: () => api.msUntilLeft(1), say: toast });
-const statusLine = new Status(at("state"), () => inboxes.retry());
+const tickEnding = endingBar(at("ending"), { extend: actions.extend, save: actions.saveMail });
+const incoming = incomingBar(at("incoming"), { open: read, copy: copyText });
+const drawInboxes = switcher(at("inboxes"), {
+  open: (inbox) => inboxes.show(inbox),
+  copy: copyText,
+  end: (inbox) => (inbox.token ? actions.remove : actions.forget)(inbox),
+});
+const connection = connectionStatus(at("state"), at("refresh"), {
+  retry: () => inboxes.retry(),
+  look: () => inboxes.look(),
+  msUntilAllowed: () => api.msUntilLeft(1),
+  say: toast,
+});
 
 // Who opens a mail in the list has seen what else is new.
 function openFromList(message) {
@@ -97,8 +104,7 @@ function showInList(id) {
 }
 
 function onShown(inbox) {
-  card.show(inbox, api.now());
-  welcome(inbox);
+  onExtended(inbox);
   list.add(inboxes.mailbox.messages.toReversed(), inboxes.mailbox.isSeen);
   reading.reopen(inboxes.mailbox.messages);
 }
@@ -110,7 +116,7 @@ function onLeft(reason) {
   hush();
   incoming.clear();
   arrived.clear();
-  choosing.end();
+  endChoosing();
   closeAll();
   if (reason === "expired") reading.outlive();
   else reading.close();
@@ -206,8 +212,7 @@ function onSeen(id) {
 }
 
 function onState(state) {
-  refresh.note(state);
-  statusLine.show(state);
+  connection.show(state);
   if (state.name === "live") reader.heal();
 }
 
@@ -255,7 +260,7 @@ function onChanged() {
   const { messages } = mailbox;
   const unread = entries.flatMap(({ mailbox: one }) => one.messages.filter(({ id }) => !one.isSeen(id)));
   showCount(unread.sort((one, another) => (one.id < another.id ? 1 : -1)));
-  switcher.draw(entries, inbox);
+  drawInboxes(entries, inbox);
   at("mail-title").textContent = messages.length ? t("mails", { n: messages.length }) : t("inbox");
   const other = newest(entries.filter(({ mailbox: one }) => one !== mailbox && one.unread > 0))[0];
   at("empty-title").textContent = other ? t("mail-to", { name: nameOf(other.inbox) }) : t("empty-title");
@@ -269,8 +274,8 @@ const check = attempt(() => inboxes.check());
 
 function tick() {
   card.tick(api.now());
-  ending.tick(inboxes.inbox, inboxes.mailbox.messages.length, api.now());
-  statusLine.tick();
+  tickEnding(inboxes.inbox, inboxes.mailbox.messages.length, api.now());
+  connection.tick();
   list.tick();
   inboxes.prune();
   check();
@@ -288,7 +293,7 @@ listen({
 });
 
 translate();
-setUpHelp(at("keys"));
+at("keys").onclick = showKeys;
 setUpBell(at("bell"), () => toast(t("notify-denied")));
 addEventListener("hashchange", () => {
   const followed = takeLink();

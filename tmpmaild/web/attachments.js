@@ -1,6 +1,6 @@
 // The attachments of an open mail: previews, and saving them one by one or all as one archive.
 
-import { button, h, icon, plain, save } from "./dom.js";
+import { button, h, icon, plain, save, tool } from "./dom.js";
 import { drawPreview, kindOf } from "./preview.js";
 import { saveAll } from "./saving.js";
 import { bytes, t } from "./words.js";
@@ -59,11 +59,10 @@ export class Attachments {
     const about = kind
       ? { title: t("preview"), "aria-expanded": "false", "data-index": one.index, click: this.#attempt(() => this.#toggle(one, kind)) }
       : { title: t("save"), click: saveIt };
-    const label = t("save-file", { name });
     return [
       h("button.box", { type: "button", ...about },
         icon(kind === "image" ? "image" : "file"), h("b", { dir: "auto" }, name), h("small", `${kindName(one)} · ${bytes(one.size)}`)),
-      kind && button("save", "", { class: "quiet", "aria-label": label, title: label, click: saveIt })];
+      kind && tool("save", t("save-file", { name }), { click: saveIt })];
   }
 
   #attempt(task) {

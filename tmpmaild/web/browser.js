@@ -41,9 +41,6 @@ export const canNotify = () => tryTo(() => isSecureContext && "permission" in No
 export const mayNotify = () => tryTo(() => Notification.permission) === "granted";
 export const askToNotify = async () => (await tryTo(() => Notification.requestPermission())?.catch(() => {})) === "granted";
 
-// Show a number on the icon, where the page is installed as an app.
-export const setBadge = (n) => tryTo(() => navigator.setAppBadge(n))?.catch(() => {});
-
 // Whether the system's sheet to share is offered: on what is held in the hand.
 export const canShare = () => Boolean(navigator.share) && matchMedia("(pointer: coarse)").matches;
 export const share = (url) => navigator.share({ url }).catch(() => {});

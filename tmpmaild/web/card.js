@@ -5,7 +5,7 @@ import { button, h, plain, redraw } from "./dom.js";
 import { menuButton } from "./menu.js";
 import { moment, remaining, t } from "./words.js";
 
-const LAST_MS = 5 * 60_000; // the time that is shown as short
+export const LAST_MS = 5 * 60_000; // the time that is shown as short
 const GAIN_SECONDS = 60; // an extension worth its button
 const STEP_SECONDS = 3600;
 const SLACK_SECONDS = 2; // our idea of the server's time is rough
@@ -77,14 +77,13 @@ export class Card {
   }
 
   #menu() {
-    const about = { class: "quiet tool", "aria-label": t("more"), title: t("more") };
-    return menuButton("more", "", about, () => this.#labels().map((name) =>
+    return menuButton("more", "", t("more"), "quiet tool", () => this.#labels().map((name) =>
       ({ image: IMAGES[name], label: t(name === "qr" && canShare() ? "share" : name), danger: name === "delete", act: this.#actions[name] })));
   }
 
   #fresh() {
     const items = { random: ["plus", "new"], "choose-name": ["name", "choose-name"] };
-    return menuButton("plus", t("new"), { class: "quiet", "aria-label": t("new") }, () => Object.entries(items).map(([label, [image, name]]) =>
+    return menuButton("plus", t("new"), t("new"), "quiet", () => Object.entries(items).map(([label, [image, name]]) =>
       ({ image, label: t(label), act: this.#actions[name] })));
   }
 

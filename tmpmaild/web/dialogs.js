@@ -1,7 +1,7 @@
 // Opens dialogs, and that with the way to the phone.
 
 import { canShare, share } from "./browser.js";
-import { at, button, drawing, h } from "./dom.js";
+import { at, button, drawing, h, tool } from "./dom.js";
 import { qrPath } from "./qr.js";
 import { linkTo } from "./store.js";
 import { t } from "./words.js";
@@ -9,9 +9,8 @@ import { t } from "./words.js";
 // Open a dialog and return what closes it. Then the focus goes back to where it was.
 export function openDialog(title, ...content) {
   const close = () => dialog.close();
-  const cross = button("close", "", { class: "quiet", "aria-label": t("close"), click: close });
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", close: () => dialog.remove() },
-    h("header", h("h2", { id: "dialog-title" }, title), cross), content);
+    h("header", h("h2", { id: "dialog-title" }, title), tool("close", t("close"), { click: close })), content);
   at("dialogs").append(dialog);
   dialog.showModal();
   return close;

@@ -48,6 +48,9 @@ export function drawing(size, d, label) {
 export const button = (image, label, about) =>
   h("button", { type: "button", ...about }, image && icon(image), label && h("span", label));
 
+// Make a button that has an icon alone; what it does is its label.
+export const tool = (image, label, about) => button(image, "", { class: "quiet tool", "aria-label": label, title: label, ...about });
+
 const HIDING = /[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
 const PILED = /(\p{M}{4})\p{M}+/gu; // no script needs more marks on one letter
 

@@ -1,50 +1,32 @@
 // The warning before an inbox ends with its mail: it offers more time, and to save the mail.
 
-import { extensionOf } from "./card.js";
-import { button, h, icon } from "./dom.js";
+import { extensionOf, LAST_MS } from "./card.js";
+import { button, h, icon, tool } from "./dom.js";
 import { moment, t } from "./words.js";
 
-const WARNING_MS = 5 * 60_000;
+// `actions` has extend() and save(). Returns what is to be called each second with the inbox that is shown, if any, and how
+// many messages it has.
+export function endingBar(element, { extend, save }) {
+  let drawn = "";
+  let dismissed; // the end that the reader knows of
 
-export class Ending {
-  #element;
-  #actions;
-  #drawn = "";
-  #dismissed; // the end that the reader knows of
-
-  // `actions` has extend() and save().
-  constructor(element, actions) {
-    this.#element = element;
-    this.#actions = actions;
-  }
-
-  // Call this each second with the inbox that is shown, if any, and how many messages it has.
-  tick(inbox, n, nowMs) {
-    const label = inbox && extensionOf(inbox, nowMs)?.label;
-    const isDue = inbox && this.#dismissed !== endOf(inbox) && isNear(inbox, nowMs) && (n > 0 || label);
-    const drawn = isDue ? [endOf(inbox), n > 0, label].join(" ") : "";
-    if (drawn === this.#drawn) return;
-    this.#drawn = drawn;
-    this.#element.hidden = !isDue;
-    this.#element.replaceChildren(...(isDue ? this.#contents(inbox, n, label) : []));
-  }
-
-  #contents(inbox, n, label) {
-    const { extend, save } = this.#actions;
-    const dismiss = () => {
-      this.#dismissed = endOf(inbox);
-      this.#element.hidden = true;
-    };
+  function contents({ expires_at }, n, label, end) {
+    const dismiss = () => ((dismissed = end), (element.hidden = true));
     return [
-      h("p", icon("warn"), h("span", t(n > 0 ? "ending-with-mail" : "ending", { time: moment(inbox.expires_at) }))),
-      button("close", "", { class: "quiet tool", "aria-label": t("dismiss"), title: t("dismiss"), click: dismiss }),
+      h("p", icon("warn"), h("span", t(n > 0 ? "ending-with-mail" : "ending", { time: moment(expires_at) }))),
+      tool("close", t("dismiss"), { click: dismiss }),
       h("div.actions", label && button("time", label, { click: extend }), n > 0 && button("save", t("save-mail"), { click: save }))];
   }
-}
 
-const endOf = ({ address, expires_at }) => `${address} ${expires_at}`;
-
-function isNear({ expires_at }, nowMs) {
-  const leftMs = Date.parse(expires_at) - nowMs;
-  return leftMs > 0 && leftMs < WARNING_MS;
+  return (inbox, n, nowMs) => {
+    const label = inbox && extensionOf(inbox, nowMs)?.label;
+    const end = inbox && `${inbox.address} ${inbox.expires_at}`;
+    const leftMs = Date.parse(inbox?.expires_at) - nowMs;
+    const isDue = dismissed !== end && leftMs > 0 && leftMs < LAST_MS && (n > 0 || label);
+    const wanted = isDue ? [end, n > 0, label].join(" ") : "";
+    if (wanted === drawn) return;
+    drawn = wanted;
+    element.hidden = !isDue;
+    element.replaceChildren(...(isDue ? contents(inbox, n, label, end) : []));
+  };
 }

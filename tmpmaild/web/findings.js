@@ -1,6 +1,6 @@
 // Draws what a mail was sent for: its code and its verification link.
 
-import { button, h, icon, plain } from "./dom.js";
+import { button, h, icon, plain, tool } from "./dom.js";
 import { t } from "./words.js";
 
 const LIKELY = 0.3; // from here on a link is one to follow
@@ -51,12 +51,11 @@ function linkButton({ href }, kind) {
 // Draw a link after the warning where its text names another host; it stands out only where it is what the mail was sent for.
 function linkBox(link, message, copy, brief) {
   const [host, claimed, text] = [hostOf(link.href), claimOf(link), plain(link.text.slice(0, TEXT_CHARACTERS))];
-  const about = { class: "quiet tool", "aria-label": t("copy-link"), title: t("copy-link"), click: (event) => copy(link.href, event) };
   const isMain = !brief && !codeOf(message) && !claimed && isOfSender(host, message);
   return [
     claimed && h("p.warning.small", icon("warn"), h("span", t("other-host", { claimed, host }))),
     h("p.link", linkButton(link, brief ? "quiet" : isMain ? "main" : ""),
-      !brief && [text && !claimed && h("small.said", { dir: "auto" }, text), button("copy", "", about)])];
+      !brief && [text && !claimed && h("small.said", { dir: "auto" }, text), tool("copy", t("copy-link"), { click: (event) => copy(link.href, event) })])];
 }
 
 // Draw code and link of a message, with all about the link or in brief; nothing if it has neither.

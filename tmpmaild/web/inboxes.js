@@ -62,7 +62,7 @@ export class Inboxes {
 
   // Tell whether a link names an inbox that the browser has already.
   knows({ address }) {
-    return storedInboxes(this.#api.now()).some((one) => one.address === address);
+    return this.#kept.some((one) => one.address === address);
   }
 
   // Return the inbox that is to be shown: that of a link, or the last one, or a new one.
@@ -201,14 +201,22 @@ export class Inboxes {
     else this.#end(asked, "expired");
   }
 
-  get #stored() {
-    return storedInboxes(this.#api.now()).filter(({ address }) => !this.#away.has(address));
+  get #kept() {
+    return storedInboxes(this.#api.now());
   }
 
-  // What live.js follows: the inbox that was used last comes first.
+  get #stored() {
+    return this.#kept.filter(({ address }) => !this.#away.has(address));
+  }
+
+  // The inbox that was used last comes first.
+  get #byUse() {
+    return this.entries.sort((one, other) => usedMs(other) - usedMs(one));
+  }
+
+  // What live.js follows.
   #followed() {
-    const entries = this.entries.sort((one, other) => usedMs(other) - usedMs(one));
-    return entries.map(({ inbox: { address, token, expires_at }, mailbox: { messages } }) =>
+    return this.#byUse.map(({ inbox: { address, token, expires_at }, mailbox: { messages } }) =>
       ({ address, token, messages, expiresAt: expires_at }));
   }
 
@@ -220,7 +228,7 @@ export class Inboxes {
 
   // Take an inbox that a link leads to. The mark of a foreign one stays as long as the inbox.
   async #take(wanted) {
-    const known = storedInboxes(this.#api.now()).find(({ address }) => address === wanted.address);
+    const known = this.#kept.find(({ address }) => address === wanted.address);
     if (known?.token) return known;
     const found = { ...wanted, ...(await this.#api.address(wanted)), foreign: known ? known.foreign : wanted.foreign || undefined };
     return keep(found);
@@ -316,9 +324,8 @@ export class Inboxes {
     const wasShown = entry === this.#shown;
     if (!this.#away.has(inbox.address)) forget(inbox.address);
     this.#entries.delete(inbox.address);
-    if (wasShown) this.leave(reason);
-    if (wasShown) choose({ ...inbox, address: "" });
-    const next = wasShown && this.entries.filter((one) => !one.inbox.foreign).sort((one, other) => usedMs(other) - usedMs(one))[0];
+    if (wasShown) this.leave(reason), choose({ ...inbox, address: "" });
+    const next = wasShown && this.#byUse.find((one) => !one.inbox.foreign);
     if (next) this.show(next.inbox);
     if (wasShown) this.#on.gone(reason, inbox);
     this.#on.changed();

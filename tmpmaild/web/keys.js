@@ -45,14 +45,7 @@ export function listen(actions) {
   });
 }
 
-// Show the button for those who have a keyboard.
-export function setUpHelp(help) {
-  help.onclick = showKeys;
-  help.ariaLabel = help.title = t("keys");
-  help.append(h("kbd", { "aria-hidden": true }, "?"));
-}
-
-function showKeys() {
+export function showKeys() {
   const change = ({ target }) => set("localStorage", KEPT, target.checked ? "on" : "off");
   openDialog(t("keys"),
     h("dl.keys", rows().map(([name, keys]) => h("div", h("dt", keys.map((key) => h("kbd", key))), h("dd", t(`does-${name}`))))),

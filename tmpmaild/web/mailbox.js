@@ -33,7 +33,8 @@ export class Mailbox {
 
   // Put back messages that were removed before the server was asked to.
   restore(messages) {
-    this.messages = [...messages, ...this.messages].sort((one, other) => (one.id < other.id ? 1 : -1));
+    for (const { id } of messages) this.#known.delete(id);
+    this.add(messages);
   }
 
   see = (id) => this.#seen.add(id);

@@ -6,11 +6,11 @@ import { isFromRight } from "./words.js";
 const GAP_PX = 4;
 const itemsOf = (menu) => [...menu.querySelectorAll("[role=menuitem]")];
 
-// Make the button and its menu. `about` is as for `button`; `items()` is asked at each opening and returns
-// `{ image, label, detail, danger, act(event) }` for each item.
-export function menuButton(image, label, about, items) {
-  const opener = button(image, label, { ...about, "aria-haspopup": "menu", "aria-expanded": "false" });
-  const menu = h("div.menu", { popover: "auto", role: "menu", "aria-label": label || about["aria-label"] });
+// Make the button, of this class, and its menu. `items()` is asked at each opening and returns
+// `{ image, label, danger, act(event) }` for each item.
+export function menuButton(image, shown, label, kind, items) {
+  const opener = button(image, shown, { class: kind, "aria-label": label, title: label, "aria-haspopup": "menu", "aria-expanded": "false" });
+  const menu = h("div.menu", { popover: "auto", role: "menu", "aria-label": label });
   opener.popoverTargetElement = menu;
   menu.addEventListener("beforetoggle", ({ newState }) => {
     if (newState === "open") menu.replaceChildren(...items().map((item) => drawItem(item, menu)));
@@ -23,13 +23,13 @@ export function menuButton(image, label, about, items) {
   return [opener, menu];
 }
 
-function drawItem({ image, label, detail, danger, act }, menu) {
+function drawItem({ image, label, danger, act }, menu) {
   const click = (event) => {
     menu.hidePopover();
     act(event);
   };
   return h("button", { type: "button", role: "menuitem", tabindex: -1, class: danger ? "bad" : "plain", click },
-    icon(image), h("span", label), detail && h("small", detail));
+    icon(image), h("span", label));
 }
 
 // Put an open menu below its button, or above it where there is no room, and the focus into it.

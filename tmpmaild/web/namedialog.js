@@ -16,13 +16,13 @@ export function chooseName(offer, create, words) {
   const domain = h("select", { "aria-label": t("domain") }, offer.domains.filter((name) => !name.startsWith("*.")).map((name) => h("option", name)));
   const life = choicesOf(offer);
   const secret = h("input", { type: "checkbox", checked: true });
-  const errors = new FieldErrors({ "/local_part": local, "/domain": domain, "/expires_in_seconds": life });
+  const errors = fieldErrors({ "/local_part": local, "/domain": domain, "/expires_in_seconds": life }, words);
   const submit = (event) => {
     event.preventDefault();
     errors.clear();
     const wish = { local_part: local.value.trim(), domain: domain.value, private: secret.checked };
     if (life.length > 1) wish.expires_in_seconds = Number(life.value);
-    return create(wish).catch((error) => errors.show(error, words));
+    return create(wish).catch(errors.show);
   };
   openDialog(t("name-title"),
     h("form", { submit },
@@ -42,35 +42,25 @@ function choicesOf({ lifetime_seconds, max_lifetime_seconds }) {
   return h("select", all.map(draw));
 }
 
-// The errors of the fields, by the pointers that the API has for them; those of no field are at "".
-class FieldErrors {
-  #controls;
-  #texts = {};
+// Return the errors of the fields, by the pointers that the API has for them; those of no field are at "".
+function fieldErrors(controls, words) {
+  const draw = (pointer) => h("p.warning.small", { id: `error${pointer.replace("/", "-")}`, role: "alert" });
+  const texts = Object.fromEntries(["", ...Object.keys(controls)].map((pointer) => [pointer, draw(pointer)]));
+  for (const [pointer, control] of Object.entries(controls)) control.setAttribute("aria-errormessage", texts[pointer].id);
 
-  constructor(controls) {
-    this.#controls = controls;
-    for (const pointer of ["", ...Object.keys(controls)]) {
-      const id = `error${pointer.replace("/", "-")}`;
-      this.#texts[pointer] = h("p.warning.small", { id, role: "alert" });
-      controls[pointer]?.setAttribute("aria-errormessage", id);
-    }
+  function say(pointer, text) {
+    texts[pointer].textContent = text;
+    if (controls[pointer]) controls[pointer].ariaInvalid = String(text !== "");
   }
 
-  at = (pointer) => this.#texts[pointer];
-
-  clear() {
-    for (const pointer of Object.keys(this.#texts)) this.#say(pointer, "");
-  }
-
-  show(error, words) {
-    for (const { pointer, detail } of placed(error, words)) this.#say(pointer in this.#texts ? pointer : "", detail);
-    Object.values(this.#controls).find((control) => control.ariaInvalid === "true")?.focus();
-  }
-
-  #say(pointer, text) {
-    this.#texts[pointer].textContent = text;
-    if (this.#controls[pointer]) this.#controls[pointer].ariaInvalid = String(text !== "");
-  }
+  return {
+    at: (pointer) => texts[pointer],
+    clear: () => Object.keys(texts).forEach((pointer) => say(pointer, "")),
+    show(error) {
+      for (const { pointer, detail } of placed(error, words)) say(pointer in texts ? pointer : "", detail);
+      Object.values(controls).find((control) => control.ariaInvalid === "true")?.focus();
+    },
+  };
 }
 
 // Return the errors of an answer, each with the pointer of its field and a detail in the reader's language.

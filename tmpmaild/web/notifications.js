@@ -2,8 +2,6 @@
 // for a service worker (worker.js), which is registered when a page finds that out.
 
 import { askToNotify, canNotify, get, mayNotify, set } from "./browser.js";
-import { icon } from "./dom.js";
-import { t } from "./words.js";
 
 const NOTIFY_KEY = "tmpmaild:notify";
 const WORKER = `${new URL("worker.js", document.baseURI)}`;
@@ -53,8 +51,6 @@ export function setUpBell(bell, deny) {
     if (wanted && !(await askToNotify())) deny();
     draw();
   };
-  bell.ariaLabel = bell.title = t("notify");
-  bell.append(icon("bell"));
   bell.hidden = false;
   draw();
 }

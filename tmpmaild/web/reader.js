@@ -1,7 +1,7 @@
 // Shows one message: what it was sent for, then as HTML, as text, its headers or its source.
 
 import { Attachments } from "./attachments.js";
-import { button, h, icon, plain, redraw, save } from "./dom.js";
+import { button, h, icon, plain, redraw, save, tool } from "./dom.js";
 import { found, leave } from "./findings.js";
 import { applyMode, blockedNote, frameOf, isDark, setDark } from "./frame.js";
 import { bar, Pane } from "./pane.js";
@@ -13,7 +13,6 @@ const SHOWN_CHARACTERS = 100_000; // five times as many, all links, took 3.5 s t
 const WEB_ADDRESS = /(https?:\/\/[^\s<>"'()[\]{}]*[^\s<>"'()[\]{}.,;:!?*_~])/i;
 
 const cut = (length) => length > SHOWN_CHARACTERS && h("p.soft", t("cut"));
-const tool = (image, name, about) => button(image, "", { class: "quiet tool", "aria-label": t(name), title: t(name), ...about });
 
 // `actions` has close(), step(by), remove(id), copy(text, event), words(error), and attempt(task) that shows what went wrong.
 export class Reader {
@@ -109,10 +108,10 @@ export class Reader {
     const { attempt, close, remove, step } = this.#actions;
     return h("div.tools", { role: "group", "aria-label": t("actions") },
       button("back", t("back"), { class: "quiet back", title: t("back"), click: close }),
-      tool("up", "previous-mail", { click: () => step(-1) }), tool("down", "next-mail", { click: () => step(1) }),
+      tool("up", t("previous-mail"), { click: () => step(-1) }), tool("down", t("next-mail"), { click: () => step(1) }),
       this.#message.has_html && [this.#widths(), this.#darkButton()],
-      tool("out", "print", { click: attempt(() => this.#print()) }),
-      this.#inbox.token && tool("bin", "delete-mail", { click: () => remove(this.id) }));
+      tool("out", t("print"), { click: attempt(() => this.#print()) }),
+      this.#inbox.token && tool("bin", t("delete-mail"), { click: () => remove(this.id) }));
   }
 
   #darkButton() {

@@ -1,42 +1,57 @@
-// The line at the top that says how the connection to the service is.
+// The line at the top that says how the connection to the service is, and the button that looks for mail now. Mail comes by
+// itself; the button shows that it does, and what a look costs.
 
 import { button, h } from "./dom.js";
 import { t } from "./words.js";
 
 const LOOK_MS = 1000;
 
-export class Status {
-  #element;
-  #retry;
-  #state = {};
-  #timer;
+// `actions` has retry() and look(), msUntilAllowed(), how long the rate limit forbids a look, and say(text). Returns
+// show(state), which takes a state of live.js, and tick(), to be called each second.
+export function connectionStatus(line, refresh, { retry, look, msUntilAllowed, say }) {
+  let state = {};
+  let isLooking = false;
+  let drawing;
 
-  // `retry()` tries again now.
-  constructor(element, retry) {
-    this.#element = element;
-    this.#retry = retry;
+  function tick() {
+    const seconds = Math.ceil((state.retryAtMs - Date.now()) / 1000);
+    line.querySelector(".wait").textContent = seconds > 0 ? t("in-seconds", { n: seconds }) : "";
   }
 
-  // Draw a state of live.js, or {} for none.
-  show(state) {
-    clearTimeout(this.#timer);
-    // A look at what is well already would only make it blink.
-    const isLook = state.name === "connecting" && this.#state.name === "live";
-    if (isLook) this.#timer = setTimeout(() => this.#draw(state), LOOK_MS);
-    else this.#draw(state);
-  }
-
-  #draw(state) {
-    this.#state = state;
+  function draw() {
     const { name = "" } = state;
-    const retry = name === "lost" && button("", t("try-now"), { class: "quiet", click: this.#retry });
-    this.#element.className = `small ${name}`;
-    this.#element.replaceChildren(name && h("span.dot", t(`state-${name}`)), h("span.wait", { "aria-hidden": true }), retry || "");
-    this.tick();
+    line.className = `small ${name}`;
+    line.replaceChildren(name && h("span.dot", t(`state-${name}`)), h("span.wait", { "aria-hidden": true }),
+      name === "lost" ? button("", t("try-now"), { class: "quiet", click: retry }) : "");
+    tick();
   }
 
-  tick() {
-    const seconds = Math.ceil((this.#state.retryAtMs - Date.now()) / 1000);
-    this.#element.querySelector(".wait").textContent = seconds > 0 ? t("in-seconds", { n: seconds }) : "";
+  function setLooking(value) {
+    isLooking = value;
+    refresh.ariaBusy = String(value);
   }
+
+  refresh.onclick = () => {
+    const ms = msUntilAllowed();
+    if (isLooking) return;
+    if (ms > 0) return say(t("refresh-later", { n: Math.ceil(ms / 1000) }));
+    setLooking(true);
+    look();
+  };
+
+  function show(next) {
+    clearTimeout(drawing);
+    const wasLive = state.name === "live";
+    const isNext = next.name === "connecting";
+    if (isLooking && !isNext) {
+      setLooking(false);
+      if (next.name === "live") say(t("refreshed"));
+    }
+    // A look at what is well already would only make the line blink.
+    if (isNext && wasLive) return (drawing = setTimeout(() => ((state = next), draw()), LOOK_MS));
+    state = next;
+    draw();
+  }
+
+  return { show, tick };
 }

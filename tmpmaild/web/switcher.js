@@ -1,6 +1,6 @@
 // The inboxes of this browser: a row for each with what came last, and on a phone a line that has their number.
 
-import { button, h, icon, plain, redraw } from "./dom.js";
+import { button, h, icon, plain, redraw, tool } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { senderOf } from "./sender.js";
 import { t, timeOfDay } from "./words.js";
@@ -12,47 +12,36 @@ export const nameOf = ({ label, address }) => plain(label ?? "") || address.spli
 const timeOf = ({ inbox, mailbox: { messages } }) => Date.parse(messages[0]?.received_at ?? inbox.created_at);
 export const newest = (entries) => entries.toReversed().sort((one, other) => timeOf(other) - timeOf(one));
 
-export class Switcher {
-  #element;
-  #actions;
-  #head = h("button.all", { type: "button", "aria-expanded": "false", click: () => this.#unfold() });
-  #rows = h("div.rows");
+// `actions` has open(inbox), copy(code, event) and end(inbox). Returns what draws inboxes, each `{ inbox, mailbox }` and the
+// oldest first, of which one may be shown.
+export function switcher(element, { open, copy, end }) {
+  const unfold = () => (head.ariaExpanded = String(element.classList.toggle("unfolded")));
+  const head = h("button.all", { type: "button", "aria-expanded": "false", click: unfold });
+  const rows = h("div.rows");
+  element.ariaLabel = t("inboxes");
+  element.append(head, rows);
 
-  // `actions` has open(inbox), copy(code, event) and end(inbox).
-  constructor(element, actions) {
-    this.#element = element;
-    this.#actions = actions;
-    element.ariaLabel = t("inboxes");
-    element.append(this.#head, this.#rows);
-  }
-
-  // Draw inboxes, each `{ inbox, mailbox }` and the oldest first, of which one may be shown.
-  draw(entries, shown) {
-    const isShown = ({ inbox }) => inbox.address === shown?.address;
-    const unread = entries.reduce((sum, { mailbox }) => sum + mailbox.unread, 0);
-    this.#element.hidden = entries.every(isShown);
-    this.#head.replaceChildren(h("span", `${t("inboxes")} (${entries.length})`), countOf(unread), icon("down"));
-    redraw(this.#rows, "[aria-current=true]", newest(entries).map((entry) => this.#draw(entry, isShown(entry))));
-  }
-
-  #draw({ inbox, mailbox }, isShown) {
+  function drawRow({ inbox, mailbox }, isShown) {
     const name = nameOf(inbox);
     const message = mailbox.messages.find(({ id }) => !mailbox.isSeen(id));
     const code = !isShown && message && codeOf(message);
-    const about = { type: "button", title: inbox.address, "aria-current": String(isShown), click: () => this.#actions.open(inbox) };
-    const end = `${t(inbox.token ? "delete" : "forget")}: ${name}`;
+    const about = { type: "button", title: inbox.address, "aria-current": String(isShown), click: () => open(inbox) };
     return h("div.inbox", !isShown && message && { class: "inbox new" },
       h("button.open-inbox", about,
         h("b", { dir: "auto" }, name), countOf(mailbox.unread),
         h("small", inbox.foreign && h("span.foreign", icon("warn"), t("by-link"), " "),
           h("span.last", { dir: "auto" }, message ? senderOf(message) : t("until", { time: timeOfDay(inbox.expires_at) })))),
-      code && button("copy", code, { dir: "ltr", "aria-label": t("copy-code", { code }), click: (event) => this.#actions.copy(code, event) }),
-      button("close", "", { class: "quiet tool", "aria-label": end, title: end, click: () => this.#actions.end(inbox) }));
+      code && button("copy", code, { dir: "ltr", "aria-label": t("copy-code", { code }), click: (event) => copy(code, event) }),
+      tool("close", `${t(inbox.token ? "delete" : "forget")}: ${name}`, { click: () => end(inbox) }));
   }
 
-  #unfold() {
-    this.#head.ariaExpanded = String(this.#element.classList.toggle("unfolded"));
-  }
+  return (entries, shown) => {
+    const isShown = ({ inbox }) => inbox.address === shown?.address;
+    const unread = entries.reduce((sum, { mailbox }) => sum + mailbox.unread, 0);
+    element.hidden = entries.every(isShown);
+    head.replaceChildren(h("span", `${t("inboxes")} (${entries.length})`), countOf(unread), icon("down"));
+    redraw(rows, "[aria-current=true]", newest(entries).map((entry) => drawRow(entry, isShown(entry))));
+  };
 }
 
 const countOf = (unread) => unread > 0 && h("span.unread-count", String(unread), h("span.unseen", ` ${t("unread")}`));

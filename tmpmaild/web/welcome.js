@@ -2,7 +2,7 @@
 // it is dismissed, and does not come back.
 
 import { get, set } from "./browser.js";
-import { at, button, h, icon } from "./dom.js";
+import { at, h, icon, tool } from "./dom.js";
 import { moment, t } from "./words.js";
 
 const WELCOMED_KEY = "tmpmaild:welcomed";
@@ -12,11 +12,10 @@ export function welcome(inbox) {
   const element = at("welcome");
   element.hidden = !inbox.token || Boolean(inbox.foreign) || get("localStorage", WELCOMED_KEY) === "yes";
   if (element.hidden) return;
-  const dismiss = button("close", "", { class: "quiet", "aria-label": t("dismiss"), title: t("dismiss"), click: endWelcome });
   element.replaceChildren(icon("mail"),
     h("p", h("span", t(inbox.private ? "welcome-private" : "welcome-public")), " ",
       h("span", t("welcome-kept", { time: moment(inbox.expires_at) }))),
-    dismiss);
+    tool("close", t("dismiss"), { click: endWelcome }));
 }
 
 export function endWelcome() {

@@ -30,6 +30,7 @@ export function t(key, values = {}) {
 // Write the words into what index.html left empty.
 export function translate() {
   for (const element of document.querySelectorAll("[data-t]")) element.textContent = t(element.dataset.t);
+  for (const element of document.querySelectorAll("[data-label]")) element.ariaLabel = element.title = t(element.dataset.label);
 }
 
 export const timeOfDay = (time) => clock.format(new Date(time));
