@@ -30,7 +30,7 @@ async def send(port, address, body):
 async def test_no_call_blocks_the_loop(tmp_path, clock):
     settings = SqliteSettings(max_bytes=2**30, reserve_bytes=2**21, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as storage:
-        service = service_over(storage, clock, domains=("ours.test",), lifetime_ms=1000, choice=secrets.choice)
+        service = service_over(storage, clock, domains=("ours.test",), lifetime_seconds=1, choice=secrets.choice)
         smtp = SmtpServer(
             service,
             SmtpSettings(

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "storage": {SHARED, "config", "webhooks.model"},
     "webhooks.owners": {SHARED, "storage.base", "webhooks.model", "webhooks.targets"},
     "inboxes": {
-        *{SHARED, "mail", "findings", "storage.base", "host.control"},
+        *{SHARED, "config", "mail", "findings", "storage.base", "host.control"},
         *{"webhooks.model", "webhooks.targets", "webhooks.owners"},
     },
     "senders": {SHARED, "mail", "storage.base"},

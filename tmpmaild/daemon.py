@@ -9,7 +9,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -277,7 +277,7 @@ async def _noted_rules(config: Config, storage: Storage) -> Rules:
         if domain in ours:  # by a wildcard
             continue
         log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
-    return _rules(config, retired)
+    return Rules(config, retired)
 
 
 async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
@@ -313,21 +313,6 @@ def _service(storage: Storage, rules: Rules, check: Check | None) -> InboxServic
         new_token=secrets.token_urlsafe,
         give_memory_back=process.give_back,
         check=check,
-    )
-
-
-def _rules(config: Config, retired: Mapping[str, int]) -> Rules:
-    return Rules(
-        domains=config.domains,
-        lifetime_ms=config.addresses.lifetime_seconds * 1000,
-        require_token=config.http.require_token,
-        hostname=config.host_name,
-        max_lifetime_ms=config.addresses.max_lifetime_seconds * 1000,
-        accept_unknown=config.smtp.accept_unknown == "create",
-        retired=retired,
-        faults=config.smtp.faults,
-        keep_refusals=config.smtp.keep_refusals,
-        webhooks=config.webhooks.allow,
     )
 
 

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
-from services import connected
+from services import service_over
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.creating import NewAddress, Rules
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
@@ -124,15 +123,8 @@ async def serve_app():
 async def house(tmp_path, clock, serve_app):
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
-        service = connected(
-            storage,
-            InboxService(
-                storage,
-                Rules(domains=("mail.example.com",), lifetime_ms=3_600_000),
-                clock=clock,
-                choice=chosen.choice,
-                new_token=lambda: f"{chosen.getrandbits(128):032x}",
-            ),
+        service = service_over(
+            storage, clock, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}"
         )
         inbox, _ = await service.create(NewAddress(), None)
         one = House(service, inbox, 0)

@@ -9,12 +9,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from services import connected
+from services import service_over
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.creating import NewAddress, Rules
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail import htmlview
 from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
@@ -69,15 +68,8 @@ class House:
 async def house(tmp_path, clock):
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
-        service = connected(
-            storage,
-            InboxService(
-                storage,
-                Rules(domains=("mail.example.com",), lifetime_ms=3_600_000),
-                clock=clock,
-                choice=chosen.choice,
-                new_token=lambda: f"{chosen.getrandbits(128):032x}",
-            ),
+        service = service_over(
+            storage, clock, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}"
         )
         inbox, _ = await service.create(NewAddress(), None)
         envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)

@@ -129,7 +129,7 @@ async def _service(path, clock):
             storage,
             clock,
             domains=("mail.example.com", "second.test"),
-            max_lifetime_ms=2 * LIFETIME_MS,
+            max_lifetime_seconds=7200,
             faults=True,
             webhooks=(parse_rule("hooks.example.org"),),
             choice=chosen.choice,

@@ -135,7 +135,7 @@ def open_world(store, clock):
     """Return a context manager that opens a world; what is no limit of the storage is a rule of the service."""
 
     @asynccontextmanager
-    async def opened(*, domains=("mail.example.com", "second.test"), check=None, max_lifetime_ms=0, **more):
+    async def opened(*, domains=("mail.example.com", "second.test"), check=None, **more):
         kinds = ("max_bytes", "reserve_bytes", "max_messages_per_inbox", "max_bytes_per_inbox", "max_share_per_creator")
         limits = {name: more.pop(name, default) for name, default in zip(kinds, (1 << 30, 0, 0, 0, 1.0), strict=True)}
         chosen = random.Random(1)
@@ -144,7 +144,6 @@ def open_world(store, clock):
                 storage,
                 clock,
                 domains=domains,
-                max_lifetime_ms=max_lifetime_ms,
                 check=check,
                 choice=chosen.choice,
                 new_token=lambda: f"{chosen.getrandbits(256):064x}",

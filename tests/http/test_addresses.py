@@ -110,7 +110,7 @@ async def test_by_default_an_address_cannot_be_extended(held, clock):
 
 @pytest.mark.both_engines
 async def test_where_the_operator_allows_it_an_address_lives_longer(open_world, clock):
-    async with open_world(max_lifetime_ms=2 * 3600 * 1000) as world:
+    async with open_world(max_lifetime_seconds=2 * 3600) as world:
         created = await world.client().create()
         held = Held(world.client(), created)
         assert created["extendable_until"] == "2026-09-21T16:13:20.000Z"

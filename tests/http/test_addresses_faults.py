@@ -14,7 +14,7 @@ SLOW = {"at": "end", "delay_seconds": 0.5}
 
 @pytest.fixture
 async def world(open_world):
-    async with open_world(faults=True, max_lifetime_ms=7_200_000) as opened:
+    async with open_world(faults=True, max_lifetime_seconds=7200) as opened:
         yield opened
 
 

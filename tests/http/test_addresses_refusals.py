@@ -1,7 +1,7 @@
 """``GET /api/v1/refusals``: there only where the operator wants it."""
 
 import pytest
-from msgspec.structs import replace
+from services import rules
 
 
 async def test_they_are_listed_oldest_first_with_the_time(open_world, clock):
@@ -30,6 +30,6 @@ async def test_without_the_key_there_is_no_such_path(open_world):
 async def test_a_reload_turns_it_on_and_off(open_world, wanted):
     async with open_world(keep_refusals=not wanted) as world:
         world.service.refusals.add("192.0.2.7", "AUTH", "502 5.5.1 Command not implemented")
-        world.service.change_rules(replace(world.service.rules, keep_refusals=wanted))
+        world.service.change_rules(rules(keep_refusals=wanted))
         assert (await world.client().get("/api/v1/refusals")).status == (200 if wanted else 404)
         assert world.service.refusals.newest() == ()

@@ -5,10 +5,10 @@ import base64
 import logging
 
 import pytest
+from services import rules
 
 from tables import rows_of, table
 from tmpmaild.errors import StorageFull
-from tmpmaild.inboxes.creating import Rules
 from tmpmaild.storage.enginestorage import EngineStorage
 from tmpmaild.webhooks.model import WebhookState
 from tmpmaild.webhooks.targets import parse_rule
@@ -26,7 +26,7 @@ SHOWN = {**dict(ROWS["SHOWN"]), "url": URL}
 @pytest.fixture
 async def world(open_world):
     rules = tuple(map(parse_rule, ALLOW))
-    async with open_world(webhooks=rules, max_lifetime_ms=7_200_000) as opened:
+    async with open_world(webhooks=rules, max_lifetime_seconds=7200) as opened:
         yield opened
 
 
@@ -168,7 +168,7 @@ async def test_without_the_setting_webhooks_are_refused_and_not_shown(open_world
 
 async def test_a_webhook_can_be_taken_away_after_the_operator_has_switched_them_off(world, client):
     held = Held(client, await client.create(webhook=WEBHOOK))
-    world.service.change_rules(Rules(domains=("mail.example.com",), lifetime_ms=1))
+    world.service.change_rules(rules(lifetime_seconds=1))
     assert "webhook" not in (await held.ask("GET")).json()
     assert (await held.ask("PATCH", body={"webhook": None})).status == 200
     assert list(await world.storage.list_webhooks()) == []

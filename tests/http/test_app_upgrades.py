@@ -40,7 +40,7 @@ RELEASES = sorted(path.name for path in (TESTS / "upgrades").iterdir())
 DAY_SECONDS = 86_400
 DOMAIN, RETIRED = "mail.example.com", "second.test"
 LIFETIME_SECONDS = 7200
-RULES = {"webhooks": (parse_rule("hooks.example.org"),), "max_lifetime_ms": LIFETIME_SECONDS * 1000}
+RULES = {"webhooks": (parse_rule("hooks.example.org"),), "max_lifetime_seconds": LIFETIME_SECONDS}
 KINDS = (
     *("plain", "lf-only", "html-only", "alternative", "related-inline-image", "mixed-with-attachments", "nested"),
     *("apple-mail", "signed", "bounce", "utf-16-with-bom", "raw-8bit-utf8", "no-header-at-all", "controls-and-nul"),

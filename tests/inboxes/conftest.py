@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.lowlevel
 import pytest
-from services import connected, service_over
+from services import service_over
 
 import emptydatabase
-from tmpmaild.inboxes.creating import NewAddress, Rules
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.engines import SqliteSettings
@@ -63,7 +62,7 @@ class House:
 async def house(tmp_path, clock):
     storage_settings = SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db"))
     async with open_storage(storage_settings, clock) as storage:
-        service = service_over(storage, clock, max_lifetime_ms=2 * LIFETIME_MS)
+        service = service_over(storage, clock, max_lifetime_seconds=7200)
         inbox, token = await service.create(NewAddress(local_part="chosen"), None)
         yield House(service, inbox, token, clock)
 
@@ -85,19 +84,15 @@ class World:
     def __init__(self, storage, clock, **rules):
         self.clock = clock
         self.choice = Choice()
-        tokens = itertools.count()
-        self.service = connected(
-            storage,
-            InboxService(
-                storage,
-                Rules(domains=DOMAINS, lifetime_ms=LIFETIME_MS, **rules),
-                clock=clock,
-                choice=self.choice,
-                new_token=lambda: f"token-{next(tokens)}",
-                give_memory_back=lambda: self.gave_back.append(clock()),
-            ),
-        )
         self.gave_back = []
+        self.service = service_over(
+            storage,
+            clock,
+            domains=DOMAINS,
+            choice=self.choice,
+            give_memory_back=lambda: self.gave_back.append(clock()),
+            **rules,
+        )
 
     async def create(self, **wish):
         return await self.service.create(NewAddress(**wish), "192.0.2.1")

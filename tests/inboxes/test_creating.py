@@ -1,12 +1,12 @@
 """Addresses that are created, and the rules that they are created by."""
 
 import pytest
+from services import rules
 
 from tmpmaild.errors import (
     AddressTaken,
     InvalidRequest,
 )
-from tmpmaild.inboxes.creating import Rules
 from tmpmaild.model import Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
@@ -54,13 +54,7 @@ async def test_a_random_name_that_is_taken_is_drawn_again_a_few_times(world):
 async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(world):
     inbox, token = await world.create(local_part="ada", domain="second.test")
     kept_until_ms = inbox.expires_at_ms + 5000
-    rules = Rules(
-        domains=("mail.example.com",),
-        lifetime_ms=LIFETIME_MS,
-        max_lifetime_ms=2 * LIFETIME_MS,
-        retired={"second.test": kept_until_ms},
-    )
-    world.service.change_rules(rules)
+    world.service.change_rules(rules(max_lifetime_seconds=7200, retired={"second.test": kept_until_ms}))
     with pytest.raises(InvalidRequest):
         await world.create(domain="second.test")
     await world.deliver("ada@second.test")
@@ -75,9 +69,7 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
 
 
 async def test_every_name_below_a_wildcard_is_a_domain_and_its_postmaster_the_operator(world):
-    world.service.change_rules(
-        Rules(domains=("mail.example.com", "*.tenants.test"), lifetime_ms=LIFETIME_MS, accept_unknown=True)
-    )
+    world.service.change_rules(rules("mail.example.com", "*.tenants.test", accept_unknown=True))
     inbox, _ = await world.create(local_part="ada", domain="Acme.tenants.test")
     assert inbox.address == "ada@acme.tenants.test"
     await world.deliver("Ada+tag@acme.tenants.test", "unknown@a.b.tenants.test")
@@ -92,35 +84,24 @@ async def test_every_name_below_a_wildcard_is_a_domain_and_its_postmaster_the_op
 
 
 async def test_a_retired_wildcard_is_kept_and_a_domain_below_a_new_one_is_not_retired(world):
-    wild = Rules(
-        domains=("mail.example.com", "*.tenants.test"), lifetime_ms=LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS
-    )
-    world.service.change_rules(wild)
+    wild, nine_hours = ("mail.example.com", "*.tenants.test"), {"max_lifetime_seconds": 9 * 3600}
+    world.service.change_rules(rules(*wild, **nine_hours))
     inbox, _ = await world.create(local_part="ada", domain="acme.tenants.test")
     until_ms = inbox.expires_at_ms + 5000
     retired = {"*.tenants.test": until_ms}
-    world.service.change_rules(
-        Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS, retired=retired)
-    )
+    world.service.change_rules(rules(retired=retired, **nine_hours))
     await world.deliver("ada@acme.tenants.test")
     assert world.service.rules.extendable_until_ms(inbox) == until_ms
     with pytest.raises(InvalidRequest):
         await world.create(domain="acme.tenants.test")
     world.clock.advance(ms=LIFETIME_MS + 5000)
     assert "acme.tenants.test" not in world.service.mail_domains
-    world.service.change_rules(
-        Rules(
-            domains=wild.domains,
-            lifetime_ms=LIFETIME_MS,
-            max_lifetime_ms=9 * LIFETIME_MS,
-            retired={"acme.tenants.test": 1},
-        )
-    )
+    world.service.change_rules(rules(*wild, retired={"acme.tenants.test": 1}, **nine_hours))
     assert world.service.rules.extendable_until_ms(inbox) == inbox.created_at_ms + 9 * LIFETIME_MS
 
 
 async def test_an_address_can_be_extended_to_that_moment_and_no_millisecond_further(storage, clock):
-    world = World(storage, clock, max_lifetime_ms=LIFETIME_MS + 2000)
+    world = World(storage, clock, max_lifetime_seconds=3602)
     inbox, token = await world.create()
     last_ms = inbox.created_at_ms + LIFETIME_MS + 2000
     assert world.service.rules.extendable_until_ms(inbox) == last_ms
@@ -132,7 +113,7 @@ async def test_an_address_can_be_extended_to_that_moment_and_no_millisecond_furt
 
 
 async def test_an_address_keeps_what_it_was_given_when_the_operator_allows_less_from_then_on(storage, clock):
-    generous, strict = World(storage, clock, max_lifetime_ms=2 * LIFETIME_MS), World(storage, clock)
+    generous, strict = World(storage, clock, max_lifetime_seconds=7200), World(storage, clock)
     inbox, token = await generous.create()
     inbox = await generous.service.change(inbox.address, token, 2 * LIFETIME_MS // 1000)
     assert strict.service.rules.extendable_until_ms(inbox) == inbox.expires_at_ms

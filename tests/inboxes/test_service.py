@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
+from services import rules
 
 from tmpmaild.errors import (
     AddressNotFound,
     MailboxFull,
     Unauthorized,
 )
-from tmpmaild.inboxes.creating import Rules
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
@@ -20,7 +20,7 @@ from .conftest import DOMAINS, LIFETIME_MS, MAIL, World, mailbox_of
 async def test_other_rules_hold_at_once(world):
     inbox, token = await world.create()
     await world.service.mail.list(inbox.address, Page())
-    world.service.change_rules(Rules(domains=DOMAINS, lifetime_ms=1000, require_token=True, hostname="mx.new.test"))
+    world.service.change_rules(rules(*DOMAINS, lifetime_seconds=1, require_token=True, hostname="mx.new.test"))
     with pytest.raises(Unauthorized):
         await world.service.mail.list(inbox.address, Page())
     await world.deliver(inbox.address)

@@ -7,12 +7,11 @@ import anyio
 import pytest
 from blockbuster import blockbuster_ctx
 from msgspec.structs import replace
-from services import connected
+from services import service_over
 
 from signing import RAW
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.inboxes.creating import NewAddress, Rules
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Message, Page, VerdictReached
 from tmpmaild.senders import checker
@@ -33,19 +32,14 @@ class World:
     """A service over a storage, and the checker of its mail."""
 
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
-        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, hostname="mx.example.com")
         self.clock, self.storage, self.told = clock, storage, []
-        self.rules = rules
         self.serve(None)
         self.checker = Checker(storage, Resolver(place), timeout_seconds, clock=clock)
         storage.on_committed(lambda changes: self.told.extend(one.notice for one in changes if one.notice))
 
     def serve(self, check):
         """Have mail delivered and read by a new service, as after a restart."""
-        service = InboxService(
-            self.storage, self.rules, clock=self.clock, choice=min, new_token=lambda: "token", check=check
-        )
-        self.service = connected(self.storage, service)
+        self.service = service_over(self.storage, self.clock, hostname="mx.example.com", check=check)
 
     async def create(self, name):
         inbox, _ = await self.service.create(NewAddress(local_part=name), None)
@@ -137,8 +131,8 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
         with anyio.fail_after(30):
             while world.checker._queue.qsize() or not zones.asked:
                 await anyio.sleep(0.01)
-        await world.service.delete_message(deleted, message_id, "token")
-        await world.service.delete(ended, "token")
+        await world.service.delete_message(deleted, message_id, "token-0")
+        await world.service.delete(ended, "token-1")
         world.clock.advance(ms=LIFETIME_MS)
         answers.set()
         await world.done()

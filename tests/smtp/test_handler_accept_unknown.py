@@ -1,9 +1,9 @@
 """``smtp.accept_unknown = "create"``: an address is created by its first mail."""
 
 import pytest
+from services import rules
 
 from tmpmaild.errors import AddressNotFound
-from tmpmaild.inboxes.creating import Rules
 from tmpmaild.smtp import replies
 
 
@@ -47,7 +47,7 @@ async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_
     async with catch_all() as house:
         client = await house.greeted()
         await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "DATA")
-        house.service.change_rules(Rules(domains=("ours.test",), lifetime_ms=3_600_000))
+        house.service.change_rules(rules("ours.test"))
         assert (await client.say("Subject: last\r\n."))[0].startswith("250")
         assert len(await house.messages("john")) == 1
         assert (await client.say("MAIL FROM:<>", "RCPT TO:<mary@ours.test>"))[1] == str(replies.UNKNOWN_RECIPIENT)
@@ -56,9 +56,7 @@ async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_
 async def test_a_retired_domain_gets_no_address_by_mail(catch_all):
     async with catch_all() as house:
         until_ms = house.service._clock() + 1000
-        house.service.change_rules(
-            Rules(domains=("ours.test",), lifetime_ms=1000, accept_unknown=True, retired={"second.test": until_ms})
-        )
+        house.service.change_rules(rules("ours.test", accept_unknown=True, retired={"second.test": until_ms}))
         client = await house.greeted()
         said = await client.say("MAIL FROM:<>", "RCPT TO:<john@second.test>", "RCPT TO:<john@ours.test>")
         assert said[1:] == [str(replies.UNKNOWN_RECIPIENT), str(replies.RECIPIENT_OK)]

@@ -2,22 +2,47 @@
 
 import itertools
 
+from tmpmaild.config.settings import Addresses, Config, Http, Smtp, Webhooks
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.service import InboxService
 
 
-def connected(storage, service, *others):
-    """Tell the service, then others, of each commit; return the service."""
-    for hear in (service.hear, *others):
-        storage.on_committed(hear)
-    return service
+def rules(
+    *domains,
+    retired=None,
+    lifetime_seconds=3600,
+    max_lifetime_seconds=0,
+    require_token=False,
+    webhooks=(),
+    accept_unknown=False,
+    **smtp,
+):
+    """Return the rules of a configuration; what has no name here is of its section ``[smtp]``."""
+    config = Config(
+        domains=domains or ("mail.example.com",),
+        addresses=Addresses(lifetime_seconds=lifetime_seconds, max_lifetime_seconds=max_lifetime_seconds),
+        http=Http(require_token=require_token),
+        smtp=Smtp(**{"hostname": "localhost", "accept_unknown": "create" if accept_unknown else "reject"} | smtp),
+        webhooks=Webhooks(allow=webhooks),
+    )
+    return Rules(config, retired or {})
 
 
-def service_over(storage, clock, *, choice=min, new_token=None, check=None, **rules):
+def service_over(
+    storage, clock, *, choice=min, new_token=None, check=None, give_memory_back=lambda: None, domains=(), **more
+):
     """Return a service over a storage that tells it of commits; its tokens are token-0, token-1 and so on."""
     tokens = map("token-{}".format, itertools.count())
-    chosen = Rules(**{"domains": ("mail.example.com",), "lifetime_ms": 3_600_000} | rules)
+    chosen = rules(*domains, **more)
     new_token = new_token or (lambda: next(tokens))
-    return connected(
-        storage, InboxService(storage, chosen, clock=clock, choice=choice, new_token=new_token, check=check)
+    service = InboxService(
+        storage,
+        chosen,
+        clock=clock,
+        choice=choice,
+        new_token=new_token,
+        give_memory_back=give_memory_back,
+        check=check,
     )
+    storage.on_committed(service.hear)
+    return service

@@ -30,7 +30,7 @@ class World:
     def serve(self, check=None):
         """Have a new service and dispatcher, as after a restart. With ``check`` senders are checked."""
         allowed = (parse_rule(f"127.0.0.0/8:{self.receiver.port}"),)
-        rules = {"max_lifetime_ms": 2 * LIFETIME_MS, "webhooks": allowed}
+        rules = {"max_lifetime_seconds": 7200, "webhooks": allowed}
         self.service = service_over(self.storage, self.clock, check=check, **rules)
         self.dispatcher = self._dispatcher(self.service.webhooks)
 

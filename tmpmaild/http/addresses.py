@@ -143,8 +143,9 @@ class AddressEndpoints:
 
         The first domain is the default. The lifetimes are the default and the maximum of a new address.
         """
-        rules = self._service.rules
-        offered = DomainList(list(rules.domains), rules.lifetime_ms // 1000, rules.longest_lifetime_ms // 1000)
+        config = self._service.rules.config
+        lifetimes = config.addresses.lifetime_seconds, config.addresses.max_lifetime_seconds
+        offered = DomainList(list(config.domains), *lifetimes)
         return JsonResponse(msgspec.json.encode(offered))
 
     @Operation(

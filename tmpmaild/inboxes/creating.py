@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.checks import Mistakes
+from tmpmaild.config.settings import Config
 from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, StorageFull
 from tmpmaild.hostnames import Domains, domains, to_ascii
 from tmpmaild.inboxes.access import digest
@@ -16,41 +17,28 @@ from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import LocalPartError, Mailbox
 from tmpmaild.model import Envelope, Inbox, NewInbox
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhooks import targets
 from tmpmaild.webhooks.model import Webhook
 
 _RANDOM_NAME_TRIES = 5
 
 
-class Rules(Struct, frozen=True, kw_only=True):
-    """What the operator has configured: the domains (the first is the default), the lifetime, who may read.
+class Rules(Struct, frozen=True):
+    """What the operator has configured, and the ``retired`` domains.
 
-    ``*.NAME`` among the domains stands for every name below it. ``retired`` domains take no new addresses; each is kept
-    until a time for those that it has. ``hostname`` is our name in the ``Received`` lines of sources. An address may
-    live up to ``max_lifetime_ms`` after its creation, if that is more than ``lifetime_ms``. With ``accept_unknown``
-    mail to an address that never existed creates it. With ``faults`` holders of addresses may order faults. With
-    ``keep_refusals`` everybody may read what SMTP clients were refused. ``webhooks`` says where those may lead.
+    These take no new addresses; each is kept until a time for those that it has.
     """
 
-    domains: tuple[str, ...]
-    lifetime_ms: int
-    require_token: bool = False
-    hostname: str = "localhost"
-    max_lifetime_ms: int = 0
-    accept_unknown: bool = False
+    config: Config
     retired: Mapping[str, int] = {}
-    faults: bool = False
-    keep_refusals: bool = False
-    webhooks: tuple[targets.Rule, ...] = ()
 
     @property
-    def longest_lifetime_ms(self) -> int:
-        """How long an address may live, from its creation."""
-        return max(self.max_lifetime_ms, self.lifetime_ms)
+    def domains(self) -> tuple[str, ...]:
+        """The domains for new addresses, the first by default; ``*.NAME`` stands for every name below it."""
+        return self.config.domains
 
     def extendable_until_ms(self, inbox: Inbox) -> int:
         """Return the latest expiry that may be set, never before the present one."""
-        last_ms = inbox.created_at_ms + self.longest_lifetime_ms
+        last_ms = inbox.created_at_ms + self.config.addresses.max_lifetime_seconds * 1000
         kept_until_ms = self._kept_until_ms(inbox.address.rpartition("@")[2], last_ms)
         # The operator may have allowed more when it was created or extended.
         return max(min(last_ms, kept_until_ms), inbox.expires_at_ms)
@@ -82,10 +70,11 @@ class Rules(Struct, frozen=True, kw_only=True):
 
     def lifetime_of(self, wanted_seconds: int | None) -> int:
         """Return the lifetime of a new address in milliseconds. Raises ``InvalidRequest``."""
+        configured = self.config.addresses
         if wanted_seconds is None:
-            return self.lifetime_ms
-        if wanted_seconds * 1000 > self.longest_lifetime_ms:
-            raise InvalidRequest(("/expires_in_seconds", f"expected at most {self.longest_lifetime_ms // 1000}"))
+            return configured.lifetime_seconds * 1000
+        if wanted_seconds > configured.max_lifetime_seconds:
+            raise InvalidRequest(("/expires_in_seconds", f"expected at most {configured.max_lifetime_seconds}"))
         return wanted_seconds * 1000
 
 
@@ -160,7 +149,7 @@ class AddressFactory:
 
     def may_be_created(self, mailbox: Mailbox, address: str) -> bool:
         """Return whether mail creates this address, which never was."""
-        if not self.rules.accept_unknown or mailbox.domain not in self.rules.ours:
+        if self.rules.config.smtp.accept_unknown != "create" or mailbox.domain not in self.rules.ours:
             return False
         try:
             self._checked(address.rpartition("@")[0])

@@ -62,12 +62,12 @@ class InboxService:
         check: Check | None = None,
     ) -> None:
         self._storage = storage
-        self.rules = rules
+        self.rules, config = rules, rules.config
         self._clock = clock
         self.blocks = Blocks(clock)
-        self.faults = Faults(allowed=rules.faults)
-        self.refusals = Refusals(clock, wanted=rules.keep_refusals)
-        self.webhooks = Webhooks(storage, rules.webhooks, clock, senders_are_checked=check is not None)
+        self.faults = Faults(allowed=config.smtp.faults)
+        self.refusals = Refusals(clock, wanted=config.smtp.keep_refusals)
+        self.webhooks = Webhooks(storage, config.webhooks.allow, clock, senders_are_checked=check is not None)
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
@@ -77,8 +77,8 @@ class InboxService:
             storage, self._recipients, clock=clock, give_memory_back=give_memory_back, check=check
         )
         self.bus = Bus()
-        self._access = Access(storage, self.caches, clock=clock, require_token=rules.require_token)
-        self.mail = MailReader(storage, self._access, self.caches, clock=clock, hostname=rules.hostname, check=check)
+        self._access = Access(storage, self.caches, clock=clock, require_token=config.http.require_token)
+        self.mail = MailReader(storage, self._access, self.caches, clock=clock, hostname=config.host_name, check=check)
         self.viewer = Viewer(storage, self._access, self.caches, clock=clock, new_secret=new_token)
         self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
         storage.watch(self.bus.listened, self.bus.overflow, self.blocks.replace)
@@ -94,12 +94,13 @@ class InboxService:
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""
         self.rules = self._factory.rules = rules
-        self._access.require_token = rules.require_token
-        self.mail.hostname = rules.hostname
+        config = rules.config
+        self._access.require_token = config.http.require_token
+        self.mail.hostname = config.host_name
         self._recipients.clear()  # they may be full by the new limits
-        self.faults.allow(allowed=rules.faults)
-        self.refusals.want(wanted=rules.keep_refusals)
-        self.webhooks.allowed = rules.webhooks
+        self.faults.allow(allowed=config.smtp.faults)
+        self.refusals.want(wanted=config.smtp.keep_refusals)
+        self.webhooks.allowed = config.webhooks.allow
 
     @property
     def mail_domains(self) -> Domains:
