@@ -30,7 +30,7 @@ async def send(port, address, body):
 async def test_no_call_blocks_the_loop(tmp_path, clock):
     settings = SqliteSettings(max_bytes=2**30, reserve_bytes=2**21, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as storage:
-        service = service_over(storage, clock, domains=("ours.test",), lifetime_seconds=1, choice=secrets.choice)
+        service = service_over(storage, domains=("ours.test",), lifetime_seconds=1, choice=secrets.choice)
         smtp = SmtpServer(
             service,
             SmtpSettings(
@@ -52,5 +52,5 @@ async def test_no_call_blocks_the_loop(tmp_path, clock):
                 assert replies[-2].startswith(b"250 2.0.0 Ok: stored as msg_")
             assert len((await service.mail.list(inbox.address, Page())).messages) == 2
             clock.advance(seconds=2)
-            await Cleaner(storage, clock=clock, interval_seconds=1).sweep()
+            await Cleaner(storage, interval_seconds=1).sweep()
         await smtp.stop(1)

@@ -156,7 +156,6 @@ class _Parts:
         self.smtp = SmtpServer(self._service, _smtp_settings(config), loaded.tls, storage.clock)
         self.cleaner = Cleaner(
             storage,
-            clock=storage.clock,
             interval_seconds=config.expiry.interval_seconds,
             chores=[self._service.forget_expired, lambda: self._limits.forget_idle(time.monotonic())],
         )
@@ -175,7 +174,7 @@ class _Parts:
         metrics = Exposition(measures, __version__)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(names, sockets)))
-        self._blocks = BlockCommands(storage, self._service.blocks, config.own_networks, clock=storage.clock)
+        self._blocks = BlockCommands(storage, self._service.blocks, config.own_networks)
         self.reloading = Reloading(self._reload)
         self.control = ControlServer(self._commands())
 
@@ -186,14 +185,12 @@ class _Parts:
             Events(self._service.mail, self._web.webhook_body),
             Caller(own_ports),
             self._service.blocks,
-            clock=self._storage.clock,
             random=random.random,
         )
 
     def _commands(self) -> dict[str, Command]:
-        inboxes = InboxCommands(self._storage, self.cleaner, clock=self._storage.clock)
-        blocks, clock = self._service.blocks, self._storage.clock
-        webhooks = WebhookCommands(self._storage, self._service.webhooks, blocks, clock=clock)
+        inboxes = InboxCommands(self._storage, self.cleaner)
+        webhooks = WebhookCommands(self._storage, self._service.webhooks, self._service.blocks)
         parts = (self._status, inboxes, self._blocks, webhooks, self.reloading)
         return dict(chain.from_iterable(part.commands().items() for part in parts))
 
@@ -301,14 +298,13 @@ async def _checker(config: Config, storage: Storage) -> "Checker | None":
         resolver = await anyio.to_thread.run_sync(Resolver, config.senders.resolver)
     except Unresolved as error:
         raise StartError(f"senders.resolver: {error}") from error
-    return Checker(storage, resolver, config.senders.timeout_seconds, clock=storage.clock)
+    return Checker(storage, resolver, config.senders.timeout_seconds)
 
 
 def _service(storage: Storage, rules: Rules, check: Check | None) -> InboxService:
     return InboxService(
         storage,
         rules,
-        clock=storage.clock,
         choice=secrets.choice,
         new_token=secrets.token_urlsafe,
         give_memory_back=process.give_back,

@@ -123,9 +123,7 @@ async def serve_app():
 async def house(tmp_path, clock, serve_app):
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
-        service = service_over(
-            storage, clock, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}"
-        )
+        service = service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}")
         inbox, _ = await service.create(NewAddress(), None)
         one = House(service, inbox, 0)
         one.port = await serve_app(one)

@@ -68,9 +68,7 @@ class House:
 async def house(tmp_path, clock):
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
-        service = service_over(
-            storage, clock, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}"
-        )
+        service = service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}")
         inbox, _ = await service.create(NewAddress(), None)
         envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)
         message_id = await service.deliver(envelope, [inbox.id], MAIL)

@@ -39,7 +39,7 @@ class Box:
         return open_storage(SqliteSettings(max_bytes=1 << 28, path=self.path), self.clock)
 
     async def deliver(self, storage, raw=MAIL, *recipients):
-        service = service_over(storage, self.clock, lifetime_seconds=1)
+        service = service_over(storage, lifetime_seconds=1)
         recipients = recipients or ("postmaster@mail.example.com",)
         if "ada@mail.example.com" in recipients:
             await service.create(NewAddress("ada"), None)

@@ -127,7 +127,6 @@ async def _service(path, clock):
     async with open_storage(settings, clock) as storage:
         yield service_over(
             storage,
-            clock,
             domains=("mail.example.com", "second.test"),
             max_lifetime_seconds=7200,
             faults=True,

@@ -142,7 +142,6 @@ def open_world(store, clock):
         async with store.open(clock, **limits) as storage:
             service = service_over(
                 storage,
-                clock,
                 domains=domains,
                 check=check,
                 choice=chosen.choice,

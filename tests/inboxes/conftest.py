@@ -62,7 +62,7 @@ class House:
 async def house(tmp_path, clock):
     storage_settings = SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db"))
     async with open_storage(storage_settings, clock) as storage:
-        service = service_over(storage, clock, max_lifetime_seconds=7200)
+        service = service_over(storage, max_lifetime_seconds=7200)
         inbox, token = await service.create(NewAddress(local_part="chosen"), None)
         yield House(service, inbox, token, clock)
 
@@ -87,7 +87,6 @@ class World:
         self.gave_back = []
         self.service = service_over(
             storage,
-            clock,
             domains=DOMAINS,
             choice=self.choice,
             give_memory_back=lambda: self.gave_back.append(clock()),

@@ -23,7 +23,7 @@ async def storage(tmp_path, clock):
 
 @pytest.fixture
 def access(storage, clock):
-    return Access(storage, Caches(may_cache=storage.may_cache), clock=clock, require_token=False)
+    return Access(storage, Caches(may_cache=storage.may_cache), require_token=False)
 
 
 async def test_an_address_is_enough_to_read_unless_its_inbox_is_private(access):
@@ -57,7 +57,7 @@ async def test_who_has_the_token_learns_of_the_end_and_others_of_a_private_inbox
 
 
 async def test_where_every_inbox_needs_its_token_none_is_asked_for_it_before_anything_is_looked_up(storage, clock):
-    strict = Access(storage, Caches(may_cache=storage.may_cache), clock=clock, require_token=True)
+    strict = Access(storage, Caches(may_cache=storage.may_cache), require_token=True)
     for address in (OPEN, "nobody@mail.example.com", "no address"):
         with pytest.raises(Unauthorized):
             await strict.find(address, None)

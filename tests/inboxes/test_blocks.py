@@ -115,9 +115,9 @@ def test_values_have_one_form():
 class Control:
     """The commands over a storage, as the control socket calls them."""
 
-    def __init__(self, storage, known, clock):
+    def __init__(self, storage, known):
         own = [blocks.network("10.0.0.0/8")]
-        self.commands = BlockCommands(storage, known, own, clock=clock).commands()
+        self.commands = BlockCommands(storage, known, own).commands()
 
     async def __call__(self, name, wanted):
         return [line async for line in self.commands[name].answer(wanted)]
@@ -133,7 +133,7 @@ async def storage(tmp_path, clock):
 
 async def test_commands_change_the_memory_and_the_storage(storage, clock):
     known = Blocks(clock)
-    control = Control(storage, known, clock)
+    control = Control(storage, known)
     wanted = Blocked(clients=["192.0.2.0/24", "192.0.2.0/24"], names=["Shop"], senders=["Spam.example"], seconds=60)
     assert [line.count for line in await control("block", wanted)] == [3]
     assert known.has_client("192.0.2.9")
@@ -152,7 +152,7 @@ async def test_commands_change_the_memory_and_the_storage(storage, clock):
 @pytest.mark.parametrize("network", ["127.0.0.1", "0.0.0.0/0", "::/0", "::1", "10.1.0.0/16", "::ffff:127.0.0.1"])
 async def test_what_is_the_operators_own_needs_force(storage, clock, network):
     known = Blocks(clock)
-    control = Control(storage, known, clock)
+    control = Control(storage, known)
     with pytest.raises(CommandError, match="--force blocks it all the same"):
         await control("block", Blocked(clients=["192.0.2.1", network]))
     assert not list(known)
@@ -173,7 +173,7 @@ async def test_what_is_the_operators_own_needs_force(storage, clock, network):
     ],
 )
 async def test_what_is_none_is_refused_with_what_was_expected(storage, clock, wanted, expected):
-    control = Control(storage, Blocks(clock), clock)
+    control = Control(storage, Blocks(clock))
     for command, kind in (("block", Blocked), ("unblock", Named)):
         with pytest.raises(CommandError) as refusal:
             await control(command, kind(**wanted))

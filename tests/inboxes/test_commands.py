@@ -24,8 +24,8 @@ async def storage(tmp_path, clock):
 
 @pytest.fixture
 def commands(storage, clock):
-    cleaner = Cleaner(storage, clock=clock, interval_seconds=30)
-    return InboxCommands(storage, cleaner, clock=clock).commands()
+    cleaner = Cleaner(storage, interval_seconds=30)
+    return InboxCommands(storage, cleaner).commands()
 
 
 @pytest.fixture

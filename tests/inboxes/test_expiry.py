@@ -46,7 +46,7 @@ def living(path):
 
 async def test_one_sweep_takes_many_steps_until_nothing_is_over(storage, clock, path):
     await fill(storage, clock)
-    cleaner = Cleaner(storage, clock=clock, interval_seconds=30)
+    cleaner = Cleaner(storage, interval_seconds=30)
     await cleaner.sweep()
     assert living(path) == 600
     clock.advance(ms=LIFETIME_MS)
@@ -60,6 +60,7 @@ class Failing:
 
     def __init__(self, storage, failures):
         self._storage = storage
+        self.clock = storage.clock
         self._failures = failures
         self._trouble = ""
 
@@ -97,7 +98,7 @@ async def test_a_failure_is_logged_and_tried_again(storage, clock, path, caplog)
         if len(calls) == 4:
             done.set()
 
-    await run_until(Cleaner(Failing(storage, 2), clock=clock, interval_seconds=0.001, chores=[chore]), done)
+    await run_until(Cleaner(Failing(storage, 2), interval_seconds=0.001, chores=[chore]), done)
     failures = [record for record in caplog.records if "sweeping failed" in record.message]
     assert len(failures) == 2
     assert living(path) == 0
@@ -115,7 +116,7 @@ async def test_a_storage_that_takes_no_writes_is_looked_at_each_second_whatever_
         if not failing.trouble():
             done.set()
 
-    await run_until(Cleaner(failing, clock=clock, interval_seconds=3600, chores=[chore]), done)
+    await run_until(Cleaner(failing, interval_seconds=3600, chores=[chore]), done)
     assert living(path) == 0
 
 
@@ -123,7 +124,7 @@ async def test_the_first_sweep_waits_for_no_tick(storage, clock, path):
     await fill(storage, clock, inboxes=1)
     clock.advance(ms=LIFETIME_MS)
     done = anyio.Event()
-    await run_until(Cleaner(storage, clock=clock, interval_seconds=3600, chores=[done.set]), done)
+    await run_until(Cleaner(storage, interval_seconds=3600, chores=[done.set]), done)
     assert living(path) == 0
 
 
@@ -141,7 +142,7 @@ async def test_a_chore_that_fails_keeps_neither_the_sweep_nor_the_other_chores_f
         if len(caplog.records) == 2:
             done.set()
 
-    await run_until(Cleaner(storage, clock=clock, interval_seconds=0.001, chores=[fail, finish]), done)
+    await run_until(Cleaner(storage, interval_seconds=0.001, chores=[fail, finish]), done)
     assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.ERROR]
     assert "a chore of the cleaner failed" in caplog.text
     assert living(path) == 0
@@ -150,7 +151,7 @@ async def test_a_chore_that_fails_keeps_neither_the_sweep_nor_the_other_chores_f
 async def test_a_foreign_reader_is_warned_of_after_a_minute(storage, clock, path, caplog, monkeypatch):
     monkeypatch.setattr("tmpmaild.inboxes.expiry._ERASE_PAUSE_SECONDS", 0)
     seconds = [5.0]
-    cleaner = Cleaner(storage, clock=clock, interval_seconds=30, monotonic=lambda: seconds[0])
+    cleaner = Cleaner(storage, interval_seconds=30, monotonic=lambda: seconds[0])
     await fill(storage, clock, inboxes=1)
     clock.advance(ms=LIFETIME_MS)
     warned_at = []

@@ -95,7 +95,7 @@ async def house(tmp_path, clock):
     async with open_storage(
         SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db")), clock
     ) as storage:
-        service = service_over(storage, clock, max_lifetime_seconds=7200)
+        service = service_over(storage, max_lifetime_seconds=7200)
         house = House(service, storage, clock)
         await house.open_inbox()
         yield house

@@ -23,7 +23,7 @@ class Engine:
     """A service over a storage."""
 
     def __init__(self, storage, clock):
-        self.service = service_over(storage, clock)
+        self.service = service_over(storage)
         self.storage = storage
         self.clock = clock
 

@@ -34,12 +34,12 @@ class World:
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
         self.clock, self.storage, self.told = clock, storage, []
         self.serve(None)
-        self.checker = Checker(storage, Resolver(place), timeout_seconds, clock=clock)
+        self.checker = Checker(storage, Resolver(place), timeout_seconds)
         storage.on_committed(lambda changes: self.told.extend(one.notice for one in changes if one.notice))
 
     def serve(self, check):
         """Have mail delivered and read by a new service, as after a restart."""
-        self.service = service_over(self.storage, self.clock, hostname="mx.example.com", check=check)
+        self.service = service_over(self.storage, hostname="mx.example.com", check=check)
 
     async def create(self, name):
         inbox, _ = await self.service.create(NewAddress(local_part=name), None)
@@ -170,8 +170,8 @@ async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf):
     assert (waited.id, waited.authentication.dmarc.reason) == (message_id, "not checked")
 
 
-def test_a_message_waits_once_for_each_inbox_that_may_hold_it(zones, clock):
-    asked = Checker(None, Resolver(zones.place), 20, clock=clock)
+async def test_a_message_waits_once_for_each_inbox_that_may_hold_it(world):
+    asked = world.checker
     for address in ("ada@mail.example.com", "ada@mail.example.com", "bob@mail.example.com"):
         assert asked.ask(address, "msg_1")
     assert asked._queue.qsize() == 2

@@ -182,7 +182,6 @@ def serve(store, clock):
         async with store.open(clock, **holds) as storage:
             service = service_over(
                 storage,
-                clock,
                 domains=("ours.test", "second.test"),
                 accept_unknown=accept_unknown,
                 faults=faults,

@@ -97,7 +97,7 @@ def test_a_clock_that_goes_on_jumping_is_not_followed(world):
 async def test_neither_acknowledged_mail_nor_a_new_address_follows_a_jump(world, tmp_path):
     settings = SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=tmp_path / "mail.db")
     async with open_storage(settings, world.clock) as storage:
-        cleaner = Cleaner(storage, clock=storage.clock, interval_seconds=30)
+        cleaner = Cleaner(storage, interval_seconds=30)
 
         async def create(name):
             now_ms = storage.clock()

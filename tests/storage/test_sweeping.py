@@ -150,7 +150,7 @@ async def _deliver_during_a_sweep(engine):
     inbox = await engine.inbox("receives", lifetime_ms=100 * LIFETIME_MS)
     operations = []
     engine.storage._writer._connection.set_trace_callback(operations.append)
-    cleaner = Cleaner(engine.storage, clock=engine.clock, interval_seconds=30)
+    cleaner = Cleaner(engine.storage, interval_seconds=30)
     sweep = asyncio.ensure_future(cleaner.sweep())
     deliveries = 0
     while not sweep.done():

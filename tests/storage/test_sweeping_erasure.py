@@ -43,7 +43,7 @@ def mark(number):
 
 
 async def swept_marks(engine, path, clock):
-    await Cleaner(engine.storage, clock=clock, interval_seconds=30).sweep()
+    await Cleaner(engine.storage, interval_seconds=30).sweep()
     return set(marks(path))
 
 

@@ -94,7 +94,7 @@ async def _shrink(cleaner, path):
 
 async def prove_erasure(storage, path, clock, size):
     """Create and expire so many inboxes; what has expired is in none of the files after a sweep."""
-    cleaner = Cleaner(storage, clock=clock, interval_seconds=30)
+    cleaner = Cleaner(storage, interval_seconds=30)
     crowd = Crowd(storage, clock, size)
     await crowd.come_and_go()
     for _ in range(3):

@@ -28,9 +28,7 @@ def rules(
     return Rules(config, retired or {})
 
 
-def service_over(
-    storage, clock, *, choice=min, new_token=None, check=None, give_memory_back=lambda: None, domains=(), **more
-):
+def service_over(storage, *, choice=min, new_token=None, check=None, give_memory_back=lambda: None, domains=(), **more):
     """Return a service over a storage that tells it of commits; its tokens are token-0, token-1 and so on."""
     tokens = map("token-{}".format, itertools.count())
     chosen = rules(*domains, **more)
@@ -38,7 +36,6 @@ def service_over(
     service = InboxService(
         storage,
         chosen,
-        clock=clock,
         choice=choice,
         new_token=new_token,
         give_memory_back=give_memory_back,

@@ -31,12 +31,12 @@ class World:
         """Have a new service and dispatcher, as after a restart. With ``check`` senders are checked."""
         allowed = (parse_rule(f"127.0.0.0/8:{self.receiver.port}"),)
         rules = {"max_lifetime_seconds": 7200, "webhooks": allowed}
-        self.service = service_over(self.storage, self.clock, check=check, **rules)
+        self.service = service_over(self.storage, check=check, **rules)
         self.dispatcher = self._dispatcher(self.service.webhooks)
 
     def another(self, **more):
         """Return a dispatcher as that of another daemon."""
-        return self._dispatcher(Webhooks(self.storage, self.service.webhooks.allowed, self.clock), **more)
+        return self._dispatcher(Webhooks(self.storage, self.service.webhooks.allowed), **more)
 
     def _dispatcher(self, webhooks, caller=None, **more):
         events = Events(self.service.mail, Serializer("").webhook_body)
@@ -46,7 +46,6 @@ class World:
             events,
             caller or Caller(),
             self.service.blocks,
-            clock=self.clock,
             random=lambda: 0,
             **more,
         )

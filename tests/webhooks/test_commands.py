@@ -14,7 +14,7 @@ pytestmark = pytest.mark.both_engines
 async def commands(world):
     for name, url in (("ada", "no URL"), ("bob", "https://a.example/"), ("cyd", "no URL, too"), ("dan", "")):
         await world.set(await world.inbox(name), Webhook(url, frozenset({"message"}), frozenset(), SECRET))
-    return WebhookCommands(world.storage, world.service.webhooks, world.service.blocks, clock=world.clock).commands()
+    return WebhookCommands(world.storage, world.service.webhooks, world.service.blocks).commands()
 
 
 async def answered(commands, name, wanted):

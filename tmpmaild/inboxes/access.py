@@ -25,15 +25,12 @@ class FeedSecret(str):
 
 
 class Access:
-    """Finds live inboxes and checks tokens. With ``require_token``, which may be changed, every inbox is private.
+    """Finds live inboxes and checks tokens. With ``require_token``, which may be changed, every inbox is private."""
 
-    ``clock`` gives Unix milliseconds.
-    """
-
-    def __init__(self, storage: Storage, caches: Caches, *, clock: Callable[[], int], require_token: bool) -> None:
+    def __init__(self, storage: Storage, caches: Caches, *, require_token: bool) -> None:
         self._storage = storage
         self._caches = caches
-        self._clock = clock
+        self._clock = storage.clock
         self.require_token = require_token
 
     async def find(self, address: str, token: str | None) -> Inbox:

@@ -57,12 +57,12 @@ class Ended(Struct, frozen=True):
 
 
 class InboxCommands:
-    """What an operator may do with everybody's inboxes. ``clock`` gives Unix milliseconds."""
+    """What an operator may do with everybody's inboxes."""
 
-    def __init__(self, storage: Storage, cleaner: Cleaner, *, clock: Callable[[], int]) -> None:
+    def __init__(self, storage: Storage, cleaner: Cleaner) -> None:
         self._storage = storage
         self._cleaner = cleaner
-        self._clock = clock
+        self._clock = storage.clock
 
     def commands(self) -> dict[str, Command]:
         """Return what the control socket answers by this."""
@@ -161,16 +161,13 @@ class Changed(Struct, frozen=True):
 
 
 class BlockCommands:
-    """Changes ``blocks``, and what the storage keeps of them. ``own`` are the networks that need force.
+    """Changes ``blocks``, and what the storage keeps of them. ``own`` are the networks that need force."""
 
-    ``clock`` gives Unix milliseconds.
-    """
-
-    def __init__(self, storage: Storage, known: Blocks, own: Networks, *, clock: Callable[[], int]) -> None:
+    def __init__(self, storage: Storage, known: Blocks, own: Networks) -> None:
         self.own = own
         self._storage = storage
         self._known = known
-        self._clock = clock
+        self._clock = storage.clock
 
     def commands(self) -> dict[str, Command]:
         """Return what the control socket answers by this."""

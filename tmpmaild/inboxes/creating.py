@@ -109,7 +109,6 @@ class AddressFactory:
         blocks: Blocks,
         faults: Faults,
         *,
-        clock: Callable[[], int],
         choice: Callable[[str], str],
         new_token: Callable[[], str],
     ) -> None:
@@ -117,7 +116,7 @@ class AddressFactory:
         self._storage = storage
         self._blocks = blocks
         self._faults = faults
-        self._clock = clock
+        self._clock = storage.clock
         self._choice = choice
         self._new_token = new_token
 

@@ -22,20 +22,19 @@ log = logging.getLogger(__name__)
 class Cleaner:
     """Sweeps the storage every ``interval_seconds``, which may be changed; ``chores`` are small things to do as often.
 
-    ``clock`` gives Unix milliseconds, ``monotonic`` seconds that never step.
+    ``monotonic`` gives seconds that never step.
     """
 
     def __init__(
         self,
         storage: Storage,
         *,
-        clock: Callable[[], int],
         interval_seconds: float,
         chores: Sequence[Callable[[], None]] = (),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
-        self._clock = clock
+        self._clock = storage.clock
         self.interval_seconds = interval_seconds
         self._chores = chores
         self._monotonic = monotonic

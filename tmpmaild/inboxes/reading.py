@@ -68,7 +68,7 @@ class ShownMessage(Struct, frozen=True):
 
 
 class MailReader:
-    """Reads mail for clients. ``clock`` gives Unix milliseconds.
+    """Reads mail for clients.
 
     ``hostname``, which may be changed, is our name in ``Received`` lines. With ``check`` senders are checked: mail that
     has no verdict yet when it is looked at.
@@ -80,13 +80,12 @@ class MailReader:
         access: Access,
         caches: Caches,
         *,
-        clock: Callable[[], int],
         hostname: str,
         check: Check | None,
     ) -> None:
         self._storage = storage
         self._access = access
-        self._clock = clock
+        self._clock = storage.clock
         self.hostname = hostname
         self._caches = caches
         self._listings = caches.listings

@@ -44,7 +44,7 @@ class InboxService:
     Its methods are what changes an inbox, and the way of a mail into it. What a client reads is in its parts, which
     callers use directly: ``mail``, ``viewer``, ``follower``, and ``blocks``, ``faults``, ``refusals``, ``webhooks``.
 
-    ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
+    ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
     ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed. With
     ``check`` senders are checked: of new mail, and of older mail when it is looked at. ``hear`` must be called after
     each commit. ``rules`` are those of now.
@@ -55,7 +55,6 @@ class InboxService:
         storage: Storage,
         rules: Rules,
         *,
-        clock: Callable[[], int],
         choice: Callable[[str], str],
         new_token: Callable[[], str],
         give_memory_back: Callable[[], None] = lambda: None,
@@ -63,23 +62,19 @@ class InboxService:
     ) -> None:
         self._storage = storage
         self.rules, config = rules, rules.config
-        self._clock = clock
+        self._clock = clock = storage.clock
         self.blocks = Blocks(clock)
         self.faults = Faults(allowed=config.smtp.faults)
         self.refusals = Refusals(clock, wanted=config.smtp.keep_refusals)
-        self.webhooks = Webhooks(storage, config.webhooks.allow, clock, senders_are_checked=check is not None)
-        self._factory = AddressFactory(
-            storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
-        )
+        self.webhooks = Webhooks(storage, config.webhooks.allow, senders_are_checked=check is not None)
+        self._factory = AddressFactory(storage, rules, self.blocks, self.faults, choice=choice, new_token=new_token)
         self.caches = Caches(may_cache=storage.may_cache)
         self._recipients = self.caches.recipients
-        self._deliverer = Deliverer(
-            storage, self._recipients, clock=clock, give_memory_back=give_memory_back, check=check
-        )
+        self._deliverer = Deliverer(storage, self._recipients, give_memory_back=give_memory_back, check=check)
         self.bus = Bus()
-        self._access = Access(storage, self.caches, clock=clock, require_token=config.http.require_token)
-        self.mail = MailReader(storage, self._access, self.caches, clock=clock, hostname=config.host_name, check=check)
-        self.viewer = Viewer(storage, self._access, self.caches, clock=clock, new_secret=new_token)
+        self._access = Access(storage, self.caches, require_token=config.http.require_token)
+        self.mail = MailReader(storage, self._access, self.caches, hostname=config.host_name, check=check)
+        self.viewer = Viewer(storage, self._access, self.caches, new_secret=new_token)
         self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
         storage.watch(self.bus.listened, self.bus.overflow, self.blocks.replace)
 
@@ -277,7 +272,7 @@ class InboxService:
 class Deliverer:
     """Parses mails, large ones in threads, and stores them.
 
-    ``clock`` gives Unix milliseconds. ``give_memory_back`` is called in a thread, at most once a second, after a
+    ``give_memory_back`` is called in a thread, at most once a second, after a
     large mail has been parsed, ``check`` after a mail has been stored.
     """
 
@@ -286,13 +281,12 @@ class Deliverer:
         storage: Storage,
         recipients: RecipientCache,
         *,
-        clock: Callable[[], int],
         give_memory_back: Callable[[], None],
         check: Check | None,
     ) -> None:
         self._storage = storage
         self._recipients = recipients
-        self._clock = clock
+        self._clock = storage.clock
         self._give_memory_back = give_memory_back
         self._check = check
         self._gave_back_ms = 0

@@ -42,7 +42,7 @@ _decode_grant = json.Decoder(Grant).decode
 class Viewer:
     """Makes grants, and the pages that they permit.
 
-    ``clock`` gives Unix milliseconds, ``new_secret`` at least 128 random bits, safe in a URL.
+    ``new_secret`` returns at least 128 random bits, safe in a URL.
     """
 
     def __init__(
@@ -51,13 +51,12 @@ class Viewer:
         access: Access,
         caches: Caches,
         *,
-        clock: Callable[[], int],
         new_secret: Callable[[], str],
     ) -> None:
         self._storage = storage
         self._access = access
         self._caches = caches
-        self._clock = clock
+        self._clock = storage.clock
         self._new_secret = new_secret
         # Each makes one page at a time; small mail does not wait for large mail, which may take seconds.
         self._renderers, self._large_renderers = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)

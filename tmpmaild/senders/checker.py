@@ -6,7 +6,6 @@ What does not fit the queue, and what was left when the daemon ended, is checked
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from threading import Lock
 from typing import Final
@@ -30,13 +29,13 @@ log = logging.getLogger(__name__)
 
 
 class Checker:
-    """Checks who sent messages, and stores what was found. ``clock`` gives Unix milliseconds."""
+    """Checks who sent messages, and stores what was found."""
 
-    def __init__(self, storage: Storage, resolver: Resolver, timeout_seconds: int, *, clock: Callable[[], int]) -> None:
+    def __init__(self, storage: Storage, resolver: Resolver, timeout_seconds: int) -> None:
         self._storage = storage
         self._resolver = resolver
         self._timeout_seconds = timeout_seconds
-        self._clock = clock
+        self._clock = storage.clock
         # One thread computes while the others wait for the DNS: eight would keep the event loop from running.
         self._checking = Lock()
         self._threads = anyio.CapacityLimiter(_TASKS)

@@ -111,15 +111,6 @@ class Conversation:
     sets no limit.
     """
 
-    data: DataReader | None = None
-    helo = ""
-    closed = tls = False
-    _extended = _has_sender = False
-    _request: Request | None = None  # the one that is open
-    _transaction: MailFrom | None = None  # from the acceptance of its sender on
-    _recipients = _unknown_recipients = _errors = 0  # the first are those accepted in the transaction
-    _undeliverable = replies.MESSAGE_TOO_BIG  # the answer to the mail that is coming in, if it is discarded
-
     def __init__(
         self,
         hostname: str,
@@ -132,6 +123,14 @@ class Conversation:
         self.input = InputBuffer()
         self.output = bytearray(replies.greeting(hostname))
         self.refusals: list[tuple[str, Reply]] = []
+        self.data: DataReader | None = None
+        self.helo = ""
+        self.closed = self.tls = False
+        self._extended = self._has_sender = False
+        self._request: Request | None = None  # the one that is open
+        self._transaction: MailFrom | None = None  # from the acceptance of its sender on
+        self._recipients = self._unknown_recipients = self._errors = 0  # the first: accepted in the transaction
+        self._undeliverable = replies.MESSAGE_TOO_BIG  # the answer to the mail that is coming in, if it is discarded
         self._hostname = hostname
         self._max_message_bytes = max_message_bytes
         self._max_unknown_recipients = max_unknown_recipients

@@ -8,7 +8,7 @@ import logging
 import re
 import socket
 import ssl
-from collections import Counter, OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address
@@ -188,7 +188,7 @@ class Connections:
         self.stopping = False
         self.open: OrderedDict[_AnyConnection, float] = OrderedDict()
         self.tasks: set[asyncio.Task[Any]] = set()
-        self.per_client: Counter[str] = Counter()
+        self.per_client: defaultdict[str, int] = defaultdict(int)
         self.memory = MailMemory()
         self.unknown = UnknownRecipients(self.loop.time)
         self.measures = SmtpMeasures(lambda: len(self.open), lambda: self.memory.held_bytes)

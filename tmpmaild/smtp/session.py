@@ -40,6 +40,8 @@ _RATE_SECONDS = 300
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
 _HANDSHAKE_SECONDS = 15.0
 
+_NO_SENDER = SmtpEnvelope(MailFrom(""), None)
+
 ClientAddress = tuple[str, int]
 """IP address and port."""
 
@@ -53,12 +55,8 @@ class SmtpConnection(SMTP):
     """
 
     _transport: asyncio.Transport  # from connection_made on
+    _address: "ClientAddress"
     _rate: "DataRate"  # of the mail that is coming in
-    remote_ip = LOCAL
-    _waiting = _peer_done = _stopping = False
-    _unread_since: float | None = None
-    _handshake: asyncio.Task[Reply | None] | None = None
-    _envelope = SmtpEnvelope(MailFrom(""), None)  # until there is a sender
 
     def __init__(
         self,
@@ -83,6 +81,11 @@ class SmtpConnection(SMTP):
         self._active_at = connections.loop.time()
         self._client = client
         self._tls_first = tls_first is not None
+        self.remote_ip = LOCAL
+        self._waiting = self._peer_done = self._stopping = False
+        self._unread_since: float | None = None
+        self._handshake: asyncio.Task[Reply | None] | None = None
+        self._envelope = _NO_SENDER
 
     # What the transport calls.
 
@@ -91,7 +94,7 @@ class SmtpConnection(SMTP):
         self.transport = self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
         self.session = self._new_session()
-        self.remote_ip = cast("ClientAddress", self.session.peer)[0]
+        self.remote_ip = self._address[0]
         self._account = MemoryAccount(self._connections.memory, self._connections.client(self.remote_ip))
         refusal = self._connections.admit(self)
         if refusal:
@@ -200,12 +203,11 @@ class SmtpConnection(SMTP):
         """Run the conversation until it needs input, an answer that takes time, or the client to read."""
         conversation = self._conversation
         try:
-            while not self._waiting and self._unread_since is None:
-                request = conversation.next_request()
-                if request is None:
-                    break
-                reply = self._ANSWERS[type(request)](self, request)
-                if reply is not None:
+            if self._unread_since is None:
+                while (request := conversation.next_request()) is not None:
+                    reply = self._ANSWERS[type(request)](self, request)
+                    if reply is None:
+                        break
                     conversation.answer(reply)
         except Exception as error:  # noqa: BLE001 - logged there
             conversation.close(our_fault(error))
@@ -335,7 +337,8 @@ class SmtpConnection(SMTP):
 
     def _new_session(self) -> Session:
         session = Session(self.loop)
-        session.peer = cast("Any", self._client or self._transport.get_extra_info("peername") or (LOCAL, 0))
+        self._address = self._client or self._transport.get_extra_info("peername") or (LOCAL, 0)
+        session.peer = self._address  # type: ignore[assignment] # which aiosmtpd calls a text
         return session
 
     async def _start_tls(self) -> None:

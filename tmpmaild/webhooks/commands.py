@@ -1,7 +1,7 @@
 """The operator's commands about webhooks: list the hosts that they lead to; pause, resume and forget one."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Annotated, Final
 
@@ -73,13 +73,13 @@ class Changed(Struct, frozen=True):
 
 
 class WebhookCommands:
-    """What an operator may do with everybody's webhooks. ``clock`` gives Unix milliseconds."""
+    """What an operator may do with everybody's webhooks."""
 
-    def __init__(self, storage: Storage, webhooks: Webhooks, blocks: Blocks, *, clock: Callable[[], int]) -> None:
+    def __init__(self, storage: Storage, webhooks: Webhooks, blocks: Blocks) -> None:
         self._storage = storage
         self._webhooks = webhooks
         self._blocks = blocks
-        self._clock = clock
+        self._clock = storage.clock
 
     def commands(self) -> dict[str, Command]:
         """Return what the control socket answers by this."""

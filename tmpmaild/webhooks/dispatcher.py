@@ -205,7 +205,7 @@ def _retry_after_ms(text: str, now_ms: int) -> int:
 class Dispatcher:
     """Calls the targets of ``webhooks`` that are allowed; while nothing is allowed it does nothing.
 
-    ``clock`` gives Unix milliseconds, ``random`` a number from 0 to 1.
+    ``random`` gives a number from 0 to 1.
     """
 
     def __init__(
@@ -216,7 +216,6 @@ class Dispatcher:
         caller: Caller,
         blocks: Blocks,
         *,
-        clock: Callable[[], int],
         random: Callable[[], float],
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
@@ -225,7 +224,7 @@ class Dispatcher:
         self._events = events
         self._caller = caller
         self._blocks = blocks
-        self._clock = clock
+        self._clock = storage.clock
         self._random = random
         self._look_seconds = look_seconds
         self._schedule = Schedule()

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.model import Feature
@@ -25,14 +25,13 @@ class Webhooks:
         self,
         storage: Storage,
         allowed: Sequence[targets.Rule],
-        clock: Callable[[], int],
         *,
         senders_are_checked: bool = False,
     ) -> None:
         self.allowed = allowed
         self._senders_are_checked = senders_are_checked
         self._storage = storage
-        self._clock = clock
+        self._clock = storage.clock
         self.changed: set[str] = set()
         self.woken = asyncio.Event()
 
