@@ -155,10 +155,10 @@ async def test_headers_that_come_slowly_are_not_waited_for(world, serve, monkeyp
 async def test_a_connection_without_another_request_is_closed_but_none_that_is_being_answered(
     serve, monkeypatch, requests_before
 ):
-    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.2)
 
     async def slow(scope, receive, send):
-        await anyio.sleep(0.12)  # longer than an idle connection has
+        await anyio.sleep(0.3)  # longer than an idle connection has
         await ok(scope, receive, send)
 
     async with serve(slow) as served, await served.connect() as stream:

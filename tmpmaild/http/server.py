@@ -8,10 +8,12 @@ import asyncio
 import logging
 import re
 import socket
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
+from wsgiref.handlers import format_date_time
 
 import anyio
 import h11
@@ -20,7 +22,10 @@ from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import EventWrapper, WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.protocol.events import Body, EndBody, Request, StreamClosed
+from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
+from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.typing import ConnectionState, LifespanState
 from hypercorn.utils import parse_socket_addr
 from starlette.types import ASGIApp
@@ -126,9 +131,21 @@ def _abort(writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
 
 
+class _Config(Config):
+    """Hypercorn's settings; the Date field, the only one that it adds to answers, is made once a second."""
+
+    def response_headers(self, _protocol: str) -> list[tuple[bytes, bytes]]:
+        """Return it."""
+        return [(b"date", _date(int(time.time())))]
+
+
+@lru_cache(maxsize=1)
+def _date(unix_seconds: int) -> bytes:
+    return format_date_time(unix_seconds).encode()
+
+
 def _hypercorn_config() -> Config:
-    config = Config()
-    config.include_server_header = False
+    config = _Config()
     config.keep_alive_timeout = _IDLE_SECONDS
     config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
@@ -179,8 +196,8 @@ class HttpConnection(TCPServer):
         finally:
             await self._close()
 
-    def _http1(self, client: _Address, server: _Address) -> H11Protocol:
-        protocol = H11Protocol(
+    def _http1(self, client: _Address, server: _Address) -> "_Protocol":
+        protocol = _Protocol(
             self.app,
             self.config,
             self.context,
@@ -319,6 +336,50 @@ class HttpConnection(TCPServer):
         """Whether the client is in the middle of a body, or of something that was refused."""
         protocol = getattr(self, "protocol", None)
         return protocol is not None and protocol.connection.their_state in {h11.SEND_BODY, h11.ERROR}
+
+
+class _Protocol(H11Protocol):
+    """Hypercorn's HTTP/1 without its looking for offers of WebSockets and HTTP/2, which ``_Http1`` has dropped.
+
+    Events are told apart by their types: ``isinstance`` takes a tenth of a request for them, which are ABCs.
+    """
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        pass
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        self.stream = HTTPStream(
+            self.app,
+            self.config,
+            self.context,
+            self.task_group,
+            self.ssl,
+            self.client,
+            self.server,
+            self.stream_send,
+            STREAM_ID,
+        )
+        event = Request(
+            stream_id=STREAM_ID,
+            headers=list(request.headers),
+            http_version=request.http_version.decode(),
+            method=request.method.decode(),
+            raw_path=request.target,
+            state=self.connection_state,
+        )
+        await self.stream.handle(event)
+        self.keep_alive_requests += 1
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        """Send a part of an answer."""
+        if type(event) is Body:
+            await self._send_h11_event(h11.Data(data=event.data))
+        elif type(event) is EndBody:
+            await self._send_h11_event(h11.EndOfMessage())
+        elif type(event) is StreamClosed:
+            await self._maybe_recycle()
+        else:
+            await super().stream_send(event)
 
 
 async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
