@@ -100,7 +100,7 @@ def test_every_request_error_has_an_answer():
 @pytest.mark.parametrize("error", sorted(problems._CODES, key=lambda error: error.__name__))
 async def test_every_request_error_leaves_as_a_problem(error):
     arguments = {errors.AddressExpired: (0,), errors.InvalidRequest: (("/x", "y"),)}.get(error, ("secret",))
-    answer = await Problems("").on_request_error(_Request(), error(*arguments))
+    answer = Problems("").answer_to(_Request(), error(*arguments))
     assert answer.media_type == "application/problem+json"
     assert answer.status_code == PROBLEMS[problems._CODES[error]].status
     assert b"secret" not in answer.body
@@ -114,7 +114,7 @@ def subclass(error):
 async def test_a_special_case_of_an_error_is_answered_as_the_error(error):
     arguments = {errors.AddressExpired: (0,), errors.InvalidRequest: (("/x", "y"),)}.get(error, ("secret",))
     special = subclass(subclass(error))
-    answer = await Problems("").on_request_error(_Request(), special(*arguments))
+    answer = Problems("").answer_to(_Request(), special(*arguments))
     assert json.loads(answer.body)["code"] == problems._CODES[error]
     assert b"secret" not in answer.body
 
@@ -128,7 +128,7 @@ async def test_the_holder_of_a_new_error_gets_no_text_of_it(world, caplog):
     class Unmapped(errors.RequestError):
         pass
 
-    answer = await Problems("").on_request_error(_Request(), Unmapped("secret"))
+    answer = Problems("").answer_to(_Request(), Unmapped("secret"))
     assert answer.status_code == 500
     assert b"secret" not in answer.body
 

@@ -13,18 +13,15 @@ from functools import cache, lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES
 from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.config.settings import Http
-from tmpmaild.errors import RequestError, StorageUnavailable
+from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.addresses import AddressEndpoints
 from tmpmaild.http.answers import AnswerSlots, JsonResponse, StreamSlots
@@ -34,7 +31,7 @@ from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
 from tmpmaild.http.openapi import Answer, Operation, declared
 from tmpmaild.http.problems import Problems
-from tmpmaild.http.requests import EXAMPLE_DOMAIN, Client, Endpoint, Resource
+from tmpmaild.http.requests import EXAMPLE_DOMAIN, Client, Endpoint, Paths, Resource
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.http.streams import StreamEndpoints
 from tmpmaild.inboxes.service import InboxService
@@ -93,7 +90,7 @@ class HttpApp:
         self._limits = limits
         self._streams = StreamSlots(0)
         self._slots = AnswerSlots()
-        self._health = [_Route(path, resource) for path, resource in health.public_paths(ready).items()]
+        self._health = health.public_paths(ready)
         help_text = "Requests, by operation of the API and status of the answer."
         self._requests = Count("http_requests_total", help_text, ("operation", "status"))
         self._access_key = secrets.token_bytes()
@@ -131,15 +128,15 @@ class HttpApp:
     def _build(self, settings: HttpSettings, domain: str, serializer: Serializer) -> ASGIApp:
         problems = Problems(serializer.base_path)
         description, docs = _described(domain, settings.public_url, settings.local_url)
-        routes = [
-            *self._api_routes(serializer, description),
-            _Route("/problems/{code}", Resource(get=problems.page)),
-            *_web_routes(),
-            *self._health,
-            *_file_routes(docs),
-        ]
+        resources = {
+            **self._api_resources(serializer, description),
+            "/problems/{code}": Resource(get=problems.page),
+            **_web_resources(),
+            **self._health,
+            **_file_resources(docs),
+        }
         checked = Middleware(
-            _starlette(routes, problems),
+            Paths(resources),
             problems=problems,
             limits=self._limits,
             requests=self._requests,
@@ -150,9 +147,9 @@ class HttpApp:
         )
         return AccessLog(checked, key=self._access_key) if settings.access_log else checked
 
-    def _api_routes(self, serializer: Serializer, description: bytes) -> list[Route]:
+    def _api_resources(self, serializer: Serializer, description: bytes) -> dict[str, Resource]:
         service, slots, streams = self._service, self._slots, self._streams
-        return _routes(
+        return _resources(
             AddressEndpoints(service, serializer),
             MessageEndpoints(service, serializer, slots, streams),
             ViewEndpoints(service.viewer, serializer, slots),
@@ -209,56 +206,34 @@ def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Map
 
 
 @cache
-def _web_routes() -> list[Route]:
+def _web_resources() -> dict[str, Resource]:
     """Read once a process: after an upgrade the files on disk are those of another version."""
-    return _file_routes(web_files())
+    return _file_resources(web_files())
 
 
-def _file_routes(files: Mapping[str, Endpoint]) -> list[Route]:
-    return [_Route(path, Resource(get=file)) for path, file in files.items()]
+def _file_resources(files: Mapping[str, Endpoint]) -> dict[str, Resource]:
+    return {path: Resource(get=file) for path, file in files.items()}
 
 
-def _routes(*endpoints: object) -> list[Route]:
-    """Return the routes of what the methods of these objects declare."""
+def _resources(*endpoints: object) -> dict[str, Resource]:
+    """Return what the methods of these objects declare, by path."""
     at_path: dict[str, dict[str, Endpoint]] = {}
     names: dict[str, dict[str, str]] = {}
     for one in endpoints:
         for method, operation in declared(type(one)).items():
             at_path.setdefault(operation.path, {})[operation.method.lower()] = getattr(one, method)
             names.setdefault(operation.path, {})[operation.method] = operation.id
-    # Most requests are for messages; routes are tried in order.
+    # Most requests are for messages; paths are tried in order.
     ordered = sorted(at_path, key=lambda path: not path.endswith("/messages"))
-    return [_Route(path, Resource(names[path], **at_path[path])) for path in ordered]
-
-
-def _starlette(routes: list[Route], problems: Problems) -> Starlette:
-    app = Starlette(
-        routes=routes,
-        exception_handlers={
-            RequestError: problems.on_request_error,
-            HTTPException: problems.on_http_exception,
-            Exception: problems.on_fault,
-        },
-    )
-    # The default redirects to where the client's Host header points.
-    app.router.redirect_slashes = False
-    return app
-
-
-class _Route(Route):
-    """A route that does not match a path with a line end after it, which ``$`` would allow."""
-
-    def __init__(self, path: str, endpoint: Resource) -> None:
-        super().__init__(path, endpoint)
-        self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z")
+    return {path: Resource(names[path], **at_path[path]) for path in ordered}
 
 
 class Middleware:
     """Refuses a request before ``app`` gets it, or passes it on; completes the header of every answer and counts it.
 
     Refused are, in this order, what ``CrossSite`` refuses, which costs no token; a client without a token in its
-    bucket, where the path has a limit; headers that are too large; and invalid hosts. An exception of a request that
-    was answered, or whose answer was broken off, is dropped here: it has been logged.
+    bucket, where the path has a limit; headers that are too large; and invalid hosts. What ``app`` raises is answered
+    here, by the table of problems.
     """
 
     def __init__(
@@ -300,9 +275,10 @@ class Middleware:
             return
         try:
             await self._app(scope, receive, send)
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - what is not known is a fault, and logged
+            response = self._problems.answer_to(Request(scope), error, has_begun=answer.has_begun)
             if not answer.has_begun:
-                raise
+                await response(scope, receive, send)
 
     async def _refusal(self, scope: Scope, answer: "_Answer") -> Response | None:
         """Return the answer to a request that its page may not send, or for which its client has no token."""

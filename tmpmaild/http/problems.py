@@ -152,28 +152,21 @@ class Problems:
             media_type="application/problem+json",
         )
 
-    async def on_request_error(self, request: Request, error: Exception) -> Response:
-        """Answer an error of the service or of the HTTP edge."""
-        if isinstance(error, BadRequest):
-            _report(request, error.code)
-            return self._answer(request, error.code, error.detail)
-        if isinstance(error, errors.InvalidRequest):
+    def answer_to(self, request: Request, error: Exception, *, has_begun: bool = False) -> Response:
+        """Return the answer to what was raised: a problem of the table, else a fault, which is logged.
+
+        After an answer has begun, which only a fault can break off, its problem has no reader but the log.
+        """
+        if isinstance(error, errors.InvalidRequest) and not has_begun:
             return self.response("invalid-request", field_errors=error.errors)
-        code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), "internal-error")
+        code = "internal-error" if has_begun else _code(error)
         if code == "internal-error":
-            return await self.on_fault(request, error)
+            return self._fault(request, error)
         _report(request, code)
-        return self._answer(request, code, _detail(request, error))
+        headers = error.headers if isinstance(error, HTTPException) else None
+        return self._answer(request, code, _detail(request, error), headers)
 
-    async def on_http_exception(self, request: Request, error: Exception) -> Response:
-        """Answer what the framework refuses."""
-        assert isinstance(error, HTTPException)
-        code = _FRAMEWORK_CODES.get(error.status_code)
-        if code is None:
-            return await self.on_fault(request, error)
-        return self._answer(request, code, headers=error.headers)
-
-    async def on_fault(self, request: Request, error: Exception) -> Response:
+    def _fault(self, request: Request, error: Exception) -> Response:
         """Answer an unexpected exception with an id that is in the log too, and nothing else."""
         fault_id = secrets.token_hex(4)
         log.error("HTTP request failed, id %s", fault_id, exc_info=error)
@@ -200,7 +193,17 @@ class Problems:
         return pages.response(text, problem.status, {**_EXTRA_HEADERS.get(code, {}), **headers})
 
 
+def _code(error: Exception) -> str:
+    if isinstance(error, BadRequest):
+        return error.code
+    if isinstance(error, HTTPException):
+        return _FRAMEWORK_CODES.get(error.status_code, "internal-error")
+    return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), "internal-error")
+
+
 def _detail(request: Request, error: Exception) -> str:
+    if isinstance(error, BadRequest):
+        return error.detail
     if not isinstance(error, errors.AddressExpired):
         return ""
     local_part, _, domain = str(request.path_params.get("address", "")).rpartition("@")

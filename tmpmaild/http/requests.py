@@ -65,6 +65,33 @@ class Resource:
         await response(scope, receive, send)
 
 
+class Paths:
+    """The resources of an application by their paths, in which ``{name}`` is one segment; the first that fits is it."""
+
+    def __init__(self, resources: Mapping[str, Resource]) -> None:
+        self._fixed = {path: resource for path, resource in resources.items() if "{" not in path}
+        self._patterns = [(_pattern(path), resource) for path, resource in resources.items() if "{" in path]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request. Raises ``HTTPException`` (404)."""
+        resource, scope["path_params"] = self._find(scope["path"])
+        scope["endpoint"] = resource
+        await resource(scope, receive, send)
+
+    def _find(self, path: str) -> tuple[Resource, dict[str, str]]:
+        for pattern, resource in self._patterns:
+            if match := pattern.fullmatch(path):
+                return resource, match.groupdict()
+        if path not in self._fixed:
+            raise HTTPException(404)
+        return self._fixed[path], {}
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """Return what the paths match that are as this one says."""
+    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)))
+
+
 class Client(NamedTuple):
     """The client of a request: the name that its limits are kept under, and whether it is exempt from them."""
 
