@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, StorageFull
+from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, Stopping, StorageFull
 from tmpmaild.model import NAME_HELD_MS, Inbox, InboxChange, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
@@ -274,6 +274,9 @@ async def test_closing_finishes_what_was_handed_over_and_may_be_done_twice(open_
         await asyncio.sleep(0)
         await engine.storage.close()
         await asyncio.gather(*senders)
+        for late in (engine.find("ada"), engine.add(inbox)):
+            with pytest.raises(Stopping):
+                await late
     async with open_engine() as engine:
         assert len(await engine.messages("ada", Page())) == 50
 

@@ -86,7 +86,9 @@ async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path,
     assert old in [message.id for message in await engine.messages("ada", Page())]
 
 
-async def test_who_is_cancelled_leaves_nothing(engine, files, gate):
+@pytest.mark.parametrize("pages", [1, 10_000])
+async def test_who_is_cancelled_leaves_nothing(engine, files, gate, monkeypatch, pages):
+    monkeypatch.setattr(database, "_COPIED_PAGES", pages)  # of many, the copy is complete when it is cancelled
     before = files()
     making = asyncio.ensure_future(octets(engine))
     await asyncio.to_thread(gate.reached.wait, 10)
@@ -96,6 +98,12 @@ async def test_who_is_cancelled_leaves_nothing(engine, files, gate):
         await making
     assert files() == before
     assert len(await octets(engine)) > 4096
+
+
+async def test_a_copy_that_cannot_be_written_is_refused_with_the_reason(engine, path):
+    path.with_name(TARGET).mkdir()
+    with pytest.raises(StorageUnavailable, match="the copy cannot be made: File exists"):
+        await octets(engine)
 
 
 async def test_without_room_there_is_no_copy(engine, files, monkeypatch):

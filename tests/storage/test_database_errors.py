@@ -2,20 +2,31 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 import tmpmaild
-from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import migrations, open_storage, operator_mail, upgrade
+from tmpmaild.config import databaseurl
+from tmpmaild.errors import DatabaseError, StartError
+from tmpmaild.storage import engines
+from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings, steps_in
+from tmpmaild.storage.sqlite import database, engine
+from tmpmaild.storage.sqlite.engine import (
+    assert_usable,
+    close,
+    migrations,
+    open_storage,
+    operator_mail,
+    prepare,
+    upgrade,
+)
 
 from .conftest import settings
 
@@ -74,12 +85,12 @@ def test_a_file_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(p
 
 @root_only
 def test_a_folder_of_somebody_else_is_named_too(public_path):
-    os.chown(public_path.parent, 0, 0)
+    os.chown(public_path.parent, 4242, 4243)  # who have no names
     public_path.parent.chmod(0o755)
     with as_nobody():
         said = refusal(public_path)
     assert said == (
-        f"no permission on {public_path.parent}: it is owned by root:root, mode 0755; it must be owned by nobody, mode 0700"
+        f"no permission on {public_path.parent}: it is owned by 4242:4243, mode 0755; it must be owned by nobody, mode 0700"
     )
 
 
@@ -104,6 +115,7 @@ def test_who_only_reads_needs_no_right_to_write(public_path):
     public_path.chmod(0o644)
     with as_nobody():
         assert operator_mail(SqliteSettings(path=public_path)).messages() == ()
+        assert refusal(public_path, assert_usable).startswith(f"no permission on {public_path.parent}")
 
 
 def test_a_folder_in_place_of_the_file_is_called_that(path):
@@ -128,6 +140,50 @@ def test_what_is_damaged_is_moved_away_with_its_wal(path):
     said = refusal(path)
     assert said.startswith("damaged (")
     assert "mail.db, mail.db-wal and mail.db-shm away together" in said
+
+
+@pytest.fixture
+def locked(path, monkeypatch):
+    """Hold the write lock as another program; who wants it does not wait."""
+    upgrade(path)
+    monkeypatch.setitem(database._PRAGMAS, "busy_timeout", 0)
+    connection, _ = prepare(path, 0)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield connection
+
+
+def test_a_database_that_another_program_has_locked_is_called_that(path, locked):
+    assert refusal(path) == "locked by another process; end that first"
+    locked.close()
+
+
+def test_a_stop_that_cannot_be_marked_as_clean_says_so(path, locked, caplog):
+    close(locked, clean=True)
+    assert "could not be marked as cleanly closed (database is locked); the next start will check it" in caplog.text
+
+
+def test_a_migration_that_fails_names_the_database(path, tmp_path, monkeypatch):
+    (step := tmp_path / "0001_broken.sql").write_text("THIS IS NO SQL;")
+    monkeypatch.setattr(engine, "migrations", lambda: {1: step})
+    assert refusal(path).startswith("migration 0001_broken.sql failed: ")
+
+
+def test_what_cannot_even_be_opened_is_refused(path):
+    assert "does not exist or may not be entered" in refusal(path / "mail.db", database.connect)
+
+
+def test_an_installation_without_migrations_is_incomplete():
+    with pytest.raises(DatabaseError, match="the installation is incomplete"):
+        steps_in("no-such-folder")
+
+
+def test_without_its_driver_the_other_engine_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    monkeypatch.delitem(sys.modules, "tmpmaild.storage.postgresql.engine", raising=False)
+    url = databaseurl.parse("postgresql://me@/mail?host=/nowhere")
+    with pytest.raises(StartError, match=r"storage\.url needs asyncpg: .* -m pip install asyncpg"):
+        engines.summary(PostgresqlSettings(url=url))
 
 
 def run_with(path, *prefix, kind="DatabaseError"):

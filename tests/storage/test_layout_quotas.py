@@ -9,6 +9,7 @@ import pytest
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import Page
 from tmpmaild.storage.base import Limits
+from tmpmaild.storage.sqlite import layout
 from tmpmaild.storage.sqlite.engine import migrate
 from tmpmaild.storage.sqlite.layout import InboxQuotas
 
@@ -103,3 +104,8 @@ async def test_a_sweep_gives_a_creator_its_room_back_within_the_same_batch(open_
             engine.inbox("third"), engine.storage.sweep(engine.clock()), engine.add(long, raw=b"x" * 100_000)
         )
         assert len(await engine.messages("long", Page())) == 1
+
+
+def test_no_more_inboxes_are_remembered_than_is_good(quotas, connection, monkeypatch):
+    monkeypatch.setattr(layout, "_MAX_INBOXES", 1)
+    assert [load(quotas, connection, "5", "6") for _ in range(3)] == [1, 1, 1]

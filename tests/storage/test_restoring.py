@@ -1,6 +1,7 @@
 """A copy is put in the place of a database only if it is whole and ours, and nothing is lost by that."""
 
 import gzip
+import resource
 import sqlite3
 import stat
 from contextlib import closing
@@ -139,3 +140,14 @@ async def test_a_copy_of_the_first_release_is_restored_and_migrated_at_the_start
     assert restore(old, path).messages
     async with open_engine():
         pass
+
+
+async def test_a_disk_that_takes_no_more_leaves_nothing_of_what_was_begun(copy, path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(DatabaseError, match=r"mail\.db: cannot be opened \(File too large\)"):
+            restore(copy, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files(path) == {"mail.db.lock"}

@@ -114,9 +114,10 @@ async def test_an_operation_without_a_result_wakes_who_waits(writer, connection)
     assert stored(connection) == [1, 2]
 
 
-async def test_who_waits_is_woken_when_measuring_raises(connection, clock, caplog):
-    def fail():
-        raise OSError("no disk")
+@pytest.mark.parametrize("error", [OSError("no disk"), KeyError("a mistake")])
+async def test_who_waits_is_woken_when_measuring_raises(connection, clock, caplog, error):
+    def fail(_):
+        raise error
 
     writer = Writer(connection, clock=clock, after_batch=fail)
     assert await asyncio.wait_for(writer.submit(Insert(1)), 10) == 1

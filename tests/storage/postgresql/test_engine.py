@@ -229,6 +229,24 @@ async def test_nobody_there_is_said_with_the_host_and_without_the_password():
 async def test_a_wrong_password_file_is_named(new_database, tmp_path):
     message = await said(new_database(), password_file=tmp_path / "none")
     assert message == f"{tmp_path / 'none'}: cannot be read: No such file or directory"
+    (tmp_path / "latin").write_bytes(b"\xfc")
+    assert await said(new_database(), password_file=tmp_path / "latin") == f"{tmp_path / 'latin'}: is not UTF-8"
+
+
+async def test_a_step_that_fails_and_one_whose_tables_stay_locked_are_named(own, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "_ATTEMPTS", 2)
+    await engine.upgrade(postgresql_settings(own))
+    step, upgrading, reader = tmp_path / "9999_later.sql", await connected(own), await connected(own)
+    step.write_text("-- needs 1: …\nTHIS IS NO SQL;")
+    with pytest.raises(DatabaseError, match=r"migration 9999_later\.sql failed: syntax error"):
+        await migrate(upgrading, migrations() | {9999: step})
+    step.write_text("-- needs 1: …\nALTER TABLE content ADD COLUMN thread text;")
+    async with reader.transaction():
+        await reader.execute("SELECT FROM content")
+        with pytest.raises(DatabaseError, match=r"9999_later\.sql failed: its tables stay locked by another session"):
+            await migrate(upgrading, migrations() | {9999: step})
+    for client in (upgrading, reader):
+        await client.close()
 
 
 async def test_ten_daemons_may_start_at_once(new_database):

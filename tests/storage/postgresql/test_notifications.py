@@ -121,6 +121,47 @@ async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(quick_loo
     assert ear.changes == [of(inbox), of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1))]
 
 
+async def test_a_move_that_was_told_is_not_told_again_by_a_look(two, database, monkeypatch):
+    monkeypatch.setattr(notifications, "LOOK_SECONDS", 3600)
+    first, second = two
+    inbox, other = await first.inbox("ada"), await first.inbox("bob")
+    ear = Ear(second.storage, inbox.id, other.id)
+
+    def look():
+        second.storage._notifications._look_at = 0.0
+        second.storage._notifications._woken.set()
+
+    look()
+    await ear.hears(lambda ear: {of(inbox), of(other)} <= set(ear.changes))
+    moved, raw = of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1000)), await connected(database)
+    await first.move(inbox, inbox.expires_at_ms + 1000)
+    await ear.hears(lambda ear: moved in ear.changes)
+    await raw.execute("UPDATE inbox SET expires_at_ms = expires_at_ms + 1 WHERE id = $1", int(other.id))
+    await raw.close()
+    look()
+    await ear.hears(lambda ear: of(other, notice=ExpiryMoved(other.expires_at_ms + 1)) in ear.changes)
+    assert ear.changes.count(moved) == 1
+
+
+async def test_a_mistake_makes_no_daemon_deaf_and_too_many_doubts_are_taken_as_missed(
+    quick_looks, two, database, monkeypatch, caplog
+):
+    first, second = two
+    inbox = await first.inbox("ada")
+    ear = Ear(second.storage, "no number")
+    while "telling other daemons failed; it goes on" not in caplog.text:
+        await asyncio.sleep(0.005)
+    ear.listened.clear()
+    await first.add(inbox)
+    await ear.hears(lambda ear: of(inbox) in ear.changes)
+    monkeypatch.setattr(notifications, "_MAX_WORDS", 0)
+    raw = await connected(database)
+    await raw.execute("SELECT pg_notify('tmpmaild', $1)", f"{inbox.id},,x")
+    await raw.close()
+    await ear.hears(lambda ear: ear.missed)
+    caplog.clear()
+
+
 async def test_a_deletion_that_nobody_told_is_not_found(quick_looks, two, database):
     """As docs/known-issues.md says: only new mail and the end of an inbox are looked for."""
     first, second = two

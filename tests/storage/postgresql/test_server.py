@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.storage.conftest import Engine, postgresql_settings
-from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
+from tmpmaild.errors import CommandError, DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql import server, writer
-from tmpmaild.storage.postgresql.server import Server, translate
+from tmpmaild.storage.postgresql.server import Server, Session, is_of_one_row, reason, translate
 
 from .conftest import connected
 
@@ -105,3 +105,44 @@ async def test_while_no_host_answers_the_next_are_refused_at_once(database, tmp_
 
 def test_a_full_disk_is_a_full_storage():
     assert isinstance(translate(asyncpg.DiskFullError("could not extend file")), StorageFull)
+
+
+def test_each_failure_has_a_short_reason_and_a_mistake_of_ours_stays_what_it_is():
+    assert reason(TimeoutError()) == "no answer"
+    assert reason(ValueError("secret")) == "a value that the database does not take"
+    mistake = KeyError("a mistake")
+    assert translate(mistake) is mistake
+    assert is_of_one_row(asyncpg.DataError("x"))
+    assert not is_of_one_row(mistake)
+
+
+async def test_it_is_looked_for_another_host_if_there_is_one_and_not_all_the_time(database):
+    two = Server(replace(database, hosts=(*database.hosts, "/nowhere"), ports=(5432, 5433)))
+    assert [two.look_elsewhere() for _ in range(3)] == [True, False, False]
+    session = Session(Server(database))
+    connection = await session.connection()
+    session.look_elsewhere()
+    assert not connection.is_closed()
+    await session.close()
+
+
+async def test_a_database_that_became_unsafe_is_one_that_is_away(opened, own, run):
+    run(
+        f"ALTER DATABASE {own.database} SET synchronous_commit = off",
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        " AND datname = current_database()",
+    )
+
+    async def refused():
+        work = [opened.storage.list_webhooks(), opened.storage.kept("secret")]
+        outcomes = await asyncio.gather(*work, return_exceptions=True)
+        return ["synchronous_commit is off" in str(one) for one in outcomes if type(one) is StorageUnavailable]
+
+    async with asyncio.timeout(20):
+        while await refused() != [True, True]:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_copy_is_made_by_the_program_of_the_server(opened):
+    with pytest.raises(CommandError, match="pg_dump makes the copy"):
+        opened.storage.backup()

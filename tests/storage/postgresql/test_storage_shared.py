@@ -6,6 +6,7 @@ import pytest
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
+from tmpmaild.storage.postgresql import storage
 from tmpmaild.storage.postgresql.storage import SharedBuckets
 
 
@@ -31,7 +32,8 @@ async def test_a_token_comes_back_in_its_time_by_the_clock_of_the_database(two):
     assert await take("slow", "ada", refill_seconds=60.0, burst=2) == pytest.approx(60)
 
 
-async def test_a_refusal_is_remembered_until_the_next_token():
+async def test_a_refusal_is_remembered_until_the_next_token(monkeypatch):
+    monkeypatch.setattr(storage, "_MAX_REFUSED", 2)
     asked = []
 
     async def take(policy, client, *, refill_seconds, burst):
@@ -44,6 +46,9 @@ async def test_a_refusal_is_remembered_until_the_next_token():
     assert asked == [("default", "ada")]
     assert (await buckets.take("ada", 104.0)).allowed is False
     assert len(asked) == 2
+    for client in ("bob", "eve"):
+        await buckets.take(client, 104.0)
+    assert len(buckets) == 2
     buckets.forget_idle(108.0)
     assert len(buckets) == 0
 

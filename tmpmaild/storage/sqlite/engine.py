@@ -235,10 +235,10 @@ async def _assemble(
 ) -> SqliteStorage:
     async with AsyncExitStack() as opened:
         readers = []
-        for _ in range(2):
-            readers.append(await reading.connect(settings.path))
-            opened.push_async_callback(readers[-1].close)
         try:
+            for _ in range(2):
+                readers.append(await reading.connect(settings.path))
+                opened.push_async_callback(readers[-1].close)
             files = Files(settings.path)
             space = DiskSpace(files, connection, cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
             (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()

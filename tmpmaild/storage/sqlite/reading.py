@@ -283,20 +283,14 @@ async def _run_in_thread(
 
 
 async def connect(path: Path) -> aiosqlite.Connection:
-    """Open a connection that changes nothing on a database that has been opened for writing before.
-
-    Raises ``DatabaseError``.
-    """
-    try:
-        connection = await aiosqlite.connect(path, isolation_level=None)
-    except sqlite3.Error as error:
-        raise database.refusal(path, error) from error
+    """Open a connection that changes nothing on a database that has been opened for writing before."""
+    connection = await aiosqlite.connect(path, isolation_level=None)
     try:
         for statement in database.READER_PRAGMAS:
             await connection.execute(statement)
-    except sqlite3.Error as error:
+    except sqlite3.Error:
         await connection.close()
-        raise database.refusal(path, error) from error
+        raise
     return connection
 
 

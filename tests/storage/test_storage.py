@@ -1,0 +1,33 @@
+"""What the SQLite engine keeps in memory: what secrets permit, and that it measures again behind a long WAL."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+from tmpmaild.storage.sqlite import storage
+
+
+async def test_what_secrets_permit_goes_when_it_expires_and_the_oldest_where_there_are_too_many(engine, monkeypatch):
+    monkeypatch.setattr(storage, "_MAX_SECRETS", 2)
+    now_ms, keep, kept = engine.clock(), engine.storage.keep, engine.storage.kept
+    for secret, until_ms in (("first", 9000), ("second", 9000), ("third", 1000)):
+        await keep(secret, b"content", now_ms + until_ms)
+    assert [await kept(secret) for secret in ("first", "second", "third")] == [None, b"content", b"content"]
+    engine.clock.advance(ms=1000)
+    await engine.sweep()
+    await keep("fourth", b"content", now_ms + 9000)  # in the place of the third
+    assert [await kept(secret) for secret in ("second", "third", "fourth")] == [b"content", None, b"content"]
+
+
+async def test_there_is_room_again_soon_after_a_stranger_has_stopped_reading(open_engine, path):
+    async with open_engine(max_bytes=8 * 1024 * 1024, max_messages_per_inbox=0, max_share_per_creator=1) as engine:
+        inbox = await engine.inbox("ada")
+        with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
+            stranger.execute("BEGIN")
+            stranger.execute("SELECT count(*) FROM inbox").fetchone()
+            while engine.storage.has_room():
+                await engine.delete(inbox, await engine.add(inbox, raw=b"x" * 500_000))
+        async with asyncio.timeout(10):
+            while not engine.storage.has_room():
+                await asyncio.sleep(0.01)
+        assert path.with_name("mail.db-wal").stat().st_size == 0
