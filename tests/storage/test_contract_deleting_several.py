@@ -3,7 +3,8 @@
 import asyncio
 
 from tmpmaild.model import InboxChange, MessageDeleted, Page
-from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES, OPERATOR_INBOX_ID
+from tmpmaild.storage import enginestorage
+from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import MAX_KEY, message_id_of
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS
@@ -85,12 +86,13 @@ async def test_what_an_inbox_holds_by_default_is_deleted_by_one_transaction(engi
     assert seen <= {0, DELETED_AT_ONCE}
 
 
-async def test_much_mail_is_deleted_in_steps_and_deliveries_need_not_wait_for_all_of_them(open_engine):
+async def test_much_mail_is_deleted_in_steps_and_deliveries_need_not_wait_for_all_of_them(open_engine, monkeypatch):
+    monkeypatch.setattr(enginestorage, "DELETED_AT_ONCE_BYTES", 1_000_000)
     async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
         inbox, other = await engine.inbox("ada"), await engine.inbox("other")
         for _ in range(10):
-            await engine.add(inbox, raw=b"x" * (DELETED_AT_ONCE_BYTES // 3))
-        await engine.add(inbox, raw=b"x" * (DELETED_AT_ONCE_BYTES + 1))
+            await engine.add(inbox, raw=b"x" * 333_333)
+        await engine.add(inbox, raw=b"x" * 1_000_001)
         order = []
         engine.storage.on_committed(lambda changes: order.append({change.inbox_id for change in changes}))
         deleting = asyncio.ensure_future(delete(engine, inbox))

@@ -90,7 +90,7 @@ def test_a_mail_is_never_charged_less_than_it_takes(tmp_path_factory, mails, del
 
 
 def test_tiny_mails_that_stand_alone_in_their_pages_after_a_delete_are_charged_enough(table):
-    for number in range(4000):
+    for number in range(1500):
         table.add(5 + number % 5, raw=b"x" * 40, body="")
     assert table.used_bytes() <= table.charged_bytes() <= 1.25 * table.used_bytes()
     table.connection.execute("BEGIN")

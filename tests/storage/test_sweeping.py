@@ -48,7 +48,8 @@ def swept_units(before, after):
 
 
 async def test_a_step_deletes_as_many_rows_as_the_pace_allows_and_no_more(engine):
-    await fill(engine, inboxes=1000, mails_each=2)
+    await fill(engine, inboxes=400, mails_each=2)
+    engine.storage._sweep_step_size = StepSize(first=200, least=50, most=2000)
     engine.clock.advance(ms=LIFETIME_MS)
     before, more, steps = rows(engine), True, 0
     while more:
@@ -57,8 +58,8 @@ async def test_a_step_deletes_as_many_rows_as_the_pace_allows_and_no_more(engine
         after = rows(engine)
         assert swept_units(before, after) <= amount + sweeping._INBOX_UNITS
         before, steps = after, steps + 1
-    assert before == [0, 0, 1, 1000]  # the operator's inbox stays
-    assert steps >= 2000 * sweeping._MESSAGE_UNITS // 20_000
+    assert before == [0, 0, 1, 400]  # the operator's inbox stays
+    assert steps >= 800 * sweeping._MESSAGE_UNITS // 2000
 
 
 async def test_the_steps_become_as_large_as_the_time_for_one_allows(engine):
@@ -78,20 +79,20 @@ async def test_the_steps_become_as_large_as_the_time_for_one_allows(engine):
 
 
 async def test_a_step_deletes_so_many_octets_and_no_more(engine):
-    engine.storage._sweep_step_size = StepSize(first=2000, least=2000, most=2000)
-    await fill(engine, inboxes=2, mails_each=10, raw=b"x" * (3 * MIB))
+    engine.storage._sweep_step_size = StepSize(first=500, least=500, most=500)
+    await fill(engine, inboxes=2, mails_each=10, raw=b"x" * (3 * MIB // 4))
     engine.clock.advance(ms=LIFETIME_MS)
     more, steps = True, 0
     while more:
         before = rows(engine)[1]
         more = await engine.storage.sweep(engine.clock())
-        assert (before - rows(engine)[1]) * 3 * MIB <= 2000 * 4096
+        assert (before - rows(engine)[1]) * 3 * MIB // 4 <= 500 * 4096
         steps += 1
     assert (rows(engine)[:2], steps >= 10) == ([0, 0], True)
 
 
 async def test_a_mail_larger_than_a_step_goes_alone(engine):
-    await fill(engine, inboxes=1, mails_each=3, raw=b"x" * (10 * MIB))
+    await fill(engine, inboxes=1, mails_each=3, raw=b"x" * (3 * MIB))  # the first step is of 200 pages
     engine.clock.advance(ms=LIFETIME_MS)
     for left in (2, 1, 0):
         await engine.storage.sweep(engine.clock())
@@ -173,7 +174,7 @@ def _most_between_deliveries(operations):
 @pytest.mark.parametrize("stranger_reads", [False, True])
 async def test_mail_passes_between_the_steps_of_a_sweep(engine, path, stranger_reads, monkeypatch):
     monkeypatch.setattr("tmpmaild.inboxes.expiry._ERASE_PAUSE_SECONDS", 0.001)
-    await fill(engine, inboxes=600, mails_each=2)
+    await fill(engine, inboxes=400, mails_each=2)
     await fill_large(engine)
     engine.clock.advance(ms=LIFETIME_MS)
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as stranger:
@@ -189,7 +190,7 @@ async def test_mail_passes_between_the_steps_of_a_sweep(engine, path, stranger_r
 async def fill_large(engine):
     inbox = await engine.inbox("large")
     for _ in range(3):
-        await engine.add(inbox, raw=b"x" * (10 * MIB))
+        await engine.add(inbox, raw=b"x" * (4 * MIB))
 
 
 async def test_a_message_without_its_content_does_not_keep_a_sweep_going(engine):

@@ -88,7 +88,7 @@ async def test_large_mails_that_were_deleted_stand_in_no_file_after_the_next_swe
     async with open_engine() as engine:
         inbox = await engine.inbox("box")
         message_ids = [
-            await engine.add(inbox, body=mark(number) * 1000, raw=mark(number).encode() * 400_000)  # 4.4 MB
+            await engine.add(inbox, body=mark(number) * 1000, raw=mark(number).encode() * 100_000)  # 1.1 MB
             for number in range(3)
         ]
         await engine.delete(inbox, message_ids[1])
