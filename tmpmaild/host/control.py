@@ -13,7 +13,7 @@ import socket
 import stat
 import struct
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,27 +145,22 @@ def _link(found_at: Path, target: Path, files: list[Path]) -> None:
 def _bind(path: Path, files: list[Path]) -> socket.socket:
     if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
         raise StartError(f"{path}: longer than the {MAX_SOCKET_PATH_BYTES} octets of a socket; set control.listen")
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        _remove_stale(path)
-        os.fchmod(listener.fileno(), _MODE)
-        listener.bind(os.fspath(path))
-        _assert_private(path)
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise StartError(f"control.listen: {path}: {error.strerror or error}") from error
-    except StartError:
-        listener.close()
-        raise
-    files.append(path)
+    with ExitStack() as unbound:
+        listener = unbound.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        try:
+            _remove_stale(path)
+            os.fchmod(listener.fileno(), _MODE)
+            listener.bind(os.fspath(path))
+            files.append(path)
+            listener.listen(_BACKLOG)
+            mode = stat.S_IMODE(path.lstat().st_mode)
+        except OSError as error:
+            raise StartError(f"control.listen: {path}: {error.strerror or error}") from error
+        if mode & ~_MODE:
+            path.unlink()
+            raise StartError(f"control.listen: {path}: this system creates sockets that others can open")
+        unbound.pop_all()
     return listener
-
-
-def _assert_private(path: Path) -> None:
-    if stat.S_IMODE(path.lstat().st_mode) & ~_MODE:
-        path.unlink()
-        raise StartError(f"control.listen: {path}: this system creates sockets that others can open")
 
 
 def _remove_stale(path: Path) -> None:

@@ -12,7 +12,7 @@ import ssl
 import stat
 import time
 from collections.abc import Iterable, MutableMapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -120,34 +120,29 @@ def _bind(endpoint: Endpoint) -> list[socket.socket]:
     found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     bound: list[socket.socket] = []
     missing: list[OSError] = []
-    try:
+    with ExitStack() as until_all_are:
         for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
             try:
-                bound.append(_bind_address(family, address))
+                bound.append(until_all_are.enter_context(_bind_address(family, address)))
             except OSError as error:
                 if error.errno not in _NOT_OURS:
                     raise
                 missing.append(error)
         if not bound:
             raise missing[0]
-    except OSError:
-        for listener in bound:
-            listener.close()
-        raise
+        until_all_are.pop_all()
     return bound
 
 
 def _bind_address(family: int, address: tuple[Any, ...]) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
+    with ExitStack() as unbound:
+        listener = unbound.enter_context(socket.socket(family, socket.SOCK_STREAM))
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # so that 0.0.0.0 may be listed too
         listener.bind(address)
-    except OSError:
-        listener.close()
-        raise
+        unbound.pop_all()
     return listener
 
 
@@ -155,13 +150,11 @@ def _bind_unix(path: str) -> socket.socket:
     with suppress(FileNotFoundError):
         if stat.S_ISSOCK(Path(path).stat().st_mode):  # left over: while it is in use, the database's lock is held
             Path(path).unlink()
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    with ExitStack() as unbound:
+        listener = unbound.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
         listener.bind(path)
         os.chmod(path, 0o660)  # noqa: PTH101 - a proxy in the socket's group may connect
-    except OSError:
-        listener.close()
-        raise
+        unbound.pop_all()
     return listener
 
 
