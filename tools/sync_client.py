@@ -33,6 +33,8 @@ PATTERNS = {
 }
 """Names and syntax, in this order."""
 
+_FORMAT = ("--quiet", "--config=format.skip-magic-trailing-comma=true")  # lines are shorter here
+
 
 def converted(source: str) -> str:
     """Return the text of ``sync.py``. Raises ValueError if a sentence to replace is missing."""
@@ -42,7 +44,7 @@ def converted(source: str) -> str:
         source = source.replace(sentence, other)
     for pattern, replacement in PATTERNS.items():
         source = re.sub(pattern, replacement, source)
-    return _ruff(_ruff(HEADER + source, "check", "--select=F401,I", "--fix-only", "--quiet"), "format", "--quiet")
+    return _ruff(_ruff(HEADER + source, "check", "--select=F401,I", "--fix-only", "--quiet"), "format", *_FORMAT)
 
 
 def _ruff(source: str, *arguments: str) -> str:

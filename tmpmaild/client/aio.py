@@ -10,23 +10,12 @@ from typing import Any, Self, TypeVar, Unpack
 import anyio
 import httpx2
 
-from tmpmaild.client import transport, waiting
+from tmpmaild.client import transport, views, waiting
 from tmpmaild.client.errors import TmpmaildError
 from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
 from tmpmaild.client.transport import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
-from tmpmaild.client.views import (
-    AsyncPage,
-    AttachmentView,
-    Filters,
-    InboxView,
-    MailView,
-    ensure_authenticated,
-    id_of,
-    unsubscribe_link,
-    wanted,
-)
 from tmpmaild.client.waiting import Pattern, Waiting
 
 T = TypeVar("T")
@@ -117,21 +106,21 @@ class AsyncClient:
         await self.aclose()
 
 
-class AsyncInbox(InboxView):
+class AsyncInbox(views.InboxView):
     """An address and its mail. All calls raise ``AddressExpired``, ``AddressNotFound``, ``Unauthorized`` as well."""
 
     def __init__(self, remote: RemoteInbox, driver: "Driver") -> None:
         super().__init__(remote)
         self._driver = driver
 
-    async def messages(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> list["AsyncMail"]:
+    async def messages(self, *, limit: int | None = None, **filters: Unpack[views.Filters]) -> list["AsyncMail"]:
         """Return the mails, newest first, at most ``limit``.
 
         Of the filters ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks
         in both and in the text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them;
         ``after`` is a mail or its id. Raises ValueError for anything else in ``has``.
         """
-        found = self._remote.messages(wanted(**filters), limit)
+        found = self._remote.messages(views.wanted(**filters), limit)
         return [AsyncMail(self._remote, message, self._driver) for message in await self._driver.run(found)]
 
     async def message(self, message_id: str) -> "AsyncMail":
@@ -142,7 +131,7 @@ class AsyncInbox(InboxView):
         self,
         *,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
-        **filters: Unpack[Filters],
+        **filters: Unpack[views.Filters],
     ) -> "AsyncMail":
         """Return the oldest mail that matches (as ``messages`` has it) and comes within ``timeout`` seconds.
 
@@ -150,7 +139,7 @@ class AsyncInbox(InboxView):
         ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
         for longer than what is left); ``AddressExpired`` as soon as the address ends.
         """
-        found = Waiting(self._remote, wanted(**filters), waiting.MAIL, timeout)
+        found = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, timeout)
         return AsyncMail(self._remote, await self._driver.run(found.steps()), self._driver)
 
     async def wait_for_messages(
@@ -158,19 +147,19 @@ class AsyncInbox(InboxView):
         count: int,
         *,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
-        **filters: Unpack[Filters],
+        **filters: Unpack[views.Filters],
     ) -> list["AsyncMail"]:
         """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(**filters), waiting.several(count), timeout)
+        found = Waiting(self._remote, views.wanted(**filters), waiting.several(count), timeout)
         return [AsyncMail(self._remote, message, self._driver) for message in await self._driver.run(found.steps())]
 
-    async def assert_no_mail(self, *, within: float, **filters: Unpack[Filters]) -> None:
+    async def assert_no_mail(self, *, within: float, **filters: Unpack[views.Filters]) -> None:
         """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a mail is there.
 
         What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
         ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
         """
-        unwanted = Waiting(self._remote, wanted(**filters), waiting.MAIL, within)
+        unwanted = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, within)
         await self._driver.run(unwanted.ensure_none())
 
     async def wait_for_code(
@@ -178,13 +167,13 @@ class AsyncInbox(InboxView):
         *,
         pattern: Pattern | None = None,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
-        **filters: Unpack[Filters],
+        **filters: Unpack[views.Filters],
     ) -> str:
         """Return the code of the oldest such mail that has one; else as ``wait_for``.
 
         ``pattern`` is a regular expression, as in ``AsyncMail.get_code``.
         """
-        found = Waiting(self._remote, wanted(**filters), waiting.code(pattern), timeout)
+        found = Waiting(self._remote, views.wanted(**filters), waiting.code(pattern), timeout)
         return await self._driver.run(found.steps())
 
     async def wait_for_link(
@@ -193,13 +182,13 @@ class AsyncInbox(InboxView):
         link_text: Pattern | None = None,
         url: Pattern | None = None,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
-        **filters: Unpack[Filters],
+        **filters: Unpack[views.Filters],
     ) -> str:
         """Return the link to follow (confidence 0.3 or more) in the oldest such mail with one; else as ``wait_for``.
 
         ``link_text`` and ``url`` choose the link, as in ``AsyncMail.get_link``.
         """
-        found = Waiting(self._remote, wanted(**filters), waiting.link(link_text, url), timeout)
+        found = Waiting(self._remote, views.wanted(**filters), waiting.link(link_text, url), timeout)
         return await self._driver.run(found.steps())
 
     async def follow(self, after: "AsyncMail | str | None" = None) -> AsyncGenerator["Event[AsyncMail]", None]:
@@ -210,7 +199,7 @@ class AsyncInbox(InboxView):
         the ``Problem`` it was) when the service has been away for a minute. To stop earlier, close the generator, or
         its connection stays open: ``async with aclosing(inbox.follow()) as events``.
         """
-        stream = ReconnectingStream(self._remote, wanted(after=after).after)
+        stream = ReconnectingStream(self._remote, views.wanted(after=after).after)
         async with aclosing(self._driver.for_stream()) as driver:
             while (event := await driver.run(stream.next())) is not None:
                 yield self._event(event)
@@ -253,8 +242,8 @@ class AsyncInbox(InboxView):
 
         One that is not there any more is not counted. Raises ValueError if both are given.
         """
-        message_ids = None if mails is None else [id_of(mail) for mail in mails]
-        last_id = None if up_to is None else id_of(up_to)
+        message_ids = None if mails is None else [views.id_of(mail) for mail in mails]
+        last_id = None if up_to is None else views.id_of(up_to)
         return await self._driver.run(self._remote.delete_messages(message_ids, last_id))
 
     async def mbox(self) -> bytes:
@@ -265,7 +254,7 @@ class AsyncInbox(InboxView):
         return Arrived(AsyncMail(self._remote, event.mail, self._driver)) if isinstance(event, Arrived) else event
 
 
-class AsyncMail(MailView):
+class AsyncMail(views.MailView):
     """A mail in an inbox. What asks the service raises ``MessageNotFound`` when the mail was deleted."""
 
     def __init__(self, remote: RemoteInbox, message: Message, driver: "Driver") -> None:
@@ -310,7 +299,7 @@ class AsyncMail(MailView):
         """Return the first attachment of this name, in any case: ``invoice-*.pdf``. Raises ``NotInMail``."""
         return AsyncAttachment(self._remote, self.id, self._taken(waiting.attachment(name)), self._driver)
 
-    async def open(self, page: AsyncPage, *, remote_images: bool = False) -> None:
+    async def open(self, page: views.AsyncPage, *, remote_images: bool = False) -> None:
         """Show the mail in a page of a browser (Playwright's): sanitised HTML without scripts, or the text.
 
         Images from elsewhere are loaded only with ``remote_images``. A link of the mail opens a page of its own:
@@ -334,7 +323,7 @@ class AsyncMail(MailView):
         Raises ``NotAuthenticated``, an AssertionError, which says why not, with the DNS answers that the service saw.
         """
         details = await self._driver.run(self._remote.details(self.id))
-        ensure_authenticated(details.authentication, domain)
+        views.ensure_authenticated(details.authentication, domain)
 
     async def raw(self) -> bytes:
         """Return the source, octet by octet, below the service's ``Return-Path`` and ``Received``."""
@@ -349,10 +338,10 @@ class AsyncMail(MailView):
         return details.html
 
     async def _unsubscribe_link(self) -> str | None:
-        return unsubscribe_link(await self.details())
+        return views.unsubscribe_link(await self.details())
 
 
-class AsyncAttachment(AttachmentView):
+class AsyncAttachment(views.AttachmentView):
     """An attachment of a mail."""
 
     def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: "Driver") -> None:

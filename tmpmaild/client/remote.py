@@ -9,30 +9,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import msgspec
 from msgspec import Struct
 
-from tmpmaild.client.errors import (
-    PROBLEMS,
-    ConnectionLost,
-    FieldError,
-    NotTmpmaild,
-    Problem,
-    RateLimited,
-    TmpmaildError,
-    printable,
-)
-from tmpmaild.client.models import (
-    Address,
-    DeletedMessages,
-    Details,
-    DomainList,
-    Fault,
-    Message,
-    MessageList,
-    ProblemDocument,
-    Refusal,
-    RefusalList,
-    View,
-    Webhook,
-)
+from tmpmaild.client import errors, models
 from tmpmaild.client.transport import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
 
 T = TypeVar("T")
@@ -77,7 +54,7 @@ class Filter(Struct, frozen=True):
 
     def __str__(self) -> str:
         given = {"subject": self.subject, "sender": self.sender, "text": self.text}
-        parts = [f"{name} {printable(value)!r}" for name, value in given.items() if value]
+        parts = [f"{name} {errors.printable(value)!r}" for name, value in given.items() if value]
         return " and ".join(parts + [_FEATURES[one] for one in dict.fromkeys(self.has)])
 
 
@@ -100,8 +77,8 @@ class RemoteService:
         domain: str | None = None,
         private: bool = False,
         expires_in_seconds: int | None = None,
-        faults: Sequence[Fault] = (),
-        webhook: Webhook | None = None,
+        faults: Sequence[models.Fault] = (),
+        webhook: models.Webhook | None = None,
     ) -> Steps["RemoteInbox"]:
         """Create an address; what is not given is the service's to choose. Raises ValueError for invalid text."""
         _ensure_text(local_part=local_part, domain=domain)
@@ -114,14 +91,16 @@ class RemoteService:
             "webhook": webhook,
         }
         members = {name: value for name, value in given.items() if value is not None}
-        created = decoded((yield from self.ask(self.request("POST", "addresses", body=members or None))), Address)
+        created = decoded(
+            (yield from self.ask(self.request("POST", "addresses", body=members or None))), models.Address
+        )
         return RemoteInbox(self, created, created.token)
 
     def find(self, address: str, token: str | None) -> Steps["RemoteInbox"]:
         """Find an address that exists. Raises as ``named``."""
         named = self.named(address, token)
         reply = yield from self.ask(self.request("GET", _address(named.address), token=token))
-        return RemoteInbox(self, decoded(reply, Address), token)
+        return RemoteInbox(self, decoded(reply, models.Address), token)
 
     def named(self, address: str, token: str | None) -> "RemoteInbox":
         """Return an address without looking for it: when it expires is not known.
@@ -131,17 +110,17 @@ class RemoteService:
         _ensure_text(address=address)
         if token is not None and not _looks_like_a_token(token):
             raise ValueError("a token is made of printable ASCII characters")
-        return RemoteInbox(self, Address(address, _UNKNOWN), token)
+        return RemoteInbox(self, models.Address(address, _UNKNOWN), token)
 
     def domains(self) -> Steps[list[str]]:
         """List the domains."""
         reply = yield from self.ask(self.request("GET", "domains"))
-        return list(decoded(reply, DomainList).domains)
+        return list(decoded(reply, models.DomainList).domains)
 
-    def refusals(self) -> Steps[list[Refusal]]:
+    def refusals(self) -> Steps[list[models.Refusal]]:
         """List what SMTP clients were refused."""
         reply = yield from self.ask(self.request("GET", "refusals"))
-        return list(decoded(reply, RefusalList).refusals)
+        return list(decoded(reply, models.RefusalList).refusals)
 
     def request(
         self,
@@ -170,7 +149,7 @@ class RemoteService:
         while True:
             try:
                 return checked((yield action))
-            except RateLimited as error:
+            except errors.RateLimited as error:
                 pause_seconds = error.retry_after_seconds or 1
                 if self.clock() + pause_seconds > deadline:
                     raise
@@ -180,7 +159,7 @@ class RemoteService:
 class RemoteInbox:
     """One inbox of a service, and the token for it if that is known."""
 
-    def __init__(self, service: RemoteService, shown: Address, token: str | None) -> None:
+    def __init__(self, service: RemoteService, shown: models.Address, token: str | None) -> None:
         self.service = service
         self.address = shown.address
         self.created_at = shown.created_at
@@ -191,39 +170,39 @@ class RemoteInbox:
     def extend(self, seconds: int) -> Steps[datetime]:
         """Set the expiry to ``seconds`` from now; return it."""
         reply = yield from self._ask("PATCH", body={"expires_in_seconds": seconds})
-        self.expires_at = decoded(reply, Address).expires_at
+        self.expires_at = decoded(reply, models.Address).expires_at
         return self.expires_at
 
-    def set_faults(self, faults: Sequence[Fault]) -> Steps[None]:
+    def set_faults(self, faults: Sequence[models.Fault]) -> Steps[None]:
         """Set the faults in place of those before."""
         yield from self._ask("PATCH", body={"faults": faults})
 
-    def faults(self) -> Steps[list[Fault]]:
+    def faults(self) -> Steps[list[models.Fault]]:
         """Return the faults that are still to come."""
-        return list(decoded((yield from self._ask("GET")), Address).faults)
+        return list(decoded((yield from self._ask("GET")), models.Address).faults)
 
-    def set_webhook(self, webhook: Webhook | None) -> Steps[Webhook | None]:
+    def set_webhook(self, webhook: models.Webhook | None) -> Steps[models.Webhook | None]:
         """Set the webhook in place of the one before, or take it away; return it with its secret."""
-        set_now = decoded((yield from self._ask("PATCH", body={"webhook": webhook})), Address).webhook
+        set_now = decoded((yield from self._ask("PATCH", body={"webhook": webhook})), models.Address).webhook
         self.webhook_secret = set_now.secret if set_now else None
         return set_now
 
-    def webhook(self) -> Steps[Webhook | None]:
+    def webhook(self) -> Steps[models.Webhook | None]:
         """Return the webhook without its secret."""
-        return decoded((yield from self._ask("GET")), Address).webhook
+        return decoded((yield from self._ask("GET")), models.Address).webhook
 
     def delete(self) -> Steps[None]:
         """Delete the address."""
         yield from self._ask("DELETE")
 
-    def messages(self, wanted: Filter, limit: int | None) -> Steps[list[Message]]:
+    def messages(self, wanted: Filter, limit: int | None) -> Steps[list[models.Message]]:
         """List messages, newest first, over as many pages as it takes."""
-        found: list[Message] = []
+        found: list[models.Message] = []
         query: str | None = urlencoded({**wanted.query(), "limit": min(limit or MAX_PAGE, MAX_PAGE)})
         before: str | None = None
         while query is not None and (limit is None or len(found) < limit):
             reply = yield from self.service.ask(self.list_request(query))
-            found += decoded(reply, MessageList).messages
+            found += decoded(reply, models.MessageList).messages
             query = next_page_query(reply)
             last_before, before = before, _before(query)
             # A page may be empty although there is another. Each lies before the last, or this might never end.
@@ -231,13 +210,13 @@ class RemoteInbox:
                 raise not_tmpmaild(reply)
         return found[:limit]
 
-    def message(self, message_id: str) -> Steps[Message]:
+    def message(self, message_id: str) -> Steps[models.Message]:
         """Read one message as a list would show it, its text whole."""
-        return decoded((yield from self._ask("GET", _message(message_id))), Message)
+        return decoded((yield from self._ask("GET", _message(message_id))), models.Message)
 
-    def details(self, message_id: str) -> Steps[Details]:
+    def details(self, message_id: str) -> Steps[models.Details]:
         """Read one message, whole."""
-        return decoded((yield from self._ask("GET", _message(message_id))), Details)
+        return decoded((yield from self._ask("GET", _message(message_id))), models.Details)
 
     def raw(self, message_id: str) -> Steps[bytes]:
         """Read the source of a message."""
@@ -251,7 +230,7 @@ class RemoteInbox:
         """Return the URL of the sanitised HTML of a message, which works for a minute."""
         body = {"remote_images": remote_images}
         reply = yield from self._ask("POST", f"{_message(message_id)}/view", body=body)
-        _, found, secret = decoded(reply, View).url.partition("/view/")
+        _, found, secret = decoded(reply, models.View).url.partition("/view/")
         if not found:
             raise not_tmpmaild(reply)
         return f"{self.service.url}/view/{secret}"  # without the path of public_url: a proxy may serve us under another
@@ -276,7 +255,7 @@ class RemoteInbox:
 
     def _delete_messages(self, query: Mapping[str, object]) -> Steps[int]:
         path = f"/messages?{urlencoded(query)}" if query else "/messages"
-        return decoded((yield from self._ask("DELETE", path)), DeletedMessages).deleted
+        return decoded((yield from self._ask("DELETE", path)), models.DeletedMessages).deleted
 
     def mbox(self) -> Steps[bytes]:
         """Read all messages as one file."""
@@ -352,13 +331,15 @@ def decoded(reply: Reply, kind: type[T]) -> T:
         raise _unexpected(reply) from error
 
 
-def not_tmpmaild(reply: Reply) -> NotTmpmaild:
+def not_tmpmaild(reply: Reply) -> errors.NotTmpmaild:
     """Return the error for a reply that this API never gives."""
     service = reply.request.service_url
-    what = f"{reply.status} {printable(reply.headers.get('content-type', 'without a type'))}"
+    what = f"{reply.status} {errors.printable(reply.headers.get('content-type', 'without a type'))}"
     if "location" in reply.headers:
-        return NotTmpmaild(f"{service} answered {what} and points to {printable(_place(reply))}; use that URL")
-    return NotTmpmaild(f"{service} is not tmpmaild: it answered {what}; is the URL right?")
+        return errors.NotTmpmaild(
+            f"{service} answered {what} and points to {errors.printable(_place(reply))}; use that URL"
+        )
+    return errors.NotTmpmaild(f"{service} is not tmpmaild: it answered {what}; is the URL right?")
 
 
 def next_page_query(reply: Reply) -> str | None:
@@ -367,24 +348,24 @@ def next_page_query(reply: Reply) -> str | None:
     return match[1].partition("?")[2] if match else None
 
 
-def _problem(reply: Reply) -> Problem | None:
+def _problem(reply: Reply) -> errors.Problem | None:
     try:
-        document = msgspec.json.decode(reply.body, type=ProblemDocument)
+        document = msgspec.json.decode(reply.body, type=models.ProblemDocument)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     retry_after = reply.headers.get("retry-after", "")
-    return PROBLEMS.get(document.code, Problem)(
+    return errors.PROBLEMS.get(document.code, errors.Problem)(
         reply.status,
-        printable(document.code),
+        errors.printable(document.code),
         document.detail,
-        [FieldError(str(one.get("pointer", "")), str(one.get("detail", ""))) for one in document.errors],
+        [errors.FieldError(str(one.get("pointer", "")), str(one.get("detail", ""))) for one in document.errors],
         int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else None,
     )
 
 
-def _unexpected(reply: Reply) -> TmpmaildError:
+def _unexpected(reply: Reply) -> errors.TmpmaildError:
     if reply.status in _PROXY_STATUSES:
-        return ConnectionLost(
+        return errors.ConnectionLost(
             f"{reply.request.service_url}: {reply.status} from a proxy; is tmpmaild running behind it?"
         )
     return not_tmpmaild(reply)

@@ -10,23 +10,12 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx2
 
-from tmpmaild.client import transport, waiting
+from tmpmaild.client import transport, views, waiting
 from tmpmaild.client.errors import TmpmaildError
 from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
 from tmpmaild.client.transport import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
-from tmpmaild.client.views import (
-    AttachmentView,
-    Filters,
-    InboxView,
-    MailView,
-    Page,
-    ensure_authenticated,
-    id_of,
-    unsubscribe_link,
-    wanted,
-)
 from tmpmaild.client.waiting import Pattern, Waiting
 
 T = TypeVar("T")
@@ -117,74 +106,59 @@ class Client:
         self.close()
 
 
-class Inbox(InboxView):
+class Inbox(views.InboxView):
     """An address and its mail. All calls raise ``AddressExpired``, ``AddressNotFound``, ``Unauthorized`` as well."""
 
     def __init__(self, remote: RemoteInbox, driver: "Driver") -> None:
         super().__init__(remote)
         self._driver = driver
 
-    def messages(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> list["Mail"]:
+    def messages(self, *, limit: int | None = None, **filters: Unpack[views.Filters]) -> list["Mail"]:
         """Return the mails, newest first, at most ``limit``.
 
         Of the filters ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks
         in both and in the text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them;
         ``after`` is a mail or its id. Raises ValueError for anything else in ``has``.
         """
-        found = self._remote.messages(wanted(**filters), limit)
+        found = self._remote.messages(views.wanted(**filters), limit)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found)]
 
     def message(self, message_id: str) -> "Mail":
         """Return the mail with this id, its text whole. Raises ``MessageNotFound``."""
         return Mail(self._remote, self._driver.run(self._remote.message(message_id)), self._driver)
 
-    def wait_for(
-        self,
-        *,
-        timeout: float = 60,
-        **filters: Unpack[Filters],
-    ) -> "Mail":
+    def wait_for(self, *, timeout: float = 60, **filters: Unpack[views.Filters]) -> "Mail":
         """Return the oldest mail that matches (as ``messages`` has it) and comes within ``timeout`` seconds.
 
         What is there already counts; for a second mail of the same kind give the first as ``after``. Raises
         ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
         for longer than what is left); ``AddressExpired`` as soon as the address ends.
         """
-        found = Waiting(self._remote, wanted(**filters), waiting.MAIL, timeout)
+        found = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, timeout)
         return Mail(self._remote, self._driver.run(found.steps()), self._driver)
 
-    def wait_for_messages(
-        self,
-        count: int,
-        *,
-        timeout: float = 60,
-        **filters: Unpack[Filters],
-    ) -> list["Mail"]:
+    def wait_for_messages(self, count: int, *, timeout: float = 60, **filters: Unpack[views.Filters]) -> list["Mail"]:
         """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(**filters), waiting.several(count), timeout)
+        found = Waiting(self._remote, views.wanted(**filters), waiting.several(count), timeout)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found.steps())]
 
-    def assert_no_mail(self, *, within: float, **filters: Unpack[Filters]) -> None:
+    def assert_no_mail(self, *, within: float, **filters: Unpack[views.Filters]) -> None:
         """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a mail is there.
 
         What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
         ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
         """
-        unwanted = Waiting(self._remote, wanted(**filters), waiting.MAIL, within)
+        unwanted = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, within)
         self._driver.run(unwanted.ensure_none())
 
     def wait_for_code(
-        self,
-        *,
-        pattern: Pattern | None = None,
-        timeout: float = 60,
-        **filters: Unpack[Filters],
+        self, *, pattern: Pattern | None = None, timeout: float = 60, **filters: Unpack[views.Filters]
     ) -> str:
         """Return the code of the oldest such mail that has one; else as ``wait_for``.
 
         ``pattern`` is a regular expression, as in ``Mail.get_code``.
         """
-        found = Waiting(self._remote, wanted(**filters), waiting.code(pattern), timeout)
+        found = Waiting(self._remote, views.wanted(**filters), waiting.code(pattern), timeout)
         return self._driver.run(found.steps())
 
     def wait_for_link(
@@ -193,13 +167,13 @@ class Inbox(InboxView):
         link_text: Pattern | None = None,
         url: Pattern | None = None,
         timeout: float = 60,
-        **filters: Unpack[Filters],
+        **filters: Unpack[views.Filters],
     ) -> str:
         """Return the link to follow (confidence 0.3 or more) in the oldest such mail with one; else as ``wait_for``.
 
         ``link_text`` and ``url`` choose the link, as in ``Mail.get_link``.
         """
-        found = Waiting(self._remote, wanted(**filters), waiting.link(link_text, url), timeout)
+        found = Waiting(self._remote, views.wanted(**filters), waiting.link(link_text, url), timeout)
         return self._driver.run(found.steps())
 
     def follow(self, after: "Mail | str | None" = None) -> Generator["Event[Mail]", None, None]:
@@ -210,7 +184,7 @@ class Inbox(InboxView):
         the ``Problem`` it was) when the service has been away for a minute. To stop earlier, close the generator, or
         its connection stays open: ``with closing(inbox.follow()) as events``.
         """
-        stream = ReconnectingStream(self._remote, wanted(after=after).after)
+        stream = ReconnectingStream(self._remote, views.wanted(after=after).after)
         with closing(self._driver.for_stream()) as driver:
             while (event := driver.run(stream.next())) is not None:
                 yield self._event(event)
@@ -251,8 +225,8 @@ class Inbox(InboxView):
 
         One that is not there any more is not counted. Raises ValueError if both are given.
         """
-        message_ids = None if mails is None else [id_of(mail) for mail in mails]
-        last_id = None if up_to is None else id_of(up_to)
+        message_ids = None if mails is None else [views.id_of(mail) for mail in mails]
+        last_id = None if up_to is None else views.id_of(up_to)
         return self._driver.run(self._remote.delete_messages(message_ids, last_id))
 
     def mbox(self) -> bytes:
@@ -263,7 +237,7 @@ class Inbox(InboxView):
         return Arrived(Mail(self._remote, event.mail, self._driver)) if isinstance(event, Arrived) else event
 
 
-class Mail(MailView):
+class Mail(views.MailView):
     """A mail in an inbox. What asks the service raises ``MessageNotFound`` when the mail was deleted."""
 
     def __init__(self, remote: RemoteInbox, message: Message, driver: "Driver") -> None:
@@ -308,7 +282,7 @@ class Mail(MailView):
         """Return the first attachment of this name, in any case: ``invoice-*.pdf``. Raises ``NotInMail``."""
         return Attachment(self._remote, self.id, self._taken(waiting.attachment(name)), self._driver)
 
-    def open(self, page: Page, *, remote_images: bool = False) -> None:
+    def open(self, page: views.Page, *, remote_images: bool = False) -> None:
         """Show the mail in a page of a browser (Playwright's): sanitised HTML without scripts, or the text.
 
         Images from elsewhere are loaded only with ``remote_images``. A link of the mail opens a page of its own:
@@ -332,7 +306,7 @@ class Mail(MailView):
         Raises ``NotAuthenticated``, an AssertionError, which says why not, with the DNS answers that the service saw.
         """
         details = self._driver.run(self._remote.details(self.id))
-        ensure_authenticated(details.authentication, domain)
+        views.ensure_authenticated(details.authentication, domain)
 
     def raw(self) -> bytes:
         """Return the source, octet by octet, below the service's ``Return-Path`` and ``Received``."""
@@ -347,10 +321,10 @@ class Mail(MailView):
         return details.html
 
     def _unsubscribe_link(self) -> str | None:
-        return unsubscribe_link(self.details())
+        return views.unsubscribe_link(self.details())
 
 
-class Attachment(AttachmentView):
+class Attachment(views.AttachmentView):
     """An attachment of a mail."""
 
     def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: "Driver") -> None:

@@ -10,17 +10,7 @@ from urllib.parse import parse_qs
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tmpmaild.client.errors import (
-    TEMPORARY,
-    ConnectionLost,
-    Problem,
-    ServiceUnreachable,
-    TmpmaildError,
-    UnexpectedMail,
-    WaitTimeout,
-    listing,
-    printable,
-)
+from tmpmaild.client import errors
 from tmpmaild.client.models import LIKELY, AttachmentItem, Link, Message, MessageList
 from tmpmaild.client.remote import MAX_PAGE, Feature, Filter, RemoteInbox, decoded, next_page_query, urlencoded
 from tmpmaild.client.transport import Ask, Reply, Sleep, Steps
@@ -122,7 +112,7 @@ def _contains(found: str, part: Pattern | None, *, ignore_case: bool) -> bool:
 
 def _shown(pattern: Pattern) -> str:
     text = pattern.pattern if isinstance(pattern, re.Pattern) else pattern
-    return repr(printable(text))
+    return repr(errors.printable(text))
 
 
 class Waiting(Generic[T]):
@@ -132,13 +122,7 @@ class Waiting(Generic[T]):
     waiting is useless: ``AddressExpired`` at once, ``ServiceUnreachable`` only if the service never answered.
     """
 
-    def __init__(
-        self,
-        inbox: RemoteInbox,
-        wanted: Filter,
-        goal: Goal[T],
-        timeout_seconds: float,
-    ) -> None:
+    def __init__(self, inbox: RemoteInbox, wanted: Filter, goal: Goal[T], timeout_seconds: float) -> None:
         if math.isnan(timeout_seconds):
             raise ValueError("a timeout is a number of seconds, not nan")
         self._inbox = inbox
@@ -154,7 +138,7 @@ class Waiting(Generic[T]):
         self._seen: list[Message] = []
         self._has_answered = False
         self._reason = ""
-        self._trouble: TmpmaildError | None = None
+        self._trouble: errors.TmpmaildError | None = None
 
     def steps(self) -> Steps[T]:
         """Return what the goal takes of the mails."""
@@ -166,9 +150,9 @@ class Waiting(Generic[T]):
     def ensure_none(self) -> Steps[None]:
         """Wait to the end. Raises ``UnexpectedMail`` for a mail, and the trouble if the last request failed."""
         if (yield from self._found()) is not None:
-            raise UnexpectedMail(
+            raise errors.UnexpectedMail(
                 f"{self._what('a mail')} came to {self._place()} although none was to come within "
-                f"{self._timeout_seconds:g} s:{listing(self._seen, with_text=True)}"
+                f"{self._timeout_seconds:g} s:{errors.listing(self._seen, with_text=True)}"
             )
         if self._trouble is not None:
             raise self._trouble
@@ -199,7 +183,7 @@ class Waiting(Generic[T]):
         try:
             reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
             found = decoded(reply, MessageList)
-        except (*TEMPORARY, ServiceUnreachable) as error:
+        except (*errors.TEMPORARY, errors.ServiceUnreachable) as error:
             return None, self._after_trouble(error, self._clock() - started)
         messages, self._reason = found.messages, found.reason or self._reason
         self._has_answered, self._trouble = True, None
@@ -229,11 +213,11 @@ class Waiting(Generic[T]):
         self._after = after
         return True
 
-    def _after_trouble(self, error: Problem | ServiceUnreachable, took_seconds: float) -> float:
+    def _after_trouble(self, error: errors.Problem | errors.ServiceUnreachable, took_seconds: float) -> float:
         self._trouble = error
-        if isinstance(error, Problem):
+        if isinstance(error, errors.Problem):
             return error.retry_after_seconds or _PAUSE_SECONDS
-        if isinstance(error, ConnectionLost):
+        if isinstance(error, errors.ConnectionLost):
             # Most likely a proxy that cuts what takes long: stay below what it let pass.
             shorter = max(int(took_seconds * 0.8), self._longest_wait_seconds // 8)
             self._longest_wait_seconds = min(shorter, self._longest_wait_seconds)
@@ -241,7 +225,7 @@ class Waiting(Generic[T]):
             raise error
         return max(_PAUSE_SECONDS - took_seconds, 0)
 
-    def _timed_out(self) -> Steps[WaitTimeout]:
+    def _timed_out(self) -> Steps[errors.WaitTimeout]:
         count = f"{len(self._seen)} of {self._goal.count} mails" if self._goal.count > 1 else "no mail"
         after_it = " after it" if self._wanted.after else ""
         text = f"{self._what(count)} came to {self._place()} within {self._timeout_seconds:g} s"
@@ -251,17 +235,17 @@ class Waiting(Generic[T]):
         if self._trouble is not None:
             text += f"; the last request failed: {self._trouble}"
         elif self._reason or not arrived:
-            text += f"; {printable(self._reason, _MAX_REASON_CHARACTERS) or f'nothing else did{after_it}'}"
+            text += f"; {errors.printable(self._reason, _MAX_REASON_CHARACTERS) or f'nothing else did{after_it}'}"
         if arrived:
-            text += f"; what did come{after_it}:{listing(arrived, with_text=bool(self._goal.name))}"
-        return WaitTimeout(text, arrived=arrived)
+            text += f"; what did come{after_it}:{errors.listing(arrived, with_text=bool(self._goal.name))}"
+        return errors.WaitTimeout(text, arrived=arrived)
 
     def _what(self, count: str) -> str:
         wanted = " and ".join(part for part in (str(self._wanted), self._goal.name) if part)
         return f"{count} with {wanted}" if wanted else count
 
     def _place(self) -> str:
-        after = f" after {printable(self._wanted.after)}" if self._wanted.after else ""
+        after = f" after {errors.printable(self._wanted.after)}" if self._wanted.after else ""
         return f"{self._inbox.address}{after}"
 
     def _arrived(self) -> Steps[list[Message]]:
@@ -271,6 +255,6 @@ class Waiting(Generic[T]):
         try:
             reply = yield Ask(self._inbox.list_request(query, read_seconds))
             return list(reversed(decoded(reply, MessageList).messages))
-        except TmpmaildError as error:
+        except errors.TmpmaildError as error:
             self._trouble = error
             return self._seen

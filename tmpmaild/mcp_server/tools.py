@@ -10,16 +10,7 @@ import anyio
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from tmpmaild.client import (
-    AddressExpired,
-    AddressNotFound,
-    AsyncClient,
-    AsyncInbox,
-    AsyncMail,
-    ServiceUnreachable,
-    TmpmaildError,
-    WaitTimeout,
-)
+from tmpmaild import client as api
 from tmpmaild.mcp_server import answers
 
 P = ParamSpec("P")
@@ -53,13 +44,13 @@ def _with_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[
     async def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await tool(*args, **kwargs)
-        except WaitTimeout as error:
+        except api.WaitTimeout as error:
             count = len(error.arrived)
             others = f"{count} other mail(s) came; list_mails shows them" if count else "no other mail came"
             raise ToolError(f"no such mail in time; {others}") from error
-        except ServiceUnreachable as error:
+        except api.ServiceUnreachable as error:
             raise ToolError(f"{error} The option --url or $TMPMAILD_URL of this server says where") from error
-        except (TmpmaildError, TimeoutError, ValueError) as error:
+        except (api.TmpmaildError, TimeoutError, ValueError) as error:
             raise ToolError(str(error)) from error
 
     return wrapped
@@ -165,7 +156,7 @@ class Tools:
         await self._inboxes.delete(inbox)
         return answers.Deleted(deleted=inbox.address)
 
-    async def _whole(self, address: str, mail: AsyncMail) -> answers.WholeMail:
+    async def _whole(self, address: str, mail: api.AsyncMail) -> answers.WholeMail:
         if mail.truncated:  # as lists do
             mail = await self._inboxes.find(address).message(mail.id)
         return answers.whole(mail)
@@ -174,14 +165,14 @@ class Tools:
 class OwnInboxes:
     """Creates private inboxes and finds them by their addresses; the tokens never leave it."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: api.AsyncClient) -> None:
         self._client = client
-        self._inboxes: dict[str, AsyncInbox] = {}
+        self._inboxes: dict[str, api.AsyncInbox] = {}
         self._being_created = 0
 
     async def create(
         self, local_part: str | None = None, *, domain: str | None = None, expires_in_seconds: int | None = None
-    ) -> AsyncInbox:
+    ) -> api.AsyncInbox:
         """Create one, as ``AsyncClient.create`` does. Raises ``ToolError`` for one too many."""
         self._forget_expired()
         if len(self._inboxes) + self._being_created >= MAX_INBOXES:
@@ -199,7 +190,7 @@ class OwnInboxes:
             self._being_created -= 1
         raise TimeoutError(f"{self._client.url}: no inbox within {_CREATING_SECONDS} s")
 
-    def find(self, address: str) -> AsyncInbox:
+    def find(self, address: str) -> api.AsyncInbox:
         """Return the inbox with this address, in any case. Raises ``ToolError``."""
         found = self._inboxes.get(address.strip().lower())
         if found is None:
@@ -207,9 +198,9 @@ class OwnInboxes:
             raise ToolError(f"only inboxes that create_inbox has made can be used; the newest: {own}")
         return found
 
-    async def delete(self, inbox: AsyncInbox) -> None:
+    async def delete(self, inbox: api.AsyncInbox) -> None:
         """Delete one; one that has ended already is forgotten."""
-        with suppress(AddressExpired, AddressNotFound):
+        with suppress(api.AddressExpired, api.AddressNotFound):
             await inbox.delete()
         self._inboxes.pop(inbox.address, None)
 
@@ -220,8 +211,8 @@ class OwnInboxes:
                 for inbox in list(self._inboxes.values()):
                     group.start_soon(self._try_to_delete, inbox)
 
-    async def _try_to_delete(self, inbox: AsyncInbox) -> None:
-        with suppress(TmpmaildError):
+    async def _try_to_delete(self, inbox: api.AsyncInbox) -> None:
+        with suppress(api.TmpmaildError):
             await self.delete(inbox)
 
     def _forget_expired(self) -> None:

@@ -128,12 +128,7 @@ def new_inbox(_tmpmaild_clients: "Clients", _tmpmaild_opened: list["Opened"]) ->
     It takes what ``Client.create`` takes.
     """
 
-    def create(
-        local_part: str | None = None,
-        *,
-        private: bool = True,
-        **wanted: Any,
-    ) -> "Inbox":
+    def create(local_part: str | None = None, *, private: bool = True, **wanted: Any) -> "Inbox":
         opened = _tmpmaild_clients.create(local_part, private=private, **wanted)
         _tmpmaild_opened.append(opened)
         return opened.inbox
