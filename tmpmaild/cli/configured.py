@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from ipaddress import ip_address
 from math import ceil
@@ -125,22 +126,18 @@ def expect_client(_context: click.Context, _parameter: click.Parameter, value: s
     """Return the client as it is limited: an IPv4 address, or the /64 of an IPv6 address."""
     if value is None or value == LOCAL:
         return value
-    try:
-        address, _, length = value.partition("/")
+    address, _, length = value.partition("/")
+    with suppress(ValueError):
         if length in ("", "64" if ":" in address else "32"):
             return client_name(str(ip_address(address)))
-    except ValueError:
-        pass
     raise click.BadParameter(f"an IP address is expected (of IPv6 its /64 is the client), not {value!r}")
 
 
 def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Refuse a text that is not IP:PORT."""
-    try:
+    with suppress(ValueError):
         if value is None or (parse_endpoint(value).port and ip_address(parse_endpoint(value).host)):
             return value
-    except ValueError:
-        pass
     raise click.BadParameter(f"IP:PORT is expected, like 9.9.9.9:53, not {value!r}")
 
 
@@ -166,10 +163,7 @@ class Input(click.File):
     """A file to read, or ``-`` for standard input, which may be closed."""
 
     def convert(
-        self,
-        value: str | os.PathLike[str] | IO[Any],
-        parameter: click.Parameter | None,
-        context: click.Context | None,
+        self, value: str | os.PathLike[str] | IO[Any], parameter: click.Parameter | None, context: click.Context | None
     ) -> IO[Any]:
         """Return the open file."""
         try:

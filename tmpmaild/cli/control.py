@@ -144,36 +144,27 @@ def backup(config: Config, file: Path) -> int:
 
     Raises ``CommandError``, and leaves no file then.
     """
-    with _new_file(file) as descriptor:
-        with asked(config, "backup") as answer:
-            size_bytes = 0
-            for line in answer.lines():
-                size_bytes = int(line["octets"])
-                for part in answer.octets(size_bytes):
-                    _write(descriptor, part)
-        os.fsync(descriptor)
-    return size_bytes
+    with _new_file(file) as copy, asked(config, "backup") as answer:
+        for line in answer.lines():
+            for part in answer.octets(line["octets"]):
+                copy.write(part)
+        copy.flush()
+        os.fsync(copy.fileno())
+        return copy.tell()
 
 
 @contextmanager
-def _new_file(file: Path) -> Iterator[int]:
+def _new_file(file: Path) -> Iterator[BinaryIO]:
     """Make a file that does not exist yet; remove it if the body fails."""
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        made = open(file, "xb", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
     except OSError as error:
         raise CommandError(f"{file}: cannot be made: {error.strerror or error}") from error
     try:
-        yield descriptor
-    except OSError as error:
+        with made:
+            yield made
+    except BaseException as error:
         file.unlink(missing_ok=True)
-        raise CommandError(f"{file}: cannot be written: {error.strerror or error}") from error
-    except BaseException:
-        file.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise CommandError(f"{file}: cannot be written: {error.strerror or error}") from error
         raise
-    finally:
-        os.close(descriptor)
-
-
-def _write(descriptor: int, part: bytes) -> None:
-    while part:
-        part = part[os.write(descriptor, part) :]

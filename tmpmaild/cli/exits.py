@@ -7,18 +7,9 @@ from contextlib import contextmanager
 
 import click
 
-from tmpmaild import hostnames
+from tmpmaild import client, hostnames
 from tmpmaild.cli import console
 from tmpmaild.cli.console import shown
-from tmpmaild.client import (
-    AddressExpired,
-    AddressNotFound,
-    InvalidRequest,
-    NotFound,
-    RateLimited,
-    TmpmaildError,
-    WaitTimeout,
-)
 
 DONE = 0
 TIMEOUT = 1
@@ -44,8 +35,8 @@ def code_of(work: Callable[[], int]) -> int:
     try:
         console.expect_output()
         return work()
-    except TmpmaildError as error:
-        if isinstance(error, InvalidRequest):
+    except client.TmpmaildError as error:
+        if isinstance(error, client.InvalidRequest):
             _raise_usage_error(error)
         console.complain(f"{error}{_hint(error)}")
         return _code(error)
@@ -65,27 +56,27 @@ def _without_output(error: OSError) -> int:
     return code
 
 
-def _hint(error: TmpmaildError) -> str:
+def _hint(error: client.TmpmaildError) -> str:
     match error:
-        case NotFound():
+        case client.NotFound():
             return "; is the URL right?"
-        case RateLimited(retry_after_seconds=int(seconds)):
+        case client.RateLimited(retry_after_seconds=int(seconds)):
             return f"; the next request is taken in {seconds} s"
         case _:
             return ""
 
 
-def _code(error: TmpmaildError) -> int:
+def _code(error: client.TmpmaildError) -> int:
     match error:
-        case WaitTimeout(__cause__=None):
+        case client.WaitTimeout(__cause__=None):
             return TIMEOUT
-        case AddressNotFound() | AddressExpired():
+        case client.AddressNotFound() | client.AddressExpired():
             return NO_ADDRESS
         case _:
             return NO_SERVICE
 
 
-def _raise_usage_error(error: InvalidRequest) -> None:
+def _raise_usage_error(error: client.InvalidRequest) -> None:
     """Raise UsageError if the service refused values of options."""
     named = [(re.sub(r"(?<=.)/.*", "", one.pointer), one.detail) for one in error.errors]  # /webhook of /webhook/url
     mistakes = [(_OPTIONS[pointer], detail) for pointer, detail in named if pointer in _OPTIONS]
@@ -106,8 +97,8 @@ def arguments() -> Iterator[None]:
 
 
 def address_not_found(
-    error: AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]
-) -> AddressNotFound:
+    error: client.AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]
+) -> client.AddressNotFound:
     """Return the error with a better text. ``domains`` are those of the service, empty if they are not known."""
     if domains and address.rpartition("@")[2].lower() not in hostnames.Domains(domains):
         hint = f"; it serves {', '.join(domains)}"
@@ -115,4 +106,4 @@ def address_not_found(
         hint = ", or it is private: then set --token or $TMPMAILD_TOKEN"
     else:
         hint = ", or the token is that of another"
-    return AddressNotFound(error.status, error.code, f"{url} has no address {address}{hint}")
+    return client.AddressNotFound(error.status, error.code, f"{url} has no address {address}{hint}")

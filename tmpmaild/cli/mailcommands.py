@@ -20,24 +20,11 @@ from anyio.abc import ByteSendStream, Process, TaskStatus
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tmpmaild import client
 from tmpmaild.cli import console, display, exits
 from tmpmaild.cli.console import shown
 from tmpmaild.cli.display import Display, fitting_display, json_line, timestamp
-from tmpmaild.client import (
-    AddressExpired,
-    AddressNotFound,
-    Arrived,
-    Deleted,
-    Expired,
-    Extended,
-    Fault,
-    NotTmpmaild,
-    TmpmaildError,
-    Webhook,
-    aio,
-    sync,
-    waiting,
-)
+from tmpmaild.client import aio, sync, waiting
 from tmpmaild.client.reconnecting import Decoded, ReconnectingStream, ServerSentEvent
 from tmpmaild.client.remote import Feature, Filter, RemoteInbox, RemoteService
 from tmpmaild.client.transport import Steps, service_url
@@ -66,15 +53,15 @@ def new(options: Mapping[str, Any], server: str | None, *, keep: bool, as_json: 
         **options,
         "expires_in_seconds": None if seconds is None else ceil(seconds),
         "faults": [_fault(text) for text in options["faults"]],
-        "webhook": None if url is None else Webhook(url),
+        "webhook": None if url is None else client.Webhook(url),
     }
     return run(partial(_new, wanted, keep=keep), server, as_json=as_json)
 
 
-def _fault(text: str) -> Fault:
+def _fault(text: str) -> client.Fault:
     """Read a step, then a reply. The service checks both."""
     at, _, reply = text.partition(" ")
-    return Fault(at, reply or None)
+    return client.Fault(at, reply or None)
 
 
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
@@ -118,9 +105,9 @@ def wait(
             found = _awaited(service.named(address, token), filter_of(**wanted), output, timeout_seconds)
             try:
                 console.say(driver.run(found))
-            except AddressNotFound as error:
+            except client.AddressNotFound as error:
                 domains: list[str] = []
-                with suppress(TmpmaildError):  # only for a better message
+                with suppress(client.TmpmaildError):  # only for a better message
                     domains = driver.run(service.domains())
                 raise exits.address_not_found(error, service.url, address, token, domains) from error
         return exits.DONE
@@ -277,9 +264,9 @@ async def _find(live: Live, address: str, token: str | None) -> RemoteInbox:
     try:
         with exits.arguments():
             return await live.driver.run(live.service.find(address, token))
-    except AddressNotFound as error:
+    except client.AddressNotFound as error:
         domains: list[str] = []
-        with anyio.move_on_after(_DOMAINS_SECONDS), suppress(TmpmaildError):  # only for a better message
+        with anyio.move_on_after(_DOMAINS_SECONDS), suppress(client.TmpmaildError):  # only for a better message
             async with httpx2.AsyncClient() as http:  # of whose trouble nothing is noted
                 domains = await aio.Driver(http).run(live.service.domains())
         raise exits.address_not_found(error, live.service.url, address, token, domains) from error
@@ -298,9 +285,9 @@ async def _delete(inbox: RemoteInbox, live: Live) -> None:
     with anyio.move_on_after(_DELETING_SECONDS, shield=True):
         try:
             await live.driver.run(inbox.delete())
-        except (AddressNotFound, AddressExpired):
+        except (client.AddressNotFound, client.AddressExpired):
             return
-        except TmpmaildError as error:
+        except client.TmpmaildError as error:
             reason = str(error)
         else:
             return
@@ -388,7 +375,7 @@ def _documents_of(event: Decoded, documents: "WebhookDocuments", url: str) -> li
     try:
         return list(documents.of(event))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise NotTmpmaild(f"{url} sent an unexpected event {event[0].name!r}") from error
+        raise client.NotTmpmaild(f"{url} sent an unexpected event {event[0].name!r}") from error
 
 
 class WebhookDocuments:
@@ -415,14 +402,14 @@ class WebhookDocuments:
         """Yield documents, each with the name that webhooks have for its event."""
         sent, value = event
         match value:
-            case Arrived():
+            case client.Arrived():
                 yield from self._arrived(json.loads(sent.data))
-            case Extended(expires_at):
+            case client.Extended(expires_at):
                 self._expires_at = expires_at
-            case Deleted(None) | Expired():
+            case client.Deleted(None) | client.Expired():
                 ended_at = timestamp(min(self._expires_at, datetime.now(UTC)))
                 yield "expired", _document("inbox.expired", ended_at, {"address": self._address})
-            case Deleted(message_id):
+            case client.Deleted(message_id):
                 self._unchecked.pop(message_id or "", None)
             case None if sent.name == "verdict":
                 checked = json.loads(sent.data)

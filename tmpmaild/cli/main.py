@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -126,7 +127,8 @@ def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool
             log.warning("%s", line)
         announce = _announce_as_json if is_for_tests else _announcer(config)
         try:
-            anyio.run(daemon.run, config, announce, read, backend_options={"use_uvloop": _has_uvloop()})
+            # Not on every platform.
+            anyio.run(daemon.run, config, announce, read, backend_options={"use_uvloop": bool(find_spec("uvloop"))})
         except DatabaseRefused as error:
             fail(error, EXIT_CONFIG)
 
@@ -173,14 +175,6 @@ def _stop_with_stdin() -> None:
     except OSError:
         pass  # there is none
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _has_uvloop() -> bool:
-    try:
-        import uvloop  # noqa: F401, PLC0415 - not on every platform
-    except ImportError:
-        return False
-    return True
 
 
 def _announcer(config: Config) -> "Announce":

@@ -100,10 +100,8 @@ def inboxes(client: str | None, config: Config, *, as_json: bool) -> None:
     A client is an IPv4 address, or the /64 of an IPv6 address. Inboxes of clients in limits.exempt belong to no client.
     Who knows the address of an inbox that is not private can read it: this list is for you alone.
     """
-    if as_json:
-        _show(config, "inboxes", "inboxes", _inbox_as_json, client=client)
-    else:
-        _show(config, "inboxes", "inboxes", _inbox_as_text, _INBOXES_HEADING, client=client)
+    line_of, heading = (_inbox_as_json, "") if as_json else (_inbox_as_text, _INBOXES_HEADING)
+    _show(config, "inboxes", "inboxes", line_of, heading, client=client)
 
 
 def _show(
@@ -325,13 +323,7 @@ def _block_as_text(entry: dict[str, Any]) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
 @with_config
 def webhooks(
-    pause: str | None,
-    resume: str | None,
-    forget: str | None,
-    seconds: float | None,
-    config: Config,
-    *,
-    as_json: bool,
+    pause: str | None, resume: str | None, forget: str | None, seconds: float | None, config: Config, *, as_json: bool
 ) -> None:
     """List the hosts that webhooks lead to, or pause, resume or forget one.
 

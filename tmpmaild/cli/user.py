@@ -268,16 +268,11 @@ def send(address: str, file: BinaryIO | None, server: str | None, sender: str, c
 
     FILE is the mail (- for standard input); without it a short sample is sent.
     """
-    target = server or _default_server(config_path)
-    deliver(_octets(file) if file else sample(address), sender, address, target)
+    url = os.environ.get("TMPMAILD_URL", "")
+    target = server or default_server(configfile.load(config_path, os.environ), url)
+    octets = _octets(file) if file else _SAMPLE.format(address=address).encode()
+    deliver(octets, sender, address, target)
     configured.say(f"sent to {address}")
-
-
-def _default_server(config_path: Path | None) -> str:
-    try:
-        return default_server(configfile.load(config_path, os.environ), os.environ.get("TMPMAILD_URL", ""))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
 
 
 def _octets(file: BinaryIO) -> bytes:
@@ -287,19 +282,14 @@ def _octets(file: BinaryIO) -> bytes:
         raise StartError(f"{file.name}: cannot be read: {error.strerror or error}") from error
 
 
-def sample(address: str) -> bytes:
-    """Return a short mail to an address, with a code in it."""
-    return _SAMPLE.format(address=address).encode()
-
-
 def default_server(config: Config, url: str) -> str:
     """Return where the service of a configuration takes mail.
 
-    ``url`` is what ``$TMPMAILD_URL`` holds, "" if nothing. Raises ValueError if that is another service, whose SMTP may
+    ``url`` is what ``$TMPMAILD_URL`` holds, "" if nothing. Raises UsageError if that is another service, whose SMTP may
     be anywhere.
     """
     if url and not _is_served_by(config, url):
-        raise ValueError(
+        raise click.UsageError(
             f"$TMPMAILD_URL is {url}, which is not the service of this configuration: "
             "say where it takes mail with --server HOST:PORT"
         )

@@ -245,9 +245,7 @@ def _pem(check: str, file: Path, account: Account | None, forbidden: int) -> Res
     if reads is not None and not _may(found, reads, stat.S_IROTH):
         who = f"user {_name(account.uid)}" if account else "the service's user"
         return warning(
-            check,
-            f"{text}: {who} cannot read it",
-            "let systemd hand it over by LoadCredential= (docs/operations.md)",
+            check, f"{text}: {who} cannot read it", "let systemd hand it over by LoadCredential= (docs/operations.md)"
         )
     return ok(check, text)
 

@@ -147,16 +147,10 @@ def wanted(config: Config, hostname: str, addresses: Iterable[Address]) -> list[
     found = [Record(hostname, "A" if one.version == 4 else "AAAA", str(one)) for one in public]  # noqa: PLR2004
     found = found or [Record(hostname, "A", "")]
     for domain in config.domains:
-        found += [
-            Record(domain, "MX", f"10 {hostname}"),
-            Record(domain, "TXT", SPF),
-        ]
+        found += [Record(domain, "MX", f"10 {hostname}"), Record(domain, "TXT", SPF)]
         if domain.startswith(WILDCARD):  # what holds for its names is the policy of the domain above (RFC 7489 §6.6.3)
             continue
-        found += [
-            Record(f"_dmarc.{domain}", "TXT", DMARC),
-            Record(f"*._domainkey.{domain}", "TXT", NULL_DKIM),
-        ]
+        found += [Record(f"_dmarc.{domain}", "TXT", DMARC), Record(f"*._domainkey.{domain}", "TXT", NULL_DKIM)]
     return found
 
 
