@@ -37,7 +37,7 @@ _Lifetime = Annotated[int | None, Field(ge=1, description="How long it lives; el
 _Seconds = Annotated[float, Field(ge=0, le=120, description="How long to wait for the mail.")]
 
 
-def _with_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def with_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     """Raise what an agent can correct or report as ``ToolError``."""
 
     @wraps(tool)
@@ -62,7 +62,6 @@ class Tools:
     def __init__(self, inboxes: "OwnInboxes") -> None:
         self._inboxes = inboxes
 
-    @_with_tool_errors
     async def create_inbox(
         self, local_part: _LocalPart = None, domain: _Domain = None, expires_in_seconds: _Lifetime = None
     ) -> answers.Created:
@@ -74,7 +73,6 @@ class Tools:
         inbox = await self._inboxes.create(local_part, domain=domain, expires_in_seconds=expires_in_seconds)
         return answers.Created(address=inbox.address, expires_at=inbox.expires_at.isoformat(timespec="seconds"))
 
-    @_with_tool_errors
     async def wait_for_mail(
         self,
         address: _Address,
@@ -91,7 +89,6 @@ class Tools:
         mail = await inbox.wait_for(subject=subject, sender=sender, after=after, timeout=timeout_seconds)
         return await self._whole(address, mail)
 
-    @_with_tool_errors
     async def read_code(
         self,
         address: _Address,
@@ -105,7 +102,6 @@ class Tools:
         mail = await inbox.wait_for(subject=subject, sender=sender, after=after, has="code", timeout=timeout_seconds)
         return answers.found_code(mail)
 
-    @_with_tool_errors
     async def read_link(
         self,
         address: _Address,
@@ -131,25 +127,21 @@ class Tools:
             raise ToolError(f"the links of the mail {mail.id} are too long")
         return found
 
-    @_with_tool_errors
     async def list_mails(self, address: _Address, after: _After = None) -> answers.Listing:
         """List the mails of an inbox, newest first, without their texts; at most 50."""
         inbox = self._inboxes.find(address)
         return answers.listing(await inbox.messages(after=after, limit=answers.MAX_MAILS + 1))
 
-    @_with_tool_errors
     async def read_mail(self, address: _Address, mail_id: _MailId) -> answers.WholeMail:
         """Return one mail of an inbox: its visible text, codes, links, and the names of its attachments."""
         return answers.whole(await self._inboxes.find(address).message(mail_id))
 
-    @_with_tool_errors
     async def delete_mail(self, address: _Address, mail_id: _MailId) -> answers.Deleted:
         """Delete one mail of an inbox."""
         mail = await self._inboxes.find(address).message(mail_id)
         await mail.delete()
         return answers.Deleted(deleted=mail.id)
 
-    @_with_tool_errors
     async def delete_inbox(self, address: _Address) -> answers.Deleted:
         """Delete an inbox and all its mail; its address takes no more mail."""
         inbox = self._inboxes.find(address)
