@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import settings
 
 import clusters
 import peers
-from daemons import KNOWN, is_foreign
+from daemons import KNOWN, NO_LIMITS, Daemon, is_foreign
 
 # Machines are shared, so how long one example takes says nothing. A quarter as many as usual: there are eighty such tests.
 settings.register_profile("tmpmaild", deadline=None, max_examples=25)
@@ -73,6 +73,25 @@ class Clock:
 @pytest.fixture
 def clock():
     return Clock()
+
+
+@pytest.fixture
+def start(request, tmp_path):
+    """Return a function that starts the daemon with settings from the environment, each time on the same database."""
+    is_warm = not request.node.get_closest_marker("cold")
+    with ExitStack() as started:
+
+        def start(folder=tmp_path, **settings):
+            return started.enter_context(closing(Daemon(folder, **{"is_warm": is_warm, **settings})))
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def start_in():
+    """Return a function that starts a daemon without limits, for all tests of a module."""
+    with ExitStack() as started:
+        yield lambda folder, **settings: started.enter_context(closing(Daemon(folder, **{**NO_LIMITS, **settings})))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,6 @@
 """The real daemon, commands in processes of their own, a terminal for them, and servers that are not tmpmaild."""
 
 import fcntl
-import http.server
 import os
 import pty
 import re
@@ -12,13 +11,14 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryFile
 
 import pytest
 from click.testing import CliRunner
+from scripted import Scripted
 
 import daemons
 from daemons import environment
@@ -41,26 +41,21 @@ SETTINGS = {
 class Daemon(daemons.Daemon):
     """The daemon as commands meet it, and one mail for it."""
 
-    def __init__(self, folder):
-        super().__init__(folder, **SETTINGS)
-
     def deliver(self, address, mail=CODE):
         self.deliver_octets(address, mail, sender="sender@example.org")
 
 
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory):
-    one = Daemon(tmp_path_factory.mktemp("cli"))
-    yield one
-    one.close()
+    with closing(Daemon(tmp_path_factory.mktemp("cli"), **SETTINGS)) as one:
+        yield one
 
 
 @pytest.fixture
 def mortal_daemon(tmp_path):
     """Have a daemon that a test may stop and start."""
-    one = Daemon(tmp_path)
-    yield one
-    one.close()
+    with closing(Daemon(tmp_path, **SETTINGS)) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")
@@ -160,16 +155,13 @@ class Running:
 @pytest.fixture
 def run(daemon):
     """Return a function that starts a command; with ``columns`` at a terminal so wide."""
-    started = []
+    with ExitStack() as started:
 
-    def run(*arguments, columns=None, ignored=(), **settings):
-        environ = environment(**{"TMPMAILD_URL": daemon.url, **settings})
-        started.append(Running(arguments, environ, columns, ignored))
-        return started[-1]
+        def run(*arguments, columns=None, ignored=(), **settings):
+            environ = environment(**{"TMPMAILD_URL": daemon.url, **settings})
+            return started.enter_context(closing(Running(arguments, environ, columns, ignored)))
 
-    yield run
-    for one in started:
-        one.close()
+        yield run
 
 
 def _with_full_disk(stream, arguments, env):
@@ -226,40 +218,27 @@ def call(daemon):
 @pytest.fixture
 def scripted():
     """Return a function that serves answers, (status, headers, body) one after the other, and gives the URL."""
-    servers = []
+    with ExitStack() as servers:
 
-    def serve(*answers, on_last=lambda: None):
-        left = list(answers)
+        def serve(*answers, on_last=lambda: None):
+            left = list(answers)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                serve.asked.append(self.path)
+            def answer(asked):
+                if asked.method == "DELETE":
+                    serve.deleted.append(asked.target)
+                    return Scripted.json(b"", status="204 No Content")
+                serve.asked.append(asked.target)
                 status, headers, body = left.pop(0) if left else (503, {}, b"")
                 if not left:
                     on_last()
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
+                fields = [f"{name}: {value}" for name, value in headers.items() if name != "Content-Type"]
+                return Scripted.json(
+                    body, *fields, status=f"{status} x", kind=headers.get("Content-Type", "text/plain")
+                )
 
-            def do_POST(self):
-                self.do_GET()
+            server = servers.enter_context(closing(Scripted()))
+            server.answer = answer
+            return server.url
 
-            def do_DELETE(self):
-                serve.deleted.append(self.path)
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        servers.append(http.server.HTTPServer(("127.0.0.1", 0), Handler))
-        threading.Thread(target=servers[-1].serve_forever, args=(0.005,)).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}"
-
-    serve.deleted, serve.asked = [], []
-    yield serve
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+        serve.deleted, serve.asked = [], []
+        yield serve

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 import warm
-from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
+from daemons import FREE_PORTS, environment
+from tables import rows_of
 from tmpmaild.cli.doctor import database
 from tmpmaild.config import databaseurl
 from tmpmaild.storage import engines
 from tmpmaild.storage.engines import PostgresqlSettings, steps_in
+
+ROWS = rows_of(__file__)
 
 LIMITS = {"max_bytes": 0, "reserve_bytes": 0, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}
 MEASURED = {"TMPMAILD_METRICS__LISTEN": "127.0.0.1:0"}
@@ -30,11 +33,8 @@ def settings(cluster, name):
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory, settings):
-    limits = {key: value for key, value in NO_LIMITS.items() if key != "TMPMAILD_LIMITS__EXEMPT"}
-    daemon = Daemon(tmp_path_factory.mktemp("postgresql"), **limits, **settings, **MEASURED)
-    yield daemon
-    daemon.close()
+def daemon(tmp_path_factory, settings, start_in):
+    return start_in(tmp_path_factory.mktemp("postgresql"), TMPMAILD_LIMITS__EXEMPT="", **settings, **MEASURED)
 
 
 @pytest.fixture
@@ -218,19 +218,7 @@ def test_settings_by_which_mail_gets_into_the_log_are_named(cluster):
     assert database.log(facts(cluster, name).settings).level == "ok"
 
 
-@pytest.mark.parametrize(
-    ("settings", "level"),
-    [
-        ({"log_statement": "ddl"}, "ok"),
-        ({"log_statement": "mod"}, "problem"),
-        ({"log_min_duration_sample": "0"}, "problem"),
-        ({"log_transaction_sample_rate": "0.5"}, "problem"),
-        ({"log_statement": "all", "log_parameter_max_length": "0"}, "ok"),
-        ({"auto_explain.log_min_duration": "0", "log_parameter_max_length": "0"}, "problem"),
-        ({"auto_explain.log_min_duration": "0", "auto_explain.log_parameter_max_length": "0"}, "ok"),
-        ({"pgaudit.log_parameter": "on"}, "problem"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "level"), ROWS["what the server logs"])
 def test_what_the_server_logs(settings, level):
     assert database.log(settings).level == level
 

@@ -1,12 +1,12 @@
 """What ``docs/commands.md`` shows is true."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from daemons import finished
 from tmpmaild import client as api
 from tmpmaild.cli import user
 
@@ -25,14 +25,11 @@ def test_the_script_finds_its_code_and_leaves_nothing_behind(tmp_path, daemon, c
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tmpmaild "$@"\n')
     program.chmod(0o755)
     send = f'echo "$address"; tmpmaild send --server 127.0.0.1:{daemon.smtp_port} "$address" >&2\nsed'
-    done = subprocess.run(
+    done = finished(
         ["bash", "-c", script.replace("sed", send, 1)],
         cwd=tmp_path,
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "TMPMAILD_URL": daemon.url},
-        capture_output=True,
-        text=True,
         timeout=20,
-        check=False,
     )
     address, code = done.stdout.split()
     assert code == "481516"

@@ -5,6 +5,7 @@ import gc
 import httpx2
 import pytest
 
+from daemons import wait_until
 from tmpmaild import client as api
 
 
@@ -35,7 +36,7 @@ def test_closing_twice_and_without_a_request_is_nothing(url):
     client.close()
 
 
-def test_a_stream_that_nobody_reads_on_is_let_go(connect_async, url, world, portal, until):
+def test_a_stream_that_nobody_reads_on_is_let_go(connect_async, url, world, portal):
     async def main():
         inbox = await connect_async(url).create()
         await portal_deliver(inbox.address)
@@ -49,7 +50,7 @@ def test_a_stream_that_nobody_reads_on_is_let_go(connect_async, url, world, port
     before = world.listeners()
     portal.call(main)
     gc.collect()
-    until(lambda: world.listeners() == before)
+    wait_until(lambda: world.listeners() == before)
 
 
 def test_what_only_httpx2_can_be_told_is_told_to_it(scripted):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from daemons import wait_until
 from tmpmaild import client as api
 
 FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
@@ -62,13 +63,13 @@ def test_expiry_is_the_last_event(client, world):
     assert list(events) == [api.Expired()]
 
 
-def test_an_end_leaves_no_listener_behind(inbox, world, until):
+def test_an_end_leaves_no_listener_behind(inbox, world):
     before = world.listeners()
     world.deliver(inbox.address)
     with closing(inbox.follow()) as events:
         next(events)
         assert world.listeners() == before + 1
-    until(lambda: world.listeners() == before)
+    wait_until(lambda: world.listeners() == before)
 
 
 def test_an_address_that_is_over_already_is_an_error(inbox):

@@ -81,8 +81,7 @@ def test_a_service_that_does_not_answer_is_no_proof_that_no_mail_came(scripted_i
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
-    [(None, "481516"), (r"\d{4}", "4815"), (r"^Order: (\S+)$", "A-77"), (r"Conf\w+", "Confirm")],
+    ("pattern", "found"), [(None, "481516"), (r"\d{4}", "4815"), (r"^Order: (\S+)$", "A-77"), (r"Conf\w+", "Confirm")]
 )
 def test_the_code_is_the_best_one_or_what_an_expression_finds_in_subject_or_text(inbox, mail, pattern, found):
     assert mail(CODE).get_code(pattern) == found

@@ -5,7 +5,11 @@ import pickle
 
 import pytest
 
+from daemons import wait_until
+from tables import rows_of
 from tmpmaild import client as api
+
+ROWS = rows_of(__file__)
 
 CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
@@ -115,13 +119,13 @@ def test_the_real_service_holds_a_wait_to_its_end(inbox):
         inbox.wait_for(timeout=0.9)
 
 
-def test_a_cancelled_wait_leaves_nothing_behind(connect_async, url, world, portal, until):
+def test_a_cancelled_wait_leaves_nothing_behind(connect_async, url, world, portal):
     inbox = portal.call(connect_async(url).create)
     before = world.listeners()
     with world.listening():
         wait = portal.start_task_soon(inbox.wait_for)
     wait.cancel()
-    until(lambda: world.listeners() == before)
+    wait_until(lambda: world.listeners() == before)
 
 
 def waiting_server(scripted, fake_time, arrives_after=None):
@@ -152,13 +156,7 @@ def test_a_look_without_a_wait_goes_on_after_empty_pages(scripted_inbox, scripte
 
 
 @pytest.mark.parametrize(
-    ("call", "asked", "wanted"),
-    [
-        ("wait_for_code", {}, "code"),
-        ("wait_for_code", {"pattern": r"\d+"}, None),
-        ("wait_for_link", {"has": "link"}, "link"),
-        ("wait_for", {}, None),
-    ],
+    ("call", "asked", "wanted"), ROWS["the service is asked to leave out mails without a code or a link"]
 )
 def test_the_service_is_asked_to_leave_out_mails_without_a_code_or_a_link(
     scripted_inbox, scripted, call, asked, wanted

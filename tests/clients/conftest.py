@@ -4,13 +4,12 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from daemons import environment
+from daemons import environment, finished
 
 CLIENT = Path(__file__).parents[2] / "clients/typescript"
 EXAMPLES = Path(__file__).parents[1] / "examples/typescript"
@@ -19,14 +18,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples/typescript"
 def run(*command, cwd=CLIENT, status=0, **variables):
     """Run a command with our ``tmpmaild`` first in PATH; return what it printed. Another status fails the test."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment(PATH=path, npm_config_update_notifier="false", **variables),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = finished(
+        command, cwd=cwd, env=environment(PATH=path, npm_config_update_notifier="false", **variables), timeout=300
     )
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout

@@ -3,82 +3,28 @@
 import base64
 import json
 import re
-import socket
 from pathlib import Path
 
 import pytest
 
 import peers
+from proxies import free_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples/typescript"
 
 # A test that fails, with what its report has, ends its worker: what comes before and after is run by two.
-EXTRA = """
-import { expect, test } from "tmpmaild/playwright";
-
-test("fails", async ({ request, inbox, tmpmail }, testInfo) => {
-  await testInfo.attach("service", { body: tmpmail.url, contentType: "text/plain" });
-  await request.post("/sign-up", { form: { email: inbox.address } });
-  throw new Error("as expected");
-});
-
-test("waits for too long", async ({ request, inbox }) => {
-  test.setTimeout(6000);
-  await request.post("/sign-up", { form: { email: inbox.address } });
-  await inbox.waitFor({ subject: "never" });
-});
-
-test("shows a mail", async ({ page, request, newInbox, tmpmail }, testInfo) => {
-  await testInfo.attach("service", { body: tmpmail.url, contentType: "text/plain" });
-  const inbox = await newInbox();
-  await request.post("/sign-up", { form: { email: inbox.address } });
-  const mail = await inbox.waitFor();
-  await mail.open(page);
-  await expect(page.getByText("Your verification code is")).toBeVisible();
-});
-"""
+EXTRA = Path(__file__).with_name("examples-extra.mjs.txt").read_text()
 # The only thing of Cypress that its configuration needs.
 CYPRESS = "export const defineConfig = (config) => config;\n"
-TASKS = """
-import { startForRun } from "tmpmaild";
-import { startShop } from "./shop.mjs";
-import config from "./cypress.config.mjs";
-const given = {};
-config.e2e.setupNodeEvents((name, handler) => (given[name] = handler));
-const { smtp, close } = await startForRun();
-const shop = await startShop(smtp);
-const post = (path, fields) => fetch(shop.url + path, { method: "POST", body: new URLSearchParams(fields) });
-const email = JSON.parse(JSON.stringify(await given.task.newInbox()));
-await post("/sign-up", { email });
-const code = await given.task.waitForCode({ address: email, subject: "confirm" });
-console.log(await (await post("/confirm", { email, code })).text());
-await given["after:run"]();
-shop.close();
-await close();
-"""
+TASKS = Path(__file__).with_name("examples-tasks.mjs.txt").read_text()
 
 
 NO_MORE_TIME = (
     r'no mail with subject "never" came to \S+ within [2-5]\.?\d* s, and the test has no more time; what did come:\n'
     r"  2\S+  shop@shop\.example  Confirm your address"
 )
-SLOW = """
-import { test } from "tmpmaild/vitest";
-import { startShop } from "./shop.mjs";
-
-test("waits for too long", async ({ inbox, tmpmailSmtp, onTestFinished }) => {
-  const shop = await startShop(tmpmailSmtp);
-  onTestFinished(() => shop.close());
-  await fetch(`${shop.url}/sign-up`, { method: "POST", body: new URLSearchParams({ email: inbox.address }) });
-  await inbox.waitFor({ subject: "never", timeoutMs: 60_000 });
-}, 6000);
-"""
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+SLOW = Path(__file__).with_name("examples-slow.mjs.txt").read_text()
 
 
 @pytest.mark.proof

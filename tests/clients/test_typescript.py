@@ -17,38 +17,9 @@ ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients/typescript"
 
 # Prints the process id of the daemon; then a test runs for long.
-KILLED = """
-import { readFileSync } from "node:fs";
-import { startForRun } from "tmpmaild";
-await startForRun();
-console.log(readFileSync(`/proc/self/task/${process.pid}/children`, "utf8"));
-setInterval(() => undefined, 1000);
-"""
-ESM = """
-import { Tmpmaild, WaitTimeout, startForRun } from "tmpmaild";
-import { withInbox } from "tmpmaild/testing";
-import setup from "tmpmaild/global-setup";
-const end: () => Promise<void> = await setup();
-await withInbox(async (inbox, { tmpmail, smtp }) => {
-  const [one]: string[] = await tmpmail.domains();
-  const error: unknown = await inbox.waitFor({ timeoutMs: 0 }).catch((error: unknown) => error);
-  if (!(error instanceof WaitTimeout)) throw error;
-  console.log(one, typeof smtp.port, new Tmpmaild(tmpmail.url).url === (await startForRun()).url, error.arrived.length);
-})();
-await end();
-"""
-COMMONJS = """
-import { Problem, Tmpmaild, startForRun } from "tmpmaild";
-import { withInbox } from "tmpmaild/testing";
-import setup from "tmpmaild/global-setup";
-async function main(): Promise<void> {
-  const { url, close } = await startForRun();
-  const error: unknown = await new Tmpmaild(url).create({ localPart: "x" }).catch((error: unknown) => error);
-  console.log(error instanceof Problem && error.code === "invalid-request", withInbox.length, typeof setup);
-  await close();
-}
-void main();
-"""
+KILLED = Path(__file__).with_name("typescript-killed.mjs.txt").read_text()
+ESM = Path(__file__).with_name("typescript-esm.mjs.txt").read_text()
+COMMONJS = Path(__file__).with_name("typescript-commonjs.mjs.txt").read_text()
 TSCONFIG = {
     "compilerOptions": {
         "module": "NodeNext",

@@ -1,38 +1,9 @@
-"""The real process, on free ports, in a folder of its own."""
+"""Commands of the real program, next to a daemon in the same folder."""
 
 import pytest
 
 import warm
-from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
-
-
-@pytest.fixture
-def start(request, tmp_path):
-    """Return a function that starts the daemon with settings from the environment."""
-    is_warm = not request.node.get_closest_marker("cold")
-    started = []
-
-    def start(folder=tmp_path, **settings):
-        started.append(Daemon(folder, is_warm=is_warm, **settings))
-        return started[-1]
-
-    yield start
-    for daemon in started:
-        daemon.close()
-
-
-@pytest.fixture(scope="module")
-def start_in():
-    """Return a function that starts a daemon without limits, for all tests of a module."""
-    started = []
-
-    def start(folder, **settings):
-        started.append(Daemon(folder, **NO_LIMITS, **settings))
-        return started[-1]
-
-    yield start
-    for daemon in started:
-        daemon.close()
+from daemons import FREE_PORTS, NO_LIMITS, environment
 
 
 @pytest.fixture

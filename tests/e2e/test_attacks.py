@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from daemons import NO_LIMITS, Daemon
-
 MIB = 1024 * 1024
 MAX_MEMORY_MIB = 200
 MAIL_BYTES = 9_900_000
@@ -20,11 +18,9 @@ GENEROUS_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
+def daemon(tmp_path_factory, start_in):
     """Return a daemon that lets one client do all that a thousand could; it has its own modules in its memory."""
-    daemon = Daemon(tmp_path_factory.mktemp("attacked"), is_warm=False, **NO_LIMITS)
-    yield daemon
-    daemon.close()
+    return start_in(tmp_path_factory.mktemp("attacked"), is_warm=False)
 
 
 @pytest.fixture

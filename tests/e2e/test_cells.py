@@ -2,12 +2,11 @@
 
 import http.client
 import json
-import subprocess
 from contextlib import closing, contextmanager
 
 import pytest
 
-from daemons import NO_LIMITS, Answer
+from daemons import NO_LIMITS, Answer, finished
 from proxies import PROXY, changed, environment, free_port, running
 
 pytestmark = pytest.mark.needs("caddy")
@@ -61,9 +60,7 @@ class Cells:
     def reload(self, changes):
         self.edit(changes)
         where = ("--address", f"unix/{self.folder}/admin.sock")
-        done = subprocess.run(
-            self.command("reload", *where), env=environment(self.folder), capture_output=True, text=True, check=False
-        )
+        done = finished(self.command("reload", *where), env=environment(self.folder))
         assert done.returncode == 0, done.stderr
 
     @contextmanager

@@ -6,16 +6,11 @@ import stat
 
 import pytest
 
-from daemons import NO_LIMITS, Daemon
-
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
+def daemon(tmp_path_factory, start_in):
     """One with limits per client, so that inboxes belong to theirs."""
-    settings = {name: value for name, value in NO_LIMITS.items() if name != "TMPMAILD_LIMITS__EXEMPT"}
-    daemon = Daemon(tmp_path_factory.mktemp("controlled"), **settings)
-    yield daemon
-    daemon.close()
+    return start_in(tmp_path_factory.mktemp("controlled"), TMPMAILD_LIMITS__EXEMPT="")
 
 
 @pytest.fixture

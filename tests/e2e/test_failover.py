@@ -8,8 +8,9 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from failover import Pair, lose, until
+from failover import Pair, lose
 
+from daemons import wait_until
 from tmpmaild.config import databaseurl
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
@@ -39,7 +40,7 @@ def test_a_mail_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pair,
     pair.primary.execute("SELECT pg_reload_conf()")
     with ThreadPoolExecutor(1) as thread:
         sending = thread.submit(daemon.deliver_octets, address, b"Subject: alone\r\n\r\n")
-        until(lambda: pair.primary.execute(CANCEL))
+        wait_until(lambda: pair.primary.execute(CANCEL))
         with pytest.raises(smtplib.SMTPDataError) as refusal:
             sending.result()
     assert refusal.value.smtp_code == 451
@@ -63,7 +64,7 @@ def test_no_acknowledged_mail_is_lost_with_the_primary(pair, daemon):
     pair.have_standby()
     missing, _ = lose(pair, daemon, signal.SIGKILL, senders=2)
     assert missing == []
-    until(lambda: is_ready(daemon))
+    wait_until(lambda: is_ready(daemon))
 
 
 @pytest.mark.proof

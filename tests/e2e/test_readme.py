@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from blocks import shell_blocks
-from daemons import FREE_PORTS, environment
+from daemons import FREE_PORTS, environment, finished
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -35,9 +35,7 @@ def test_the_api_in_one_minute(daemon):
 
     def run(script):
         local = script.replace("localhost:8025", f"127.0.0.1:{daemon.http_port}")
-        done = subprocess.run(
-            ["bash", "-c", local], cwd=daemon.folder, capture_output=True, text=True, check=True, timeout=60
-        )
+        done = finished(["bash", "-c", local], cwd=daemon.folder, check=True)
         return done.stdout.splitlines()
 
     random_address, chosen, *answer = run(f"{create}; echo; {choose} | tee answer.json; echo; {token}; {read}")

@@ -8,9 +8,10 @@ import urllib.request
 
 import pytest
 
+from daemons import environment, finished, wait_until
 from signing import RAW, Signer
 from tmpmaild.client import Client, InvalidRequest, NotAuthenticated
-from zones import Zones, text_record, wait_until
+from zones import Zones, text_record
 
 DMARC = text_record("_dmarc.shop.example", "v=DMARC1; p=reject")
 FORGED = b"Authentication-Results: (ours) MX.mail.example.com;\r\n dmarc=pass header.from=bank.example\r\n"
@@ -118,16 +119,7 @@ def test_a_missing_extra_is_named_with_what_to_install(tmp_path):
         "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
         "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
     }
-    from daemons import environment
-
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=environment(**settings),
-    )
+    done = finished([sys.executable, "-c", code], cwd=tmp_path, env=environment(**settings))
     assert done.returncode != 0
     wanted = (
         f"senders.resolver needs more packages (spf is missing): {sys.executable} -m pip install "

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import signers
 
-from daemons import NO_LIMITS
-from zones import Zones, text_record, wait_until
+from daemons import NO_LIMITS, wait_until
+from zones import Zones, text_record
 
 PLAIN = b"From: Shop <a@%s>\r\nTo: b@x.example\r\nSubject: hello\r\n\r\nThe body.\r\n"
 UTF_8 = "From: Zoë <zoë@%s>\r\nTo: b@x.example\r\nSubject: hello, Grüße\r\n\r\nThe body: Ärger\r\n".encode()

@@ -12,10 +12,7 @@ TIMEOUT_SECONDS = 30
 
 @pytest.fixture
 def listeners():
-    with (
-        socket.create_server(("127.0.0.1", 0)) as smtp,
-        socket.create_server(("127.0.0.1", 0)) as http,
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as smtp, socket.create_server(("127.0.0.1", 0)) as http:
         yield {"smtp": smtp, "http": http}
 
 

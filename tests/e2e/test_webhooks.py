@@ -6,7 +6,7 @@ import urllib.request
 import pytest
 from targets import JSON, Target
 
-from zones import wait_until
+from daemons import wait_until
 
 
 @pytest.fixture

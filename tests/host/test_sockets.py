@@ -4,15 +4,16 @@ import json
 import os
 import socket
 import ssl
-import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from trustme import KeyType
 
 import certificates
+from daemons import finished
 from tables import rows_of, table
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import StartError
@@ -20,21 +21,7 @@ from tmpmaild.host.sockets import Certificate, ShownCertificate, certificate, lo
 
 ROWS = rows_of(__file__)
 
-TAKE = """
-import json, os, sys
-for place, descriptor in enumerate(json.loads(sys.argv[1]), 3):
-    os.dup2(descriptor, place)
-os.environ["LISTEN_PID"] = str(os.getpid())
-from tmpmaild.errors import ConfigError
-from tmpmaild.host.sockets import take_passed
-try:
-    passed = take_passed(os.environ)
-except ConfigError as error:
-    sys.exit("\\n".join(error.mistakes))
-left = [name for name in os.environ if name.startswith("LISTEN_")]
-bare = {name: [[one.fileno(), one.get_inheritable(), one.family] for one in some] for name, some in passed.items()}
-print(json.dumps([bare, left]))
-"""
+TAKE = Path(__file__).with_name("sockets-take.py.txt").read_text()
 
 
 @pytest.fixture
@@ -57,14 +44,7 @@ def passed(names, *sockets):
     # High numbers, so that none is overwritten by the copy of another.
     high = [os.dup2(number, 100 + place) for place, number in enumerate(numbers)]
     environ = {**os.environ, "LISTEN_FDS": str(len(sockets)), "LISTEN_FDNAMES": names}
-    done = subprocess.run(
-        [sys.executable, "-c", TAKE, json.dumps(high)],
-        env=environ,
-        pass_fds=high,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished([sys.executable, "-c", TAKE, json.dumps(high)], env=environ, pass_fds=high)
     for number in high:
         os.close(number)
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr.splitlines()

@@ -1,20 +1,13 @@
 """The command ``tmpmaild mcp`` as a process, spoken to by the SDK's own client; one process and one daemon for all tests."""
 
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import mcp
 import pytest
 from anyio.from_thread import start_blocking_portal
 
 import daemons
-
-
-class Daemon(daemons.Daemon):
-    """A daemon that takes huge mails."""
-
-    def __init__(self, folder):
-        super().__init__(folder, **daemons.NO_LIMITS)
 
 
 @asynccontextmanager
@@ -55,9 +48,8 @@ class Agent:
 
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory):
-    one = Daemon(tmp_path_factory.mktemp("mcp"))
-    yield one
-    one.close()
+    with closing(daemons.Daemon(tmp_path_factory.mktemp("mcp"), **daemons.NO_LIMITS)) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,12 @@ Each test says what it has measured with ``figure``; all figures are in a table 
 
 import os
 import platform
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from daemons import Daemon
+from daemons import finished
 
 IS_QUICK = bool(os.environ.get("QUICK"))
 
@@ -30,9 +29,7 @@ def pytest_terminal_summary(terminalreporter):
 
 def _commit():
     command = ["git", "describe", "--always", "--dirty", "--abbrev=9"]
-    return subprocess.run(
-        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    ).stdout.strip()
+    return finished(command, cwd=Path(__file__).parent).stdout.strip()
 
 
 def _machine():
@@ -62,17 +59,3 @@ def disk():
     """Return a folder on a disk: the usual one may be in memory, where an fsync costs nothing."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("PROOF_DIR", "/var/tmp"), prefix="tmpmaild-") as folder:
         yield Path(folder)
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Return a function that starts the daemon, each time on the same database."""
-    started = []
-
-    def start(folder=tmp_path, **settings):
-        started.append(Daemon(folder, **settings))
-        return started[-1]
-
-    yield start
-    for daemon in started:
-        daemon.close()

@@ -21,74 +21,22 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
 
 pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof WHAT=systemd")
-CONFIG = """
-domains = ["tmp.example.org"]
-[smtp]
-listen = ["0.0.0.0:25", "[::]:25"]
-hostname = "mx.tmp.example.org"
-[storage]
-path = "/var/lib/tmpmaild/tmpmaild.db"
-"""
+CONFIG = Path(__file__).with_name("booted-config.toml").read_text()
 HOLD = """
 import socket, sys
 with socket.create_server(("0.0.0.0", 25)):
     print("held", flush=True)
     sys.stdin.read()
 """
-CALL = """
-import collections, socket, sys, threading
-answers, enough = collections.Counter(), threading.Event()
-threading.Thread(target=lambda: (sys.stdin.read(), enough.set())).start()
-while not enough.wait(0.15):  # a client may connect 600 times a minute
-    try:
-        with socket.create_connection(("127.0.0.1", 25), timeout=60) as client:
-            answers[client.recv(100)[:3].decode()] += 1
-    except OSError as error:
-        answers[type(error).__name__] += 1
-    if sum(answers.values()) == 1:
-        print("calling", flush=True)
-print(*(f"{answer}:{count}" for answer, count in answers.items()))
-"""
+CALL = Path(__file__).with_name("booted-call.py.txt").read_text()
 
 
-ASK_AS_PROXY = """
-import grp, os, pwd, socket
-os.setgroups([]), os.setgid(grp.getgrnam("www-data").gr_gid), os.setuid(pwd.getpwnam("www-data").pw_uid)
-with socket.socket(socket.AF_UNIX) as client:
-    client.connect("/run/tmpmaild-http.sock")
-    client.sendall(b"GET /healthz HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
-    print(client.recv(1000).split()[1].decode())
-"""
+ASK_AS_PROXY = Path(__file__).with_name("booted-ask-as-proxy.py.txt").read_text()
 
 
-LOCK = """
-import sqlite3, sys
-database = sqlite3.connect("/var/lib/tmpmaild/tmpmaild.db", isolation_level=None)
-database.execute("BEGIN IMMEDIATE")
-print("locked", flush=True)
-sys.stdin.read()
-"""
-VERSION = """
-import sqlite3, sys
-database = sqlite3.connect("/var/lib/tmpmaild/tmpmaild.db")
-print(*database.execute("PRAGMA user_version").fetchone())
-if sys.argv[1:]:
-    database.execute(f"PRAGMA user_version = {sys.argv[1]}")
-"""
-READY = """
-import sys, time, urllib.error, urllib.request
-begun = time.monotonic()
-while True:
-    try:
-        answer = urllib.request.urlopen("http://127.0.0.1:8025/readyz").status
-    except urllib.error.HTTPError as error:
-        answer = error.code
-    if str(answer) == sys.argv[1]:
-        break
-    assert time.monotonic() - begun < 60
-    time.sleep(0.1)
-print(time.monotonic() - begun)
-"""
+LOCK = Path(__file__).with_name("booted-lock.py.txt").read_text()
+VERSION = Path(__file__).with_name("booted-version.py.txt").read_text()
+READY = Path(__file__).with_name("booted-ready.py.txt").read_text()
 CREDENTIALS = """
 [Service]
 LoadCredential=cert.pem:/etc/pem/cert.pem

@@ -6,6 +6,7 @@ By ``make proof WHAT=systemd``, as root, on a Debian 12 and a Debian 13; the fir
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -15,78 +16,13 @@ from blocks import ROOT, shell_blocks
 
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "postgresql", "sudo")
 HEADING = "Several daemons on one machine"
-CONFIG = """
-domains = ["tmp.example.org"]
-[storage]
-url = "postgresql://tmpmaild@127.0.0.1/tmpmaild"
-[addresses]
-max_messages = 0
-[limits]
-exempt = ["127.0.0.0/8"]
-"""
+CONFIG = Path(__file__).with_name("booted-several-config.toml").read_text()
 PASSWORD = "correct horse"
 MOST_EXPOSED = 2.0
 # Four senders, each mail on a connection of its own; when standard input ends it tells what they were answered and
 # which acknowledged mail is missing. Of a server that stops, the 421 is read even if the next command fails.
-SEND = """
-import collections, concurrent.futures, contextlib, json, socket, sys, threading, urllib.request
-api = "http://127.0.0.1:8025/api/v1/addresses"
-enough, answers = threading.Event(), collections.Counter()
-threading.Thread(target=lambda: (sys.stdin.read(), enough.set())).start()
-
-def asked(url, body=None):
-    with urllib.request.urlopen(url, body, timeout=60) as answer:
-        return json.load(answer)
-
-def deliver(address, subject):
-    mail = f"Subject: {subject}\\r\\n\\r\\n.\\r\\n"
-    lines = ("", "HELO x\\r\\n", "MAIL FROM:<a@example.com>\\r\\n", f"RCPT TO:<{address}>\\r\\n", "DATA\\r\\n", mail)
-    with socket.create_connection(("127.0.0.1", 25), timeout=60) as client, client.makefile("rb") as replies:
-        for line in lines:
-            with contextlib.suppress(OSError):
-                client.sendall(line.encode())
-            reply = replies.readline()[:3].decode()
-            if reply[:1] not in ("2", "3"):
-                break
-    return reply or "closed"
-
-def shown(address):
-    assert asked(f"{api}/{address}")["address"] == address
-    return "200"
-
-def told(protocol, do, *arguments):
-    try:
-        answer = do(*arguments)
-    except OSError as error:
-        answer = repr(error)
-    answers[f"{protocol} {answer}"] += 1
-    return answer
-
-def send(_):
-    address, acknowledged, number = asked(api, b"")["address"], set(), 0
-    while not enough.is_set():
-        number += 1
-        if told("SMTP", deliver, address, number) == "250":
-            acknowledged.add(str(number))
-        told("HTTP", shown, address)
-    found, after = set(), ""
-    while page := asked(f"{api}/{address}/messages?order=asc&limit=100{after}")["messages"]:
-        found |= {mail["subject"] for mail in page}
-        after = "&after=" + page[-1]["id"]
-    return sorted(acknowledged - found)
-
-print("sending", flush=True)
-with concurrent.futures.ThreadPoolExecutor(4) as threads:
-    lost = [subject for one in threads.map(send, range(4)) for subject in one]
-print(json.dumps({"answers": answers, "lost": lost}))
-"""
-ACCEPTED = """
-import re, sys, time, urllib.request
-for number in sys.argv[1:]:
-    count = re.compile(r'^tmpmaild_smtp_mails_total[{]result="accepted".*[}] ([0-9.]+)$', re.MULTILINE)
-    while not count.search(urllib.request.urlopen(f"http://127.0.0.1:902{number}/metrics").read().decode()):
-        time.sleep(0.1)
-"""
+SEND = Path(__file__).with_name("booted-several-send.py.txt").read_text()
+ACCEPTED = Path(__file__).with_name("booted-several-accepted.py.txt").read_text()
 
 pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof WHAT=systemd")
 

@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import apt
 import pytest
@@ -26,14 +27,7 @@ EM_X86_64, EM_AARCH64 = 62, 183  # elf(5)
 CONFIG = "/etc/tmpmaild/config.toml"
 INSTALL = next(block.script for block in shell_blocks("README.md") if block.heading == "Install on a server")
 UPDATES = "Updates that install themselves"
-SERVE = """
-import functools, http.server, sys, threading
-handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory="/packages/apt")
-with http.server.ThreadingHTTPServer(("127.0.0.1", 8080), handler) as server:
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print("serves", flush=True)
-    sys.stdin.read()
-"""
+SERVE = Path(__file__).with_name("deb-serve.py.txt").read_text()
 MOVES = ("Backups", "Restore")
 FETCH_UPGRADE = """
 sed -i s/bookworm/trixie/ /etc/apt/sources.list

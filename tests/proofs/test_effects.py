@@ -2,11 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from daemons import finished
 
 ROOT = Path(__file__).parents[2]
 SHOWN = json.loads((ROOT / "tests/effects.json").read_text())["shown"]
@@ -15,14 +16,11 @@ SHOWN = json.loads((ROOT / "tests/effects.json").read_text())["shown"]
 def run(test, thing):
     """Run a test in a Python of its own, without a thing; return its output and the exit code."""
     path = os.pathsep.join([str(ROOT / "tests/support/without"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
+    done = finished(
         [sys.executable, "-m", "pytest", "-n0", "-q", test],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": path, "WITHOUT": thing},
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
     )
     return done.stdout + done.stderr, done.returncode
 

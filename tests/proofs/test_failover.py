@@ -3,10 +3,10 @@
 import signal
 from contextlib import closing
 
-from failover import Pair, Sender, lose, until
+from failover import Pair, Sender, lose
 from targets import Target
 
-from daemons import NO_LIMITS
+from daemons import NO_LIMITS, wait_until
 
 MOST_SECONDS = 10
 
@@ -56,12 +56,12 @@ def _lost_while_one_sends(pair, daemon, target, number):
     """Lose the primary; return the acknowledged mails, once a target has been told of all of them."""
     sender = Sender(daemon, target.inbox(daemon)["address"], f"w{number}", pause_seconds=0.1)
     try:
-        until(lambda: len(sender.acknowledged) > 5)
+        wait_until(lambda: len(sender.acknowledged) > 5)
         pair.lose_primary((signal.SIGKILL, signal.SIGSTOP)[number % 2])
         before = len(sender.acknowledged)
-        until(lambda: len(sender.acknowledged) > before + 5)
+        wait_until(lambda: len(sender.acknowledged) > before + 5)
     finally:
         sender.stop()
     acknowledged = set(sender.acknowledged)
-    until(lambda: acknowledged <= {one.document["data"]["subject"] for one in target.taken})
+    wait_until(lambda: acknowledged <= {one.document["data"]["subject"] for one in target.taken})
     return acknowledged

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daemons import NO_LIMITS, PATIENCE_SECONDS
+from daemons import NO_LIMITS, wait_until
 from senders import SENDERS, Sender, damage, stored
 
 FAULTS = [
@@ -31,7 +31,7 @@ def failing(daemon, log, call, error, every):
     command = ["strace", "-f", "-qq", "-o", str(log), *paths, "-e", inject, "-p", str(daemon.process.pid)]
     tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        until(lambda: log.exists() and "TracerPid:\t0" not in status(daemon))
+        wait_until(lambda: log.exists() and "TracerPid:\t0" not in status(daemon))
         yield
     finally:
         tracer.terminate()  # which detaches it
@@ -41,13 +41,6 @@ def failing(daemon, log, call, error, every):
 
 def status(daemon):
     return Path(f"/proc/{daemon.process.pid}/status").read_text()
-
-
-def until(condition):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def mail_comes_in(daemon, addresses, seed):
@@ -76,7 +69,7 @@ def recovers(daemon, addresses):
         sender = Sender(daemon.smtp_port, addresses, "afterwards")
         sender.start()
         try:
-            until(lambda: sender.acknowledged or not sender.is_alive())
+            wait_until(lambda: sender.acknowledged or not sender.is_alive())
         finally:
             sender.over.set()
             sender.join()

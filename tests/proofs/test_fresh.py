@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -20,16 +21,7 @@ README = (ROOT / "README.md").read_text()
 PACKAGES = re.search(r"`apt install ([^`]+)`", README)[1]
 NAMES = dict(zip(chroot_image.SUITES, ("Debian 12", "Debian 13"), strict=True))
 # The daemon is stopped, not make: what it says of that is its exit code.
-RUN = """
-export TMPMAILD_HTTP__LISTEN=127.0.0.1:0 TMPMAILD_SMTP__LISTEN=127.0.0.1:0  # this machine's ports may be in use
-make run > ../said & pid=$!
-until grep --quiet /messages ../said; do kill -0 $pid; sleep 0.2; done
-sed '1,/terminal:/d' ../said > ../lines
-bash -eu ../lines > ../shown
-grep --quiet 'Hello from tmpmaild' ../shown
-kill $(cat /proc/$pid/task/$pid/children)
-wait $pid
-"""
+RUN = Path(__file__).with_name("fresh-run.sh.txt").read_text()
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FRESH"), reason="takes half an hour: make proof WHAT=fresh")
 

@@ -14,15 +14,7 @@ import chroot_image
 
 PATIENCE_SECONDS = 60
 # Create an address over HTTP, have it sent a mail by SMTP, print the list of its mail.
-ROUND = """
-import json, smtplib, sys, urllib.request
-api = "http://127.0.0.1:8025/api/v1/addresses"
-address = json.load(urllib.request.urlopen(urllib.request.Request(api, method="POST")))["address"]
-with smtplib.SMTP("127.0.0.1", 2525) as client:
-    client.sendmail("a@example.com", [address], b"Subject: to the container\\r\\n\\r\\nmail\\r\\n")
-print(address)
-print(urllib.request.urlopen(f"{api}/{address}/messages").read().decode())
-"""
+ROUND = Path(__file__).with_name("image-round.py.txt").read_text()
 READ_AGAIN = 'import sys, urllib.request as u; print(u.urlopen(f"http://127.0.0.1:8025/api/v1/addresses/{sys.argv[1]}/messages").read())'
 
 

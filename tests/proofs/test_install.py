@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -31,30 +32,9 @@ for word in "$@"; do
     case $word in ./*) exec /usr/bin/apt-get "$@" ;; update|install|certbot|-*) ;; *) dpkg --status "$word" > /dev/null || exit 1 ;; esac
 done
 """
-CERTBOT = """#!/bin/sh
-while [ "$1" != --cert-name ]; do shift; done
-folder=/etc/letsencrypt/live/$2
-mkdir -p "$folder"
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=mx.$2" \
-    -addext "subjectAltName=DNS:$2,DNS:mx.$2" -keyout "$folder/privkey.pem" -out "$folder/fullchain.pem"
-"""
-MAIL = """
-import json, smtplib, sys, urllib.request
-api = "http://127.0.0.1:8025/api/v1/addresses"
-body = json.dumps({"domain": sys.argv[1]}).encode()
-made = urllib.request.Request(api, body, {"Content-Type": "application/json"})
-address = json.load(urllib.request.urlopen(made))["address"]
-smtplib.SMTP("127.0.0.1", 25).sendmail("a@example.com", [address, "postmaster"], b"Subject: by the README\\r\\n\\r\\n")
-assert b"by the README" in urllib.request.urlopen(f"{api}/{address}/messages").read()
-print(address)
-"""
-OFFERS_TLS = """
-import smtplib, ssl
-client = smtplib.SMTP("127.0.0.1", 25)
-context = ssl.create_default_context(cafile="/etc/letsencrypt/live/tmp.example.org/fullchain.pem")
-client._host = "mx.tmp.example.org"
-client.starttls(context=context)
-"""
+CERTBOT = Path(__file__).with_name("install-certbot.sh.txt").read_text()
+MAIL = Path(__file__).with_name("install-mail.py.txt").read_text()
+OFFERS_TLS = Path(__file__).with_name("install-offers-tls.py.txt").read_text()
 # doctor finds that no DNS answers here, and that nobody outside can reach port 25.
 MAY_FAIL = {"tmpmaild doctor"}
 

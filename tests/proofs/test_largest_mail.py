@@ -7,9 +7,7 @@ import re
 import urllib.request
 from pathlib import Path
 
-import pytest
-
-from daemons import NO_LIMITS, Daemon
+from daemons import NO_LIMITS
 
 MIB = 1024 * 1024
 MAX_MESSAGE_BYTES = 100 * MIB
@@ -28,13 +26,6 @@ HEAD = (
 END = b"\r\n--b--\r\n"
 
 
-@pytest.fixture
-def daemon(tmp_path):
-    one = Daemon(tmp_path, **(NO_LIMITS | SETTINGS))
-    yield one
-    one.close()
-
-
 def peak_mib(daemon):
     status = Path(f"/proc/{daemon.process.pid}/status").read_text()
     return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024
@@ -47,7 +38,8 @@ def digest_of(url):
     return hashlib.sha256(octets[octets.find(b"Subject: large") :] if url.endswith("/raw") else octets).digest()
 
 
-def test_a_mail_of_100_mib_is_stored_whole(daemon):
+def test_a_mail_of_100_mib_is_stored_whole(start):
+    daemon = start(**NO_LIMITS | SETTINGS)
     block = base64.encodebytes(random.Random(1).randbytes(57 * 1024)).replace(b"\n", b"\r\n")
     count = (MAX_MESSAGE_BYTES - len(HEAD) - len(END)) // len(block)
     mail = HEAD + block * count + END

@@ -2,7 +2,6 @@
 
 import pytest
 
-from daemons import NO_LIMITS, Daemon
 from mailbombs import MAILS, Victim, deliver_and_read
 
 OTHERS_SECONDS = 0.5
@@ -10,10 +9,8 @@ ITSELF_SECONDS = 5
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    one = Daemon(tmp_path_factory.mktemp("bombs"), **NO_LIMITS)
-    yield one
-    one.close()
+def daemon(tmp_path_factory, start_in):
+    return start_in(tmp_path_factory.mktemp("bombs"))
 
 
 @pytest.mark.parametrize("mail", MAILS.values(), ids=MAILS)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from daemons import finished
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -24,11 +26,5 @@ def test_a_mail_comes_with_the_oldest_versions_that_are_declared(tmp_path):
     install = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     subprocess.run([*install, ROOT, "pytest", *oldest()], check=True)
     shutil.copy(ROOT / "tests/examples/pytest/test_welcome.py", tmp_path)
-    done = subprocess.run(
-        [python, "-m", "pytest", "-q", "test_welcome.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished([python, "-m", "pytest", "-q", "test_welcome.py"], cwd=tmp_path)
     assert "1 passed" in done.stdout, done.stdout[-4000:]

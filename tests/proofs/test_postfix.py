@@ -24,10 +24,7 @@ ORDERED = {
     "no such user": ([{"at": "rcpt", "reply": "550 5.1.1 No such user", "times": 5}], ["bounced"]),
 }
 
-pytestmark = [
-    pytest.mark.needs("postfix"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can start Postfix"),
-]
+pytestmark = [pytest.mark.needs("postfix"), pytest.mark.skipif(os.geteuid() != 0, reason="only root can start Postfix")]
 
 
 @pytest.fixture

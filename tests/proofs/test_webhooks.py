@@ -5,9 +5,8 @@ import random
 import pytest
 from targets import Target, first_call_fails
 
-from daemons import NO_LIMITS
+from daemons import NO_LIMITS, wait_until
 from senders import Sender
-from zones import wait_until
 
 INBOXES = 5
 LEASE_AND_RETRIES_SECONDS = 120

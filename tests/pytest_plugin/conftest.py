@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 from functools import partial
 from typing import NamedTuple
 
@@ -61,9 +62,8 @@ def service(tmp_path_factory):
     """Return the options for a service that runs already, for runs that are not about the embedded daemon."""
     settings = {**daemons.NO_LIMITS, "TMPMAILD_SMTP__AUTH": "any", "TMPMAILD_SMTP__FAULTS": "true"}
     settings["TMPMAILD_SMTP__KEEP_REFUSALS"] = "true"
-    daemon = daemons.Daemon(tmp_path_factory.mktemp("service"), **settings)
-    yield (f"--tmpmaild-url={daemon.url}", f"--tmpmaild-smtp=127.0.0.1:{daemon.smtp_port}")
-    daemon.close()
+    with closing(daemons.Daemon(tmp_path_factory.mktemp("service"), **settings)) as daemon:
+        yield (f"--tmpmaild-url={daemon.url}", f"--tmpmaild-smtp=127.0.0.1:{daemon.smtp_port}")
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ import re
 import runpy
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ import yaml
 from werkzeug import serving
 
 import daemons
+from proxies import free_port
 from tmpmaild.cli.main import FOR_TESTS
 from tmpmaild.config import file as configfile
 
@@ -43,12 +43,6 @@ def shop(smtp_port):
     server.server_close()
 
 
-def free_ports(count):
-    with ExitStack() as stack:
-        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in taken]
-
-
 def run_step(script, folder, environment):
     """Run a step in a process group of its own; return the group, the exit code and the output."""
     with subprocess.Popen(
@@ -70,7 +64,7 @@ def test_the_steps_start_a_service_and_sign_up_with_curl_and_jq(tmp_path):
     job = STEPS["tests"]
     steps = [step["run"] for step in job["steps"] if "run" in step]
     assert steps[0] == "python3 -m pip install ./tmpmaild"  # what is installed here is under test
-    http, smtp = free_ports(2)
+    http, smtp = free_port(), free_port()
     url = job["env"]["TMPMAILD_URL"]
     assert url == "http://127.0.0.1:8025"
     with shop(smtp) as shop_url:

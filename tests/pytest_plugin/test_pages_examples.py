@@ -4,7 +4,6 @@ import inspect
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 import daemons
 import peers
+from daemons import finished
 from tables import table
 from tmpmaild import pytest_plugin
 from tmpmaild.client import Inbox, Mail
@@ -77,15 +77,7 @@ def test_plain_pytest_a_flask_application_and_tests_in_parallel_need_nothing_but
 @pytest.mark.proof
 def test_unittest_starts_a_daemon_for_a_class_of_tests(example, tmp_path):
     example("unittest/test_sign_up.py")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "unittest"],
-        cwd=tmp_path,
-        env=daemons.environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = finished([sys.executable, "-W", "error", "-m", "unittest"], cwd=tmp_path, env=daemons.environment())
     assert (done.returncode, "Ran 1 test" in done.stderr) == (0, True), done.stderr
 
 

@@ -7,6 +7,7 @@ import signal
 import smtplib
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
@@ -36,13 +37,7 @@ OF_SYSTEMD = (
     *("RUNTIME_DIRECTORY", "STATE_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY"),
 )
 # What systemd does between fork and exec for a service with sockets.
-ACTIVATE = """
-import os, sys
-for place, descriptor in enumerate(sorted(map(int, sys.argv[1].split(","))), 3):
-    os.dup2(descriptor, place)
-listening = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(place - 2), "LISTEN_FDNAMES": sys.argv[2]}
-os.execve(sys.argv[3], sys.argv[3:], os.environ | listening)
-"""
+ACTIVATE = Path(__file__).with_name("daemons-activate.py.txt").read_text()
 KNOWN = {"TERM": "xterm", "LANG": "C.UTF-8"}
 _listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)\s+SMTP on 127\.0\.0\.1:(\d+)").search
 
@@ -55,6 +50,20 @@ def environment(**settings):
     """Return the environment for a child: what others have set is left out, warnings are errors."""
     clean = {name: value for name, value in os.environ.items() if not is_foreign(name)}
     return {**clean, **KNOWN, "PYTHONWARNINGS": "error", **settings}
+
+
+def finished(command, *, check=False, timeout=600, **given):
+    """Run a command to its end; return its exit code and what it wrote, as text."""
+    return subprocess.run(command, capture_output=True, text=True, check=check, timeout=timeout, **given)
+
+
+def wait_until(condition, seconds=PATIENCE_SECONDS):
+    """Ask now and then until a condition holds; return what it returned."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)
+    return found
 
 
 class Answer(NamedTuple):

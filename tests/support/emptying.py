@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import asyncpg
 from anyio.from_thread import start_blocking_portal
@@ -11,13 +12,7 @@ SELECT array_agg(oid::regclass::text) FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0
     AND relname NOT IN ('service', 'inbox', 'usage', 'schema_step')
 """
-_EMPTY = """
-DELETE FROM inbox WHERE id <> 1;
-UPDATE inbox SET message_count = 0, stored_bytes = 0, last_key = 0;
-UPDATE usage SET stored_bytes = 0, inboxes = 0, messages = 0 WHERE (stored_bytes, inboxes, messages) <> (0, 0, 0);
-UPDATE service SET last_key = 0;
-SELECT setval('inbox_id_seq', 1);
-"""
+_EMPTY = Path(__file__).with_name("emptying-empty.sql").read_text()
 
 
 @contextmanager

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import clusters
 from clusters import Cluster
+from daemons import wait_until
 
 SETTINGS = {"wal_sender_timeout": "0", "wal_receiver_timeout": "0", "shared_buffers": "16MB"}
 PATIENCE_SECONDS = 60
-_FROM_NOW_ON = (
-    "ALTER SYSTEM SET synchronous_standby_names = '*'",
-    "SELECT pg_reload_conf()",
-)
+_FROM_NOW_ON = ("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
 _IS_SYNCHRONOUS = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
 
 
@@ -42,7 +40,7 @@ class Pair:
         self.standby.start()
         for statement in _FROM_NOW_ON:
             self.primary.execute(statement)
-        until(lambda: self.primary.execute(_IS_SYNCHRONOUS) == 1)
+        wait_until(lambda: self.primary.execute(_IS_SYNCHRONOUS) == 1)
 
     def lose_primary(self, how):
         """Kill the primary, or stop all of its processes as if its machine hung; make the standby the primary."""
@@ -88,13 +86,6 @@ def end(cluster):
     cluster.process = None
 
 
-def until(condition):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 class Sender(threading.Thread):
     """Sends numbered mail until it is told to end, whatever the daemon answers; remembers what was acknowledged."""
 
@@ -137,10 +128,10 @@ def lose(pair, daemon, how, senders=4):
     address = daemon.create()
     sending = [Sender(daemon, address, f"s{number}") for number in range(senders)]
     try:
-        until(lambda: all(len(sender.acknowledged) > 5 for sender in sending))
+        wait_until(lambda: all(len(sender.acknowledged) > 5 for sender in sending))
         pair.lose_primary(how)
         promoted_at = time.monotonic()
-        until(lambda: any(sender.acknowledged_at > promoted_at for sender in sending))
+        wait_until(lambda: any(sender.acknowledged_at > promoted_at for sender in sending))
         seconds = time.monotonic() - promoted_at
     finally:
         for sender in sending:

@@ -12,19 +12,14 @@ from pathlib import Path
 import pytest
 
 import chroot_image
+from daemons import finished
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 120
 PROGRAMS = ("systemd-nspawn", "nsenter", "debootstrap")
 PYTHONS = {"bookworm": "3.11", "trixie": "3.13"}
 # Store a mail by port 25 and print its address; print the subjects of the mails at an address.
-MAIL = """
-import json, smtplib, urllib.request
-addresses = "http://127.0.0.1:8025/api/v1/addresses"
-address = json.load(urllib.request.urlopen(addresses, b""))["address"]
-smtplib.SMTP("127.0.0.1", 25, timeout=30).sendmail("a@example.com", [address], b"Subject: kept\\r\\n\\r\\n")
-print(address)
-"""
+MAIL = Path(__file__).with_name("machines-mail.py.txt").read_text()
 READ = """
 import json, sys, urllib.request
 mails = json.load(urllib.request.urlopen(f"http://127.0.0.1:8025/api/v1/addresses/{sys.argv[1]}/messages"))
@@ -48,9 +43,7 @@ class Machine:
         self._environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
     def run(self, *command, stdin=None, check=True):
-        done = subprocess.run(
-            [*self._enter, *command], env=self._environ, input=stdin, capture_output=True, text=True, check=False
-        )
+        done = finished([*self._enter, *command], env=self._environ, input=stdin, timeout=None)
         assert not check or done.returncode == 0, (command, done.stdout, done.stderr)
         return done
 

@@ -11,47 +11,10 @@ from pathlib import Path
 import peers
 
 PATIENCE_SECONDS = 30
-_MAIN = """
-compatibility_level = 3.6
-queue_directory = {folder}/queue
-data_directory = {folder}/data
-maillog_file = {folder}/log.txt
-maillog_file_prefixes = {folder}
-myhostname = shop.example
-relayhost = [127.0.0.1]:{port}
-smtp_host_lookup = native
-smtp_tls_security_level = none
-mydestination =
-local_recipient_maps =
-alias_maps =
-local_transport = error
-# Minutes in an ordinary one.
-queue_run_delay = 1s
-minimal_backoff_time = 1s
-maximal_backoff_time = 1s
-"""
+_MAIN = Path(__file__).with_name("postfix-main.txt").read_text()
 # What a Postfix needs that receives too.
-_RECEIVES = """
-{listen} inet n - n - - smtpd
-relay unix - - n - - smtp
-verify unix - - n - 1 verify
-anvil unix - - n - 1 anvil
-proxymap unix - - n - - proxymap
-tlsmgr unix - - n 1000? 1 tlsmgr
-"""
-_MASTER = """
-pickup  unix n - n 1 1 pickup
-cleanup unix n - n - 0 cleanup
-qmgr    unix n - n 1 1 qmgr
-rewrite unix - - n - - trivial-rewrite
-bounce  unix - - n - 0 bounce
-defer   unix - - n - 0 bounce
-trace   unix - - n - 0 bounce
-smtp    unix - - n - - smtp
-error   unix - - n - - error
-retry   unix - - n - - error
-postlog unix-dgram n - n - 1 postlogd
-"""
+_RECEIVES = Path(__file__).with_name("postfix-receives.txt").read_text()
+_MASTER = Path(__file__).with_name("postfix-master.txt").read_text()
 
 
 class Postfix:

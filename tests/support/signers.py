@@ -11,8 +11,9 @@ import dkim
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
+from daemons import wait_until
 from peers import which
-from zones import text_record, wait_until
+from zones import text_record
 
 NODE_MODULES = Path(__file__).parents[2] / "clients/typescript/node_modules"
 _PLAIN = serialization.NoEncryption()
@@ -71,17 +72,7 @@ def by_opendkim(keys, domain, raw, key="rsa", **settings):
     return b"DKIM-Signature: " + value.replace(b"\n", b"\r\n") + b"\r\n" + raw
 
 
-_RSPAMD = """
-options {{ filters = "dkim"; url_tld = "{folder}/tld"; tempdir = "{folder}"; pidfile = "{folder}/pid"; hs_cache_dir = "{folder}" }}
-logging {{ type = "console"; level = "error" }}
-worker "normal" {{ bind_socket = "{folder}/rspamd.sock mode=0600"; count = 1 }}
-modules {{ path = "/usr/share/rspamd/plugins/dkim_signing.lua" }}
-dkim {{ sign_headers = "(o)from:(o)subject:(x)to:mime-version:content-type" }}
-dkim_signing {{
-  sign_authenticated = true; allow_username_mismatch = true; use_esld = false;
-  domain {{ {domains} }}
-}}
-"""
+_RSPAMD = Path(__file__).with_name("signers-rspamd.txt").read_text()
 _SELECTORS = '"{domain}" {{ selectors = [{{ selector = rsa; path = "{folder}/rsa" }}, {{ selector = ed; path = "{folder}/ed.rspamd" }}] }}'
 
 
@@ -108,14 +99,7 @@ def _by_rspamd(place, raw):
     return done.stdout
 
 
-_NODEMAILER = """
-const { createTransport } = require("nodemailer");
-const mails = JSON.parse(require("fs").readFileSync(0));
-const transport = createTransport({ streamTransport: true, buffer: true, newline: "windows" });
-Promise.all(mails.map((mail) => transport.sendMail(mail))).then((sent) => {
-  console.log(JSON.stringify(sent.map((one) => one.message.toString("base64"))));
-});
-"""
+_NODEMAILER = Path(__file__).with_name("signers-nodemailer.mjs.txt").read_text()
 
 
 def by_nodemailer(keys, mails):

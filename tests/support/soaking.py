@@ -173,13 +173,7 @@ class Soak:
         self._live_bytes -= sum(ended)
         file_mib, wal_mib = (os.stat(f"{self._daemon.database}{end}").st_size / MIB for end in ("", "-wal"))  # noqa: PTH116
         self.samples.append(
-            Sample(
-                now - self._began,
-                resident_mib(self._daemon),
-                file_mib,
-                wal_mib,
-                self._live_bytes / MIB,
-            )
+            Sample(now - self._began, resident_mib(self._daemon), file_mib, wal_mib, self._live_bytes / MIB)
         )
 
 

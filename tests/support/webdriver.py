@@ -21,15 +21,7 @@ INJECT = """Object.defineProperty(window, "__playwright", {
   value: (() => { const module = {}; %s; return new (module.exports.InjectedScript())(globalThis, %s); })(),
 });"""
 OPTIONS = {"sdkLanguage": "python", "testIdAttributeName": "data-testid", "browserName": "webkit", "customEngines": []}
-CALL = """const [argument, done] = arguments;
-(async () => {
-  if (!window.__playwright) return { none: true };
-  const find = (selector) => __playwright.querySelectorAll(__playwright.parseSelector(selector), document);
-  const is = (one, state) => one !== undefined && __playwright.elementState(one, state, true).matches;
-  let value = (%s);
-  if (typeof value === "function") value = await value(argument, { find, is });
-  return { value };
-})().then(done, (error) => done({ error: String(error) }));"""
+CALL = Path(__file__).with_name("webdriver-call.mjs.txt").read_text()
 
 
 @functools.cache

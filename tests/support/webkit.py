@@ -5,6 +5,7 @@ driver's, which are real ones. What is not here, such as what a page asks of the
 """
 
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import anyio
@@ -32,13 +33,7 @@ ONLY = """(all, argument) => {
   return all.length ? { is: (%s)(all[0], argument) } : null;
 }"""
 # As Playwright has it: what is not there is hidden and has the count 0, and neither has a text nor has it not.
-EXPECT = """async (all, options) => {
-  const { expression, isNot } = options;
-  const ofAll = expression === "to.have.count" || expression.endsWith(".array");
-  if (all.length || ofAll) return await __playwright.expect(all[0], options, all, true);
-  const absent = ["to.be.hidden", "to.be.detached"], present = ["to.be.visible", "to.be.attached", "to.be.in.viewport"];
-  return { matches: absent.includes(expression) || (isNot && !present.includes(expression)) };
-}"""
+EXPECT = Path(__file__).with_name("webkit-expect.mjs.txt").read_text()
 
 
 class WebkitBrowser(WebDriver):

@@ -1,7 +1,6 @@
 """The DNS server of the pytest plugin, with what tests of the service do to its answers."""
 
 import socket
-import time
 
 import dns.rdatatype
 
@@ -40,12 +39,3 @@ def text_record(name, *values, ttl=60):
     whole = "".join(values)
     strings = " ".join(f'"{whole[at : at + 255]}"' for at in range(0, max(len(whole), 1), 255))
     return f"{name}. {ttl} IN TXT {strings}\n"
-
-
-def wait_until(condition, seconds=20):
-    """Wait until a condition holds, asking now and then."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
