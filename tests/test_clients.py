@@ -12,17 +12,13 @@ ROWS = rows_of(__file__)
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
 
 
-@pytest.mark.parametrize(
-    ("ip", "name"),
-    [*ROWS["a client is an ipv4 address or a 64"], (LOCAL, LOCAL)],
-)
+@pytest.mark.parametrize(("ip", "name"), [*ROWS["a client is an ipv4 address or a 64"], (LOCAL, LOCAL)])
 def test_a_client_is_an_ipv4_address_or_a_64(ip, name):
     assert client_name(ip) == name
 
 
 @pytest.mark.parametrize(
-    ("ip", "inside"),
-    [*ROWS["an address belongs to a network however it is written"], (LOCAL, False)],
+    ("ip", "inside"), [*ROWS["an address belongs to a network however it is written"], (LOCAL, False)]
 )
 def test_an_address_belongs_to_a_network_however_it_is_written(ip, inside):
     assert belongs(ip, TRUSTED) is inside

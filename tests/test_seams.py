@@ -79,10 +79,7 @@ def inherited_names():
                 tops = {base: base.__module__.partition(".")[0] for base in kind.__mro__}
                 foreign = [one for one, top in tops.items() if top not in {*KNOWN, "msgspec"}]
                 theirs = set().union(*map(of_class, foreign))
-                yield (
-                    str(Path(module.__file__).relative_to(ROOT)),
-                    of_class(kind) & theirs if theirs else set(),
-                )
+                yield (str(Path(module.__file__).relative_to(ROOT)), of_class(kind) & theirs if theirs else set())
 
 
 def test_every_private_name_of_others_that_we_use_is_in_the_table():

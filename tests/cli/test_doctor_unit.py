@@ -6,21 +6,13 @@ from pathlib import Path
 import pytest
 
 import certificates
-from tables import table
+from tables import rows_of, table
 from tmpmaild.cli.doctor import machine, unit
 from tmpmaild.cli.doctor.unit import Unit, judged
 from tmpmaild.config.settings import Config, Smtp
 
-SYSTEMCTL = """#!/bin/sh
-[ "$(id -u)" = {user} ] || exit 1
-case "$*" in
-cat*) echo "LoadCredential=cert.pem:/etc/pem/cert.pem" ;;
-list-units*) printf '%s' '{instances}' ;;
-*smtp.socket) echo ActiveState={socket} ;;
-*http.socket) echo ActiveState=inactive ;;
-*) printf 'NRestarts=7\\nExecMainStatus=1\\nResult=exit-code\\nLoadState={load}\\nActiveState={active}\\nSubState=dead\\n' ;;
-esac
-"""
+ROWS = rows_of(__file__)
+SYSTEMCTL = Path(__file__).with_name("doctor-unit-systemctl.sh.txt").read_text()
 JOURNALCTL = """#!/bin/sh
 echo "tmpmaild: the schema is newer"
 """
@@ -32,70 +24,9 @@ def a_unit(**changes):
     return Unit(**{**start, **changes})
 
 
-def told(found, uptime_seconds=None):
-    return [(one.level, one.text) for one in judged(found, uptime_seconds)]
-
-
-FAILED = {"result": "exit-code", "exit_status": "1", "last_error": "tmpmaild: the disk is full"}
-
-
-@table(
-    ("found", "uptime_seconds", "expected"),
-    [
-        (a_unit(), 5, []),
-        (a_unit(), None, []),  # it runs, and its control socket is off
-        (
-            a_unit(active="failed", sub="failed", **FAILED),
-            None,
-            [
-                (
-                    "problem",
-                    "tmpmaild.service fails (exit-code, exit status 1); the last error in its log: tmpmaild: the disk is full",
-                )
-            ],
-        ),
-        (
-            a_unit(active="activating", sub="auto-restart", restarts=21, **FAILED),
-            None,
-            [
-                (
-                    "problem",
-                    "tmpmaild.service fails (exit-code, exit status 1, tried again 21 times); the last error in its log: tmpmaild: the disk is full",
-                )
-            ],
-        ),
-        (
-            a_unit(active="activating", sub="start", restarts=1, result="success", exit_status="0"),
-            None,
-            [("problem", "tmpmaild.service fails (tried again 1 time)")],
-        ),
-        (a_unit(active="activating", sub="start"), None, [("warning", "tmpmaild.service is starting")]),
-        (a_unit(active="inactive", sub="dead"), None, [("problem", "tmpmaild.service is stopped")]),
-        (
-            a_unit(active="inactive", sub="dead", is_woken=True),
-            None,
-            [("warning", "tmpmaild.service is stopped; the next connection starts it")],
-        ),
-        (a_unit(active="inactive", sub="dead"), 5, []),  # one that was started by hand answers
-        (
-            a_unit(restarts=1, last_error="Fatal"),
-            7200,
-            [
-                (
-                    "warning",
-                    "tmpmaild.service was restarted after a failure 1 time, 7200 s ago for the last one; the last error in its log: Fatal",
-                )
-            ],
-        ),
-        (
-            a_unit(restarts=40),
-            2,
-            [("problem", "tmpmaild.service was restarted after a failure 40 times, 2 s ago for the last one")],
-        ),
-    ],
-)
-def test_a_service_that_fails_or_is_stopped_is_a_problem(found, uptime_seconds, expected):
-    assert told(found, uptime_seconds) == expected
+@table(("changes", "uptime_seconds", "expected"), ROWS["a service that fails or is stopped is a problem"])
+def test_a_service_that_fails_or_is_stopped_is_a_problem(changes, uptime_seconds, expected):
+    assert [(one.level, one.text) for one in judged(a_unit(**changes), uptime_seconds)] == expected
 
 
 @pytest.fixture

@@ -2,17 +2,9 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
-WITHOUT = """
-import sys
-sys.modules["httpx2"] = sys.modules["mcp"] = None
-from tmpmaild.cli.main import main
-for arguments in ["new"], ["watch", "a@a.test"], ["wait", "a@a.test"], ["mcp"]:
-    try:
-        main(arguments)
-    except SystemExit as done:
-        print(done.code)
-"""
+WITHOUT = Path(__file__).with_name("main-extra-without.py.txt").read_text()
 
 
 def python(code):

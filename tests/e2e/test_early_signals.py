@@ -14,15 +14,7 @@ from daemons import FREE_PORTS, PATIENCE_SECONDS, environment
 from warm import Program
 
 # The signal comes when the first module that takes time is about to be loaded.
-PROGRAM = """
-import os, runpy, sys
-class Killer:
-    def find_spec(self, name, path, target=None):
-        if name == "tmpmaild.cli.main":
-            os.kill(os.getpid(), int(sys.argv.pop()))
-sys.meta_path.insert(0, Killer())
-runpy.run_module("tmpmaild", run_name="__main__", alter_sys=True)
-"""
+PROGRAM = Path(__file__).with_name("early-signals-program.py.txt").read_text()
 
 
 @contextmanager

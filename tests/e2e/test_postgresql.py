@@ -31,12 +31,6 @@ def test_a_mail_comes_in_over_smtp_and_is_shown_over_http_also_after_a_restart(d
     assert daemon.errors() == ""
 
 
-def test_commands_work_on_it(daemon, command, settings):
-    assert command("migrate", **settings).stdout.endswith(": up to date\n")
-    daemon.deliver_octets("postmaster@mail.example.com", b"Subject: to you\r\n\r\nHello\r\n")
-    assert "to you" in command("postmaster", **settings).stdout
-
-
 def test_while_the_database_is_away_at_the_start_it_is_not_ready_and_then_it_is(cluster, tmp_path):
     there = tmp_path / "server"
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -183,18 +183,3 @@ def test_what_needs_a_restart_is_named(start, write, command):
     write(BOTH)
     assert command("reload").stdout == "reloaded\n"
     assert daemon.stop() == 0
-
-
-def test_a_storm_of_signals_is_few_reloads(start, write, command):
-    write(ONE)
-    daemon = start()
-    began = time.monotonic()
-    for _ in range(40):
-        daemon.process.send_signal(signal.SIGHUP)
-        daemon.request("/api/v1/domains")  # so that each signal is seen alone
-    write(BOTH)
-    assert command("reload").stdout == "reloaded\n"
-    until(daemon, "one.test, two.test; HTTP")
-    most = 2 + (time.monotonic() - began) / 0.5  # that of the command, and one each half second
-    assert 1 <= log_of(daemon).count("INFO tmpmaild.host.process: reloaded: ") <= most
-    assert daemon.stop() == 0

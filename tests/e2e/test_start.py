@@ -79,21 +79,6 @@ def test_a_folder_that_does_not_exist_is_named(command):
     assert "/nowhere/at/all" in one_line(command("serve", TMPMAILD_STORAGE__PATH="/nowhere/at/all/x.db"))
 
 
-def test_a_certificate_that_cannot_be_read_is_named(command):
-    line = one_line(command("serve", TMPMAILD_SMTP__TLS_CERTIFICATE="/no/cert", TMPMAILD_SMTP__TLS_KEY="/no/key"))
-    assert "smtp.tls_certificate /no/cert" in line
-
-
-def test_all_mistakes_of_a_configuration_are_named_at_once(command, tmp_path):
-    (tmp_path / "tmpmaild.toml").write_text('[smtp]\nhostnam = "x"\nmax_connections = "many"\n')
-    done = command("check-config", TMPMAILD_LOG__LEVEL="loud")
-    assert done.returncode != 0
-    text = done.stderr
-    assert "smtp.hostname" in text
-    assert "smtp.max_connections" in text
-    assert "log.level" in text.lower()
-
-
 def test_a_variable_that_sets_nothing_is_named_by_all_that_read_the_configuration(start, command):
     line = "TMPMAILD_LOG_LEVEL: this variable sets nothing, did you mean TMPMAILD_LOG__LEVEL?\n"
     daemon = start(TMPMAILD_LOG_LEVEL="debug")

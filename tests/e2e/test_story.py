@@ -7,8 +7,6 @@ import urllib.request
 
 import pytest
 
-from tmpmaild import __version__
-
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def daemon(request, tmp_path_factory, start_in):
@@ -55,14 +53,6 @@ def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(daemon):
         SELECT address, message_count FROM inboxes WHERE address = '{address}'"""
     done = subprocess.run([*shell, query], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [f"{address}|bob@example.com|shell|for", "eyes", f"{address}|1"]
-
-
-def test_every_command_explains_itself(command):
-    for name in ("serve", "check-config", "migrate", "send"):
-        helped = command(name, "--help")
-        assert helped.returncode == 0
-        assert len(helped.stdout) > 60
-    assert command("--version").stdout == f"tmpmaild {__version__}\n"
 
 
 def test_logs_name_no_address_and_no_content(start, command):

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -119,17 +120,7 @@ def test_an_event_that_repeats_is_written_once_and_counted(capfd):
     assert (last["message"], last["repeated"]) == ("refused: 192.0.2.1 (2 more times within a minute)", 2)
 
 
-PROGRAM = """
-import logging, sys
-from tmpmaild.host import logs
-with logs.logging_to_stderr("info", "text"):
-    for number in range(30_000):
-        logging.getLogger("tmpmaild.access").info("line %05d %s", number, "x" * 100)
-    waiting = logging.getLogger().handlers[0]._queue.qsize()
-    print(waiting, flush=True)
-    if sys.stdin.readline() == "read\\n":
-        logs._STOP_SECONDS = 30  # what reads may be slow
-"""
+PROGRAM = Path(__file__).with_name("logs-program.py.txt").read_text()
 
 
 @pytest.fixture

@@ -3,39 +3,14 @@
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-CHURN = """
-from pathlib import Path
-from tmpmaild.host.process import return_large_blocks
-
-def resident_mib():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4 // 1024
-
-return_large_blocks()
-kept = []
-for size in range(8):
-    blocks = [bytearray(10_000_000 - size * 4096) for _ in range(5)]
-    kept.append(bytearray(100_000))  # what would keep a heap from shrinking
-    del blocks
-print(resident_mib())
-"""
+CHURN = Path(__file__).with_name("process-churn.py.txt").read_text()
 
 
-PIECES = """
-from pathlib import Path
-from tmpmaild.host.process import give_back
-
-def resident_mib():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4 // 1024
-
-pieces = [bytearray(65_536) for _ in range(1600)]
-last = bytearray(65_536)
-del pieces
-give_back()
-print(resident_mib())
-"""
+PIECES = Path(__file__).with_name("process-pieces.py.txt").read_text()
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")

@@ -34,6 +34,22 @@ async def test_signals_during_a_reload_are_answered_by_one_more(monkeypatch):
     assert begun == [False, False]
 
 
+async def test_after_a_reload_there_is_a_pause_before_the_next():
+    wanted, begun = asyncio.Event(), []
+
+    async def reload():
+        begun.append(1)
+        wanted.set()  # a storm of signals
+        return Outcome("all of it", [])
+
+    wanted.set()
+    task = asyncio.create_task(Reloading(reload).reload_when(wanted))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    task.cancel()
+    assert begun == [1]
+
+
 async def test_what_needs_a_restart_is_answered_and_logged(caplog):
     async def reload():
         return Outcome("all of it", ["http.listen", "smtp.listen"])
