@@ -15,7 +15,6 @@ Text of a server is in a message only with its control characters replaced: it m
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -193,26 +192,10 @@ TEMPORARY = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
 """Problems after which asking again helps."""
 
 
-class Headed(Protocol):
-    """A mail, as any module has it."""
-
-    @property
-    def received_at(self) -> datetime:
-        """When it came."""
-
-    @property
-    def sender(self) -> str:
-        """Its sender's address."""
-
-    @property
-    def subject(self) -> str:
-        """Its subject."""
-
-
-def heading(message: Headed) -> str:
-    """Return one line: when it came, from whom, about what."""
-    time = message.received_at.isoformat(sep=" ", timespec="seconds")
-    return f"{time}  {printable(message.sender) or 'unknown sender'}  {printable(message.subject) or '(no subject)'}"
+def heading(received_at: datetime, sender: str, subject: str) -> str:
+    """Return one line: when a mail came, from whom, about what."""
+    time = received_at.isoformat(sep=" ", timespec="seconds")
+    return f"{time}  {printable(sender) or 'unknown sender'}  {printable(subject) or '(no subject)'}"
 
 
 def beginning(text: str) -> Iterator[str]:
@@ -227,7 +210,7 @@ def listing(messages: Sequence[Message], *, with_text: bool) -> str:
     """Return a line for each mail, with a line end before it; with the texts of the newest ones on demand."""
     lines: list[str] = []
     for number, message in enumerate(messages):
-        lines.append(f"  {heading(message)}")
+        lines.append(f"  {heading(message.received_at, message.sender, message.subject)}")
         if with_text and number >= len(messages) - _MAX_EXCERPT_MAILS:
             lines += beginning(message.text)
     return "".join(f"\n{line}" for line in lines)

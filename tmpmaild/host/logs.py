@@ -44,13 +44,12 @@ class _Event(Struct):
     count: int = 0
 
 
-class _Budget:
-    """The lines that one group of levels may still write in the current minute."""
+class _Budget(Struct):
+    """The lines that one group of levels has written in the current minute, and those that it has left out."""
 
-    def __init__(self) -> None:
-        self.until = 0.0
-        self.written = 0
-        self.left_out = 0
+    until: float = 0.0
+    written: int = 0
+    left_out: int = 0
 
 
 class Repeats:

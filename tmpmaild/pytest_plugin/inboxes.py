@@ -154,7 +154,7 @@ def _listing(newest: Sequence[Mail]) -> Iterator[str]:
     if len(newest) > _MAX_MAILS:
         yield f"(older ones are left out; these are the {_MAX_MAILS} newest)"
     for mail in reversed(newest[:_MAX_MAILS]):
-        yield heading(mail)
+        yield _heading(mail)
         if mail.code:
             yield f"  code: {printable(mail.code)}"
         if mail.link:
@@ -162,12 +162,16 @@ def _listing(newest: Sequence[Mail]) -> Iterator[str]:
         yield from beginning(mail.text)
 
 
+def _heading(mail: Mail) -> str:
+    return heading(mail.received_at, mail.sender, mail.subject)
+
+
 def _attachments(inbox: Inbox, http: httpx2.Client) -> Iterator[Attachment]:
     """Yield the files of the newest mails, oldest first: text, sanitised HTML, source. Large mails have only a text."""
     try:
         for number, mail in enumerate(reversed(inbox.messages(limit=_MAX_MAILS)), 1):
             name = f"{inbox.address} mail {number}"
-            yield Attachment(f"{name} text", "txt", f"{heading(mail)}\n\n{mail.text}".encode(errors="replace"))
+            yield Attachment(f"{name} text", "txt", f"{_heading(mail)}\n\n{mail.text}".encode(errors="replace"))
             if mail.size_bytes > _MAX_ATTACHED_BYTES:
                 continue
             if mail.has_html:
