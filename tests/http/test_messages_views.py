@@ -52,8 +52,8 @@ async def test_the_page_is_sanitised_and_behind_a_policy(world, client, held):
     answer = await client.get((await view(client, held["address"], message_id)).json()["url"])
     assert answer.header("content-type") == "text/html; charset=utf-8"
     assert answer.header("content-security-policy") == (
-        "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; "
-        "style-src 'unsafe-inline'"
+        "sandbox allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox; default-src 'none'; "
+        "img-src data:; style-src 'unsafe-inline'"
     )
     assert answer.header("cache-control") == "no-store"
     page = answer.body.decode()

@@ -434,8 +434,12 @@ class CrossSite:
             return False
         method, headers = scope["method"], dict(scope["headers"])
         origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
-        if origin in self._permitted or site == b"same-origin":
+        if origin in self._permitted:
             return False
+        if site == b"same-origin":
+            return (
+                headers.get(b"sec-fetch-dest") == b"image"
+            )  # no page of ours loads one from here, a mail in its frame may
         if headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
             return True  # Chromium says "none" of these, although any page can cause them by speculation rules
         if site is not None:

@@ -50,9 +50,10 @@ _MOST_NAMED = 3  # of what came and of what was refused, where a wait found noth
 _MAX_NAMED_CHARACTERS = 100
 _NONE_REFUSED = ", and none was refused: does your application send to this server's SMTP port?"
 _NOT_KEPT = "; what was refused is kept with smtp.keep_refusals"
+# Without scripts. The origin lets the inbox measure and print its frame: see docs/security.md.
 _POLICY = (
-    "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
-    "style-src 'unsafe-inline'"
+    "sandbox allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox; default-src 'none'; "
+    "img-src {images}; style-src 'unsafe-inline'"
 )
 
 

@@ -288,6 +288,7 @@ listen({
   "open-found-link": () => reading.press(".link a", t("no-link-here")),
   "delete-mail": () => remove(reading.meant),
   undo: () => removals.undo(),
+  print: () => reader.print(),
   search: () => search.focus(),
   close: () => reading.leave(),
 });

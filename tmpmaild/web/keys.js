@@ -26,6 +26,8 @@ const TYPED_INTO = "dialog, input:not([type=checkbox]), textarea, select, [conte
 // Characters can be switched off: they are in the way of those who speak to their computer (WCAG 2.1.4).
 const areOn = () => get("localStorage", KEPT) !== "off";
 
+const isPrint = ({ key, ctrlKey, metaKey, shiftKey, altKey }) => (ctrlKey || metaKey) && !shiftKey && !altKey && key === "p";
+
 // Return what a key stands for, if it is not for something else.
 function keyOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, defaultPrevented, target }) {
   if (defaultPrevented || isComposing || repeat || ctrlKey || metaKey || altKey) return undefined;
@@ -34,11 +36,11 @@ function keyOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, d
   return KEYS[shiftKey ? key : key.toLowerCase()] ?? KEYS[key];
 }
 
-// `actions` has a function for each name in KEYS but "keys".
+// `actions` has print() and a function for each name in KEYS but "keys".
 export function listen(actions) {
   const all = { ...actions, keys: showKeys };
   document.addEventListener("keydown", (event) => {
-    const name = keyOf(event);
+    const name = isPrint(event) ? "print" : keyOf(event);
     if (!name) return;
     event.preventDefault();
     all[name]();

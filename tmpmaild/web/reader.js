@@ -88,6 +88,12 @@ export class Reader {
     this.#panes?.get(this.#mode)?.heal();
   }
 
+  // Print the message as it is shown; a frame prints all that is in it.
+  print() {
+    const frame = this.#mode === "html" ? this.#element.querySelector("iframe") : undefined;
+    (frame?.contentWindow ?? window).print();
+  }
+
   // Show the message in one of its forms.
   present(mode) {
     this.#mode = mode;
@@ -105,12 +111,12 @@ export class Reader {
   }
 
   #tools() {
-    const { attempt, close, remove, step } = this.#actions;
+    const { close, remove, step } = this.#actions;
     return h("div.tools", { role: "group", "aria-label": t("actions") },
       button("back", t("back"), { class: "quiet back", title: t("back"), click: close }),
       tool("up", t("previous-mail"), { click: () => step(-1) }), tool("down", t("next-mail"), { click: () => step(1) }),
       this.#message.has_html && [this.#widths(), this.#darkButton()],
-      tool("out", t("print"), { click: attempt(() => this.#print()) }),
+      tool("print", t("print"), { click: () => this.print() }),
       this.#inbox.token && tool("bin", t("delete-mail"), { click: () => remove(this.id) }));
   }
 
@@ -211,19 +217,6 @@ export class Reader {
     const blob = await this.#api.source(this.#inbox, id);
     const text = await blob.slice(0, SHOWN_CHARACTERS).text();
     return [button("file", t("save-source"), { click: () => save(blob, `${id}.eml`) }), h("pre", { dir: "ltr" }, text), cut(blob.size)];
-  }
-
-  // A page without scripts cannot print itself, and a frame prints only what it shows: so it gets a tab. That is opened within
-  // the click, since WebKit blocks what is opened after a wait.
-  async #print() {
-    const tab = open("about:blank");
-    if (tab) tab.opener = null;
-    const { url } = await this.#api.view(this.#inbox, this.id, this.#withImages).catch((error) => {
-      tab?.close();
-      throw error;
-    });
-    if (tab) tab.location.replace(new URL(url, document.baseURI));
-    else leave(url).click();
   }
 
   // Return the message with all that the list does not say of it; what was read before the verdict does not have that.

@@ -95,3 +95,26 @@ async def test_with_forced_colours_what_is_open_chosen_unread_or_left_is_seen(vi
     await one.page.keyboard.press("ArrowRight")
     await one.receive("Third", **CODE)
     assert await one.page.evaluate(SYSTEM_COLOURS) == []
+
+
+LONG_MAIL = "<p style='height:900px'>first</p><p style='height:900px'>last</p>"
+
+
+@pytest.mark.browsers("firefox", "webkit")
+async def test_on_a_phone_the_frame_of_a_mail_is_as_high_as_the_mail_and_the_page_alone_scrolls(
+    open_inbox, daemon, inbox, expect
+):
+    daemon.deliver(inbox.address, "Long", html=LONG_MAIL)
+    daemon.deliver(inbox.address, "Endless", html="<style>body{padding:0 0 9px;min-height:100vh}</style><p>one")
+    tab = await open_inbox(inbox, viewport={"width": 390, "height": 844})
+    await tab.open("Long")
+    frame = tab.reader.locator("iframe")
+    await tab.page.wait_for_function("document.querySelector('iframe').clientHeight > 1800")
+    assert await frame.evaluate("one => one.contentDocument.scrollingElement.scrollHeight <= one.clientHeight")
+    await tab.reader.evaluate("one => one.scrollTo(0, one.scrollHeight)")
+    assert await frame.evaluate(BOTTOM) <= 844 + 1
+    await tab.page.go_back()
+    await tab.open("Endless")
+    await expect(tab.mail.get_by_text("one")).to_be_visible()
+    await tab.page.wait_for_timeout(500)  # in which it would grow
+    assert await frame.evaluate("one => one.clientHeight") < 2000

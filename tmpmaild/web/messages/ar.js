@@ -44,7 +44,7 @@ export default {
   "delete-mail": "حذف الرسالة",
   "previous-mail": "الرسالة السابقة",
   "next-mail": "الرسالة التالية",
-  print: "فتح في علامة تبويب للطباعة",
+  print: "طباعة",
   preview: "معاينة",
   "event-when": "الوقت",
   "event-where": "المكان",

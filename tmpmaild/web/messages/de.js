@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Mail löschen",
   "previous-mail": "Vorige Mail",
   "next-mail": "Nächste Mail",
-  print: "Zum Drucken in einem Tab öffnen",
+  print: "Drucken",
   preview: "Vorschau",
   "event-when": "Wann",
   "event-where": "Wo",

@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Delete mail",
   "previous-mail": "Previous mail",
   "next-mail": "Next mail",
-  print: "Open in a tab to print",
+  print: "Print",
   preview: "Preview",
   "event-when": "When",
   "event-where": "Where",

@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Eliminar el correo",
   "previous-mail": "Correo anterior",
   "next-mail": "Correo siguiente",
-  print: "Abrir en una pestaña para imprimir",
+  print: "Imprimir",
   preview: "Vista previa",
   "event-when": "Cuándo",
   "event-where": "Dónde",

@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Supprimer l’e-mail",
   "previous-mail": "E-mail précédent",
   "next-mail": "E-mail suivant",
-  print: "Ouvrir dans un onglet pour imprimer",
+  print: "Imprimer",
   preview: "Aperçu",
   "event-when": "Quand",
   "event-where": "Où",

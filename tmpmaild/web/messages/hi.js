@@ -44,7 +44,7 @@ export default {
   "delete-mail": "ईमेल मिटाएँ",
   "previous-mail": "पिछली ईमेल",
   "next-mail": "अगली ईमेल",
-  print: "प्रिंट करने के लिए टैब में खोलें",
+  print: "प्रिंट करें",
   preview: "झलक",
   "event-when": "कब",
   "event-where": "कहाँ",

@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Elimina l’e-mail",
   "previous-mail": "E-mail precedente",
   "next-mail": "E-mail successiva",
-  print: "Apri in una scheda per stampare",
+  print: "Stampa",
   preview: "Anteprima",
   "event-when": "Quando",
   "event-where": "Dove",

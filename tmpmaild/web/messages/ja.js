@@ -44,7 +44,7 @@ export default {
   "delete-mail": "メールを削除",
   "previous-mail": "前のメール",
   "next-mail": "次のメール",
-  print: "タブで開いて印刷",
+  print: "印刷",
   preview: "プレビュー",
   "event-when": "日時",
   "event-where": "場所",

@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Usuń wiadomość",
   "previous-mail": "Poprzednia wiadomość",
   "next-mail": "Następna wiadomość",
-  print: "Otwórz w karcie, aby wydrukować",
+  print: "Drukuj",
   preview: "Podgląd",
   "event-when": "Kiedy",
   "event-where": "Gdzie",

@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Excluir o e-mail",
   "previous-mail": "E-mail anterior",
   "next-mail": "Próximo e-mail",
-  print: "Abrir em uma aba para imprimir",
+  print: "Imprimir",
   preview: "Visualizar",
   "event-when": "Quando",
   "event-where": "Onde",

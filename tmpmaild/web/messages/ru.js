@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Удалить письмо",
   "previous-mail": "Предыдущее письмо",
   "next-mail": "Следующее письмо",
-  print: "Открыть во вкладке для печати",
+  print: "Печать",
   preview: "Просмотр",
   "event-when": "Когда",
   "event-where": "Где",

@@ -44,7 +44,7 @@ export default {
   "delete-mail": "E-postayı sil",
   "previous-mail": "Önceki e-posta",
   "next-mail": "Sonraki e-posta",
-  print: "Yazdırmak için sekmede aç",
+  print: "Yazdır",
   preview: "Önizleme",
   "event-when": "Ne zaman",
   "event-where": "Nerede",

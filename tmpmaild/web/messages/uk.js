@@ -44,7 +44,7 @@ export default {
   "delete-mail": "Видалити лист",
   "previous-mail": "Попередній лист",
   "next-mail": "Наступний лист",
-  print: "Відкрити у вкладці для друку",
+  print: "Друк",
   preview: "Перегляд",
   "event-when": "Коли",
   "event-where": "Де",

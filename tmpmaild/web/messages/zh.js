@@ -44,7 +44,7 @@ export default {
   "delete-mail": "删除邮件",
   "previous-mail": "上一封",
   "next-mail": "下一封",
-  print: "在标签页中打开以打印",
+  print: "打印",
   preview: "预览",
   "event-when": "时间",
   "event-where": "地点",
