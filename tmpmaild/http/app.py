@@ -437,9 +437,8 @@ class CrossSite:
         if origin in self._permitted:
             return False
         if site == b"same-origin":
-            return (
-                headers.get(b"sec-fetch-dest") == b"image"
-            )  # no page of ours loads one from here, a mail in its frame may
+            # No page of ours loads an image from here, but a mail in its frame may.
+            return headers.get(b"sec-fetch-dest") == b"image"
         if headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
             return True  # Chromium says "none" of these, although any page can cause them by speculation rules
         if site is not None:

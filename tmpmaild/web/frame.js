@@ -8,7 +8,7 @@ import { t } from "./words.js";
 // No scripts. The origin lets this page, which has them, measure and print what is in the frame.
 const SANDBOX = "allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox";
 const MOST_PX = 30_000;
-const MOST_CHANGES = 50; // a mail that is higher than its frame, however high that is, would grow for ever
+const MOST_CHANGES = 30; // a mail that is higher than its frame, however high that is, would grow for ever
 const DARK = "tmpmaild:dark-mail";
 
 export const isDark = () => get("localStorage", DARK) === "on";
