@@ -317,3 +317,18 @@ def test_a_text_without_html_is_a_page_that_shows_it_as_it_is():
     view = render_text("<script>one</script>\n  two & three")
     assert "<pre>\n&lt;script&gt;one&lt;/script&gt;\n  two &amp; three</pre>" in view.html
     assert view.remote_images == 0
+
+
+@pytest.mark.parametrize(
+    ("html", "is_dark"),
+    [
+        ("<body bgcolor='#101418'><p>x", True),
+        ("<body style='background-color: #111'><table bgcolor=#ffffff><tr><td>x", True),
+        ("<table style='background:black'><tr><td>x", True),
+        ("<table bgcolor='#eeeeee'><tr><td bgcolor='#000000'>x", False),
+        ("<body bgcolor=white><p style='background:#000'>x", False),
+        ("<p style='color:#000'>x", False),
+    ],
+)
+def test_a_mail_that_is_dark_by_design_is_not_inverted_for_dark_readers(html, is_dark):
+    assert ("invert" in render(html, {}, remote_images=False).html) != is_dark

@@ -598,6 +598,9 @@ _OWN = _parts_of(Path(__file__).with_name("view.css").read_text())
 _SIZE = '<input type="checkbox" id="size" aria-label="100 %">'
 _NARROWEST, _WIDEST, _STEP, _MARGINS = 240, 2000, 20, 16
 _INVERTED = "filter:invert(1) hue-rotate(180deg)"
+_GROUND = re.compile(r'(?i)(?:\bbgcolor="|\bbackground(?:-color)?:)\s*+(#(?:[0-9a-f]{6}|[0-9a-f]{3})\b|[a-z]++)')
+_GROUND_CHARACTERS = 4096
+_DARK_SUM = 12  # of three digits, each up to 15
 _DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_INVERTED}}}"
 
 
@@ -610,10 +613,21 @@ def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_style
     """
     doctype, quirks = _mode(source)
     fit = _fit(width + _MARGINS) if _NARROWEST < width <= _WIDEST else ""
-    own = f"{_OWN['mail']}{quirks}{fit}{'' if has_dark_styles else _DARK}"
+    is_dark = has_dark_styles or has_dark_ground(body + markup[:_GROUND_CHARACTERS])
+    own = f"{_OWN['mail']}{quirks}{fit}{'' if is_dark else _DARK}"
     styles = f'<style id="{DARK_ID}">{own}</style>' + (f"<style>{sheet}</style>" if sheet else "")
     opened = body.removeprefix("<div").removesuffix("</div>")
     return f"{doctype}{_HEAD}{styles}<body{opened}{markup}{_SIZE if fit else ''}</body>"
+
+
+def has_dark_ground(markup: str) -> bool:
+    """Return whether the first background that is stated is dark: such a mail stays as it is for dark readers."""
+    ground = _GROUND.search(markup)
+    if ground is None or not ground[1].startswith("#"):
+        return ground is not None and ground[1].lower() == "black"
+    digits = ground[1].removeprefix("#")
+    parts = digits if len(digits) == 3 else digits[::2]  # noqa: PLR2004 - #rgb and #rrggbb; the second digits say little
+    return sum(int(part, 16) for part in parts) <= _DARK_SUM
 
 
 def _fit(width: int) -> str:
