@@ -173,7 +173,7 @@ PARSE_EVERY_CUT = """
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_is_parsed_the_same_wherever_it_is_cut(name):
     octets, events = STREAMS[name]
-    assert in_node("eventstream.js", PARSE_EVERY_CUT, list(octets)) == [events]
+    assert in_node("following.js", PARSE_EVERY_CUT, list(octets)) == [events]
 
 
 async def test_mail_arrives_and_what_else_happens_is_told_and_the_end_once(tab, daemon):
@@ -362,7 +362,7 @@ async def test_waits_take_the_place_of_a_stream_that_a_proxy_keeps_back_and_a_re
     assert buffered.requests()[:4] == ["events", "events", "messages", "messages"]
     assert await buffered.ask("app.twice") == []
     await buffered.page.unroute("**/events")
-    await buffered.ask("app.live.retry()")
+    await buffered.ask("app.live.order('retry')")
     await buffered.until_state("lost")
     await buffered.until_state("live")
     assert buffered.requests()[-1] == "events"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tmpmaild.http import streams
 from tmpmaild.http.app import OPERATIONS
 from tmpmaild.http.files import bundle, docs_files, web_files
 
@@ -67,7 +68,7 @@ def without_comments(name, text):
 def test_the_inbox_is_small():
     """Its code and style, that is; comments, markup and words come on top."""
     counted = {name: text for name, text in (MODULES | STYLES).items() if name != DOCS_STYLE}
-    assert sum(len(without_comments(name, text).encode()) for name, text in counted.items()) < 157_000
+    assert sum(len(without_comments(name, text).encode()) for name, text in counted.items()) < 150_000
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -85,6 +86,11 @@ def test_a_script_names_no_other_host_and_loads_by_fetch_alone():
 
 def test_one_module_of_the_inbox_fetches():
     assert [name for name, text in MODULES.items() if re.search(r"\bfetch\(", text)] == ["api.js"]
+
+
+def test_the_page_waits_longer_than_a_heartbeat_and_notices_a_silent_line_within_ten_seconds():
+    [silence] = re.findall(r"silenceMs: ([\d_]+)", TEXTS["following.js"])
+    assert 1000 * streams.HEARTBEAT_SECONDS + 1000 < int(silence) <= 10_000
 
 
 @pytest.mark.parametrize("name", STYLES)

@@ -18,7 +18,7 @@ from tmpmaild.client.transport import ReadStream, Reply, Request, Sleep, Steps
 
 M = TypeVar("M")
 
-_SILENCE_SECONDS = 45  # three of the server's heartbeats
+_SILENCE_SECONDS = 45  # five of the server's heartbeats
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10
 _GIVE_UP_SECONDS = 60

@@ -43,7 +43,7 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import addresses
 from tmpmaild.model import Message
 
-HEARTBEAT_SECONDS = 15
+HEARTBEAT_SECONDS = 8
 # WebKitGTK 2.52 with libsoup 3.6 may keep all but the first 128 octets of a chunk to itself until more comes after it
 # has looked, and it may be busy: so comments follow an event after this time, and after four times as long each time.
 _NEXT_SECONDS = 0.1

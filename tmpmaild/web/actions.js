@@ -3,10 +3,8 @@
 import { announce, toast } from "./alerts.js";
 import { ApiError } from "./api.js";
 import { extensionOf } from "./card.js";
-import { countdown } from "./countdown.js";
-import { showLink } from "./dialogs.js";
-import { copy, h, icon, save } from "./dom.js";
-import { askForLabel } from "./labels.js";
+import { askForLabel, showLink } from "./dialogs.js";
+import { copy, countdown, h, icon, save } from "./dom.js";
 import { chooseName } from "./namedialog.js";
 import { whenAllowed } from "./paced.js";
 import { keep } from "./store.js";
@@ -89,8 +87,6 @@ export class Actions {
     this.#inboxes.takeAway(inbox);
     this.#removals.add(inbox);
   };
-
-  forget = (inbox) => this.#inboxes.forget(inbox);
 
   rename = () => {
     const { inbox } = this.#inboxes;

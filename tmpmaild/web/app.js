@@ -7,11 +7,9 @@ import { arrivals } from "./arrived.js";
 import { inTurn } from "./browser.js";
 import { Card } from "./card.js";
 import { choosing } from "./choosing.js";
-import { countdown } from "./countdown.js";
-import { closeAll } from "./dialogs.js";
-import { at, button, h } from "./dom.js";
+import { askWhose, closeAll } from "./dialogs.js";
+import { at, button, countdown, h } from "./dom.js";
 import { endingBar } from "./ending.js";
-import { askWhose } from "./foreign.js";
 import { Inboxes } from "./inboxes.js";
 import { incomingBar } from "./incoming.js";
 import { listen, showKeys } from "./keys.js";
@@ -61,7 +59,7 @@ const card = new Card(at("card"), {
   new: actions.create,
   "choose-name": actions.chooseName,
   rename: actions.rename,
-  forget: () => actions.forget(inboxes.inbox),
+  forget: () => inboxes.forget(inboxes.inbox),
   extend: actions.extend,
   change: actions.change,
   delete: () => actions.remove(inboxes.inbox),
@@ -83,11 +81,10 @@ const incoming = incomingBar(at("incoming"), { open: read, copy: copyText });
 const drawInboxes = switcher(at("inboxes"), {
   open: (inbox) => inboxes.show(inbox),
   copy: copyText,
-  end: (inbox) => (inbox.token ? actions.remove : actions.forget)(inbox),
+  end: (inbox) => (inbox.token ? actions.remove : inboxes.forget)(inbox),
 });
 const connection = connectionStatus(at("state"), at("refresh"), {
-  retry: () => inboxes.retry(),
-  look: () => inboxes.look(),
+  order: (what) => inboxes.order(what),
   msUntilAllowed: () => api.msUntilLeft(1),
   say: toast,
 });
@@ -125,12 +122,13 @@ function onLeft(reason) {
 }
 
 function onMessages(added, news) {
+  const isFirst = list.messages.length === 0; // what is there when the page opens has not come while somebody looked
   list.add(added, inboxes.mailbox.isSeen);
   reading.reopen(added);
   if (added.length > 0) endWelcome();
   if (news.length === 0) return;
   if (reading.id) incoming.add(news);
-  if (wide.matches || !reading.id) arrived.add(list.rowsOf(news));
+  if (!isFirst) arrived.add(list.rowsOf(news));
   tellOf(news, read);
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));
 }
@@ -246,7 +244,10 @@ function showFailure(wanted, error) {
   const retry = !error.isGone && button("", t("again"), { class: "main", click: () => openInbox(wanted) });
   if (error.code === "rate-limited") showLimit(error);
   else card.showTrouble(t(retry ? "no-address" : "gone-unknown"), wordsOf(error), retry);
-  if (retry) retrying = setTimeout(openInbox, 1000 * (error.retryAfterSeconds || RETRY_SECONDS), wanted);
+  if (!retry) return;
+  const turn = latest;
+  retrying = setTimeout(openInbox, 1000 * (error.retryAfterSeconds || RETRY_SECONDS), wanted);
+  addEventListener("online", () => turn === latest && openInbox(wanted), { once: true });
 }
 
 // Say that the limit is why, and how long it lasts. To try again by hand would be refused.

@@ -1,6 +1,6 @@
 // The attachments of an open mail: previews, and saving them one by one or all as one archive.
 
-import { button, h, icon, plain, save, tool } from "./dom.js";
+import { button, h, icon, plain, said, save, tool } from "./dom.js";
 import { drawPreview, kindOf } from "./preview.js";
 import { saveAll } from "./saving.js";
 import { bytes, t } from "./words.js";
@@ -60,8 +60,8 @@ export class Attachments {
       ? { title: t("preview"), "aria-expanded": "false", "data-index": one.index, click: this.#attempt(() => this.#toggle(one, kind)) }
       : { title: t("save"), click: saveIt };
     return [
-      h("button.box", { type: "button", ...about },
-        icon(kind === "image" ? "image" : "file"), h("b", { dir: "auto" }, name), h("small", `${kindName(one)} · ${bytes(one.size)}`)),
+      h("button.box", { ...about },
+        icon(kind === "image" ? "image" : "file"), said("b", name), h("small", `${kindName(one)} · ${bytes(one.size)}`)),
       kind && tool("save", t("save-file", { name }), { click: saveIt })];
   }
 

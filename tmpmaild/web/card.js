@@ -70,21 +70,17 @@ export class Card {
     this.#extend.hidden = !extensionOf(this.#inbox, nowMs);
   }
 
-  // What else can be done, by the keys of the labels.
-  #labels() {
-    const cannot = { delete: !this.#inbox.token, forget: !this.#inbox.foreign };
-    return Object.keys(IMAGES).filter((name) => !cannot[name]);
-  }
-
   #menu() {
-    return menuButton("more", "", t("more"), "quiet tool", () => this.#labels().map((name) =>
-      ({ image: IMAGES[name], label: t(name === "qr" && canShare() ? "share" : name), danger: name === "delete", act: this.#actions[name] })));
+    const item = (name, image, label = name) => ({ image, label: t(label), danger: name === "delete", act: this.#actions[name] });
+    const { token, foreign } = this.#inbox;
+    return menuButton("more", "", t("more"), "quiet tool", () =>
+      [item("qr", "qr", canShare() ? "share" : "qr"), item("rename", "label"), foreign && item("forget", "close"), token && item("delete", "bin")].filter(Boolean));
   }
 
   #fresh() {
-    const items = { random: ["plus", "new"], "choose-name": ["name", "choose-name"] };
-    return menuButton("plus", t("new"), t("new"), "quiet", () => Object.entries(items).map(([label, [image, name]]) =>
-      ({ image, label: t(label), act: this.#actions[name] })));
+    const { new: create, "choose-name": chooseName } = this.#actions;
+    return menuButton("plus", t("new"), t("new"), "quiet", () =>
+      [{ image: "plus", label: t("random"), act: create }, { image: "name", label: t("choose-name"), act: chooseName }]);
   }
 
   #button = (image, name, kind = "quiet") => button(image, t(name), { class: kind, title: t(name), click: this.#actions[name] });
@@ -95,8 +91,6 @@ export class Card {
     redraw(this.#element, "button", [h("h1", { id: "card-title" }, title), content]);
   }
 }
-
-const IMAGES = { qr: "qr", rename: "label", forget: "close", delete: "bin" };
 
 // Draw an address; where the room is short its local part is cut, but copied is all of it.
 function addressOf({ address }) {

@@ -1,10 +1,12 @@
-// Opens dialogs, and that with the way to the phone.
+// Opens dialogs: the way to the phone, the label of an inbox, and whose an inbox is that this browser did not make.
 
 import { canShare, share } from "./browser.js";
-import { at, button, drawing, h, tool } from "./dom.js";
+import { at, button, drawing, h, plain, tool } from "./dom.js";
 import { qrPath } from "./qr.js";
 import { linkTo } from "./store.js";
 import { t } from "./words.js";
+
+const READING_MS = 500; // for a second click that was meant for another page
 
 // Open a dialog and return what closes it. Then the focus goes back to where it was.
 export function openDialog(title, ...content) {
@@ -29,4 +31,35 @@ export function showLink(inbox, copy) {
     h("div.qr", drawing(size, d, t("qr"))),
     h("p", t(inbox.token ? "qr-text" : "qr-text-reading")),
     button("copy", t("copy-link"), { class: "main", click: (event) => copy(link, event) }));
+}
+
+// Ask for a name, the present one filled in, and call `rename` with it; "" stands for none.
+export function askForLabel(label = "", rename) {
+  const field = h("input", { value: label, autofocus: true, maxlength: 40, autocomplete: "off", "aria-describedby": "label-hint" });
+  const submit = (event) => {
+    event.preventDefault();
+    close();
+    rename(field.value.trim());
+  };
+  const close = openDialog(t("rename-title"),
+    h("form", { submit },
+      h("label", t("label"), field),
+      h("p.soft.small", { id: "label-hint" }, t("label-hint")),
+      button("done", t("save"), { class: "main", type: "submit" })));
+}
+
+// Return "own" or "foreign", as the reader says of the inbox of a link; closing the dialog is "", and opens nothing.
+export function askWhose(address) {
+  return new Promise((resolve) => {
+    const answer = (whose) => button("", t(`open-${whose}`), { disabled: true, click: () => (resolve(whose), close()) });
+    const answers = ["own", "foreign"].map(answer);
+    const refuse = button("", t("cancel"), { class: "quiet", autofocus: true, click: () => close() });
+    const close = openDialog(t("foreign-title"),
+      h("p.asked", { dir: "ltr", translate: "no" }, plain(address)),
+      h("p", t("foreign-text")),
+      h("div.actions", answers, refuse));
+    refuse.closest("dialog").addEventListener("close", () => resolve(""));
+    refuse.focus(); // so that Enter, pressed too early, opens nothing
+    setTimeout(() => answers.forEach((one) => (one.disabled = false)), READING_MS);
+  });
 }

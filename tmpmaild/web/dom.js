@@ -12,6 +12,9 @@ export function h(name, ...children) {
   return fill(element, children);
 }
 
+// Make an element for what a mail or the reader says, in whichever script.
+export const said = (name, ...children) => h(name, { dir: "auto" }, ...children);
+
 function fill(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child?.constructor === Object) Object.entries(child).forEach(([key, value]) => setProperty(element, key, value));
@@ -50,6 +53,16 @@ export const button = (image, label, about) =>
 
 // Make a button that has an icon alone; what it does is its label.
 export const tool = (image, label, about) => button(image, "", { class: "quiet tool", "aria-label": label, title: label, ...about });
+
+// Make an element whose text is what `words(seconds)` returns, written anew each second while it is on the page.
+export function countdown(seconds, words) {
+  const untilMs = Date.now() + 1000 * seconds;
+  const element = h("span");
+  const write = () => (element.textContent = words(Math.max(1, Math.ceil((untilMs - Date.now()) / 1000))));
+  const timer = setInterval(() => (element.isConnected ? write() : clearInterval(timer)), 1000);
+  write();
+  return element;
+}
 
 const HIDING = /[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
 const PILED = /(\p{M}{4})\p{M}+/gu; // no script needs more marks on one letter

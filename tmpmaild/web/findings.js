@@ -1,6 +1,6 @@
 // Draws what a mail was sent for: its code and its verification link.
 
-import { button, h, icon, plain, tool } from "./dom.js";
+import { button, h, icon, plain, said, tool } from "./dom.js";
 import { t } from "./words.js";
 
 const LIKELY = 0.3; // from here on a link is one to follow
@@ -55,7 +55,7 @@ function linkBox(link, message, copy, brief) {
   return [
     claimed && h("p.warning.small", icon("warn"), h("span", t("other-host", { claimed, host }))),
     h("p.link", linkButton(link, brief ? "quiet" : isMain ? "main" : ""),
-      !brief && [text && !claimed && h("small.said", { dir: "auto" }, text), tool("copy", t("copy-link"), { click: (event) => copy(link.href, event) })])];
+      !brief && [text && !claimed && said("small.said", text), tool("copy", t("copy-link"), { click: (event) => copy(link.href, event) })])];
 }
 
 // Draw code and link of a message, with all about the link or in brief; nothing if it has neither.

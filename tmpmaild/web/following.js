@@ -1,8 +1,6 @@
 // Follows inboxes through the network: one event stream for all of them, its failures, and requests that wait for mail
 // where a proxy holds the stream back. Which tab does so is the business of live.js.
 
-import { EventStreamParser } from "./eventstream.js";
-
 const MAX_INBOXES = 20; // of one stream
 const SPARE_REQUESTS = 2; // left for what the reader does
 const TOO_LONG = new Error("the time is up");
@@ -11,7 +9,7 @@ const CHANGED = new Error("other inboxes are to be followed");
 
 export const TIMINGS = {
   firstOctetMs: 5000,
-  silenceMs: 20_000, // the server's heartbeat comes every 15 s
+  silenceMs: 10_000, // the server's heartbeat comes every 8 s
   pausesMs: [500, 1000, 2000, 4000, 8000, 10_000],
   waitSeconds: 25,
 };
@@ -27,6 +25,22 @@ const MEANINGS = {
   unavailable: () => ({ gone: "unknown" }),
   limited: () => ({ limited: true }),
 };
+
+// Parses text/event-stream (HTML standard, section 9.2.6) as our server writes it, with LF.
+// Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent.
+export class EventStreamParser {
+  #decoder = new TextDecoder();
+  #rest = "";
+
+  // Take a piece, and return the events it completes, each with its `event` and its `data`.
+  feed(octets) {
+    const blocks = (this.#rest + this.#decoder.decode(octets, { stream: true })).split("\n\n");
+    this.#rest = blocks.pop();
+    return blocks.map(parse).filter(({ data }) => data);
+  }
+}
+
+const parse = (block) => Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s)));
 
 // Tells `{ address, … }` with `messages`, `about`, `verdict`, `deleted`, `extended` or `gone`; `{ state }`; and `{}` as a sign of life.
 export class Following {

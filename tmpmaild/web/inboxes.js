@@ -4,7 +4,7 @@ import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
 import { choose, chosen, forget, keep, SCOPE, storedInboxes, update } from "./store.js";
 
-export const GRACE_MS = 3000; // between the server's clock and what we know of it
+const GRACE_MS = 3000; // between the server's clock and what we know of it
 const PAGE_MESSAGES = 100; // the most that the server lists at once
 const NOTHING = new Mailbox();
 
@@ -109,12 +109,9 @@ export class Inboxes {
     this.sync();
   }
 
-  retry() {
-    this.#live.retry();
-  }
-
-  look() {
-    this.#live.look();
+  // See live.js.
+  order(what) {
+    this.#live.order(what);
   }
 
   // Take what this tab has done to an inbox, `{ deleted }`, `{ extended }` or `{ gone }`, and tell the other tabs.
@@ -181,9 +178,7 @@ export class Inboxes {
   }
 
   // Take an inbox off this browser; the server keeps it.
-  forget(inbox) {
-    this.did(inbox, { gone: "forgotten" });
-  }
+  forget = (inbox) => this.did(inbox, { gone: "forgotten" });
 
   // Return what the server finds in the shown inbox; its answer has at most a hundred messages.
   search(q) {

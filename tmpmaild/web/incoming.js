@@ -1,6 +1,6 @@
 // The bar that tells of new mail while another mail covers the list, as on a phone.
 
-import { button, h, tool } from "./dom.js";
+import { button, h, said, tool } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { senderOf, subjectOf } from "./sender.js";
 import { t } from "./words.js";
@@ -21,7 +21,7 @@ export function incomingBar(element, { open, copy }) {
     const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];
     return [
       h("p", h("b", t("new-mails", { n: messages.length })),
-        h("span", { dir: "auto" }, code ? t("new-code", { from, code }) : `${from}: ${subject}`)),
+        said("span", code ? t("new-code", { from, code }) : `${from}: ${subject}`)),
       h("div.actions",
         code && button("copy", t("copy"), { "aria-label": t("copy-code", { code }), click: (event) => copy(code, event) }),
         button("", t("open"), { click: () => open(message) }),

@@ -8,15 +8,15 @@ import { isFromRight, knows, t } from "./words.js";
 const KEPT = "tmpmaild:keys";
 const [AHEAD, BACK] = isFromRight ? ["ArrowLeft", "ArrowRight"] : ["ArrowRight", "ArrowLeft"];
 const KEYS = {
-  j: "next", [AHEAD]: "next",
-  k: "previous", [BACK]: "previous",
-  c: "copy-found-code",
-  o: "open-found-link",
-  "#": "delete-mail", Delete: "delete-mail",
-  z: "undo",
-  "/": "search",
-  "?": "keys",
-  Escape: "close",
+  next: ["j", AHEAD],
+  previous: ["k", BACK],
+  "copy-found-code": ["c"],
+  "open-found-link": ["o"],
+  "delete-mail": ["#", "Delete"],
+  undo: ["z"],
+  search: ["/"],
+  keys: ["?"],
+  close: ["Escape"],
 };
 // The names of keys that are no characters, and keys that only the list knows.
 const KEY_LABELS = { ArrowRight: "→", ArrowLeft: "←", Delete: "key-delete", Escape: "key-escape" };
@@ -26,21 +26,21 @@ const TYPED_INTO = "dialog, input:not([type=checkbox]), textarea, select, [conte
 // Characters can be switched off: they are in the way of those who speak to their computer (WCAG 2.1.4).
 const areOn = () => get("localStorage", KEPT) !== "off";
 
-const isPrint = ({ key, ctrlKey, metaKey, shiftKey, altKey }) => (ctrlKey || metaKey) && !shiftKey && !altKey && key === "p";
-
 // Return what a key stands for, if it is not for something else.
 function keyOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, defaultPrevented, target }) {
+  if ((ctrlKey || metaKey) && key === "p" && !shiftKey && !altKey) return "print";
   if (defaultPrevented || isComposing || repeat || ctrlKey || metaKey || altKey) return undefined;
   if (target.closest(TYPED_INTO) || document.querySelector("dialog[open]")) return undefined;
   if (key.length === 1 && !areOn()) return undefined;
-  return KEYS[shiftKey ? key : key.toLowerCase()] ?? KEYS[key];
+  const pressed = key.length > 1 || shiftKey ? key : key.toLowerCase();
+  return Object.keys(KEYS).find((name) => KEYS[name].includes(pressed));
 }
 
 // `actions` has print() and a function for each name in KEYS but "keys".
 export function listen(actions) {
   const all = { ...actions, keys: showKeys };
   document.addEventListener("keydown", (event) => {
-    const name = isPrint(event) ? "print" : keyOf(event);
+    const name = keyOf(event);
     if (!name) return;
     event.preventDefault();
     all[name]();
@@ -48,9 +48,10 @@ export function listen(actions) {
 }
 
 export function showKeys() {
+  const draw = ([name, keys]) => h("div", h("dt", keys.map((key) => h("kbd", label(key)))), h("dd", t(`does-${name}`)));
   const change = ({ target }) => set("localStorage", KEPT, target.checked ? "on" : "off");
   openDialog(t("keys"),
-    h("dl.keys", rows().map(([name, keys]) => h("div", h("dt", keys.map((key) => h("kbd", key))), h("dd", t(`does-${name}`))))),
+    h("dl.keys", Object.entries({ ...IN_LIST, ...KEYS }).map(draw)),
     h("label.check", h("input", { type: "checkbox", checked: areOn(), change }), h("b", t("keys-on")), h("small", t("keys-hint"))),
     h("p.soft.small", t("keys-frame")));
 }
@@ -58,13 +59,4 @@ export function showKeys() {
 function label(key) {
   const shown = KEY_LABELS[key] ?? key;
   return knows(shown) ? t(shown) : shown;
-}
-
-// Return what can be done, and by which keys.
-function rows() {
-  const found = Object.entries(IN_LIST).map(([name, keys]) => [name, keys.map(label)]);
-  for (const name of new Set(Object.values(KEYS))) {
-    found.push([name, Object.keys(KEYS).filter((key) => KEYS[key] === name).map(label)]);
-  }
-  return found;
 }

@@ -1,14 +1,14 @@
 // The list of messages, newest first.
 
-import { h, icon, plain } from "./dom.js";
+import { h, icon, plain, said } from "./dom.js";
 import { found } from "./findings.js";
 import { senderOf, subjectOf } from "./sender.js";
 import { verdictInBrief } from "./verdict.js";
 import { ago, fullTime, t } from "./words.js";
 
 const SNIPPET_CHARACTERS = 140;
-// Rules, pictures' names and addresses, with which the text of HTML begins.
-const NO_SNIPPET = /^\W*(?:\S{0,40} <https?:[^>]*>\W*)+|^[^\p{L}\p{N}]+|<https?:[^>]*>/gu;
+// Web addresses, and rules and pictures' names with which the text of HTML begins.
+const NO_SNIPPET = /^\W*(?:\S{0,40} <https?:[^>]*>\W*)+|^[^\p{L}\p{N}]+|<?https?:[^\s>]*>?/gu;
 const openerOf = (row) => row.querySelector(".open");
 
 // Return the row shown below another (`by` is 1) or above it (-1), if there is one.
@@ -79,9 +79,13 @@ export class List {
     return [...this.#messages.values()];
   }
 
+  get #visible() {
+    return [...this.#element.children].filter(({ hidden }) => !hidden);
+  }
+
   // How many messages the filter shows.
   get shown() {
-    return this.#element.querySelectorAll(":scope > :not([hidden])").length;
+    return this.#visible.length;
   }
 
   // Let messages be chosen, or no more.
@@ -93,13 +97,13 @@ export class List {
 
   // The ids of the messages that are chosen and shown.
   get chosen() {
-    return [...this.#element.querySelectorAll(":scope > :not([hidden]) > .choice:checked")].map((box) => box.parentElement.dataset.id);
+    return this.#visible.filter((row) => row.querySelector(".choice:checked")).map((row) => row.dataset.id);
   }
 
   // Choose all that are shown, or none if they are chosen already.
   chooseAll() {
     const isAll = this.chosen.length === this.shown;
-    for (const box of this.#element.querySelectorAll(":scope > :not([hidden]) > .choice")) box.checked = !isAll;
+    for (const row of this.#visible) row.querySelector(".choice").checked = !isAll;
     this.onChoice();
   }
 
@@ -141,9 +145,7 @@ export class List {
 
   // Return the first row that is shown, or for -1 the last.
   #edge(by) {
-    const { firstElementChild: first, lastElementChild: last } = this.#element;
-    const row = by > 0 ? first : last;
-    return row?.hidden ? next(row, by) : row;
+    return this.#visible.at(by > 0 ? 0 : -1);
   }
 
   // Return the first row below a message; as the newest comes last, that is the first of all.
@@ -158,12 +160,12 @@ export class List {
     const snippet = plain(body.slice(0, 4 * SNIPPET_CHARACTERS).replaceAll(NO_SNIPPET, " ").slice(0, SNIPPET_CHARACTERS));
     const files = attachments.filter(({ inline }) => !inline).length;
     return h("li", { "data-id": id },
-      h("button.open", { type: "button", click: () => this.#actions.open(message) },
-        h("span.dot", h("span", { dir: "auto" }, senderOf(message)), h("span.unseen", `, ${t("unread")}`)),
+      h("button.open", { click: () => this.#actions.open(message) },
+        h("span.dot", said("span", senderOf(message)), h("span.unseen", `, ${t("unread")}`)),
         files > 0 && h("span.soft.small", { title: t("files", { n: files }) }, icon("clip"), String(files)),
         h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, ago(received_at, this.#actions.now())),
-        h("span.subject", { dir: "auto" }, subjectOf(message)),
-        h("span.snippet.small", { dir: "auto" }, verdictInBrief(message), snippet)),
+        said("span.subject", subjectOf(message)),
+        said("span.snippet.small", verdictInBrief(message), snippet)),
       found(message, this.#actions.copy, { brief: true }));
   }
 

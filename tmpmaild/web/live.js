@@ -57,16 +57,10 @@ export class Live {
     return Boolean(this.#following);
   }
 
-  // Try again now.
-  retry() {
-    this.#following?.retry();
-    if (!this.#leads) this.#post({ retry: true });
-  }
-
-  // Look for mail now, though it would come by itself.
-  look() {
-    this.#following?.look();
-    if (!this.#leads) this.#post({ look: true });
+  // Try again now ("retry"), or look for mail though it would come by itself ("look").
+  order(what) {
+    this.#following?.[what]();
+    if (!this.#leads) this.tell({ order: what });
   }
 
   // Call this when the inboxes of the browser or their order have changed, as every tab notices for itself.
@@ -77,7 +71,7 @@ export class Live {
 
   // Tell the other tabs what this one has done: `{ address, … }` with `seen`, `deleted`, `extended` or `gone`.
   tell(event) {
-    this.#post(event);
+    this.#channel?.postMessage(event);
   }
 
   #join(signal, options) {
@@ -90,14 +84,14 @@ export class Live {
 
   #refresh() {
     if (document.hidden) return;
-    if (this.#state.name !== "live") this.retry();
+    if (this.#state.name !== "live") this.order("retry");
     this.#greet();
   }
 
   #greet() {
     if (!this.#channel || this.#leads) return;
     const positions = Object.fromEntries(this.#given.inboxes().map(({ address, messages }) => [address, messages[0]?.id]));
-    this.#post({ hello: this.#tab, positions });
+    this.tell({ hello: this.#tab, positions });
     this.#expectSign(this.#timings.helloMs);
   }
 
@@ -110,8 +104,7 @@ export class Live {
   #hear(data) {
     if (!this.#leads) this.#expectSign(this.#timings.silenceMs + this.#timings.helloMs);
     else if (data.hello) this.#welcome(data);
-    else if (data.retry) this.retry();
-    else if (data.look) this.look();
+    else if (data.order) this.order(data.order);
     if (data.state?.name === "connecting" && !data.to) this.#greet(); // nobody led when this tab did
     else if (!data.to || data.to === this.#tab) this.#take(data);
   }
@@ -120,9 +113,9 @@ export class Live {
   #welcome({ hello, positions }) {
     for (const { address, messages, expiresAt } of this.#given.inboxes()) {
       const news = messages.filter(({ id }) => id > (positions[address] ?? "")).reverse();
-      this.#post({ to: hello, address, extended: expiresAt, ...(news.length && { messages: news }) });
+      this.tell({ to: hello, address, extended: expiresAt, ...(news.length && { messages: news }) });
     }
-    this.#post({ to: hello, state: this.#state });
+    this.tell({ to: hello, state: this.#state });
   }
 
   #lead(signal) {
@@ -138,12 +131,8 @@ export class Live {
     return this.#following.run();
   }
 
-  #post(data) {
-    this.#channel?.postMessage(data);
-  }
-
   #spread(event) {
-    this.#post(event);
+    this.tell(event);
     this.#take(event);
   }
 

@@ -2,7 +2,7 @@
 
 const LIMITED_SECONDS = 6; // when a refusal does not say how long it lasts
 
-export const pause = (ms, signal) =>
+const pause = (ms, signal) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()));

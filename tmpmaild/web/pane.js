@@ -18,7 +18,6 @@ export class Pane {
   #timer;
   #failures = 0;
   #canHeal = false;
-  #hasRedrawn = false;
 
   // `draw(pane)` resolves to elements or rejects with an ApiError, and `words(error)` is what to say of that.
   constructor(draw, words, meanwhile) {
@@ -41,13 +40,6 @@ export class Pane {
     } catch (error) {
       if (turn === this.#turn) this.fail(error);
     }
-  }
-
-  // Draw it anew because of a doubt whether it was drawn; a doubt that stays is none.
-  redraw() {
-    if (this.#hasRedrawn || !this.#turn) return;
-    this.#hasRedrawn = true;
-    this.fill();
   }
 
   // Say that it could not be drawn, and try again later where that may help.

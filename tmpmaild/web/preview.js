@@ -1,6 +1,6 @@
 // Which attachments can be shown here, and how: what the server sends as an image, text as text. Anything else is only saved.
 
-import { h, plain } from "./dom.js";
+import { h, plain, said } from "./dom.js";
 import { dayOf, t } from "./words.js";
 
 const MAX_BYTES = 10 * 1024 * 1024;
@@ -37,14 +37,17 @@ function drawImage(blob, name, urls) {
 }
 
 // Return title, time and place of the first event of a calendar (RFC 5545), where it is one.
-function eventOf(text) {
-  const unfolded = text.replaceAll(/\r?\n[ \t]/g, "");
-  const of = (name) => new RegExp(`^${name}(?:;[^:\n]*)?:(.*)$`, "m").exec(unfolded.split("BEGIN:VEVENT").at(1) ?? "")?.[1] ?? "";
-  const said = (name) => plain(of(name).slice(0, 500).replaceAll(/\\n/gi, " ").replaceAll(/\\(.)/g, "$1"));
-  return { title: said("SUMMARY"), where: said("LOCATION"), when: [of("DTSTART"), of("DTEND")].map(timeOfEvent).filter(Boolean).join(" – ") };
+function eventOf(calendar) {
+  const unfolded = calendar.replaceAll(/\r?\n[ \t]/g, "");
+  const event = unfolded.split("BEGIN:VEVENT").at(1) ?? "";
+  const of = (name) => new RegExp(`^${name}((?:;[^:\n]*)?):(.*)$`, "m").exec(event) ?? ["", "", ""];
+  const text = (name) => plain(of(name)[2].slice(0, 500).replaceAll(/\\n/gi, " ").replaceAll(/\\(.)/g, "$1"));
+  const [, zone = ""] = /;TZID="?([^";]{1,60})/.exec(of("DTSTART")[1]) ?? [];
+  const when = ["DTSTART", "DTEND"].map((name) => timeOfEvent(of(name)[2])).filter(Boolean).join(" – ");
+  return { title: text("SUMMARY"), where: text("LOCATION"), when: zone && when ? `${when} (${plain(zone)})` : when };
 }
 
-// Return a time of a calendar for the reader; one without a zone is that of the place.
+// Return a time of a calendar for the reader; one that is not of UTC is that of its zone, or of the place.
 function timeOfEvent(written) {
   const [, date, time, utc] = /^(\d{8})(?:T(\d{6})(Z?))?/.exec(written) ?? [];
   if (!date) return "";
@@ -53,8 +56,8 @@ function timeOfEvent(written) {
 }
 
 function drawEvent({ title, when, where }) {
-  const line = (name, value) => value && h("div", h("dt", t(name)), h("dd", { dir: "auto" }, value));
-  return h("div.event", h("b", { dir: "auto" }, title), h("dl.small", line("event-when", when), line("event-where", where)));
+  const line = (name, value) => value && h("div", h("dt", t(name)), said("dd", value));
+  return h("div.event", said("b", title), h("dl.small", line("event-when", when), line("event-where", where)));
 }
 
 async function drawText(blob, name) {

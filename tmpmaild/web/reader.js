@@ -1,7 +1,8 @@
 // Shows one message: what it was sent for, then as HTML, as text, its headers or its source.
 
+import { ApiError } from "./api.js";
 import { Attachments } from "./attachments.js";
-import { button, h, icon, plain, redraw, save, tool } from "./dom.js";
+import { button, h, icon, plain, redraw, said, save, tool } from "./dom.js";
 import { found, leave } from "./findings.js";
 import { applyMode, blockedNote, frameOf, isDark, setDark } from "./frame.js";
 import { bar, Pane } from "./pane.js";
@@ -144,10 +145,10 @@ export class Reader {
       h("h1", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
       button("", t("whole-subject"), { class: "quiet small whole", hidden: true, "aria-expanded": "false", click: (event) => this.#unfold(event) }),
       h("div.from",
-        h("b", { dir: "auto" }, name), address && h("span.soft", { dir: "auto" }, address),
-        claim && h("span.claim", icon("warn"), h("span", { dir: "auto" }, t("calls-itself", { name: claim }))),
+        said("b", name), address && said("span.soft", address),
+        claim && h("span.claim", icon("warn"), said("span", t("calls-itself", { name: claim }))),
         h("div.proof", { role: "status" }, this.#verdict()),
-        plain(to) !== this.#inbox.address && h("span.soft.small", { dir: "auto" }, t("to", { to: plain(to) })),
+        plain(to) !== this.#inbox.address && said("span.soft.small", t("to", { to: plain(to) })),
         h("time.soft.small", { datetime: received_at }, fullTime(received_at))));
   }
 
@@ -179,11 +180,10 @@ export class Reader {
     return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frame, this.#meanwhile()];
   }
 
-  // Ask why the frame of a view did not come; a view that has ended is asked for anew.
+  // Ask why the frame of a view did not come; a view that has ended is soon asked for anew.
   async #ascertain(url, pane) {
-    const failure = await this.#api.ask(url).then(() => undefined, (error) => error);
-    if (failure && failure.status !== 404) pane.fail(failure);
-    else pane.redraw();
+    const answer = await this.#api.ask(url).catch((error) => error);
+    pane.fail(answer.status > 404 ? answer : new ApiError(0));
   }
 
   #loadImages() {
@@ -203,12 +203,12 @@ export class Reader {
   #drawText(body) {
     // Every second part is what the expression matched.
     const parts = body.slice(0, SHOWN_CHARACTERS).split(WEB_ADDRESS).map((part, index) => (index % 2 ? leave(part, part) : part));
-    return [h("pre.text", { dir: "auto" }, body.trim() ? parts : t("no-text")), cut(body.length)];
+    return [said("pre.text", body.trim() ? parts : t("no-text")), cut(body.length)];
   }
 
   async #headers() {
     const { headers } = await this.#full();
-    const draw = ([name, value]) => h("div", h("dt", name), h("dd", { dir: "auto" }, plain(value)));
+    const draw = ([name, value]) => h("div", h("dt", name), said("dd", plain(value)));
     return [h("dl.small", { dir: "ltr" }, headers.map(draw))];
   }
 

@@ -6,9 +6,9 @@ import { t } from "./words.js";
 
 const LOOK_MS = 1000;
 
-// `actions` has retry() and look(), msUntilAllowed(), how long the rate limit forbids a look, and say(text). Returns
+// `actions` has order(what), as live.js has it, msUntilAllowed(), how long the rate limit forbids a look, and say(text). Returns
 // show(state), which takes a state of live.js, and tick(), to be called each second.
-export function connectionStatus(line, refresh, { retry, look, msUntilAllowed, say }) {
+export function connectionStatus(line, refresh, { order, msUntilAllowed, say }) {
   let state = {};
   let isLooking = false;
   let drawing;
@@ -22,7 +22,7 @@ export function connectionStatus(line, refresh, { retry, look, msUntilAllowed, s
     const { name = "" } = state;
     line.className = `small ${name}`;
     line.replaceChildren(name && h("span.dot", t(`state-${name}`)), h("span.wait", { "aria-hidden": true }),
-      name === "lost" ? button("", t("try-now"), { class: "quiet", click: retry }) : "");
+      name === "lost" ? button("", t("try-now"), { class: "quiet", click: () => order("retry") }) : "");
     tick();
   }
 
@@ -36,7 +36,7 @@ export function connectionStatus(line, refresh, { retry, look, msUntilAllowed, s
     if (isLooking) return;
     if (ms > 0) return say(t("refresh-later", { n: Math.ceil(ms / 1000) }));
     setLooking(true);
-    look();
+    order("look");
   };
 
   function show(next) {

@@ -1,6 +1,6 @@
 // The inboxes of this browser: a row for each with what came last, and on a phone a line that has their number.
 
-import { button, h, icon, plain, redraw, tool } from "./dom.js";
+import { button, h, icon, plain, redraw, said, tool } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { senderOf } from "./sender.js";
 import { t, timeOfDay } from "./words.js";
@@ -16,7 +16,7 @@ export const newest = (entries) => entries.toReversed().sort((one, other) => tim
 // oldest first, of which one may be shown.
 export function switcher(element, { open, copy, end }) {
   const unfold = () => (head.ariaExpanded = String(element.classList.toggle("unfolded")));
-  const head = h("button.all", { type: "button", "aria-expanded": "false", click: unfold });
+  const head = h("button.all", { "aria-expanded": "false", click: unfold });
   const rows = h("div.rows");
   element.ariaLabel = t("inboxes");
   element.append(head, rows);
@@ -25,12 +25,12 @@ export function switcher(element, { open, copy, end }) {
     const name = nameOf(inbox);
     const message = mailbox.messages.find(({ id }) => !mailbox.isSeen(id));
     const code = !isShown && message && codeOf(message);
-    const about = { type: "button", title: inbox.address, "aria-current": String(isShown), click: () => open(inbox) };
+    const about = { title: inbox.address, "aria-current": String(isShown), click: () => open(inbox) };
     return h("div.inbox", !isShown && message && { class: "inbox new" },
       h("button.open-inbox", about,
-        h("b", { dir: "auto" }, name), countOf(mailbox.unread),
+        said("b", name), countOf(mailbox.unread),
         h("small", inbox.foreign && h("span.foreign", icon("warn"), t("by-link"), " "),
-          h("span.last", { dir: "auto" }, message ? senderOf(message) : t("until", { time: timeOfDay(inbox.expires_at) })))),
+          said("span.last", message ? senderOf(message) : t("until", { time: timeOfDay(inbox.expires_at) })))),
       code && button("copy", code, { dir: "ltr", "aria-label": t("copy-code", { code }), click: (event) => copy(code, event) }),
       tool("close", `${t(inbox.token ? "delete" : "forget")}: ${name}`, { click: () => end(inbox) }));
   }

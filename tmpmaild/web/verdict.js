@@ -1,7 +1,7 @@
 // Draws whether it is proven who sent a mail, and when that is asked for, why. Draws nothing while that is not known, as on
 // a server that checks no senders.
 
-import { h, icon, plain } from "./dom.js";
+import { h, icon, plain, said } from "./dom.js";
 import { short } from "./sender.js";
 import { knows, t } from "./words.js";
 
@@ -37,7 +37,7 @@ export function verdictOf(message, load, attempt) {
 function resultsOf({ spf, dkim, dmarc, arc }) {
   const signatures = dkim.length ? dkim : [{ result: "none" }];
   const all = [["SPF", spf], ...signatures.map((one) => ["DKIM", one]), ["DMARC", dmarc], ["ARC", arc]];
-  return all.map(([name, one]) => h("div", h("dt", name), h("dd", { dir: "auto" }, textOf(one))));
+  return all.map(([name, one]) => h("div", h("dt", name), said("dd", textOf(one))));
 }
 
 function textOf({ result, domain, selector, policy, reason }) {

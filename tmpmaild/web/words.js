@@ -41,20 +41,15 @@ export const dayOf = (time, hasTime) => (hasTime ? dayAndTime : day).format(new 
 export const fullTime = (time) => calendar.format(new Date(time));
 
 const UNITS = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
-const unitOf = (seconds, most) => UNITS.find(([, size]) => seconds >= most * size) ?? UNITS.at(-1);
-const inUnits = (n, unit, unitDisplay) => new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay }).format(n);
+
+// Return 600 seconds as "10 minutes", and 3600 as "1 hour"; in a larger unit what is at least `most` of it.
+export function lasting(seconds, most = 1, unitDisplay = "long") {
+  const [unit, size] = UNITS.find(([, one]) => seconds >= most * one) ?? UNITS.at(-1);
+  return new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay }).format(Math.round(seconds / size));
+}
 
 // Return 3540 seconds as "59 min", and 90 as "90 sec".
-export function remaining(seconds) {
-  const [unit, size] = unitOf(seconds, 2);
-  return inUnits(Math.round(seconds / size), unit, "short");
-}
-
-// Return 600 seconds as "10 minutes", and 3600 as "1 hour".
-export function lasting(seconds) {
-  const [unit, size] = unitOf(seconds, 1);
-  return inUnits(seconds / size, unit, "long");
-}
+export const remaining = (seconds) => lasting(seconds, 2, "short");
 
 // Return how long ago a time was, "2 min. ago", and the time of day of what is older than an hour.
 export function ago(time, nowMs) {

@@ -7,7 +7,7 @@ import { type OpenStream, sleep } from "./http.js";
 import type { MessageItem } from "./openapi.js";
 import type { RemoteInbox } from "./remote.js";
 
-const SILENCE_MS = 45_000; // three of the server's heartbeats
+const SILENCE_MS = 45_000; // five of the server's heartbeats
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
 const GIVE_UP_MS = 60_000;

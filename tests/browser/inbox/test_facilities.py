@@ -13,13 +13,13 @@ REFUSED = """
 of(window, { localStorage: refused, sessionStorage: refused, BroadcastChannel: { value: class { constructor() { refuse(); } } } });
 of(Notification, { permission: refused, requestPermission: { value: refuse } });
 of(Navigator.prototype, { locks: { value: unkept }, clipboard: { value: { writeText: () => Promise.reject(new Error("no")) } },
-  serviceWorker: refused, setAppBadge: { value: refuse } });
+  serviceWorker: refused });
 """
 MISSING = """
 delete window.Notification;
 delete window.BroadcastChannel;
 of(window, { localStorage: { value: null }, sessionStorage: { value: null } });
-for (const name of ["locks", "clipboard", "serviceWorker", "setAppBadge"]) delete Navigator.prototype[name];
+for (const name of ["locks", "clipboard", "serviceWorker"]) delete Navigator.prototype[name];
 """
 
 
@@ -41,16 +41,3 @@ async def test_without_storage_locks_channels_notifications_and_clipboard_mail_i
         await expect(tab.page.get_by_text("This browser does not allow notifications from here.")).to_be_visible()
     await tab.another()
     await expect(tab.choices).to_have_count(2)
-
-
-async def test_where_the_status_of_a_frame_is_not_told_its_view_is_asked_for_once(new_tab, expect):
-    tab = await new_tab()
-    await tab.page.add_init_script("delete PerformanceResourceTiming.prototype.responseStatus")
-    await (await tab.visit()).until_live()
-    asked = []
-    tab.page.on("request", lambda request: asked.append(request.method) if "/view" in request.url else None)
-    tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
-    await expect(tab.mail.get_by_text("read me")).to_be_visible()
-    await tab.button("Source").click()  # whatever else was asked for came before
-    await expect(tab.reader.get_by_text("Return-Path:")).to_be_visible()
-    assert asked == ["POST", "GET"]

@@ -114,6 +114,18 @@ async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_a_private_
     assert await tab.button("Delete mail").count() == await tab.button("Delete").count() == 0
 
 
+async def test_what_went_wrong_on_a_dead_line_is_gone_as_soon_as_the_line_is_back(any_tab, expect):
+    tab = await any_tab()
+    await tab.page.route("**/api/**", lambda route: route.abort())
+    await tab.visit()
+    await expect(tab.card).to_contain_text("The service cannot be reached.")
+    await tab.page.unroute("**/api/**")
+    await tab.page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(tab.card.locator(".address")).to_contain_text(
+        "@", timeout=2500
+    )  # by itself it tries every five seconds
+
+
 UNREADABLE = ["{", "null", "{}", "[null]", '[{"address": 1, "expires_at": "2099-01-01"}]', '[{"seen": 5}]']
 
 

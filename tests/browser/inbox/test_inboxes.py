@@ -19,6 +19,13 @@ def generous_daemon(share_daemon):
     )
 
 
+HAS_ROOM = """select => {
+  const canvas = document.createElement("canvas").getContext("2d");
+  canvas.font = getComputedStyle(select).font;
+  return canvas.measureText(select.selectedOptions[0].text).width + 40 <= select.clientWidth;
+}"""
+
+
 async def choose_name(tab, name, domain=None):
     name_field = tab.dialog.get_by_role("textbox")
     if not await name_field.count():
@@ -42,6 +49,8 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
     await choose_name(tab, "taken", "second.test")
     domains = tab.dialog.get_by_role("combobox", name="Domain").get_by_role("option")
     assert await domains.all_inner_texts() == ["mail.example.com", "second.test"]
+    await tab.page.set_viewport_size({"width": 360, "height": 740})
+    assert await tab.dialog.get_by_role("combobox", name="Domain").evaluate(HAS_ROOM)
     error = tab.dialog.get_by_role("alert")
     await expect(error).to_have_text("This name is taken.")
     await choose_name(tab, "postmaster")

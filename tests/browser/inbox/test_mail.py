@@ -241,7 +241,7 @@ async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_
     await expect(tab.reader.get_by_role("region")).to_have_count(0)
     await shown.nth(4).click()
     assert re.sub(r"\s+", " ", (await tab.reader.locator(".event").inner_text()).strip()) == (
-        "Design review When Dec 2, 2026, 9:00 AM Where Room 4, <b>2nd</b> floor"
+        "Design review When Dec 2, 2026, 9:00 AM (Europe/Oslo) Where Room 4, <b>2nd</b> floor"
     )
     async with tab.saving() as saved:
         await tab.button("Save all as ZIP").click()

@@ -253,6 +253,31 @@ async def test_an_address_that_is_shortened_says_so_and_what_is_copied_is_all_of
     assert await tab.pasted() == inbox.address
 
 
+async def test_the_search_keeps_its_place_whatever_comes_and_an_empty_one_says_so(tab, expect):
+    search, address = tab.page.get_by_role("searchbox"), await tab.address()
+    place = await box(search)
+    for subject in ("one", "two"):
+        tab.daemon.deliver(
+            address, subject, text=f"https://shop.example/{subject} Read this https://shop.example/b now."
+        )
+        await tab.row(subject).wait_for()
+        assert await box(search) == place
+    assert "http" not in await tab.list.inner_text()
+    await search.fill("nothing like it")
+    await expect(tab.page.get_by_text("No mail matches.")).to_be_visible()
+    assert await box(search) == place
+
+
+@pytest.mark.parametrize("size", [(720, 450), (360, 225)], ids=["200 %", "400 %"])
+async def test_zoomed_in_the_address_stays_whole_and_copyable(any_tab, size):
+    tab = await (await any_tab(viewport=dict(zip(("width", "height"), size, strict=True)))).visit()
+    address = await tab.address()
+    parts = tab.card.locator(".address > span")
+    assert await parts.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+    await tab.card.get_by_role("button", name="Copy").click()
+    assert await tab.pasted() == address
+
+
 async def test_on_a_phone_reloading_a_mail_adds_no_step_to_the_way_back(open_inbox, daemon, inbox, expect):
     daemon.deliver(inbox.address, "one")
     tab = await open_inbox(inbox, **PHONE)
