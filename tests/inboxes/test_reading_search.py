@@ -6,12 +6,9 @@ import random
 import pytest
 from services import service_over
 
-from tables import rows_of
 from tmpmaild.inboxes import reading
 from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.model import SEARCHED_CHARACTERS, Attachment, Envelope, NewMail, Page, ParsedMail, Verbatim
-
-ROWS = rows_of(__file__)
+from tmpmaild.model import SEARCHED_CHARACTERS, Envelope, NewMail, Page, ParsedMail, Verbatim
 
 pytestmark = pytest.mark.both_engines
 
@@ -75,16 +72,6 @@ async def inbox(engine):
     return inbox
 
 
-FOUND = ROWS["FOUND"]
-
-
-async def test_a_page_holds_what_has_the_parts_asked_for(engine, inbox):
-    for page, subjects in FOUND:
-        found = await listing(engine, **page)
-        assert [message.subject for message in found.messages] == subjects, page
-        assert not found.has_more
-
-
 async def test_a_mail_without_a_from_field_is_found_by_what_is_shown_as_its_sender(engine, inbox):
     assert [message.from_name for message in (await listing(engine, sender="BOUNCE@")).messages] == ["Bob"]
 
@@ -144,19 +131,6 @@ async def large(engine):
     return engine, inbox, stored
 
 
-async def test_the_pages_of_a_large_inbox_hold_all_that_is_found_once(large, ascending):
-    engine, _, stored = large
-    wanted = sorted((key for key, subject in stored.items() if subject.endswith(" 3")), reverse=not ascending)
-    seen, more = [], True
-    while more:
-        position = {"after" if ascending else "before": seen[-1]} if seen else {}
-        found = await listing(engine, subject=" 3", limit=30, ascending=ascending, **position)
-        seen += [message.id for message in found.messages]
-        more = found.has_more
-    assert seen == wanted
-    assert (await listing(engine, subject="nowhere")).messages == ()
-
-
 async def test_pages_are_exact_while_mail_comes_and_goes(large, ascending):
     """What was there all the time is seen once and in order; what was deleted before the search began is not."""
     engine, inbox, stored = large
@@ -192,22 +166,6 @@ async def test_a_cancelled_search_disturbs_nobody(large):
         search.cancel()
     outcomes = await asyncio.gather(*searches, engine.add(inbox), return_exceptions=True)
     assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [True, False] * 5 + [False]
-
-
-ATTACHED = Attachment(0, "a.pdf", "application/pdf", 1, "00", inline=False, content_id=None)
-INLINE = Attachment(0, '"inline":false', "image/png", 1, "00", inline=True, content_id="x")
-
-
-@pytest.mark.parametrize("ascending", [False, True])
-async def test_a_page_of_what_has_attachments_leaves_out_what_has_none_but_inline_ones(engine, inbox, ascending):
-    await engine.add(inbox, subject="image", attachments=(INLINE,))
-    await engine.add(inbox, subject="file", attachments=(ATTACHED,))
-    await engine.add(inbox, subject="both", attachments=(INLINE, ATTACHED))
-    found = await listing(engine, has=frozenset({"attachment"}), ascending=ascending)
-    assert [message.subject for message in found.messages] == ["file", "both"][:: 1 if ascending else -1]
-    assert found.searched_to >= max(message.id for message in found.messages)
-    found = await listing(engine, has=frozenset({"attachment"}), subject="BOTH", limit=1, ascending=ascending)
-    assert ([message.subject for message in found.messages], found.has_more) == (["both"], False)
 
 
 @pytest.mark.parametrize("ascending", [False, True])

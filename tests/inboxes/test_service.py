@@ -14,7 +14,7 @@ from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
-from .conftest import DOMAINS, LIFETIME_MS, MAIL, World, mailbox_of
+from .conftest import DOMAINS, LIFETIME_MS, MAIL, mailbox_of
 
 
 async def test_other_rules_hold_at_once(world):
@@ -108,10 +108,3 @@ async def test_a_source_is_the_mail_below_our_trace_fields(world):
     assert f"by localhost with ESMTP id {message_id}\r\n\tfor <ADA+x@mail.example.com>; ".encode() in fields
     assert b"postmaster" not in fields
     assert await world.service.mail.source(inbox.address, message_id, up_to_bytes=len(MAIL) - 1) == (fields, None)
-
-
-async def test_our_name_in_a_source_is_the_one_of_the_rules(storage, clock):
-    world = World(storage, clock, hostname="mx.mail.example.com")
-    inbox, _ = await world.create()
-    fields, _ = await world.service.mail.source(inbox.address, await world.deliver(inbox.address))
-    assert b"\tby mx.mail.example.com with" in fields

@@ -58,20 +58,6 @@ async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(ser
         assert len(await house.messages("full")) == 2
 
 
-async def test_a_share_that_one_inbox_has_used_up_is_refused_at_rcpt_for_all_of_its_creator(serve):
-    async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
-        await house.create("one", creator="192.0.2.1")
-        await house.create("two", "three", creator="192.0.2.1")
-        await house.create("other", creator="192.0.2.2")
-        client = await house.greeted()
-        assert (await client.deliver("two")).startswith(STORED)  # so that it is remembered
-        assert (await client.deliver("one", mail="x" * 88_000)).startswith(STORED)
-        said = await client.say(SENDER, *rcpt("two", "three", "other"), "DATA")
-        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, FULL, "250 2.1.5 ", "354 End da"]
-        assert (await at_the_dot(client, "Subject: small")).startswith(STORED)
-        assert await subjects(house, "other") == ["small"]
-
-
 async def test_a_full_operators_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(serve):
     async with serve(names=("abc",)) as house:
         client = await house.greeted()
@@ -128,20 +114,6 @@ async def test_a_mail_of_which_no_recipient_is_left_is_refused_like_one_that_nev
         assert (await client.deliver("new")).startswith(STORED)
 
 
-async def test_a_recipient_that_is_swept_between_rcpt_and_the_dot_is_left_out(serve, clock):
-    async with serve(names=("swept",)) as house:
-        clock.advance(seconds=1800)
-        await house.create("young")
-        first, second = await at_data(house, "swept", "young"), await at_data(house, "swept")
-        clock.advance(seconds=1800)
-        while await house.storage.sweep(clock()):
-            pass
-        assert (await at_the_dot(first, "Subject: late")).startswith(STORED)
-        assert (await at_the_dot(second)).startswith(UNKNOWN)
-        assert await subjects(house, "young") == ["late"]
-        assert house.read("SELECT count(*) FROM message") == [(1,)]
-
-
 async def test_the_next_owner_of_a_name_gets_no_mail_meant_for_the_one_before(serve, clock):
     async with serve() as house:
         client = await at_data(house, "abc")
@@ -192,24 +164,6 @@ async def test_all_forms_of_an_inbox_in_a_transaction_make_one_message(serve):
         assert said == STORED + message.id
         assert message.recipient == "abc+first@ours.test"
         assert house.read("SELECT count(*) FROM message") == [(1,)]
-
-
-async def test_the_names_of_the_operator_at_every_domain_make_one_message_that_no_address_shows(serve):
-    async with serve() as house:
-        client = await house.greeted()
-        names = [
-            "postmaster",
-            "PostMaster@ours.test",
-            "abuse@ours.test",
-            "postmaster@second.test",
-            "abuse+1@second.test",
-        ]
-        said = await client.say(SENDER, *[f"RCPT TO:<{name}>" for name in names], "DATA")
-        assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * 5, str(replies.GO_AHEAD)]
-        said = await at_the_dot(client)
-        ((_, (message_id,)),) = house.store.mails()
-        assert said == STORED + message_id
-        assert house.read("SELECT inbox_id FROM message") == [(1,)]
 
 
 # What is acknowledged is what is on disk

@@ -76,18 +76,6 @@ async def test_an_open_session_keeps_the_size_that_it_was_told(serve):
         assert await other.deliver("abc", mail=mail) == str(replies.MESSAGE_TOO_BIG)
 
 
-async def test_a_refused_client_takes_no_place(serve):
-    async with serve(max_connections_per_client=1) as house:
-        first, _ = await greeting(house)
-        for _ in range(5):
-            assert await is_refused(house)
-        await house.until(lambda: len(house.server.connections.open) == 1)
-        first.close()
-        await house.until(lambda: not house.server.connections.open)
-        _, said = await greeting(house)
-        assert said.startswith(GREETING)
-
-
 async def test_who_is_refused_is_not_heard(serve):
     async with serve(max_connections=1) as house:
         await greeting(house)

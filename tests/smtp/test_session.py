@@ -32,19 +32,6 @@ async def test_the_id_in_the_answer_is_that_of_the_message(serve):
         assert house.sources() == [b"Subject: hello\r\n\r\nworld\r\n"]
 
 
-async def test_one_mail_reaches_several_inboxes(serve):
-    async with serve(names=("abc", "def")) as house:
-        client = await house.connect()
-        await client.begin()
-        client.send(".")
-        recipients = [f"RCPT TO:<{name}@ours.test>" for name in ("def", "abc", "nobody", "DEF+tag")]
-        said = [await client.reply(), *await client.say(MAIL[0], *recipients, "DATA"), *await client.say("x\r\n.")]
-        assert [reply[:3] for reply in said] == ["250", "250", "250", "250", "550", "250", "354", "250"]
-        (of_def,), (of_abc, _) = await messages(house, "def"), await messages(house)
-        assert said[-1].endswith(of_def.id)  # the first recipient's
-        assert (of_def.recipient, of_abc.recipient) == ("def@ours.test", "abc@ours.test")
-
-
 async def test_two_hundred_pipelined_commands_are_answered_in_order(serve):
     async with serve() as house:
         client = await house.connect()

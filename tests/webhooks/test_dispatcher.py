@@ -212,28 +212,8 @@ async def test_a_private_inbox_is_told_of_as_others(world):
     assert world.subjects() == ["private"]
 
 
-async def test_an_answer_410_takes_the_webhook_away(world):
-    world.receiver.answer = b"HTTP/1.1 410 Gone\r\n\r\n"
-    inbox = await world.inbox()
-    async with world.sending():
-        await world.deliver(inbox)
-        await world.receiver.wait(1)
-        await world.until(lambda: is_gone(world, inbox))
-
-
 async def is_gone(world, inbox):
     return await world.storage.read_webhook(inbox.id) is None
-
-
-async def test_retry_after_is_obeyed_but_not_beyond_the_expiry(world):
-    world.receiver.answer = LATER
-    inbox = await world.inbox()
-    async with world.sending():
-        await world.deliver(inbox)
-        await world.settled(inbox, next_at_ms=world.clock() + 600_000)
-        world.receiver.answer = b"HTTP/1.1 429 Later\r\nRetry-After: 999999999999\r\n\r\n"
-        world.pass_time(600)
-        await world.settled(inbox, next_at_ms=inbox.expires_at_ms)
 
 
 async def test_after_the_expiry_mail_is_not_told_of_any_more(world):
