@@ -16,7 +16,7 @@ from tables import table
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.model import Envelope, Page
+from tmpmaild.model import Envelope, Page, unchecked
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
@@ -355,6 +355,27 @@ async def test_an_encoded_page_whose_messages_all_go_meanwhile_is_read_again(hou
         await house.delete_message()
     listing, encoded = await reading
     assert (encoded, listing.has_more) == (house.message_ids[1:], False)
+
+
+async def test_an_mbox_file_is_without_what_is_deleted_meanwhile_and_ends_with_its_inbox(house):
+    await house.deliver()
+    parts = house.mail.mbox(house.address)
+    async with extractors(house, lambda _: anext(parts)) as reading:
+        await house.delete_message()
+    assert house.message_ids[1].encode() in await reading
+    await house.delete_inbox()
+    assert [part async for part in parts] == []
+    with pytest.raises(AddressExpired):
+        await anext(house.mail.mbox(house.address))
+
+
+async def test_who_sent_a_mail_is_checked_when_its_source_is_read_before_that(house):
+    asked = []
+    house.mail.check = lambda *one: not asked.append(one)
+    await source(house)
+    await house.storage.set_authentication(house.inbox.id, house.message_ids[0], unchecked("fail", "it is not"))
+    await source(house)
+    assert asked == [(house.address, house.message_ids[0])]
 
 
 async def test_an_inbox_that_is_deleted_between_two_portions_of_a_search_has_expired(house, monkeypatch):

@@ -107,6 +107,8 @@ async def test_a_page_holds_no_more_text_than_another():
     assert [message.truncated for message in page.messages] == [True] * 50 + [False] * 50
     page = await filtered(Page(has=frozenset({"code"}), other_characters=1), shelf)
     assert (len(page.messages), page.has_more) == (1, True)
+    page = await filtered(Page(has=frozenset({"code"}), other_characters=2000), Shelf(*[CODE] * 3, body="x" * 5000))
+    assert len(page.messages) == 3  # bodies have a bound of their own
 
 
 async def test_newest_first_what_comes_meanwhile_is_left_to_the_next_wait():

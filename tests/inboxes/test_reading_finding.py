@@ -150,6 +150,7 @@ async def test_links_of_one_message_are_bounded():
     (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", links)])
     assert 20 < sum(1 for _ in completed.findings.links) <= 32
     assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= reading._LINKS_CHARACTERS
+    assert len(list(reading._bounded([Link("x" * 1024, "y" * 1024, 0.0)] * 60))) == 16
 
 
 def test_what_was_found_goes_with_its_message_and_with_its_inbox():

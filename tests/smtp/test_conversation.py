@@ -131,6 +131,11 @@ def test_an_endless_command_is_cut_off_and_little_of_it_is_held():
     assert said == b"421 4.7.0 Line without end, closing\r\n"
 
 
+def test_a_line_that_is_too_long_is_refused_and_one_of_more_than_64_kib_ends_the_conversation():
+    for size, code in ((65_536, 500), (65_537, 421)):
+        assert World().receive(b"x" * size + b"\n")[:3] == b"%d" % code
+
+
 def test_while_a_question_is_open_nothing_is_answered():
     conversation = World().conversation
     conversation.input.append(b"EHLO c\r\nMAIL FROM:<>\r\n" + b"NOOP\r\n" * 1000)
@@ -153,7 +158,23 @@ def test_a_mail_that_is_dropped_is_refused_at_its_end_and_the_next_is_taken():
     assert [mail.content for mail, _, _ in world.mails] == [b"hello\r\n"]
 
 
+def test_what_stands_behind_a_mail_that_is_refused_is_read_at_once():
+    world = World()
+    world.say("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA")
+    world.conversation.input.append(b"x" * (MAX_MESSAGE_BYTES + 1) + b"\r\n.\r\nNOOP\r\n")
+    assert world.conversation.next_request() is None
+    assert [line[:3] for line in world.said().splitlines()] == [b"552", b"250"]
+
+
 # State
+
+
+def test_a_client_that_leaves_has_missed_something_before_its_sender_and_after_its_recipient():
+    world, after = World(), []
+    for line in ("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>"):
+        world.say(line)
+        after.append(world.conversation.departure(encrypted=False))
+    assert [missed and missed[0] for missed in after] == ["EHLO", None, "DATA"]
 
 
 def test_a_sender_who_is_refused_begins_nothing():
@@ -162,6 +183,7 @@ def test_a_sender_who_is_refused_begins_nothing():
     world.conversation.input.append(b"MAIL FROM:<>\r\n")
     world.conversation.next_request()
     world.conversation.answer(replies.SYSTEM_FULL)
+    assert world.conversation.refusals == [("MAIL FROM:<>", replies.SYSTEM_FULL)]
     assert world.codes("RCPT TO:<abc@ours.test>") == [452, 503]
 
 

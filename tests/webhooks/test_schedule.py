@@ -72,7 +72,8 @@ def test_one_busy_host_does_not_keep_others_from_their_turn(schedule):
 def test_what_is_due_later_is_called_then_and_once(schedule):
     job = schedule.know("a", "a.example")
     schedule.call_at(job, 5000, 1000)
-    assert (taken(schedule, 4999), schedule.next_ms()) == ([], 5000)
+    schedule.call_at(job, 5000, 2000)
+    assert (taken(schedule, 4999), schedule.next_ms(), job.since_ms) == ([], 5000, 1000)
     assert taken(schedule, 5000) == [job]
     schedule.ended(job, 0.1)
     assert (taken(schedule, 9000), schedule.next_ms()) == ([], None)
