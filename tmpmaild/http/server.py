@@ -31,18 +31,14 @@ from hypercorn.utils import parse_socket_addr
 from starlette.types import ASGIApp
 
 from tmpmaild.boundedh11 import BoundedConnection
+from tmpmaild.listening import BACKLOG, listeners
 from tmpmaild.measures import Gauge
 
 _SEND_BUFFER_BYTES = 256 * 1024
-# What the kernel, and then the reader, may hold of what a client has sent. uvloop reads a full socket up to 32 times in
-# a row before it looks at the next one.
-_RECEIVE_BUFFER_BYTES = 64 * 1024
-_READ_AHEAD_BYTES = 16 * 1024
+_READ_AHEAD_BYTES = 16 * 1024  # what the reader may hold of what a client has sent
 _USER_TIMEOUT_MS = 30_000
 _IDLE_SECONDS = 15
 _CUT_SECONDS = 1
-# uvloop accepts one connection per iteration from each listener; with one, a client would wait long behind a crowd.
-_LISTENERS_PER_SOCKET = 8
 
 _READ_BYTES = 16 * 1024  # at once: as much is held until it is answered, or a refusal has been read
 _UNSENT_BYTES = 64 * 1024
@@ -79,11 +75,12 @@ class HttpServer:
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections on sockets that are bound already."""
-        for listener in sockets:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-            _limit_unread_data(listener)
-            for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
-                server = await asyncio.start_server(self._serve, sock=sock, backlog=1024, limit=_READ_AHEAD_BYTES)
+        for bound in sockets:
+            _limit_unread_data(bound)
+            for listener in listeners(bound):
+                server = await asyncio.start_server(
+                    self._serve, sock=listener, backlog=BACKLOG, limit=_READ_AHEAD_BYTES
+                )
                 self._listeners.append(server)
 
     async def stop(self, grace_seconds: float) -> None:

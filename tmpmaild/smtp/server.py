@@ -12,6 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address
+from itertools import chain
 from typing import Any, Final, cast
 
 import anyio
@@ -22,6 +23,7 @@ from tmpmaild.config.settings import Smtp
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.faults import Refusals
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.listening import BACKLOG, listeners
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
@@ -30,11 +32,6 @@ from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.session import ClientAddress, MailMemory, SmtpConnection
 
 _WATCH_INTERVAL_SECONDS = 5
-# What the kernel may hold of what a client has sent. uvloop reads a full socket up to 32 times in a row before it looks
-# at the next one; what fits one read is taken in turns.
-_RECEIVE_BUFFER_BYTES = 64 * 1024
-# uvloop accepts one connection per iteration from each listener; with one, a client would wait long behind a crowd.
-_LISTENERS_PER_SOCKET = 8
 _DRAIN_SECONDS = 0.002
 # When places run out, a connection is asked to give way at most once in this time; so asking costs a constant.
 _ASK_SECONDS = 2
@@ -113,16 +110,12 @@ class SmtpServer:
 
     async def start(self, sockets: Sequence[socket.socket], tls_sockets: Sequence[socket.socket] = ()) -> None:
         """Accept connections on sockets that are bound already; on ``tls_sockets`` they begin with TLS."""
-        for listeners, tls_first in ((sockets, False), (tls_sockets, True)):
-            for listener in listeners:
-                await self._listen(listener, partial(self._new_protocol, tls_first=tls_first))
+        for bound, tls_first in ((sockets, False), (tls_sockets, True)):
+            new_protocol = partial(self._new_protocol, tls_first=tls_first)
+            for listener in chain.from_iterable(map(listeners, bound)):
+                server = await self.connections.loop.create_server(new_protocol, sock=listener, backlog=BACKLOG)
+                self._listeners.append(server)
         self._warn_if_public()
-
-    async def _listen(self, listener: socket.socket, new_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-        loop = self.connections.loop
-        for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
-            self._listeners.append(await loop.create_server(new_protocol, sock=sock, backlog=1024))
 
     def _warn_if_public(self) -> None:
         ips = {listening.getsockname()[0] for listener in self._listeners for listening in listener.sockets}
