@@ -213,19 +213,16 @@ class Batcher(Generic[Q, A]):
     """Puts questions together: those that come while one call of ``ask`` is under way are asked by the next one.
 
     ``ask`` returns an answer for each, in order, or an exception for one that failed. ``count`` says how many of those
-    that wait, each with its future, go together. With ``skips_cancelled`` those that nobody waits for are not asked.
+    that wait, each with its future, go together.
     """
 
     def __init__(
         self,
         ask: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]],
         count: Callable[[Sequence[tuple[Q, object]]], int],
-        *,
-        skips_cancelled: bool = False,
     ) -> None:
         self._ask = ask
         self._count = count
-        self._skips_cancelled = skips_cancelled
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -253,8 +250,6 @@ class Batcher(Generic[Q, A]):
             while self._waiting:
                 count = min(self._count(self._waiting), len(self._waiting))
                 batch = [self._waiting.popleft() for _ in range(count)]
-                if self._skips_cancelled:
-                    batch = [(question, future) for question, future in batch if not future.done()]
                 settle([future for _, future in batch], await self._answers([question for question, _ in batch]))
         finally:
             self._task = None
