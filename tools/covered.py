@@ -19,7 +19,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "build/coverage"
-BOUNDS: Final = {"all": 98.0, "smtp": 99.0, "inboxes": 98.7, "storage": 97.5, "senders": 98.4, "webhooks": 97.0}
+BOUNDS: Final = {"all": 98.0, "smtp": 99.0, "inboxes": 98.7, "storage": 98.8, "senders": 98.4, "webhooks": 97.0}
 """The smallest share of lines that tests may reach, in percent; 99 is wanted of the packages, so these only rise."""
 
 
