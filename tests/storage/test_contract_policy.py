@@ -6,20 +6,17 @@ from tmpmaild.errors import MailboxFull
 from tmpmaild.model import Block
 from tmpmaild.storage.base import Limits
 
-from .conftest import LIFETIME_MS, until_full
+from .conftest import LIFETIME_MS, LIMITS, until_full
 
 DAY_MS = 86_400_000
-LIMITS = Limits(
-    max_bytes=256 * 1024 * 1024,
-    reserve_bytes=1024,
-    max_messages_per_inbox=100,
-    max_bytes_per_inbox=30 * 1024 * 1024,
-    max_share_per_creator=0.5,
-)
 
 
 async def serve(engine, *domains, until_ms=0):
     return await engine.storage.serve_domains(domains, engine.clock(), until_ms)
+
+
+async def change_limits(engine, **changes):
+    await engine.storage.change_limits(Limits(**(LIMITS | changes)))
 
 
 async def test_a_domain_that_is_left_out_is_kept_until_the_time_that_was_given_then(engine):
@@ -107,14 +104,12 @@ async def test_another_limit_of_messages_holds_at_once_and_takes_nothing_away(en
     inbox = await engine.inbox("ada")
     for _ in range(3):
         await engine.add(inbox)
-    await engine.storage.change_limits(
-        Limits(max_bytes=LIMITS.max_bytes, reserve_bytes=1024, max_messages_per_inbox=2, max_share_per_creator=0.5)
-    )
+    await change_limits(engine, max_messages_per_inbox=2)
     with pytest.raises(MailboxFull):
         await engine.add(inbox)
     found = await engine.find("ada")
     assert (found.message_count, found.full) == (3, True)
-    await engine.storage.change_limits(LIMITS)
+    await change_limits(engine)
     await engine.add(inbox)
     assert (await engine.find("ada")).message_count == 4
 
@@ -122,9 +117,7 @@ async def test_another_limit_of_messages_holds_at_once_and_takes_nothing_away(en
 async def test_another_share_of_a_creator_holds_at_once(engine):
     inbox = await engine.inbox("ada", creator="192.0.2.1")
     await engine.add(inbox)
-    await engine.storage.change_limits(
-        Limits(max_bytes=LIMITS.max_bytes, reserve_bytes=1024, max_share_per_creator=1 / LIMITS.max_bytes)
-    )
+    await change_limits(engine, max_share_per_creator=1 / LIMITS["max_bytes"])
     with pytest.raises(MailboxFull):
         await engine.add(inbox)
     with pytest.raises(MailboxFull):
@@ -137,7 +130,7 @@ async def test_a_full_storage_has_room_again_when_it_may_grow(open_engine):
         inbox = await engine.inbox("ada")
         stored = await until_full(lambda _: engine.add(inbox, body="x" * 3000))
         assert not engine.storage.has_room()
-        await engine.storage.change_limits(Limits(max_bytes=4_000_000, reserve_bytes=1024, max_share_per_creator=0.5))
+        await change_limits(engine, max_bytes=4_000_000, max_messages_per_inbox=0)
         assert engine.storage.has_room()
         for _ in stored:
             await engine.add(inbox, body="x" * 3000)
@@ -148,7 +141,7 @@ async def test_a_storage_that_holds_more_than_it_may_is_full_until_mail_has_gone
         inbox = await engine.inbox("ada")
         for _ in range(100):
             await engine.add(inbox, body="x" * 10_000)
-        await engine.storage.change_limits(Limits(max_bytes=1_000_000, reserve_bytes=1024, max_share_per_creator=0.5))
+        await change_limits(engine, max_bytes=1_000_000)
         assert not engine.storage.has_room()
         assert (await engine.find("ada")).message_count == 100
         engine.clock.advance(ms=LIFETIME_MS)

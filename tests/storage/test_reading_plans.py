@@ -9,7 +9,7 @@ import pytest
 from tables import rows_of, table
 from tmpmaild.storage.sqlite.layout import _INBOXES, INSERTED
 
-from .plans import SHAPES, Recorder, filled_database, objections, trigger_statements
+from .plans import Recorder, filled_database, objections, trigger_statements
 
 ROWS = rows_of(__file__)
 
@@ -68,10 +68,6 @@ def test_what_triggers_do_is_planned_too(database):
     found = objections(database, "DELETE FROM message WHERE id = ?")
     database.execute("ROLLBACK")
     assert ["SCAN inbox" in objection for objection in found] == [True]
-
-
-def test_each_shape_says_why(database):
-    assert all(shape.why and re.compile(shape.line) for shape in SHAPES)
 
 
 def test_only_what_our_own_code_runs_is_recorded(tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from msgspec.structs import replace
 
 from tests.storage.conftest import postgresql_settings
@@ -24,6 +25,14 @@ SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND (query ILIKE 'listen%' OR query LIKE '%last_key, expires_at_ms FROM inbox%')
 """
+
+
+@pytest.fixture
+async def raw(database):
+    """Return a session that tells nobody what it changes."""
+    session = await connected(database)
+    yield session
+    await session.close()
 
 
 class Ear:
@@ -80,12 +89,11 @@ async def test_what_a_verdict_is_another_daemon_reads_from_the_database(two):
     await ear.hears(lambda ear: expected in ear.changes)
 
 
-async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, database):
+async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, raw):
     first, second = two
     inbox, other = await first.inbox("ada"), await first.inbox("bob")
     message = await first.add(inbox)
     ear = Ear(second.storage)
-    raw = await connected(database)
     for forged in (
         f"{inbox.id},f,x",
         f"{inbox.id},,-{message}",
@@ -99,7 +107,6 @@ async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, data
         "\u0667,,x",
     ):
         await raw.execute("SELECT pg_notify('tmpmaild', $1)", forged)
-    await raw.close()
     await first.add(other)
     await ear.hears(lambda ear: of(other) in ear.changes)
     assert ({change.notice for change in ear.changes}, ear.missed) == ({None}, 0)
@@ -107,21 +114,19 @@ async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, data
     await ear.hears(lambda ear: of(inbox, notice=MessageDeleted(message)) in ear.changes)
 
 
-async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(quick_looks, two, database):
+async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(quick_looks, two, raw):
     first, second = two
     inbox, other = await first.inbox("ada"), await first.inbox("bob")
     ear = Ear(second.storage, inbox.id)
     await ear.hears(lambda ear: of(inbox) in ear.changes)  # it may have got mail before somebody waited
     ear.changes.clear()
-    raw = await connected(database)
     for key in (inbox.id, other.id):
         await raw.execute("UPDATE inbox SET last_key = 7, expires_at_ms = expires_at_ms + 1 WHERE id = $1", int(key))
-    await raw.close()
     await ear.hears(lambda ear: len(ear.changes) >= 2)
     assert ear.changes == [of(inbox), of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1))]
 
 
-async def test_a_move_that_was_told_is_not_told_again_by_a_look(two, database, monkeypatch):
+async def test_a_move_that_was_told_is_not_told_again_by_a_look(two, raw, monkeypatch):
     monkeypatch.setattr(notifications, "LOOK_SECONDS", 3600)
     first, second = two
     inbox, other = await first.inbox("ada"), await first.inbox("bob")
@@ -133,18 +138,17 @@ async def test_a_move_that_was_told_is_not_told_again_by_a_look(two, database, m
 
     look()
     await ear.hears(lambda ear: {of(inbox), of(other)} <= set(ear.changes))
-    moved, raw = of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1000)), await connected(database)
+    moved = of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1000))
     await first.move(inbox, inbox.expires_at_ms + 1000)
     await ear.hears(lambda ear: moved in ear.changes)
     await raw.execute("UPDATE inbox SET expires_at_ms = expires_at_ms + 1 WHERE id = $1", int(other.id))
-    await raw.close()
     look()
     await ear.hears(lambda ear: of(other, notice=ExpiryMoved(other.expires_at_ms + 1)) in ear.changes)
     assert ear.changes.count(moved) == 1
 
 
 async def test_a_mistake_makes_no_daemon_deaf_and_too_many_doubts_are_taken_as_missed(
-    quick_looks, two, database, monkeypatch, caplog
+    quick_looks, two, raw, monkeypatch, caplog
 ):
     first, second = two
     inbox = await first.inbox("ada")
@@ -155,25 +159,21 @@ async def test_a_mistake_makes_no_daemon_deaf_and_too_many_doubts_are_taken_as_m
     await first.add(inbox)
     await ear.hears(lambda ear: of(inbox) in ear.changes)
     monkeypatch.setattr(notifications, "_MAX_WORDS", 0)
-    raw = await connected(database)
     await raw.execute("SELECT pg_notify('tmpmaild', $1)", f"{inbox.id},,x")
-    await raw.close()
     await ear.hears(lambda ear: ear.missed)
     caplog.clear()
 
 
-async def test_a_deletion_that_nobody_told_is_not_found(quick_looks, two, database):
+async def test_a_deletion_that_nobody_told_is_not_found(quick_looks, two, raw):
     """As docs/known-issues.md says: only new mail and the end of an inbox are looked for."""
     first, second = two
     inbox = await first.inbox("ada")
     ear = Ear(second.storage, inbox.id)
     await ear.hears(lambda ear: of(inbox) in ear.changes)  # looked at once, so that a difference can be seen
     await first.add(inbox)
-    raw = await connected(database)
     await raw.execute("DELETE FROM message WHERE inbox_id = $1", int(inbox.id))
     moved_to_ms = inbox.expires_at_ms + 1
     await raw.execute("UPDATE inbox SET expires_at_ms = $2 WHERE id = $1", int(inbox.id), moved_to_ms)
-    await raw.close()
     await ear.hears(lambda ear: of(inbox, notice=ExpiryMoved(moved_to_ms)) in ear.changes)
     assert not [change for change in ear.changes if isinstance(change.notice, MessageDeleted)]
 

@@ -6,6 +6,7 @@ import struct
 import asyncpg
 import pytest
 
+from tables import rows_of
 from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
@@ -21,29 +22,13 @@ ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator 
 UNSUPPORTED = b"SERROR\0VERROR\0C08P01\0Munsupported\0\0"
 
 
-SETTINGS_OF_THE_ROLE = {
-    "client_min_messages": ("error", "warning"),
-    "default_transaction_isolation": ("serializable", "read committed"),
-    "standard_conforming_strings": ("off", "on"),
-    "statement_timeout": ("1ms", "0"),
-    "lock_timeout": ("1ms", "0"),
-    "idle_session_timeout": ("1ms", "0"),
-    "idle_in_transaction_session_timeout": ("0", "10s"),
-    "enable_seqscan": ("on", "off"),
-    "enable_nestloop": ("off", "on"),
-    "exit_on_error": ("on", "off"),
-    "quote_all_identifiers": ("on", "off"),
-    "plpgsql.extra_errors": ("all", "none"),
-}
-
-
 async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(own, cluster):
-    values = {name: value for name, (value, _) in SETTINGS_OF_THE_ROLE.items()}
-    cluster.execute(*(f"ALTER DATABASE {own.database} SET {name} = '{value}'" for name, value in values.items()))
+    settings = rows_of(__file__)["settings"]
+    cluster.execute(*(f"ALTER DATABASE {own.database} SET {name} = '{value}'" for name, value, _ in settings))
     client = await server.Server(own).connect()
-    found = {name: await client.fetchval(f"SHOW {name}") for name in SETTINGS_OF_THE_ROLE}
+    found = [await client.fetchval(f"SHOW {name}") for name, _, _ in settings]
     await client.close()
-    assert found == {name: expected for name, (_, expected) in SETTINGS_OF_THE_ROLE.items()}
+    assert found == [expected for _, _, expected in settings]
 
 
 LEAST_AND_MOST = """
