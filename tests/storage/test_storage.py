@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 from contextlib import closing
 
-from tmpmaild.storage.sqlite import storage
+from tmpmaild.storage.sqlite import database, storage
 
 
 async def test_what_secrets_permit_goes_when_it_expires_and_the_oldest_where_there_are_too_many(engine, monkeypatch):
@@ -19,7 +19,8 @@ async def test_what_secrets_permit_goes_when_it_expires_and_the_oldest_where_the
     assert [await kept(secret) for secret in ("second", "third", "fourth")] == [b"content", None, b"content"]
 
 
-async def test_there_is_room_again_soon_after_a_stranger_has_stopped_reading(open_engine, path):
+async def test_there_is_room_again_soon_after_a_stranger_has_stopped_reading(open_engine, path, monkeypatch):
+    monkeypatch.setattr(database, "_MEASURE_AGAIN_EVERY_SECONDS", 0.01)
     async with open_engine(max_bytes=8 * 1024 * 1024, max_messages_per_inbox=0, max_share_per_creator=1) as engine:
         inbox = await engine.inbox("ada")
         with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
