@@ -19,8 +19,6 @@ from tmpmaild.model import (
     VerdictReached,
 )
 
-"""The method of the storage: where it says no, nothing must be remembered of an inbox but findings."""
-
 _MAX_ADDRESSES: Final = 50_000
 _MAX_PAGES: Final = 64
 _MAX_PAGE_CHARACTERS: Final = 64 * 1024
@@ -79,10 +77,12 @@ class _Cache(Generic[K, V]):
     """Values by key, each of an inbox; the least recently used are dropped first.
 
     ``generation`` is a number: what was read before a later one may have changed since, and is not to be stored.
+    Unless ``may_cache``, nothing is kept.
     """
 
-    def __init__(self, most: int, most_characters: int = 0) -> None:
+    def __init__(self, most: int, most_characters: int = 0, *, may_cache: bool = True) -> None:
         self.generation = 0
+        self._may_cache = may_cache
         self._most = most
         self._most_characters = most_characters
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
@@ -101,6 +101,8 @@ class _Cache(Generic[K, V]):
         return entry.value
 
     def _keep(self, key: K, inbox: Inbox, value: V, characters: int = 0) -> None:
+        if not self._may_cache:
+            return
         self.drop(key)
         self._entries[key] = _Entry(inbox.id, inbox.expires_at_ms, value, characters)
         self.of_inbox.setdefault(inbox.id, []).append(key)
@@ -143,12 +145,11 @@ class RecipientCache(_Cache[str, Inbox]):
     """
 
     def __init__(self, *, may_cache: bool, max_addresses: int = _MAX_ADDRESSES) -> None:
-        super().__init__(max_addresses)
-        self._may_cache = may_cache
+        super().__init__(max_addresses, may_cache=may_cache)
 
     def put(self, inbox: Inbox) -> None:
         """Store a live inbox; a full one is not stored, since it may get room again."""
-        if not inbox.full and self._may_cache:
+        if not inbox.full:
             self._keep(inbox.address, inbox, inbox)
 
 
@@ -160,13 +161,11 @@ class ListingCache(_Cache[tuple[str, Page], Listing]):
     """
 
     def __init__(self, *, may_cache: bool) -> None:
-        super().__init__(_MAX_PAGES)
-        self._may_cache = may_cache
+        super().__init__(_MAX_PAGES, may_cache=may_cache)
 
     def put(self, address: str, page: Page, listing: Listing, generation: int) -> None:
         """Store a small page, unless anything was committed after ``generation``."""
-        is_small = listing.characters <= _MAX_PAGE_CHARACTERS
-        if generation == self.generation and is_small and self._may_cache:
+        if generation == self.generation and listing.characters <= _MAX_PAGE_CHARACTERS:
             self._keep((address, page), listing.inbox, listing)
 
 

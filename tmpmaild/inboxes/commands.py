@@ -23,7 +23,8 @@ from tmpmaild.storage.base import Storage
 _PART_BYTES = 256 * 1024
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _ROWS = 500
-_A_YEAR_SECONDS = 365 * 86_400
+Seconds = Annotated[int, Meta(ge=1, le=365 * 86_400)] | None
+"""For how long something is blocked, a year at most; None: until that is undone."""
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class Named(Struct, frozen=True, forbid_unknown_fields=True):
 class Blocked(Named, frozen=True, forbid_unknown_fields=True):
     """What to block, for how long (None: until it is unblocked); ``force``: also what is the operator's own."""
 
-    seconds: Annotated[int, Meta(ge=1, le=_A_YEAR_SECONDS)] | None = None
+    seconds: Seconds = None
     force: bool = False
 
 
@@ -211,11 +212,8 @@ class BlockCommands:
 
 
 def _overlapping(network: Network, others: Networks) -> Network | None:
-    return next((other for other in others if other.version == network.version and _overlap(network, other)), None)
-
-
-def _overlap(one: Any, other: Any) -> bool:
-    return bool(one.overlaps(other))
+    alike: Iterator[Any] = (other for other in others if other.version == network.version)
+    return next((other for other in alike if other.overlaps(network)), None)
 
 
 def _places(wanted: Named) -> list[tuple[str, str]]:

@@ -100,7 +100,7 @@ class UnknownRecipients:
 
 
 class Handler:
-    """An answer to each request that the product decides. Each method returns a whole reply and raises nothing.
+    """An answer to each request that the product decides. What a coroutine raises is a fault of ours; others do not.
 
     ``clock`` gives Unix milliseconds. ``count_mail`` is called with the reply to each mail, its octets and the seconds
     that it took.
@@ -150,11 +150,8 @@ class Handler:
         destination = await self._look_up(mailbox, envelope.client)
         if type(destination) is Reply:
             return destination
-        try:
-            refusal = await self._apply_fault([destination], "rcpt", envelope)
-            return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
-        except Exception as error:  # noqa: BLE001 - logged there
-            return our_fault(error)
+        refusal = await self._apply_fault([destination], "rcpt", envelope)
+        return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
 
     async def _look_up(self, mailbox: Mailbox, client: str | None) -> Destination | Reply:
         """Return where mail for a mailbox goes, or the reply that refuses it; an unknown one costs a token."""

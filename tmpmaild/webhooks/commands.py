@@ -3,13 +3,14 @@
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Final
+from typing import Final
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
 from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.inboxes.blocks import TARGET, Blocks
+from tmpmaild.inboxes.commands import Changed, Seconds
 from tmpmaild.model import Block
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhooks.model import StoredWebhook
@@ -18,7 +19,6 @@ from tmpmaild.webhooks.targets import parse_url
 
 _ROWS: Final = 500
 _PAGE: Final = 100
-_A_YEAR_SECONDS: Final = 365 * 86_400
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Paused(Struct, frozen=True, forbid_unknown_fields=True):
     """Which host to call no longer, for how long (None: until it is resumed)."""
 
     host: str
-    seconds: Annotated[int, Meta(ge=1, le=_A_YEAR_SECONDS)] | None = None
+    seconds: Seconds = None
 
 
 class Named(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,12 +64,6 @@ class Hosts(Struct, frozen=True):
     """Some lines of the list."""
 
     hosts: Sequence[HostEntry]
-
-
-class Changed(Struct, frozen=True):
-    """How many were changed."""
-
-    count: int
 
 
 class WebhookCommands:
