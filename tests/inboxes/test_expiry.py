@@ -120,14 +120,6 @@ async def test_a_storage_that_takes_no_writes_is_looked_at_each_second_whatever_
     assert living(path) == 0
 
 
-async def test_the_first_sweep_waits_for_no_tick(storage, clock, path):
-    await fill(storage, clock, inboxes=1)
-    clock.advance(ms=LIFETIME_MS)
-    done = anyio.Event()
-    await run_until(Cleaner(storage, interval_seconds=3600, chores=[done.set]), done)
-    assert living(path) == 0
-
-
 async def test_a_chore_that_fails_keeps_neither_the_sweep_nor_the_other_chores_from_their_work(
     storage, clock, path, caplog
 ):

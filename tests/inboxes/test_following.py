@@ -105,14 +105,6 @@ async def test_a_wait_for_nothing_ends_empty(house):
     assert listing.inbox.id == house.inbox.id
 
 
-async def test_mail_of_another_inbox_wakes_nobody(house):
-    other, _ = await house.service.create(NewAddress(local_part="other"), None)
-    async with house.waiting() as waiting:
-        await house.deliver(address=other.address)
-        await anyio.sleep(0.01)
-        assert not waiting.done()
-
-
 async def test_no_wake_up_is_lost_between_look_and_sleep(house):
     """Mail arrives at every moment of a wait: before it looks, while it looks, before it sleeps."""
     after = None
@@ -149,12 +141,6 @@ async def test_a_stop_ends_waits_and_refuses_new_ones(house):
             await finished(waiting)
     with pytest.raises(Stopping):
         await finished(house.service.follower.wait(house.inbox.address, Page(), None, 60))
-
-
-async def test_a_cancelled_wait_leaves_nothing_behind(house):
-    async with house.waiting():
-        pass
-    await house.asleep(0)
 
 
 async def ids_of(following, count):
@@ -262,15 +248,6 @@ async def test_a_stream_lives_as_long_as_its_extended_inbox(house):
         assert await following.next(0.01) == []
         house.clock.now_ms = moved.expires_at_ms
         assert await following.next(60) == [InboxExpired()]
-
-
-async def test_a_stop_ends_streams(house):
-    async with house.follow() as following:
-        assert await following.next(0) == []
-        house.service.stop_waiting()
-        with pytest.raises(Stopping):
-            await following.next(60)
-    assert len(house.service.bus) == 0
 
 
 async def test_a_long_body_is_cut_in_a_stream(house):

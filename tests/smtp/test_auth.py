@@ -10,7 +10,6 @@ import time
 import aiosmtplib
 import pytest
 
-from tmpmaild.host import sockets
 from tmpmaild.smtp.conversation import Conversation
 
 USER, PASSWORD = "alice@example.com", "correct-horse"
@@ -118,11 +117,3 @@ def test_ten_megabytes_of_base64_cost_little(piece, last):
     assert time.thread_time() - begun < 10
     assert conversation.output.splitlines()[-1] == last
     assert conversation.input.waiting_bytes <= len(piece)
-
-
-@pytest.mark.parametrize(("ip", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
-async def test_a_public_address_with_any_login_is_warned_of_once(serve, caplog, ip, is_warned):
-    async with serve(auth="any", listener=sockets.bind_all([f"{ip}:0"])[0]):
-        warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]
-    text = 'smtp.auth is "any" on 0.0.0.0: clients that have a password configured for this server send it here'
-    assert warnings == [text] * is_warned

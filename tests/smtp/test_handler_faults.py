@@ -5,7 +5,6 @@ import logging
 
 import pytest
 
-from tmpmaild.host import sockets
 from tmpmaild.inboxes.faults import Fault
 from tmpmaild.smtp import replies
 
@@ -131,11 +130,3 @@ async def test_faults_are_neither_counted_nor_logged_as_refusals(house, caplog):
     assert "secret" not in caplog.text
     refusals = next(one for one in house.server.measures() if one.name == "smtp_refusals_total")
     assert "550" not in str(vars(refusals))
-
-
-@pytest.mark.parametrize(("ip", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
-async def test_a_public_address_with_faults_is_warned_of_once(serve, caplog, ip, is_warned):
-    async with serve(faults=True, listener=sockets.bind_all([f"{ip}:0"])[0]):
-        warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]
-    text = "smtp.faults is on at 0.0.0.0: who creates an address here can keep SMTP connections waiting"
-    assert warnings == [text] * is_warned

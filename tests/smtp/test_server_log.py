@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tmpmaild.host import sockets
 from tmpmaild.host.logs import JsonFormatter
 
 FILTER = Path(__file__).parents[2] / "docs/fail2ban/tmpmaild.conf"
@@ -103,3 +104,24 @@ def test_fail2ban_finds_the_same(tmp_path):
     log.write_text("\n".join(lines) + "\n")
     said = subprocess.run(["fail2ban-regex", log, FILTER], capture_output=True, text=True, check=True).stdout
     assert f"{sum(lines.values())} matched, {len(lines) - sum(lines.values())} missed" in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (
+            {"auth": "any"},
+            'smtp.auth is "any" on {}: clients that have a password configured for this server send it here',
+        ),
+        ({"faults": True}, "smtp.faults is on at {}: who creates an address here can keep SMTP connections waiting"),
+        (
+            {"keep_refusals": True},
+            "smtp.keep_refusals is on at {}: who reaches the API can read who sends mail to whom",
+        ),
+    ],
+)
+async def test_what_is_for_tests_is_warned_of_at_a_public_address_once(serve, caplog, settings, text):
+    for ip in ("127.0.0.1", "0.0.0.0"):
+        async with serve(**settings, names=(), listener=sockets.bind_all([f"{ip}:0"])[0]):
+            warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]
+            assert warnings == [text.format(ip)] * (ip == "0.0.0.0")

@@ -30,23 +30,6 @@ def test_an_allowance_is_free():
     assert not account.hold(ALLOWANCE_BYTES + 1)
 
 
-def test_what_is_reserved_is_there_when_it_is_needed():
-    memory = MailMemory(100_000, 100_000)
-    first, second = MemoryAccount(memory, "a"), MemoryAccount(memory, "b")
-    assert first.reserve(ALLOWANCE_BYTES + 60_000)
-    assert not second.reserve(ALLOWANCE_BYTES + 60_000)
-    assert first.hold(ALLOWANCE_BYTES + 60_000)
-    assert memory.held_bytes == 60_000
-
-
-def test_what_was_reserved_and_does_not_come_is_given_back():
-    memory = MailMemory(100_000, 100_000)
-    account = MemoryAccount(memory, "a")
-    assert account.reserve(ALLOWANCE_BYTES + 90_000)
-    account.keep(ALLOWANCE_BYTES + 10)
-    assert memory.held_bytes == 10
-
-
 def test_a_sender_who_sends_more_than_declared_pays_for_it():
     memory = MailMemory(100_000, 100_000)
     account = MemoryAccount(memory, "a")

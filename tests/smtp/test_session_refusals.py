@@ -6,8 +6,6 @@ import ssl
 
 import pytest
 
-from tmpmaild.host import sockets
-
 
 def kept(house):
     return [(one.command, one.reason) for one in house.service.refusals.newest()]
@@ -113,11 +111,3 @@ async def test_nothing_is_kept_unless_it_is_wanted_and_all_is_dropped_when_it_is
             assert len(kept(house)) == wanted
         house.service.refusals.want(wanted=False)
         assert kept(house) == []
-
-
-@pytest.mark.parametrize(("ip", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
-async def test_a_public_address_with_refusals_kept_is_warned_of(serve, caplog, ip, is_warned):
-    async with serve(keep_refusals=True, listener=sockets.bind_all([f"{ip}:0"])[0]):
-        warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]
-    text = "smtp.keep_refusals is on at 0.0.0.0: who reaches the API can read who sends mail to whom"
-    assert warnings == [text] * is_warned

@@ -7,34 +7,11 @@ import ssl
 
 import pytest
 
-from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 
 pytestmark = pytest.mark.both_loops
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
-
-
-async def test_a_mail_comes_over_tls(serve, certificate):
-    ours, theirs = certificate
-    async with serve(tls=ours) as house:
-        client = await house.connect()
-        await client.reply()
-        await client.say("EHLO client.example", MAIL[0])
-        assert await client.say("STARTTLS") == [str(replies.READY_FOR_TLS)]
-        await client.start_tls(theirs)
-        assert await client.say(*MAIL) == [
-            str(replies.BAD_SEQUENCE),
-            str(replies.BAD_SEQUENCE),
-            str(replies.BAD_SEQUENCE),
-        ]
-        said = await client.say("EHLO client.example", *MAIL)
-        assert said[-1].startswith("354")
-        assert (await client.say("Subject: sealed\r\n."))[0].startswith("250 2.0.0 Ok: stored as")
-        assert await client.say("STARTTLS") == [str(replies.BAD_SEQUENCE)]
-        assert (await house.service.mail.list("abc@ours.test", Page())).messages[0].subject == "sealed"
-        await client.say("QUIT")
-        await house.until(lambda: not house.server.connections.open)
 
 
 async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answered_nor_stored(serve, certificate):
