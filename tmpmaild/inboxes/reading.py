@@ -56,8 +56,6 @@ T = TypeVar("T")
 Check = Callable[[str, str], bool]
 """Has the message of an address checked soon as to who sent it; False if too many wait already."""
 
-ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
-
 
 class ShownMessage(Struct, frozen=True):
     """One message with what is shown next to it; its texts are left out if ``full.complete`` is False."""
@@ -203,7 +201,7 @@ class MailReader:
         Raises ``MessageNotFound``.
         """
         since = self._caches.last_invalidation
-        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
+        inbox, full = await self._read(address, message_id, token, up_to_bytes=up_to_bytes)
         (message,) = await self._complete(inbox, [full.message])
         details = await anyio.to_thread.run_sync(extracts.details, full.head)
         inbox = await self._access.confirm(inbox, message_id, since)
@@ -220,12 +218,13 @@ class MailReader:
         return formed
 
     async def _read(
-        self, read: ReadOne[T], address: str, message_id: str, token: str | None, *, up_to_bytes: int
-    ) -> tuple[Inbox, T]:
-        """Read something of a message by a method of the storage."""
+        self, address: str, message_id: str, token: str | None, *, up_to_bytes: int = ANY_SIZE, **more: bool
+    ) -> tuple[Inbox, FullMessage]:
+        """Read a message, and ``more`` as the storage does."""
         canonical, now_ms = self._access.canonical_address(address, token), self._clock()
         permit = self._access.permit(token, now_ms)
-        return present(await read(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes))
+        found = await self._storage.read_message(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes, **more)
+        return present(found)
 
     async def source(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
@@ -235,8 +234,7 @@ class MailReader:
         These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
         since = self._caches.last_invalidation
-        read = partial(self._storage.read_message, source=True)
-        inbox, full = await self._read(read, address, message_id, token, up_to_bytes=up_to_bytes)
+        inbox, full = await self._read(address, message_id, token, up_to_bytes=up_to_bytes, source=True)
         shown = await self._as_shown(inbox, full)
         await self.confirm(inbox, message_id, since)
         return shown
@@ -276,8 +274,7 @@ class MailReader:
         Raises ``MessageNotFound`` after the last.
         """
         since = self._caches.last_invalidation
-        read = partial(self._storage.read_message, source=True, is_next=True)
-        inbox, full = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
+        inbox, full = await self._read(address, after, token, source=True, is_next=True)
         trace, raw = await self._as_shown(inbox, full)
         assert raw is not None
         part = await anyio.to_thread.run_sync(extracts.mbox_entry, full, trace, raw, limiter=self._extractors)
@@ -295,7 +292,7 @@ class MailReader:
         Raises ``MessageNotFound``, also where there is none.
         """
         since = self._caches.last_invalidation
-        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=0)
+        inbox, full = await self._read(address, message_id, token, up_to_bytes=0)
         await self.confirm(inbox, message_id, since)
         for attachment in full.message.attachments:
             if str(attachment.index) == index:
@@ -307,8 +304,7 @@ class MailReader:
     ) -> bytes:
         """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
         since = self._caches.last_invalidation
-        read = partial(self._storage.read_message, source=True)
-        inbox, full = await self._read(read, address, message_id, token, up_to_bytes=ANY_SIZE)
+        inbox, full = await self._read(address, message_id, token, source=True)
         assert full.source is not None
         content = await anyio.to_thread.run_sync(
             extracts.attachment, full.source, attachment.index, limiter=self._extractors
