@@ -7,7 +7,9 @@ a mail, remember each unknown name for ever, and offer codecs that are not text 
 import codecs
 import contextlib
 import re
+import tomllib
 from encodings.aliases import aliases
+from pathlib import Path
 
 UNKNOWN_CHARSET = "A charset is unknown; the text was read as UTF-8 or windows-1252."
 UNDECODABLE_TEXT = "Some text does not fit its charset and was repaired."
@@ -23,52 +25,6 @@ _NO_TEXT = {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", 
 _OF_THE_MACHINE = {"mbcs", "oem"}
 _WITHOUT_ALIAS = ("cp720", "cp737", "cp874", "koi8_t", "koi8_u", "mac_arabic", "mac_croatian", "mac_romanian")
 
-# Mail says the smaller charset and means the larger one; the pairs are those of the WHATWG Encoding
-# Standard, which browsers follow.
-_SUPERSETS = {
-    "ascii": "utf_8",
-    "latin_1": "cp1252",
-    "iso8859_9": "cp1254",
-    "iso8859_11": "cp874",
-    "tis_620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "euc_kr": "cp949",
-    "shift_jis": "cp932",
-    "big5": "big5hkscs",
-    "iso2022_jp": "iso2022_jp_ext",
-}
-
-_SEEN_IN_MAIL = {
-    "iso88598i": "iso8859_8",
-    "iso88598e": "iso8859_8",
-    "iso88596i": "iso8859_6",
-    "unicode11utf7": "utf_7",
-    "unicode11utf8": "utf_8",
-    "unicode20utf8": "utf_8",
-    "xunicode20utf8": "utf_8",
-    "utf8mb4": "utf_8",
-    "unicode": "utf_16",
-    "ucs2": "utf_16",
-    "ansi": "cp1252",
-    "latin": "cp1252",
-    "isoir100": "cp1252",
-    "xcp1252": "cp1252",
-    "xcp1251": "cp1251",
-    "xsjis": "cp932",
-    "xmssjis": "cp932",
-    "xeucjp": "euc_jp",
-    "xgbk": "gb18030",
-    "xeuccn": "gb18030",
-    "xbig5": "big5hkscs",
-    "xeuckr": "cp949",
-    "windows949": "cp949",
-    "dos874": "cp874",
-    "xmacroman": "mac_roman",
-    "xmaccyrillic": "mac_cyrillic",
-    "macintosh": "mac_roman",
-}
-
 _PUNCTUATION = re.compile(r"[^a-z0-9]+")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -79,12 +35,13 @@ _AS_WINDOWS_1252 = {0xDC00 + octet: bytes((octet,)).decode("cp1252", "replace") 
 def _codec_table() -> dict[str, str]:
     """Every name a text codec is known by, without case and punctuation, to the codec to use."""
     names = {**aliases, **{codec: codec for codec in (*aliases.values(), *_WITHOUT_ALIAS)}}
+    ours = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
     table = {
-        _PUNCTUATION.sub("", name.lower()): _SUPERSETS.get(codec, codec)
+        _PUNCTUATION.sub("", name.lower()): ours["supersets"].get(codec, codec)
         for name, codec in names.items()
         if codec not in _NO_TEXT | _OF_THE_MACHINE
     }
-    return {**table, **_SEEN_IN_MAIL}
+    return {**table, **ours["seen_in_mail"]}
 
 
 _CODECS = _codec_table()

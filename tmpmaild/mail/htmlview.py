@@ -192,13 +192,13 @@ class _Mail:
         if name in _SHOWN_AS:
             name, attributes = _SHOWN_AS[name], attributes | {"type": name}
         if name in ("body", "html"):
-            self._take_body(self._allowed(name, attributes))
+            self._take_body(allowed(name, attributes, self._styles))
         elif name == "style":
             self._sheet_media = attributes.get("media", "") if _is_css(attributes) else None
         elif name in ("img", "image"):
             self._image(attributes)
         elif name in ELEMENTS:
-            kept = self._allowed(name, attributes)
+            kept = allowed(name, attributes, self._styles)
             tag = start_tag(name, kept)
             if name in VOIDS:
                 self._bounds.void(name, tag)
@@ -216,9 +216,6 @@ class _Mail:
             return self._bounds.inset - inset(tag)
         return self._bounds.inset if name in BLOCKS else 0
 
-    def _allowed(self, name: str, attributes: dict[str, str]) -> dict[str, str]:
-        return allowed(name, attributes, self._styles)
-
     def _take_body(self, attributes: dict[str, str]) -> None:
         """Merge the attributes of ``html`` and of each ``body``; the first counts, styles and classes add up."""
         merged = {**self._body, **{key: value for key, value in attributes.items() if key not in self._body}}
@@ -230,7 +227,7 @@ class _Mail:
 
     def _image(self, attributes: dict[str, str]) -> None:
         """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
-        written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | self._allowed("img", attributes)
+        written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | allowed("img", attributes, self._styles)
         source = self._source(address_of(attributes.get("src", "")))
         self._source_characters += len(source)
         if source and self._source_characters <= MAX_IMAGE_CHARACTERS:

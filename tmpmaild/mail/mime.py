@@ -421,9 +421,7 @@ class _Splitter:
         end = _HEADER_END.search(self._raw, start - 1)
         block = self._raw[start : end.start() + 1 if end else len(self._raw)]
         found = headers.cut(block, MAX_PART_FIELDS)
-        values: dict[str, str] = {}
-        for name, value in headers.shown(found, self._warnings):
-            values.setdefault(name.lower(), value)
+        values = first_values(headers.shown(found, self._warnings))
         part = _described(values, container.part_type, self._warnings)
         part.start = end.end() if end and found.end == len(block) else start + found.end
         if not (part.content_type.startswith("multipart/") and self._enter(part)):
