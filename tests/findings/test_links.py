@@ -138,6 +138,17 @@ def test_what_stands_below_a_mail_is_never_what_it_was_sent_for(text):
     assert confidence_of(text.strip(), f"https://x.example/token/{TOKEN}") < 0.2
 
 
+@table("address", ROWS["some addresses are hardly what a mail was sent for"])
+def test_some_addresses_are_hardly_what_a_mail_was_sent_for(address):
+    assert confidence_of("Click here", address) < 0.2
+
+
+def test_a_reset_that_undoes_a_change_is_less_than_likely():
+    address = f"https://x.example/password/reset?token={TOKEN}"
+    assert confidence(f"Your password was changed. If this was not you, reset it: {address}") < LIKELY
+    assert confidence(f"If you forgot your password, reset it: {address}") >= LIKELY
+
+
 def test_at_most_a_hundred_links_are_listed():
     html = "".join(f"<a href=https://x.example/{number}>t</a>" for number in range(250))
     assert len(links.find("", html)) == links.MAX_LINKS

@@ -78,6 +78,7 @@ def test_what_passes_a_bound_is_left_out():
     sheet.add(f"p{{color:red}}/*{'x' * MAX_SHEET_CHARACTERS}*/i{{color:red}}")
     sheet.add("a{color:red}")
     assert sheet.written(1, 1).replace(SCOPE, "") == "p{color:red}a{color:red}"
+    assert written("p{color:red}", "screen," * 50) == ""
 
 
 PIECES = (
