@@ -9,10 +9,12 @@ import threading
 import time
 from datetime import UTC, datetime
 
+import anyio
 import pytest
 
 from tables import rows_of
 from tmpmaild import client as api
+from tmpmaild.cli import mailcommands
 from tmpmaild.cli.console import width
 
 ROWS = rows_of(__file__)
@@ -166,6 +168,18 @@ def test_ctrl_c_does_not_wait_out_a_refusal_for_the_rate(run, scripted):
     assert time.monotonic() - started < 25  # not the half minute of the refusal
     assert new.errors() == ""
     assert scripted.deleted == []
+
+
+async def test_a_pause_between_requests_is_cancelled_at_once(monkeypatch):
+    monkeypatch.setattr(mailcommands, "_LAST_ANSWER_SECONDS", 30)
+    shield = mailcommands.Shield()
+    started = time.monotonic()
+    async with anyio.create_task_group() as group:
+        group.start_soon(shield.wait_for_cancellation)
+        group.start_soon(shield.keep, shield.pause(anyio.sleep, 60))
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    assert time.monotonic() - started < 20
 
 
 def test_ctrl_c_waits_only_a_moment_for_a_server_that_hangs(run, hanging, hanging_url):
