@@ -14,16 +14,20 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 import certificates
 from tables import rows_of
+from tmpmaild import __version__
 from tmpmaild.cli import doctor as results
 from tmpmaild.cli.doctor import machine, network, ok, problem, warning
 from tmpmaild.cli.main import main
-from tmpmaild.config.settings import Config, Http, Smtp, Storage, Webhooks
+from tmpmaild.config.kinds import parse_endpoint
+from tmpmaild.config.settings import Config, Http, Senders, Smtp, Storage, Webhooks
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.webhooks.targets import parse_rule
+from zones import Zones
 
 ROWS = rows_of(__file__)
 
@@ -62,6 +66,36 @@ def test_what_listens_and_is_no_service_is_told(place, monkeypatch):
     assert (silent.level, silent.text.startswith(port(place))) == ("problem", True)
     proxied = Config(smtp=Smtp(trusted_proxies=(ip_network("127.0.0.0/8"),)))
     assert list(machine.answers(proxied, running(port(place)), None)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "level", "text"),
+    [
+        ({"ready": False, "reason": "storage full"}, "problem", "runs as process 1, but is not ready: storage full"),
+        ({"version": "0.9"}, "warning", f"version 0.9 runs, {__version__} is installed"),
+    ],
+)
+def test_a_service_that_is_not_ready_or_another_version_is_told(changed, level, text):
+    service = running("")
+    status = replace(service.status, **{"version": __version__, **changed})
+    result = machine._judged(replace(service, status=status), Config())
+    assert (result.level, result.text) == (level, text)
+
+
+def test_a_service_without_the_certificate_of_the_configuration_is_told(daemon):
+    place = f"127.0.0.1:{daemon.smtp_port}"
+    result = machine._answer(place, machine._connected(parse_endpoint(place), tls_first=False), b"a certificate")
+    assert (result.level, "offers no STARTTLS" in result.text) == ("warning", True)
+
+
+def test_a_resolver_is_asked(place):
+    with Zones("mail.example.com. 60 IN MX 10 mx.example.com.\n") as zones:
+        [answered] = machine.resolver(Config(senders=Senders(resolver=zones.place)))
+    assert zones.asked == [("mail.example.com", "MX")]
+    dead = Senders(resolver=port(place), timeout_seconds=1)
+    [silent] = machine.resolver(Config(senders=dead))
+    assert levels([answered, silent]) == ["ok", "problem"]
+    assert list(machine.resolver(Config())) == []
 
 
 # Files
@@ -149,6 +183,17 @@ def test_the_free_space_is_held_against_the_cap_and_the_reserve(tmp_path):
     assert found(MIB, MIB).level == "ok"
     assert found(MIB, 1 << 60).level == "problem"
     assert found(shutil.disk_usage(tmp_path).free, MIB).level == "warning"
+
+
+def test_what_cannot_be_looked_at_is_told(tmp_path):
+    gone = machine.Running(1 << 30, running("").status)
+    assert levels(machine.limits(Config(), gone)) == ["warning"]
+    (tmp_path / "tmpmaild.db").write_bytes(b"no database at all, but long enough to look at " * 50)
+    sizes = {"max_bytes": 0, "reserve_bytes": 0, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}
+    settings = SqliteSettings(path=tmp_path / "tmpmaild.db", max_share_per_creator=1.0, **sizes)
+    assert levels(machine.usable(settings)) == ["problem"]
+    nowhere = replace(settings, path=tmp_path / "nowhere/tmpmaild.db")
+    assert machine.space(nowhere).level == "problem"
 
 
 def test_the_limits_of_the_process_are_held_against_the_configuration():
@@ -379,6 +424,11 @@ def test_a_resolver_is_an_ip_address_and_a_port(examine, resolver):
     done = examine("--dns", "--resolver", resolver)
     assert (done.exit_code, "IP:PORT is expected" in done.stderr) == (2, True)
     assert examine("--resolver", "9.9.9.9:53").exit_code == 2
+
+
+def test_records_of_a_machine_without_a_public_name_are_not_compared(examine):
+    done = examine("--dns", TMPMAILD_SMTP__HOSTNAME="vm.local")
+    assert "DNS: not compared, because the mail server has no public name" in done.stdout
 
 
 def test_a_missing_dnspython_is_named_with_what_to_install():

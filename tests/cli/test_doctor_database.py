@@ -10,11 +10,11 @@ import pytest
 
 import warm
 from daemons import FREE_PORTS, environment
-from tables import rows_of
+from tables import rows_of, table
 from tmpmaild.cli.doctor import database
 from tmpmaild.config import databaseurl
 from tmpmaild.storage import engines
-from tmpmaild.storage.engines import PostgresqlSettings, steps_in
+from tmpmaild.storage.engines import PostgresqlSettings, ServerFacts, steps_in
 
 ROWS = rows_of(__file__)
 
@@ -221,6 +221,24 @@ def test_settings_by_which_mail_gets_into_the_log_are_named(cluster):
 @pytest.mark.parametrize(("settings", "level"), ROWS["what the server logs"])
 def test_what_the_server_logs(settings, level):
     assert database.log(settings).level == level
+
+
+@table(("check", "known", "level", "text"), ROWS["what a server comes to"])
+def test_what_a_server_comes_to(check, known, level, text):
+    more = [1] if check == "standby" else []
+    result = getattr(database, check)(server(**known), *more)
+    assert (result.level, result.text.startswith(text)) == (level, True)
+
+
+@table(("has_tls", "mode", "level", "text"), ROWS["what protects mail on its way to a server elsewhere"])
+def test_what_protects_mail_on_its_way_to_a_server_elsewhere(has_tls, mode, level, text):
+    (result,) = database.tls(server(is_remote=True, has_tls=has_tls), mode)
+    assert (result.level, result.text.startswith(text)) == (level, True)
+
+
+def server(**known):
+    """Return what is known of a server, None for the rest."""
+    return ServerFacts(**dict.fromkeys(ServerFacts.__struct_fields__) | known)
 
 
 def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):

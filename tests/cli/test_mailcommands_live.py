@@ -395,6 +395,18 @@ def test_a_wish_that_cannot_be_had_is_wrong_usage_told_by_the_name_of_the_option
     assert "/" not in done.stderr.partition("Error: ")[2]
 
 
+def test_a_path_that_is_not_known_is_told_with_what_to_look_at(call, scripted):
+    done = call("watch", "a@a.test", "--server", scripted((404, {}, b'{"code": "not-found"}')))
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert done.stderr == "tmpmaild: not-found (404 not-found); is the URL right?\n"
+
+
+def test_a_refusal_for_longer_than_one_waits_is_told_with_its_time(call, scripted):
+    done = call("new", "--server", scripted((429, {"Retry-After": "86400"}, b'{"code": "rate-limited"}')))
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert done.stderr == "tmpmaild: rate-limited (429 rate-limited); the next request is taken in 86400 s\n"
+
+
 def test_what_no_option_is_to_blame_for_is_one_line(call, scripted):
     body = b'{"code": "invalid-request", "detail": "Wrong.", "errors": [{"pointer": "/new", "detail": "missing"}]}'
     done = call("new", "--server", scripted((422, {}, body)))

@@ -84,6 +84,12 @@ def test_nobody_there_is_told_with_the_option_for_another_place(call):
     assert done.stderr == f"tmpmaild: {place}: connection refused; if mail is taken elsewhere, use --server HOST:PORT\n"
 
 
+@pytest.mark.parametrize("place", ["nowhere", "127.0.0.1:0", "127.0.0.1:port"])
+def test_what_is_no_place_is_wrong_usage(call, place):
+    done = call("send", "a@mail.example.com", "--server", place)
+    assert (done.exit_code, "HOST:PORT is expected, like 127.0.0.1:1025" in done.stderr) == (2, True)
+
+
 def test_the_http_port_is_soon_told_from_a_mail_server(call, daemon):
     place, begun = f"127.0.0.1:{daemon.http_port}", time.monotonic()
     done = call("send", "a@mail.example.com", "--server", place)
