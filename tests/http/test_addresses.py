@@ -4,12 +4,14 @@ import json
 
 import pytest
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.errors import AddressNotFound
 from tmpmaild.http.app import OPERATIONS
 from tmpmaild.model import rfc3339
 
 from .conftest import bearer
+
+ROWS = rows_of(__file__)
 
 NOBODY = "never@mail.example.com"
 
@@ -135,29 +137,9 @@ async def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(h
 @table(
     ("body", "status", "pointer"),
     [
-        (b"", 422, "/expires_in_seconds"),
-        (b"{}", 422, "/expires_in_seconds"),
-        *[
-            (b'{"expires_in_seconds": %b}' % value, 422, "/expires_in_seconds")
-            for value in (
-                b"0",
-                b"-1",
-                b"1.5",
-                b'"5"',
-                b"true",
-                b"null",
-                b"[]",
-                b"100.5",
-                b"1e400",
-                b"9" * 400,
-                b"1e300",
-            )
-        ],
-        (b"[]", 422, ""),
-        (b"{", 400, None),
-        (b'{"expires_in_seconds": 1', 400, None),
-        (b"\xff", 400, None),
+        *ROWS["an impossible extension is refused"],
         (b"x" * 65_537, 413, None),
+        (b'{"expires_in_seconds": %b}' % (b"9" * 400), 422, "/expires_in_seconds"),
     ],
 )
 async def test_an_impossible_extension_is_refused(held, body, status, pointer):

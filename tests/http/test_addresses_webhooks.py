@@ -91,26 +91,7 @@ async def test_the_state_of_the_last_call_is_shown(world, client, clock):
         }
 
 
-@table(
-    ("webhook", "pointers"),
-    [
-        *[(wrong, ["/webhook"]) for wrong in ("x", 7, True, [], [WEBHOOK])],
-        ({}, ["/webhook/url"]),
-        *[
-            ({"url": url}, ["/webhook/url"])
-            for url in ("https://other.example/", "http://127.0.0.1/", "x", "https://hooks.example.org:8443/")
-        ],
-        ({"url": None, "events": ["message"]}, ["/webhook/url"]),
-        *[
-            (WEBHOOK | {"events": events}, ["/webhook/events"])
-            for events in ([], ["Message"], "message", None, ["message"] * 4)
-        ],
-        *[(WEBHOOK | {"has": has}, ["/webhook/has"]) for has in (["verdict"], "code", None, [1], ["code"] * 4)],
-        ({"url": 7, "events": {}, "has": 1}, ["/webhook/events", "/webhook/has", "/webhook/url"]),
-        (WEBHOOK | {"events": ["verdict"]}, ["/webhook/events"]),  # nobody checks senders here
-        ({"url": "x", "events": ["verdict"]}, ["/webhook/events", "/webhook/url"]),
-    ],
-)
+@table(("webhook", "pointers"), ROWS["what cannot be is named by its pointer"])
 async def test_what_cannot_be_is_named_by_its_pointer(client, webhook, pointers):
     for answer in (
         await client.post(body={"webhook": webhook}),

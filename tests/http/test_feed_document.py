@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tables import rows_of
 from tmpmaild.http import feed
 from tmpmaild.mail import mime
 from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message
+
+ROWS = rows_of(__file__)
 
 INBOX = Inbox("1", "a_b'c@mail.example.com", 0, 1, private=True, token_hash=None, message_count=1, full=False)
 URLS = feed.FeedUrls("/feed/s&<", "/#a_b'c", "/messages")
@@ -105,15 +108,7 @@ def test_links_are_whole_or_left_out():
     assert shown == [long, short, *["http://b.example/"] * 3, "", "text"]
 
 
-@pytest.mark.parametrize(
-    ("name", "address", "shown"),
-    [
-        ("Ann", "ann@example.org", ["Ann", "ann@example.org"]),
-        ("", "ann@example.org", ["ann@example.org", "ann@example.org"]),
-        ("Ann", "no address", ["Ann"]),
-        ("\0", "\0", ["unknown sender"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "address", "shown"), ROWS["who wrote is the author"])
 def test_who_wrote_is_the_author(name, address, shown):
     ((entry, _, _),) = atomrules.entries(made(message(from_name=name, from_address=address)))
     assert [child.text for child in entry.find("{*}author")] == shown

@@ -161,15 +161,7 @@ async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox)
 
 @table(
     ("query", "parameter"),
-    [
-        *[
-            (f"limit={value}", "limit")
-            for value in ("0", "101", "-1", "+5", "1.0", "x", "", "%C2%B2", "9" * 5000, "1_0")
-        ],
-        *[(f"{name}={value}", name) for name in ("before", "after") for value in ("", "x", "msg_", "msg_" + "!" * 26)],
-        *[(f"order={value}", "order") for value in ("", "ASC", "newest")],
-        *[(query, "has") for query in ("has=", "has=codes", "has=code,link", "has=code&has=x", "&has=link" * 5)],
-    ],
+    [*ROWS["an impossible value is invalid"], ("limit=" + "9" * 5000, "limit")],
 )
 async def test_an_impossible_value_is_invalid(client, inbox, query, parameter):
     answer = await client.get(path(inbox, "?" + query))

@@ -5,35 +5,20 @@ import logging
 
 import pytest
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild import errors
 from tmpmaild.http import problems
 from tmpmaild.http.problems import PROBLEMS, Problems
 from tmpmaild.http.requests import Client
 
+ROWS = rows_of(__file__)
+
 ADDRESSES = "/api/v1/addresses"
 INBOX = f"{ADDRESSES}/unknown@mail.example.com"
 
 PRODUCERS = [
-    ("malformed-request", "POST", ADDRESSES, {"body": b"{"}),
-    ("bad-host", "GET", INBOX, {"host": "a b"}),
-    ("bad-host", "GET", INBOX, {"host": None}),
-    ("cross-site", "POST", ADDRESSES, {"headers": {"Sec-Fetch-Site": "cross-site"}}),
-    ("address-not-found", "GET", INBOX, {}),
-    ("address-not-found", "GET", INBOX + "/messages", {}),
-    ("address-not-found", "GET", INBOX + "/messages/x/raw", {}),
-    ("not-found", "GET", "/index.html", {}),
-    ("not-found", "GET", "/api/v1/nothing", {}),
-    ("not-found", "GET", "/problems/nothing", {}),
-    ("not-found", "BREW", "/teapot", {}),
-    ("method-not-allowed", "GET", ADDRESSES, {}),
-    ("method-not-allowed", "DELETE", INBOX + "/messages.mbox", {}),
-    ("method-not-allowed", "BREW", INBOX, {}),
-    ("method-not-allowed", "POST", "/problems/not-found", {}),
+    *ROWS["PRODUCERS"],
     ("body-too-large", "POST", ADDRESSES, {"body": bytes(70_000)}),
-    ("unsupported-media-type", "POST", ADDRESSES, {"body": b"{}", "headers": {"Content-Type": "text/plain"}}),
-    ("invalid-request", "POST", ADDRESSES, {"body": b"[]"}),
-    ("invalid-request", "GET", INBOX + "/messages?limit=0", {}),
     ("headers-too-large", "GET", INBOX, {"headers": {"X": "x" * 16_384}}),
 ]
 
@@ -57,21 +42,7 @@ async def test_every_producer_gives_the_same_kind_of_document(world, code, metho
     assert is_problem(await prefixed.ask(method, target, **more), code, "/mail")
 
 
-@table(
-    ("target", "allow"),
-    [
-        (ADDRESSES, "OPTIONS, POST"),
-        (INBOX, "DELETE, GET, HEAD, OPTIONS, PATCH"),
-        (INBOX + "/messages", "DELETE, GET, HEAD, OPTIONS"),
-        (INBOX + "/messages.mbox", "GET, HEAD, OPTIONS"),
-        (INBOX + "/messages/x", "DELETE, GET, HEAD, OPTIONS"),
-        (INBOX + "/messages/x/view", "OPTIONS, POST"),
-        (INBOX + "/events", "GET, HEAD, OPTIONS"),
-        ("/api/v1/domains", "GET, HEAD, OPTIONS"),
-        ("/docs", "GET, HEAD, OPTIONS"),
-        ("/problems/not-found", "GET, HEAD, OPTIONS"),
-    ],
-)
+@table(("target", "allow"), ROWS["what a path answers to is said on request and on refusal"])
 async def test_what_a_path_answers_to_is_said_on_request_and_on_refusal(client, target, allow):
     refused = await client.ask("PUT", target)
     assert (refused.status, refused.header("allow")) == (405, allow)
@@ -213,20 +184,7 @@ async def test_a_person_who_follows_a_bad_link_gets_a_page_with_the_way_to_the_i
 
 @table(
     ("method", "target", "headers"),
-    [
-        ("GET", "/nowhere", {}),
-        ("GET", "/nowhere", {"Accept": "*/*"}),
-        ("GET", "/nowhere", {"Accept": "text/html;q=0"}),
-        ("GET", "/nowhere", {"Accept": "text/html;q=0.5, application/json"}),
-        ("GET", "/nowhere", {"Accept": "text/html;" * 1000}),
-        ("GET", "/nowhere", IN_A_FRAME),
-        ("POST", "/nowhere", BROWSER),
-        ("POST", "/", BROWSER),
-        ("GET", "/view/x", BROWSER),
-        ("GET", "/view/x", IN_A_FRAME),
-        ("GET", INBOX, IN_A_TAB),
-        ("GET", "/api/v1/nothing", BROWSER),
-    ],
+    [*ROWS["programs frames and the api get the document"], ("GET", "/nowhere", {"Accept": "text/html;" * 1000})],
 )
 async def test_programs_frames_and_the_api_get_the_document(client, method, target, headers):
     answer = await client.ask(method, target, headers)
