@@ -36,6 +36,28 @@ class Answer:
         return json.loads(self.body)
 
 
+def scope_of(target, method="GET", headers=(), *, host="mail.example.com", peer="192.0.2.1"):
+    """Return a request as ASGI has it."""
+    path, _, query = (target if isinstance(target, bytes) else target.encode()).partition(b"?")
+    given = [(name.lower().encode(), value.encode("latin-1")) for name, value in dict(headers).items()]
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "asgi": {"spec_version": "2.1", "version": "3.0"},
+        "method": method,
+        "scheme": "http",
+        "path": unquote(path.decode("latin-1")),
+        "raw_path": path,
+        "query_string": query,
+        "root_path": "",
+        "headers": [*([(b"host", host.encode("latin-1"))] if host is not None else []), *given],
+        "client": (peer, 50000) if peer != "unix" else None,
+        "server": ("192.0.2.99", 80),
+        "state": {},
+        "extensions": {},
+    }
+
+
 class Client:
     """Asks an ASGI application what a server would ask it."""
 
@@ -47,25 +69,7 @@ class Client:
         self, method, target, headers=(), body=b"", *, host="mail.example.com", peer=None, parts=None, stays=False
     ):
         """Ask; a client that ``stays`` is there until the answer is complete, or for as long as one can wait for it."""
-        path, _, query = (target if isinstance(target, bytes) else target.encode()).partition(b"?")
-        peer = peer or self.peer
-        given = [(name.lower().encode(), value.encode("latin-1")) for name, value in dict(headers).items()]
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "asgi": {"spec_version": "2.1", "version": "3.0"},
-            "method": method,
-            "scheme": "http",
-            "path": unquote(path.decode("latin-1")),
-            "raw_path": path,
-            "query_string": query,
-            "root_path": "",
-            "headers": [*([(b"host", host.encode("latin-1"))] if host is not None else []), *given],
-            "client": (peer, 50000) if peer != "unix" else None,
-            "server": ("192.0.2.99", 80),
-            "state": {},
-            "extensions": {},
-        }
+        scope = scope_of(target, method, headers, host=host, peer=peer or self.peer)
         chunks = list(parts) if parts is not None else [body]
         sent = []
 

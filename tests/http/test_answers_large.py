@@ -13,6 +13,7 @@ from tmpmaild.http import answers
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import Page
 
+from .conftest import scope_of
 from .streams import until
 
 LONG = b"x" * 8000
@@ -83,11 +84,9 @@ async def test_an_exempt_client_does_not_wait_for_its_third_large_answer(world, 
         begun.append(True)
         await anyio.sleep_forever()
 
-    scope = {"type": "http", "method": "GET", "headers": [(b"host", b"x")], "client": (client.peer, 1)}
-    scope |= {"path": path(held), "raw_path": path(held).encode(), "query_string": b"", "root_path": ""}
     async with anyio.create_task_group() as tasks:
         for _ in range(2):
-            tasks.start_soon(client.app, scope, anyio.sleep_forever, never_takes)
+            tasks.start_soon(client.app, scope_of(path(held)), anyio.sleep_forever, never_takes)
         await until(lambda: len(begun) == 2)
         assert (await client.get(path(held))).status == status
         tasks.cancel_scope.cancel()

@@ -9,6 +9,7 @@ import pytest
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http import answers as answers_module
 
+from .conftest import scope_of
 from .streams import until
 
 LARGE = b"Subject: large\r\n\r\n" + b"x" * 1_000_000 + b"\r\n"
@@ -87,26 +88,13 @@ async def test_that_of_an_ended_inbox_and_of_the_operator_is_not_there(world, cl
     assert (await client.get(at)).json()["code"] == "address-expired"
 
 
-def scope(target, method="GET", peer="192.0.2.1"):
-    return {
-        "type": "http",
-        "method": method,
-        "path": target,
-        "raw_path": target.encode(),
-        "query_string": b"",
-        "headers": [(b"host", b"mail.example.com")],
-        "client": (peer, 50000),
-        "state": {},
-    }
-
-
 class Slow:
     """A client that has taken the start of the answer, and what follows when it is told to."""
 
     def __init__(self, app, target):
         self.messages = []
         self._turns = anyio.Semaphore(1)
-        self._task = asyncio.ensure_future(app(scope(target), anyio.sleep_forever, self._send))
+        self._task = asyncio.ensure_future(app(scope_of(target), anyio.sleep_forever, self._send))
 
     async def _send(self, message):
         self.messages.append(message)
@@ -179,7 +167,7 @@ async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(c
         if message["type"] == "http.response.body":
             await anyio.sleep_forever()
 
-    await client.app(scope(at), None, takes_the_start)
+    await client.app(scope_of(at), None, takes_the_start)
     assert len(sent) == 2
     assert (await client.get(at)).status == 200
 
@@ -194,7 +182,7 @@ async def test_more_mail_may_take_longer(client, at, monkeypatch, bytes_per_seco
     async def take(message):
         sent.append(message)
 
-    await client.app(scope(at), None, take)
+    await client.app(scope_of(at), None, take)
     assert (sent[-1] == {"type": "http.response.body", "body": b""}) == is_whole
 
 

@@ -5,6 +5,8 @@ import pytest
 
 from tmpmaild.http import answers as answers_module
 
+from .conftest import scope_of
+
 RAW = b"Subject: x\nX-Odd:\xff\0\r\n\r\nbody without a line end \xfe"
 LARGE = b"Subject: large\r\n\r\n" + bytes(range(256)) * 4000
 
@@ -57,7 +59,7 @@ async def test_a_large_source_needs_a_place(world, client, inbox, monkeypatch):
         await anyio.sleep_forever()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(client.app, scope(path(inbox, large)), None, never_takes)
+        tasks.start_soon(client.app, scope_of(path(inbox, large)), None, never_takes)
         await taking.wait()
         with monkeypatch.context() as impatient:
             impatient.setattr(answers_module, "_WAIT_SECONDS", 0.05)
@@ -67,19 +69,6 @@ async def test_a_large_source_needs_a_place(world, client, inbox, monkeypatch):
         assert (await client.get(path(inbox, large), peer="192.0.2.77")).status == 200
         tasks.cancel_scope.cancel()
     assert (await client.get(path(inbox, large))).status == 200
-
-
-def scope(target):
-    return {
-        "type": "http",
-        "method": "GET",
-        "path": target,
-        "raw_path": target.encode(),
-        "query_string": b"",
-        "headers": [(b"host", b"mail.example.com")],
-        "client": ("192.0.2.1", 50000),
-        "state": {},
-    }
 
 
 async def test_what_is_over_while_it_waits_for_a_place_is_not_shown(world, client, inbox, monkeypatch, clock):

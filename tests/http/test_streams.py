@@ -8,7 +8,7 @@ import pytest
 
 from tmpmaild.http import streams
 
-from .conftest import read_all
+from .conftest import read_all, scope_of
 from .streams import PATIENCE_SECONDS, Event, Stream, until
 
 
@@ -194,10 +194,7 @@ class SlowClient:
         self.may_go_on = anyio.Event()
 
     async def follow(self):
-        path = f"/api/v1/addresses/{self._address}/events"
-        scope = {"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path}
-        scope |= {"raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("192.0.2.1", 1)}
-        scope |= {"headers": [(b"host", b"mail.example.com")], "server": ("192.0.2.9", 80), "state": {}}
+        scope = scope_of(f"/api/v1/addresses/{self._address}/events")
         await self._app(scope, anyio.sleep_forever, self._take)
 
     async def _take(self, sent):
