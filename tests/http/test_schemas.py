@@ -139,6 +139,17 @@ def test_what_leaves_as_json_comes_back_as_it_was(message):
     assert [attachment["size"] for attachment in item["attachments"]] == [one.size_bytes for one in message.attachments]
 
 
+def test_a_query_becomes_the_page_that_it_asks_for():
+    one, other = "msg_" + "0" * 26, "msg_7" + "z" * 25
+    query = f"limit=7&order=asc&from=a%26b&subject=%C3%BC&q=%23&has=code&has=link&after={one}&before={other}&wait=5"
+    asked = read_query(query.encode(), PageQuery, Mistakes())
+    has = frozenset({"code", "link"})
+    assert requests.page(asked) == Page(
+        one, other, ascending=True, limit=7, sender="a&b", subject="ü", text="#", has=has
+    )
+    assert asked.wait == 5
+
+
 @pytest.mark.parametrize(
     ("page", "query"),
     [
@@ -165,15 +176,3 @@ def test_the_path_of_an_address_is_a_path():
 @pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e-400"])
 def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
     assert read_body(b'{"x": ' + number + b"}", None, CreateRequest) == CreateRequest()
-
-
-def test_a_page_is_made_once_and_forgotten_with_its_listing():
-    serializer = Serializer("")
-    listing = Listing(INBOX, (), has_more=False)
-    body = serializer.page(listing)
-    assert body == b'{"messages":[]}'
-    assert serializer.page(listing) is body
-    assert serializer.page(Listing(INBOX, (), has_more=True)) is not body
-    assert len(serializer._pages) == 1  # a listing that nobody keeps leaves nothing
-    del listing
-    assert not serializer._pages

@@ -4,6 +4,7 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
+from weakref import ReferenceType
 
 import msgspec
 from starlette.requests import Request
@@ -68,6 +69,7 @@ class MessageEndpoints:
         self._serializer = serializer
         self._slots = slots
         self._stream_slots = stream_slots
+        self._pages: dict[int, tuple[ReferenceType[Listing], Response]] = {}
 
     @Operation(
         "GET",
@@ -94,7 +96,7 @@ class MessageEndpoints:
             nothing = MessageList([], await self._reason(address, wanted, key))
             return self._page(listing, wanted, msgspec.json.encode(nothing))
         if listing.characters <= IN_LOOP_BYTES:
-            return self._page(listing, wanted, self._serializer.page(listing))
+            return self._small_page(listing, wanted)
 
         async def again() -> Response:
             form = partial(encode_in_thread, self._serializer.message_list)
@@ -286,6 +288,15 @@ class MessageEndpoints:
         elif not listing.messages:
             text += _NONE_REFUSED if refusals.wanted else _NOT_KEPT
         return "".join([character if character.isprintable() else "\ufffd" for character in text])
+
+    def _small_page(self, listing: Listing, wanted: Page) -> Response:
+        """Return the answer with a page, made once for as long as the page is remembered."""
+        kept, key = self._pages.get(id(listing)), id(listing)
+        if kept is not None and kept[0]() is listing:
+            return kept[1]
+        response = self._page(listing, wanted, msgspec.json.encode(self._serializer.message_list(listing)))
+        self._pages[key] = ReferenceType(listing, lambda _: self._pages.pop(key, None)), response
+        return response
 
     def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
         response = JsonResponse(body)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Annotated, get_args
 from urllib.parse import quote
-from weakref import ReferenceType
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, json
 
@@ -323,7 +322,6 @@ class Serializer:
     def __init__(self, base_path: str, origin: str = "") -> None:
         self.base_path = base_path
         self.origin = origin
-        self._pages: dict[int, tuple[ReferenceType[Listing], bytes]] = {}
 
     def address(self, inbox: Inbox, extendable_until_ms: int) -> AddressResource:
         """Return an address."""
@@ -351,15 +349,6 @@ class Serializer:
     def message_list(self, listing: Listing) -> MessageList:
         """Return a page of messages."""
         return MessageList([self._message(listing.inbox.address, message) for message in listing.messages])
-
-    def page(self, listing: Listing) -> bytes:
-        """Return a page of messages as JSON, made once for as long as the page is remembered."""
-        kept, key = self._pages.get(id(listing)), id(listing)
-        if kept is not None and kept[0]() is listing:
-            return kept[1]
-        body = json.encode(self.message_list(listing))
-        self._pages[key] = ReferenceType(listing, lambda _: self._pages.pop(key, None)), body
-        return body
 
     def full_message(self, shown: ShownMessage) -> FullMessageItem:
         """Return one message, whole."""

@@ -336,7 +336,7 @@ class HttpConnection(TCPServer):
 
 
 class _Protocol(H11Protocol):
-    """Hypercorn's HTTP/1 without its looking for offers of WebSockets and HTTP/2, which ``_Http1`` has dropped.
+    """Hypercorn's HTTP/1 alone: an offer to switch to WebSockets or HTTP/2 is ignored, as RFC 9110 §7.8 allows.
 
     Events are told apart by their types: ``isinstance`` takes a tenth of a request for them, which are ABCs.
     """
@@ -356,12 +356,14 @@ class _Protocol(H11Protocol):
             self.stream_send,
             STREAM_ID,
         )
+        fields = [(name.lower(), value) for name, value in request.headers.raw_items()]
+        target, fields = _origin_form(request.target, fields)
         event = Request(
             stream_id=STREAM_ID,
-            headers=list(request.headers),
+            headers=fields,
             http_version=request.http_version.decode(),
             method=request.method.decode(),
-            raw_path=request.target,
+            raw_path=target,
             state=self.connection_state,
         )
         await self.stream.handle(event)
@@ -446,7 +448,7 @@ async def _answer(app: Any, scope: Any, receive: Any, send: Callable[[Any], Awai
 
 
 class _Http1(BoundedConnection):
-    """HTTP/1 alone, with requests in the form that a server gets."""
+    """HTTP/1 alone, and what h11 and Hypercorn would let pass."""
 
     def next_event(self) -> Any:
         """Return the next event; raises ``RemoteProtocolError``."""
@@ -456,25 +458,16 @@ class _Http1(BoundedConnection):
                 raise h11.RemoteProtocolError("not HTTP/1", error_status_hint=505)
             if event.method != event.method.upper():  # Hypercorn would take "get" for GET (RFC 9110 §9.1)
                 raise h11.RemoteProtocolError("no such method", error_status_hint=501)
-            headers = dict(event.headers)
-            if b"content-length" in headers and b"transfer-encoding" in headers:  # RFC 9112 §6.1
+            names = {name.lower() for name, _ in event.headers.raw_items()}
+            if b"content-length" in names and b"transfer-encoding" in names:  # RFC 9112 §6.1
                 raise h11.RemoteProtocolError("two lengths", error_status_hint=400)
-            if b"upgrade" in headers or not event.target.startswith(b"/"):
-                event = _plain(event)
-            # h11 makes each field anew whenever they are gone through, and Hypercorn does that three times.
-            object.__setattr__(event, "headers", list(event.headers))
         return event
 
 
-def _plain(request: h11.Request) -> h11.Request:
-    """Return a request for a path, without an offer to switch protocols.
-
-    RFC 9110 §7.8 allows such an offer to be ignored; RFC 9112 §3.2.2 requires the absolute form to be accepted.
-    """
-    headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
-    target = request.target
-    match = _absolute(target)
-    if match is not None:
-        headers = [(b"host", match[1]), *((name, value) for name, value in headers if name != b"host")]
-        target = match[2] if match[2].startswith(b"/") else b"/" + match[2]
-    return h11.Request(method=request.method, target=target, headers=headers, http_version=request.http_version)
+def _origin_form(target: bytes, fields: list[tuple[bytes, bytes]]) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Return the path and the fields of a request; RFC 9112 §3.2.2 requires the absolute form to be accepted."""
+    match = None if target.startswith(b"/") else _absolute(target)
+    if match is None:
+        return target, fields
+    others = [(name, value) for name, value in fields if name != b"host"]
+    return match[2] if match[2].startswith(b"/") else b"/" + match[2], [(b"host", match[1]), *others]
