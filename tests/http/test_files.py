@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from tables import rows_of, table
 from tmpmaild.http import files
-from tmpmaild.http.files import CONTENT_SECURITY_POLICY, DOCS_POLICY, INBOX_POLICY, StaticFile, docs_files, web_files
+from tmpmaild.http.files import CONTENT_SECURITY_POLICY, DOCS_POLICY, INBOX_POLICY, docs_files, static_file, web_files
 from tmpmaild.http.requests import Resource
 
 from .conftest import Client
@@ -89,7 +89,7 @@ async def test_a_file_that_is_opened_by_itself_may_do_nothing(client):
 async def test_what_gzip_does_not_make_smaller_is_never_packed(tmp_path, monkeypatch):
     (tmp_path / "tiny.css").write_text("a{}")
     monkeypatch.setattr(files, "_FOLDER", tmp_path)
-    answer = await Client(serving({"/tiny.css": StaticFile("tiny.css")})).get("/tiny.css", GZIP)
+    answer = await Client(serving({"/tiny.css": static_file("tiny.css")})).get("/tiny.css", GZIP)
     assert answer.body == b"a{}"
     assert answer.header("content-encoding") is None
     assert answer.header("vary") is None
@@ -126,11 +126,11 @@ async def test_head_tells_of_the_file_and_holds_nothing_of_it(app, serve):
 
 def test_a_file_that_is_missing_or_of_no_known_kind_stops_the_start(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError):
-        StaticFile("missing.html")
+        static_file("missing.html")
     monkeypatch.setattr(files, "_FOLDER", tmp_path)
     (tmp_path / "notes.txt").touch()
     with pytest.raises(KeyError):
-        StaticFile("notes.txt")
+        static_file("notes.txt")
 
 
 @pytest.fixture

@@ -129,16 +129,13 @@ class StaticContent:
         return Response(chosen.body, headers=chosen.headers, media_type=self._media_type)
 
 
-class StaticFile(StaticContent):
-    """The endpoint of one file of ``tmpmaild/web``, which is read when this is made.
+def static_file(name: str, headers: Mapping[str, str] = _LOCKED_DOWN) -> StaticContent:
+    """Read a file of ``tmpmaild/web``, and return its endpoint.
 
     Raises ``OSError`` when the file is missing, ``KeyError`` when its suffix has no media type here.
     """
-
-    def __init__(self, name: str, headers: Mapping[str, str] = _LOCKED_DOWN, varies: tuple[str, ...] = ()) -> None:
-        path = _FOLDER / name
-        media_type = _MEDIA_TYPES[path.suffix]
-        super().__init__(path.read_bytes(), media_type, headers, varies)
+    path = _FOLDER / name
+    return StaticContent(path.read_bytes(), _MEDIA_TYPES[path.suffix], headers)
 
 
 class Translated:
@@ -167,9 +164,9 @@ def docs_files(page: bytes) -> dict[str, Endpoint]:
 
 
 @cache
-def _docs_style() -> StaticFile:
+def _docs_style() -> StaticContent:
     """Read once a process: after an upgrade the file on disk is that of another version."""
-    return StaticFile("docs.css")
+    return static_file("docs.css")
 
 
 def web_files() -> dict[str, Endpoint]:
@@ -187,9 +184,9 @@ def web_files() -> dict[str, Endpoint]:
     page = _versioned_references.sub(web.encode(), (_FOLDER / "index.html").read_bytes())
     return {
         "/": Translated({tag: _page_in(tag, page) for tag in tags}),
-        **{f"/{name}": StaticFile(name) for name in _AT_THE_ROOT},
-        **{f"/web/{name}": StaticFile(name) for name in images},
-        **{f"/{web}{name}": StaticFile(name, _KEPT_FOR_GOOD) for name in scripts},
+        **{f"/{name}": static_file(name) for name in _AT_THE_ROOT},
+        **{f"/web/{name}": static_file(name) for name in images},
+        **{f"/{web}{name}": static_file(name, _KEPT_FOR_GOOD) for name in scripts},
         f"/{web}app.js": StaticContent(bundle(_FOLDER, "app").encode(), "text/javascript", _KEPT_FOR_GOOD),
         f"/{web}inbox.css": StaticContent(_joined_styles(), "text/css", _KEPT_FOR_GOOD),
         f"/{web}messages.js": Translated({tag: _words_in(tag) for tag in tags}),
