@@ -97,7 +97,7 @@ def test_what_needs_a_token_says_so(document):
 
 def test_an_endpoint_declares_its_operation_and_the_problems_follow():
     class Endpoints:
-        @Operation("GET", "/api/v1/things", "listThings", "Things", Answer(200, "Things."), ("busy",), query=PageQuery)
+        @Operation("GET /api/v1/things", "listThings", Answer(200, "Things."), ("busy",), query=PageQuery)
         async def list(self, request):
             """List things.
 

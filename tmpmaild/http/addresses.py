@@ -40,13 +40,12 @@ class AddressEndpoints:
         self._serializer = serializer
 
     @Operation(
-        "POST",
-        "/api/v1/addresses",
+        "POST /api/v1/addresses",
         "createAddress",
-        "Addresses",
+        Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
+        tag="Addresses",
         security="none",
         body=CreateRequest,
-        answer=Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
         problems=("blocked", "webhooks-off", "address-taken", "storage-full", "storage-unavailable"),
     )
     async def create(self, request: Request) -> Response:
@@ -76,7 +75,7 @@ class AddressEndpoints:
             msgspec.json.encode(resource), 201, {"Location": self._serializer.address_path(inbox.address)}
         )
 
-    @Operation("GET", ADDRESS, "getAddress", "Addresses", answer=Answer(200, "The address.", AddressResource))
+    @Operation(f"GET {ADDRESS}", "getAddress", Answer(200, "The address.", AddressResource), tag="Addresses")
     async def show(self, request: Request) -> Response:
         """Look at an address.
 
@@ -87,14 +86,13 @@ class AddressEndpoints:
         return JsonResponse(msgspec.json.encode(await self._resource(inbox, key)))
 
     @Operation(
-        "PATCH",
-        ADDRESS,
+        f"PATCH {ADDRESS}",
         "extendAddress",
-        "Addresses",
+        Answer(200, "The address.", AddressResource),
+        tag="Addresses",
         security="required",
         body=ExtendRequest,
-        answer=Answer(200, "The address.", AddressResource),
-        problems=("webhooks-off", "storage-full"),
+        problems=("webhooks-off",),
     )
     async def extend(self, request: Request) -> Response:
         """Extend or shorten an address, set its faults or its webhook.
@@ -114,13 +112,7 @@ class AddressEndpoints:
         return JsonResponse(msgspec.json.encode(await self._resource(inbox, key, webhook)))
 
     @Operation(
-        "DELETE",
-        ADDRESS,
-        "deleteAddress",
-        "Addresses",
-        security="required",
-        answer=Answer(204, "It is deleted."),
-        problems=("storage-full",),
+        f"DELETE {ADDRESS}", "deleteAddress", Answer(204, "It is deleted."), tag="Addresses", security="required"
     )
     async def delete(self, request: Request) -> Response:
         """Delete an address and its mail.
@@ -131,12 +123,11 @@ class AddressEndpoints:
         return Response(status_code=204)
 
     @Operation(
-        "GET",
-        "/api/v1/domains",
+        "GET /api/v1/domains",
         "listDomains",
-        "Addresses",
+        Answer(200, "The domains that addresses can be created at.", DomainList),
+        tag="Addresses",
         security="none",
-        answer=Answer(200, "The domains that addresses can be created at.", DomainList),
     )
     async def domains(self, _request: Request) -> Response:
         """List the domains and the lifetimes.
@@ -149,12 +140,10 @@ class AddressEndpoints:
         return JsonResponse(msgspec.json.encode(offered))
 
     @Operation(
-        "GET",
-        "/api/v1/refusals",
+        "GET /api/v1/refusals",
         "listRefusals",
-        "Messages",
+        Answer(200, "The last refusals.", RefusalList),
         security="none",
-        answer=Answer(200, "The last refusals.", RefusalList),
         problems=("not-found",),
     )
     async def refusals(self, _request: Request) -> Response:

@@ -166,12 +166,11 @@ class _DescriptionEndpoint:
         self._description = description
 
     @Operation(
-        "GET",
-        "/api/v1/openapi.json",
+        "GET /api/v1/openapi.json",
         "describe",
-        "Description",
+        Answer(200, "An OpenAPI 3.1 document.", schema={"type": "object"}),
+        tag="Description",
         security="none",
-        answer=Answer(200, "An OpenAPI 3.1 document.", schema={"type": "object"}),
     )
     async def show(self, _request: Request) -> Response:
         """This description.

@@ -52,13 +52,7 @@ class FeedEndpoints:
         self._serializer = serializer
         self._slots = slots
 
-    @Operation(
-        "POST",
-        _FEED,
-        "createFeed",
-        "Messages",
-        answer=Answer(201, "Where the feed is.", FeedItem, headers=("Location",)),
-    )
+    @Operation(f"POST {_FEED}", "createFeed", Answer(201, "Where the feed is.", FeedItem, headers=("Location",)))
     async def create(self, request: Request) -> Response:
         """Get a path to read an address as a feed.
 
@@ -69,7 +63,7 @@ class FeedEndpoints:
         feed = self._serializer.feed(inbox, self._service.feed_secret(inbox))
         return JsonResponse(msgspec.json.encode(feed), 201, {"Location": feed.url})
 
-    @Operation("GET", _FEED, "readFeed", "Messages", headers=("If-None-Match",), answer=_ATOM, problems=("busy",))
+    @Operation(f"GET {_FEED}", "readFeed", _ATOM, headers=("If-None-Match",), problems=("busy",))
     async def show(self, request: Request) -> ASGIApp:
         """Read an address as a feed.
 
@@ -78,13 +72,11 @@ class FeedEndpoints:
         return await self._feed(request, token(request))
 
     @Operation(
-        "GET",
-        f"{_FEED}/{{secret}}",
+        f"GET {_FEED}/{{secret}}",
         "readSecretFeed",
-        "Messages",
+        _ATOM,
         security="none",
         headers=("If-None-Match",),
-        answer=_ATOM,
         problems=("busy",),
     )
     async def show_by_secret(self, request: Request) -> ASGIApp:

@@ -72,12 +72,10 @@ class MessageEndpoints:
         self._pages: dict[int, tuple[ReferenceType[Listing], Response]] = {}
 
     @Operation(
-        "GET",
-        f"{ADDRESS}/messages",
+        f"GET {ADDRESS}/messages",
         "listMessages",
-        "Messages",
+        Answer(200, "The messages.", MessageList, headers=("Link",)),
         query=PageQuery,
-        answer=Answer(200, "The messages.", MessageList, headers=("Link",)),
         problems=("too-many-streams", "busy"),
     )
     async def list(self, request: Request) -> ASGIApp:
@@ -106,14 +104,11 @@ class MessageEndpoints:
         return self._large(request, again)
 
     @Operation(
-        "DELETE",
-        f"{ADDRESS}/messages",
+        f"DELETE {ADDRESS}/messages",
         "deleteMessages",
-        "Messages",
+        Answer(200, "They are deleted.", DeletedMessages),
         security="required",
         query=DeleteQuery,
-        answer=Answer(200, "They are deleted.", DeletedMessages),
-        problems=("storage-full",),
     )
     async def delete_several(self, request: Request) -> Response:
         """Delete all messages, or some.
@@ -133,11 +128,9 @@ class MessageEndpoints:
         return JsonResponse(msgspec.json.encode(DeletedMessages(deleted)))
 
     @Operation(
-        "GET",
-        f"{ADDRESS}/messages.mbox",
+        f"GET {ADDRESS}/messages.mbox",
         "exportMessages",
-        "Messages",
-        answer=Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
+        Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
         problems=("busy",),
     )
     async def mbox(self, request: Request) -> StreamedFile:
@@ -152,14 +145,7 @@ class MessageEndpoints:
         parts = partial(self._mail.mbox, address, key)
         return StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
 
-    @Operation(
-        "GET",
-        MESSAGE,
-        "getMessage",
-        "Messages",
-        answer=Answer(200, "The message.", FullMessageItem),
-        problems=("busy",),
-    )
+    @Operation(f"GET {MESSAGE}", "getMessage", Answer(200, "The message.", FullMessageItem), problems=("busy",))
     async def show(self, request: Request) -> ASGIApp:
         """Read one message.
 
@@ -176,15 +162,7 @@ class MessageEndpoints:
 
         return self._large(request, again)
 
-    @Operation(
-        "DELETE",
-        MESSAGE,
-        "deleteMessage",
-        "Messages",
-        security="required",
-        answer=Answer(204, "It is deleted."),
-        problems=("storage-full",),
-    )
+    @Operation(f"DELETE {MESSAGE}", "deleteMessage", Answer(204, "It is deleted."), security="required")
     async def delete(self, request: Request) -> Response:
         """Delete one message.
 
@@ -195,11 +173,9 @@ class MessageEndpoints:
         return Response(status_code=204)
 
     @Operation(
-        "GET",
-        f"{MESSAGE}/raw",
+        f"GET {MESSAGE}/raw",
         "getSource",
-        "Messages",
-        answer=Answer(200, "The mail.", media_types=("message/rfc822",), schema=OCTETS),
+        Answer(200, "The mail.", media_types=("message/rfc822",), schema=OCTETS),
         problems=("busy",),
     )
     async def source(self, request: Request) -> ASGIApp:
@@ -221,11 +197,9 @@ class MessageEndpoints:
         return self._large(request, again)
 
     @Operation(
-        "GET",
-        f"{MESSAGE}/attachments/{{index}}",
+        f"GET {MESSAGE}/attachments/{{index}}",
         "getAttachment",
-        "Messages",
-        answer=Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
+        Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
         problems=("busy",),
     )
     async def attachment(self, request: Request) -> ASGIApp:
@@ -340,12 +314,10 @@ class ViewEndpoints:
         self._one_by_one = AnswerSlots(math.inf)
 
     @Operation(
-        "POST",
-        f"{MESSAGE}/view",
+        f"POST {MESSAGE}/view",
         "createView",
-        "Messages",
+        Answer(201, "Where to look.", ViewItem, headers=("Location",)),
         body=ViewRequest,
-        answer=Answer(201, "Where to look.", ViewItem, headers=("Location",)),
     )
     async def create(self, request: Request) -> Response:
         """Get a path to look at a message as HTML.
@@ -365,12 +337,10 @@ class ViewEndpoints:
         )
 
     @Operation(
-        "GET",
-        "/view/{secret}",
+        "GET /view/{secret}",
         "lookAtView",
-        "Messages",
+        Answer(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=TEXT),
         security="none",
-        answer=Answer(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=TEXT),
         problems=("not-found", "busy", "storage-unavailable"),
     )
     async def show(self, request: Request) -> ASGIApp:

@@ -89,24 +89,33 @@ class Answer(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """One operation of the API. As a decorator it declares that a method, an endpoint, is this operation.
+    """One operation of the API, by its method and path. As a decorator it declares that an endpoint is this operation.
 
     The docstring of the method becomes the summary and, behind an empty line, the description. ``security`` tells of
     the token: "none", "optional" or "required". ``problems`` need not name those that follow from the other members.
     """
 
-    method: str
-    path: str
+    route: str
     id: str
-    tag: str
     answer: Answer
     problems: tuple[str, ...] = ()
+    tag: str = "Messages"
     security: str = "optional"
     query: type[Struct] | None = None
     headers: tuple[str, ...] = ()
     body: type[Struct] | None = None
     summary: str = ""
     description: str = ""
+
+    @property
+    def method(self) -> str:
+        """Return the method of HTTP."""
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """Return the path, with its parameters in braces."""
+        return self.route.partition(" ")[2]
 
     def __call__(self, endpoint: E) -> E:
         """Declare it."""
@@ -118,6 +127,8 @@ class Operation(Struct, frozen=True):
         return endpoint
 
     def _usual_problems(self) -> Iterator[str]:
+        if self.security == "required":  # it changes something
+            yield "storage-full"
         if self.body is not None:
             yield from _OF_BODY
         if self.query is not None:

@@ -144,7 +144,6 @@ def _date(unix_seconds: int) -> bytes:
 def _hypercorn_config() -> Config:
     config = _Config()
     config.keep_alive_timeout = _IDLE_SECONDS
-    config.accesslog = None
     config.errorlog = logging.getLogger("hypercorn.error")
     return config
 

@@ -135,15 +135,12 @@ class StreamEndpoints:
         self._slots = slots
 
     @Operation(
-        "GET",
-        f"{ADDRESS}/events",
+        f"GET {ADDRESS}/events",
         "followAddress",
-        "Events",
+        Answer(200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=TEXT),
+        tag="Events",
         query=StreamQuery,
         headers=("Last-Event-ID",),
-        answer=Answer(
-            200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=TEXT
-        ),
         problems=("too-many-streams",),
     )
     async def events(self, request: Request) -> ASGIApp:
@@ -178,15 +175,14 @@ class StreamEndpoints:
         return block(name, data, event.id if isinstance(event, Message) else None)
 
     @Operation(
-        "POST",
-        "/api/v1/events",
+        "POST /api/v1/events",
         "followAddresses",
-        "Events",
-        security="none",
-        body=FollowRequest,
-        answer=Answer(
+        Answer(
             200, "Events, for as long as one of the addresses lives.", media_types=("text/event-stream",), schema=TEXT
         ),
+        tag="Events",
+        security="none",
+        body=FollowRequest,
         problems=("too-many-streams", "storage-unavailable"),
     )
     async def events_of_several(self, request: Request) -> ASGIApp:
