@@ -20,6 +20,7 @@ from playwright.async_api import async_playwright
 from tmpmaild.pytest_plugin.zones import Zones
 
 FOLDER = Path(__file__).parents[2] / "docs/screenshots"
+HERE = Path(__file__).parent
 SETTINGS = {
     "TMPMAILD_DOMAINS": "tmp.example.org",
     "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
@@ -31,39 +32,8 @@ ZONE = "".join(  # of those who say where their mail comes from
     f'{domain}.example. 60 IN TXT "v=spf1 ip4:127.0.0.1 -all"\n_dmarc.{domain}.example. 60 IN TXT "v=DMARC1; p=reject"\n'
     for domain in ("bahn", "harbour", "orchard", "tide")
 )
-WELCOME = """<div style="font: 16px/1.5 sans-serif; max-width: 32rem; margin: 1rem auto; color: #1d2a3a">
-<h1 style="color: #2f5bd0">Welcome to Orchard</h1><p>Hello! Type this code to confirm your e-mail address:</p>
-<p style="font-size: 30px; letter-spacing: 5px"><b>481 516</b></p>
-<p>or <a href="https://orchard.example/confirm?token=9f2c81d07ab34e65">confirm your address</a> with one click.</p>
-<p style="color: #6b7a8c">Not you? Then ignore this mail.</p><img src="https://orchard.example/open.gif"></div>"""
-NEWSLETTER = """<html><head><style>
-  body { margin: 0; background: #eef2f6; font-family: Georgia, serif; color: #22313f; }
-  .page { max-width: 620px; margin: 0 auto; background: #ffffff; }
-  .masthead { background: linear-gradient(120deg, #12355b, #2a7f9e); color: #ffffff; padding: 36px 32px; }
-  .masthead p { margin: 0; font: 13px Arial, sans-serif; letter-spacing: 2px; text-transform: uppercase; opacity: .85; }
-  .masthead h1 { margin: 6px 0 0; font-size: 34px; }
-  .lead { padding: 24px 32px 8px; font-size: 17px; line-height: 1.6; }
-  .stories td { width: 50%; padding: 16px 32px; vertical-align: top; line-height: 1.5; }
-  .stories h2 { margin: 0 0 6px; font-size: 19px; color: #12355b; }
-  .tag { font: bold 11px Arial, sans-serif; padding: 3px 8px; border-radius: 10px; }
-  .sea { background: #d8eef5; color: #12506b; }
-  .rail { background: #fde9d3; color: #8a4b08; }
-  .button { display: inline-block; margin: 8px 32px 28px; padding: 12px 24px; border-radius: 6px; background: #e0693e;
-    color: #ffffff; font: bold 15px Arial, sans-serif; text-decoration: none; }
-  .foot { padding: 18px 32px; background: #dfe7ee; font: 12px Arial, sans-serif; color: #55677a; }
-  @media (max-width: 480px) { .stories td { display: block; width: auto; } .masthead h1 { font-size: 26px; } }
-</style></head><body><div class="page">
-<div class="masthead"><p>Tide Weekly, no. 48</p><h1>Slow news for a long weekend</h1></div>
-<p class="lead">Three reads that take longer than a coffee: a harbour that moved twice, the last night train of the
-north, and a recipe that needs two days.</p>
-<table class="stories" role="presentation" cellspacing="0"><tr>
-<td><span class="tag sea">The sea</span><h2>The harbour that moved twice</h2>When the river silted up, the town went after
-it. A walk along three quays, of which one is in a cornfield.</td>
-<td><span class="tag rail">Railways</span><h2>A berth to Narvik</h2>Twenty hours, four breakfasts and a stop for reindeer.
-The timetable has not changed since 1984.</td></tr></table>
-<a class="button" href="https://tide.example/48">Read all of it</a>
-<div class="foot">You get this because you asked for it. <a href="https://tide.example/leave">Leave</a></div>
-</div></body></html>"""
+WELCOME = (HERE / "screenshots-welcome.html").read_text()
+NEWSLETTER = (HERE / "screenshots-newsletter.html").read_text()
 
 
 class Mail(Struct, frozen=True):

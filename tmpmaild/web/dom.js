@@ -43,8 +43,7 @@ export const icon = (name) => svg("svg", { class: "icon", "aria-hidden": true },
 
 // Draw a path in a square of `size` units.
 export function drawing(size, d, label) {
-  const about = { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" };
-  return svg("svg", about, svg("path", { d }));
+  return svg("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" }, svg("path", { d }));
 }
 
 // Make a button of an icon and a label, either of which may be ""; `about` has its class, handlers and attributes.
