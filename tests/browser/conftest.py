@@ -4,6 +4,7 @@ Whatever a page complains of, or fetches from elsewhere, fails its test.
 """
 
 import json
+import random
 import urllib.request
 from contextlib import AsyncExitStack
 from email.message import EmailMessage
@@ -14,10 +15,13 @@ from urllib.parse import urljoin
 
 import anyio
 import pytest
+from services import service_over
 
 import daemons
 import peers
 from daemons import NO_LIMITS
+from tmpmaild.storage.engines import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 QUIET = {"TMPMAILD_LOG__LEVEL": "warning"}
 # Without windows and all that belongs to them, which is a third less to do.
@@ -383,6 +387,14 @@ def share_daemon(tmp_path_factory):
     yield share
     for one in running.values():
         one.close()
+
+
+@pytest.fixture
+async def service(tmp_path, clock):
+    """Run a service in this process, with a predictable choice of names and tokens."""
+    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
+        chosen = random.Random(1)
+        yield service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}")
 
 
 @pytest.fixture(scope="session")

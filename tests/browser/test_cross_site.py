@@ -1,6 +1,5 @@
 """What pages of other sites can make a real browser send to the API, and that it neither works nor costs a token."""
 
-import random
 import socket
 from contextlib import AsyncExitStack
 from itertools import product
@@ -8,14 +7,11 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
-from services import service_over
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 
 # Each sends one request without asking anybody; it says by whom it was sent in its query.
 WAYS = """
@@ -46,16 +42,7 @@ SEND = f"""([url, names]) => {{ {WAYS}
   for (const name of names) Promise.resolve(ways[name](`${{url}}?by=${{name}}`)).catch(() => 0);
 }}"""
 WITHOUT_FETCH_METADATA = {"fetch", "beacon", "opaque", "form", "socket", "prefetch"}
-EVERY_WAY = {
-    "speculation",
-    "image",
-    "script",
-    "frame",
-    "object",
-    "reading",
-    "stream",
-    "preflight",
-} | WITHOUT_FETCH_METADATA
+EVERY_WAY = WITHOUT_FETCH_METADATA | set("speculation image script frame object reading stream preflight".split())
 
 
 class House:
@@ -120,14 +107,11 @@ async def serve_app():
 
 
 @pytest.fixture
-async def house(tmp_path, clock, serve_app):
-    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
-        chosen = random.Random(1)
-        service = service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}")
-        inbox, _ = await service.create(NewAddress(), None)
-        one = House(service, inbox, 0)
-        one.port = await serve_app(one)
-        yield one
+async def house(service, serve_app):
+    inbox, _ = await service.create(NewAddress(), None)
+    one = House(service, inbox, 0)
+    one.port = await serve_app(one)
+    return one
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from modules import in_node
+from tables import rows_of, table
 
 BARE = "<!doctype html><title>bare</title><link rel=icon href='data:,'>"
 QUICK = {
@@ -142,20 +143,6 @@ def inbox(daemon):
     return daemon.create()
 
 
-EVENT = [["told", "1"]]
-STREAMS = {
-    "an event": (b"event: told\ndata: 1\n\n", EVENT),
-    "what is no event": (b"retry: 10000\n\n:\n\nevent: told\ndata: 1\n\n:\n\n", EVENT),
-    "an id": (b"id: msg_1\nevent: told\ndata: 1\n\nevent: told\ndata: 1\n\n", EVENT * 2),
-    "colons in a value": (b"event: told\ndata: a: b\n\n", [["told", "a: b"]]),
-    "what would be a line elsewhere": (
-        "event: told\ndata: a\u2028event: x\r\u2029data: 2\n\n".encode(),
-        [["told", "a\u2028event: x\r\u2029data: 2"]],
-    ),
-    "characters of several octets": ("event: told\ndata: ü€😀\n\n".encode(), [["told", "ü€😀"]]),
-    "an event without its end": (b"event: told\ndata: 1\n\nevent: told\ndata: 2\n", EVENT),
-    "nothing": (b"", []),
-}
 PARSE_EVERY_CUT = """
 ({ EventStreamParser }, octets) => {
   const parse = (...pieces) => {
@@ -170,9 +157,8 @@ PARSE_EVERY_CUT = """
 
 
 @pytest.mark.needs("node")
-@pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_is_parsed_the_same_wherever_it_is_cut(name):
-    octets, events = STREAMS[name]
+@table(("name", "octets", "events"), rows_of(__file__)["STREAMS"])
+def test_a_stream_is_parsed_the_same_wherever_it_is_cut(name, octets, events):
     assert in_node("following.js", PARSE_EVERY_CUT, list(octets)) == [events]
 
 

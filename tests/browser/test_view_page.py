@@ -1,6 +1,5 @@
 """A view of a hostile mail in a real browser, framed as a page would frame it: nothing runs, nothing is fetched."""
 
-import random
 import re
 import socket
 import struct
@@ -9,8 +8,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from services import service_over
 
+from tables import rows_of
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.creating import NewAddress
@@ -18,27 +17,10 @@ from tmpmaild.mail import htmlview
 from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-PAYLOADS = [
-    "<script>top.document.title='taken'</script>",
-    "<img src=x onerror=\"top.document.title='taken'\">",
-    "<svg onload=\"top.document.title='taken'\"><animate onbegin=\"top.document.title='taken'\"></svg>",
-    "<iframe srcdoc=\"<script>top.document.title='taken'</script>\"></iframe>",
-    "<iframe src='https://evil.example/frame'></iframe><object data='https://evil.example/o'></object>",
-    "<meta http-equiv=refresh content='0;url=https://evil.example/refresh'><base href='https://evil.example/'>",
-    "<link rel=stylesheet href='https://evil.example/style.css'><style>@import 'https://evil.example/i.css';</style>",
-    '<div style="background:url(https://evil.example/b.png);width:9px">b</div>',
-    "<table background='https://evil.example/t.png'><tr><td background='//evil.example/u.png'>t</td></tr></table>",
-    "<img src='https://evil.example/pixel.gif' width=1 height=1><img srcset='https://evil.example/s.png 1x'>",
-    "<video poster='https://evil.example/p.png' src='https://evil.example/v'></video><audio src='//evil.example/a'>",
-    "<form action='https://evil.example/f'><input autofocus onfocus=alert(1)><button>x</button></form>",
-    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)></style></mglyph></table></mtext></math>",
-    '<noscript><p title="</noscript><img src=x onerror=alert(1)>"></noscript>',
-    "<a href='java\nscript:alert(1)' style='position:fixed;inset:0'>one</a><a href='data:text/html,x'>two</a>",
-]
+ROWS = rows_of(__file__)
+PAYLOADS = ROWS["PAYLOADS"]
 MAIL = (
     "Subject: hostile\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n\r\n"
     "--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
@@ -65,23 +47,20 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path, clock):
-    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
-        chosen = random.Random(1)
-        service = service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}")
-        inbox, _ = await service.create(NewAddress(), None)
-        envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)
-        message_id = await service.deliver(envelope, [inbox.id], MAIL)
-        server = HttpServer(HttpApp(service, HttpSettings(), RateLimits()), max_connections=0)
-        listener = socket.create_server(("127.0.0.1", 0))
-        await server.start([listener])
-        yield House(service, inbox.address, message_id, listener.getsockname()[1])
-        await server.stop(0.2)
+async def house(service):
+    inbox, _ = await service.create(NewAddress(), None)
+    envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)
+    message_id = await service.deliver(envelope, [inbox.id], MAIL)
+    server = HttpServer(HttpApp(service, HttpSettings(), RateLimits()), max_connections=0)
+    listener = socket.create_server(("127.0.0.1", 0))
+    await server.start([listener])
+    yield House(service, inbox.address, message_id, listener.getsockname()[1])
+    await server.stop(0.2)
 
 
 async def framed(page, url):
     await page.set_content(
-        f"<title>safe</title><iframe sandbox='allow-popups allow-popups-to-escape-sandbox' src='{url}'></iframe>"
+        f"<title>safe</title><iframe sandbox='allow-same-origin allow-modals allow-popups' src='{url}'></iframe>"
     )
     frame = page.frames[1]
     await frame.get_by_role("link", name="Confirm").wait_for()
@@ -121,22 +100,7 @@ async def test_images_from_elsewhere_are_fetched_only_by_who_asked_for_them_and_
     await context.close()
 
 
-# How each is written, and its width and height on a page of 600 px; None is the height of a line.
-BLOCKED = {
-    "attributes": ("alt=Logo width=200 height=50", 200, 50),
-    "styles": ("alt=Logo style='width:200px;height:50px'", 200, 50),
-    "a share": ("alt=Logo style='display:block;width:50%;height:auto'", 300, None),
-    "at most": ("alt=Logo width=900 style='max-width:100px'", 100, None),
-    "too wide": ("alt=Logo width=900 height=80", 600, 80),
-    "a rule": ("alt=Logo class=wide width=20", 600, None),
-    "as wide as its column": ("alt=Logo style='display:block;width:100%'", 600, None),
-    "small with many words": ("alt='Our page on another site' width=24 style='display:block'", 24, None),
-    "no text size": ("alt=Logo style='width:70px'", 70, None),
-    "words only": ("alt=Logo", None, None),
-    "a pixel": ("width=1 height=1", 1, 1),
-    "a spacer": ("width=600 height=9 alt=''", 600, 9),
-    "nothing": ("", 0, 0),
-}
+BLOCKED = dict(ROWS["BLOCKED"])
 
 
 @pytest.mark.parametrize("doctype", ["<!doctype html>", ""])

@@ -7,7 +7,6 @@ from contextlib import suppress
 import pytest
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-LONG = "an-exceptionally-long-word-that-does-not-break-anywhere-" * 4
 
 
 async def test_on_a_phone_a_mail_takes_the_screen_and_going_back_or_deleting_it_returns_to_the_list(
@@ -33,53 +32,6 @@ async def test_on_a_phone_a_mail_takes_the_screen_and_going_back_or_deleting_it_
     await tab.until_subjects("Hello phone")
     await tab.row("Hello phone").tap()
     await expect(tab.heading("Hello phone")).to_be_visible()
-
-
-async def test_nothing_is_wider_than_the_screen(open_inbox, daemon, expect):
-    inbox = daemon.create(local_part="x" * 62)
-    tab = await open_inbox(inbox, **PHONE)
-    text = f"Your code is 482913. {LONG} https://example.com/{LONG}"
-    html = f"<p>{LONG}</p><a href='https://{LONG[:50]}.example.com/verify'>Verify your e-mail address {LONG}</a>"
-    files = [(f"{LONG[:150]}.bin", "application/octet-stream", b"x")]
-    daemon.deliver(
-        inbox.address, f"Confirm {LONG}", sender=f"{LONG} <a@example.com>", text=text, html=html, attachments=files
-    )
-    await expect(tab.rows).to_have_count(1)
-    await expect_no_overflow(tab)
-    await tab.row("Confirm").tap()
-    for mode in ("HTML", "Text", "Headers", "Source"):
-        await tab.button(mode).tap()
-        await expect(tab.button(mode)).to_have_attribute("aria-pressed", "true")
-        await expect(tab.reader.locator(".pane:not([hidden])[aria-busy=false]")).to_be_visible()
-        await expect_no_overflow(tab)
-
-
-async def expect_no_overflow(tab):
-    wider = (
-        "[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1)"
-    )
-    for width in (1440, 320, 390):
-        await tab.page.set_viewport_size({"width": width, "height": 844})
-        assert await tab.page.evaluate("document.documentElement.scrollWidth") <= width
-        assert await tab.page.evaluate(f"{wider}.map((one) => one.outerHTML.slice(0, 80))") == []
-
-
-async def test_the_page_speaks_german_to_who_reads_german(any_tab, expect):
-    tab = await (await any_tab(locale="de-DE")).visit()
-    await expect(tab.state).to_have_text("Live")
-    await expect(tab.page.locator("html")).to_have_attribute("lang", "de")
-    assert await tab.heading("Warten auf Mail …").is_visible()
-    for name in ("Kopieren", "Neue Adresse", "Wechseln", "Mehr"):
-        assert await tab.button(name).is_visible()
-    tab.daemon.deliver(await tab.address(), "Grüße")
-    await expect(tab.heading("1 Mail")).to_be_visible()
-    assert await tab.button("Kopfzeilen").is_visible()
-
-
-async def test_the_page_speaks_english_to_who_reads_what_it_does_not_know(new_tab, expect):
-    tab = await (await (await new_tab(locale="fi-FI")).visit()).until_live()
-    await expect(tab.page.locator("html")).to_have_attribute("lang", "en")
-    assert await tab.heading("Waiting for mail…").is_visible()
 
 
 IN_THE_BACKGROUND = """

@@ -132,20 +132,3 @@ async def test_after_the_end_of_an_inbox_the_next_one_is_shown_with_a_note_of_wh
     await expect(tab.inboxes).to_be_hidden()
     tab.daemon.request(f"addresses/{first}", "PATCH", {"expires_in_seconds": 1}, (await tab.kept())[0]["token"])
     await expect(tab.heading("This address has expired")).to_be_visible()
-
-
-async def test_two_tabs_share_one_stream_for_what_each_of_them_shows(tab, new_tab, expect):
-    first = await tab.address()
-    second_tab = await (await new_tab(beside=tab)).visit()
-    await second_tab.another()
-    await expect(tab.choices).to_have_count(2)
-    second = await second_tab.address()
-    assert await tab.address() == first
-    tab.daemon.deliver(first, "for the first")
-    tab.daemon.deliver(second, "for the second")
-    await tab.until_subjects("for the first")
-    await second_tab.until_subjects("for the second")
-    for one in (tab, second_tab):
-        await expect(one.page).to_have_title("tmpmaild")
-    assert second_tab.asked == [("POST", "addresses")]
-    assert tab.asked == [("POST", "addresses"), ("POST", "events"), ("POST", "events")]
