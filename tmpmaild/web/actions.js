@@ -35,8 +35,6 @@ export async function copyText(text, { currentTarget: pressed }) {
   setTimeout(() => pressed.replaceChildren(...before), 1500);
 }
 
-const REQUESTS_TO_FOLLOW = 1; // an inbox that was made
-
 // Each public field is a handler for a button.
 export class Actions {
   #api;
@@ -93,8 +91,9 @@ export class Actions {
     askForLabel(inbox.label, (label) => this.#inboxes.rename(inbox, label));
   };
 
+  // One request is left to follow what was made.
   async #create(wish) {
     const onWait = (seconds) => toast("", countdown(seconds, (n) => t("new-later", { n })));
-    this.#inboxes.show(keep(await whenAllowed(this.#api, () => this.#api.create(wish), { spare: REQUESTS_TO_FOLLOW, onWait })));
+    this.#inboxes.show(keep(await whenAllowed(this.#api, () => this.#api.create(wish), { spare: 1, onWait })));
   }
 }

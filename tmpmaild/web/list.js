@@ -165,7 +165,7 @@ export class List {
         files > 0 && h("span.soft.small", { title: t("files", { n: files }) }, icon("clip"), String(files)),
         h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, ago(received_at, this.#actions.now())),
         said("span.subject", subjectOf(message)),
-        said("span.snippet.small", verdictInBrief(message), snippet)),
+        said("span.snippet.small", verdictInBrief(message), h("span", snippet))),
       found(message, this.#actions.copy, { brief: true }));
   }
 

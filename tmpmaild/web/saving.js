@@ -5,17 +5,16 @@ import { whenAllowed } from "./paced.js";
 import { t } from "./words.js";
 import { safeName, zip } from "./zip.js";
 
-const SPARE_FOR_READER = 1; // for the reader, meanwhile
-
 // `files` are `{ name, load(), isHere }`, where what is here already takes no request; `name` and `date` are those of the archive.
-// `tell(text)` is told how far it is. A file that is no longer there is left out.
+// `tell(text)` is told how far it is. A file that is no longer there is left out. One request
+// is left to the reader.
 export async function saveAll(files, name, date, { api, signal, tell }) {
   const of = files.length;
   const loaded = [];
   for (const [n, file] of files.entries()) {
     tell(t("saving", { n, of }));
     const onWait = (seconds) => tell(t("saving-later", { n, of, seconds }));
-    const loading = file.isHere ? file.load() : whenAllowed(api, file.load, { spare: SPARE_FOR_READER, signal, onWait });
+    const loading = file.isHere ? file.load() : whenAllowed(api, file.load, { spare: 1, signal, onWait });
     const blob = await loading.catch((error) => (error.code === "message-not-found" ? undefined : Promise.reject(error)));
     if (blob) loaded.push({ name: file.name, blob });
   }
