@@ -64,6 +64,12 @@ PROOFS: Final = {
     ),
     "attack": Proof("tests/benchmarks/attacks.py", "what honest clients feel meanwhile; ARGS=7b", "10 min"),
     "mutants": Proof("tools/mutants.py", "how many small faults the tests notice; ARGS=mime", "60 min"),
+    "extension": Proof(
+        "extension",
+        "the extension in two browsers: six forms, faults, attacks",
+        "4 min",
+        "chromium, firefox, npm, network",
+    ),
     "typescript": Proof("npm --prefix clients/typescript run check", "the client is built and linted", "1 min", "npm"),
 }
 ENVIRON: Final = {"systemd": "BOOT", "deb": "BOOT", "fresh": "FRESH"}

@@ -23,12 +23,14 @@ from typing import Final
 import apt
 
 import deb
+import extension
 
 ROOT: Final = Path(__file__).parents[1]
 CHECKS: Final = (("test",), ("test-peers", "ARGS=--all-peers"), ("proof", "WHAT=fresh"))
 VERSIONS: Final = {
     "tmpmaild/__init__.py": r'^__version__ = "(.+)"$',
     "pyproject.toml": r'^version = "(.+)"$',
+    "clients/browser/manifest.json": r'^  "version": "(.+)",$',
     "clients/typescript/package.json": r'^  "version": "(.+)",$',
     "clients/typescript/package-lock.json": r'"name": "tmpmaild",\n +"version": "(.+)",$',
     "docs/testing/ci.md": r"[A-Z]/tmpmaild:(.+)$",
@@ -139,6 +141,7 @@ def build(target: Path, root: Path = ROOT) -> None:
         readme.write_text(readable_anywhere(readme.read_text(), _version((source / "pyproject.toml").read_text())))
         _run(sys.executable, "-m", "hatchling", "build", "-d", target, cwd=source, env=environ)
         _build_npm_package(source / "clients/typescript", target)
+        extension.build(target, source / "clients/browser")
         for architecture in deb.MACHINES:
             command = (sys.executable, "tools/deb.py", target, architecture)
             _run(*command, cwd=source, env=environ | {"PYTHONPATH": str(source)})

@@ -6,10 +6,6 @@ import { change } from "./state.js";
 import { t, translate } from "./words.js";
 
 translate();
-const { service } = await chrome.storage.local.get("service");
-if (service) at("service").value = service;
-at("service").focus();
-
 // The browser asks the person only within the click, so nothing is waited for before. Addresses of another service are forgotten.
 async function connect(typed) {
   const base = baseOf(typed);
@@ -41,3 +37,7 @@ at("form").addEventListener("submit", async (event) => {
     say("warning", fault.key ? t(fault.key, ...fault.values) : t("error_other", fault.message));
   }
 });
+
+const { service } = await chrome.storage.local.get("service");
+if (service) at("service").value ||= service;
+at("service").focus();

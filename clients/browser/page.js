@@ -46,7 +46,7 @@ globalThis.tmpmaildPage ??= (() => {
       type: element.type,
       name: `${element.name} ${element.id}`.slice(0, MOST_LABEL_CHARACTERS),
       label: said.filter(Boolean).join(" ").slice(0, MOST_LABEL_CHARACTERS),
-      autocomplete: element.autocomplete,
+      autocomplete: (element.getAttribute("autocomplete") ?? "").slice(0, MOST_LABEL_CHARACTERS), // Firefox's property lacks some
       maxLength: element.maxLength,
       form: [...document.forms].indexOf(element.form),
       isFocused: element === focused,

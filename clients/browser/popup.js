@@ -73,11 +73,10 @@ async function openLink(href) {
   close();
 }
 
-const isAddressOf = ({ address }) => h("b.address", { dir: "ltr", translate: "no", title: address }, address);
-
 function drawAddress(inbox) {
   const { address } = inbox;
-  return h("div.row", isAddressOf(inbox),
+  const [local, domain] = address.split("@");
+  return h("div.row", h("b.address", { dir: "ltr", translate: "no" }, local, h("wbr"), `@${domain}`),
     button(`copy ${address}`, t("copy"), {}, copying(address)),
     site && button(`fill ${address}`, t("fill"), {}, filling(() => fillAddress(tab, inbox))));
 }
@@ -115,8 +114,7 @@ const timeOf = (inbox) => h("span", { "data-left": inbox.address }, leftOf(inbox
 function drawFoot(inbox) {
   const { address } = inbox;
   const extension = state.extensionOf(inbox);
-  const [before, after] = t("gone_in", "|").split("|");
-  return h("div.foot", h("small.soft", before, timeOf(inbox), after),
+  return h("div.foot",
     extension && button(`extend ${address}`, t("extend", timeOfDay(extension.untilMs)), { class: "quiet" }, () => extend(inbox)),
     button(`open ${address}`, t("open_inbox"), { class: "quiet" }, () => openInbox(inbox)),
     button(`delete ${address}`, t("delete"), { class: "quiet bad" }, () => remove(inbox)));
@@ -126,9 +124,10 @@ function drawInbox(inbox) {
   const isOpen = inbox.address === opened;
   const unfold = () => ((opened = isOpen ? "" : inbox.address), draw());
   const last = inbox.mail?.code ?? hostOf(inbox.mail?.href ?? "");
+  const [before, after] = t("gone_in", "|").split("|");
   const title = h("button.summary", { type: "button", "data-key": `title ${inbox.address}`, "aria-expanded": String(isOpen), click: unfold },
     h("span.site", { dir: "ltr" }, shownHost(inbox.site || inbox.address)),
-    !isOpen && [h("b.last", { dir: "ltr" }, last), h("small.soft", timeOf(inbox))]);
+    isOpen ? h("small.soft", before, timeOf(inbox), after) : [h("b.last", { dir: "ltr" }, last), h("small.soft", timeOf(inbox))]);
   return h("li", { class: inbox.unread && !isOpen ? "new" : "" }, title, isOpen && [drawAddress(inbox), drawMail(inbox), drawFoot(inbox)]);
 }
 

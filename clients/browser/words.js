@@ -10,8 +10,8 @@ const isolated = (value) => (isFromRight ? `\u2068${value}\u2069` : String(value
 
 // Return a message with its values filled in; one that comes in plural forms is chosen by the first value.
 export function t(key, ...values) {
-  const forms = [key, `${key}_${plurals.select(values[0] ?? 0)}`, `${key}_other`];
-  return forms.map((form) => message(form, values.map(isolated))).find(Boolean) ?? key;
+  const filled = values.map(isolated);
+  return message(key, filled) || message(`${key}_${plurals.select(values[0] ?? 0)}`, filled) || message(`${key}_other`, filled);
 }
 
 // Write the words into what a page left empty, and set its language and direction.

@@ -23,7 +23,7 @@ def test_two_builds_of_a_commit_are_equal(tmp_path, figure):
     first, second = built(tmp_path / "one", 0o022), built(tmp_path / "a longer name", 0o077)
     assert [name for name in first if first[name] != second[name]] == []
     assert first.keys() == second.keys()
-    kinds = (".whl", ".tar.gz", ".tgz", ".cdx.json", "SHA256SUMS", ".deb")
+    kinds = (".whl", ".tar.gz", ".tgz", ".cdx.json", "SHA256SUMS", ".deb", "-chromium.zip", "-firefox.zip")
     assert [kind for kind in kinds if not any(name.endswith(kind) for name in first)] == []
     done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path / "one/built", check=False)
     assert done.returncode == 0
