@@ -188,6 +188,24 @@ async def test_a_check_that_fails_is_a_verdict_too(store, zones, clock, caplog):
     assert "checking a sender failed" in caplog.text
 
 
+async def test_a_verdict_that_cannot_be_stored_and_what_is_no_address_disturb_no_other_check(
+    world, monkeypatch, caplog
+):
+    async def broken(*_):
+        raise RuntimeError("a fault of ours")
+
+    first, second = [await world.create(name) for name in ("ada", "bob")]
+    async with world.checking():
+        with monkeypatch.context() as broken_storage:
+            broken_storage.setattr(world.storage, "set_authentication", broken)
+            world.checker.ask("no address", "msg_1")
+            world.checker.ask(first, await world.deliver(first))
+            await world.done()
+        await world.deliver(second)
+        assert (await world.verdict(second)).authenticated == "shop.example"
+    assert "storing a verdict failed" in caplog.text
+
+
 async def test_a_dead_resolver_is_no_end_of_a_check_and_of_the_daemon(deaf):
     address = await deaf.create("ada")
     async with deaf.checking():

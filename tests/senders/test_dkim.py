@@ -230,3 +230,4 @@ def test_a_chain_is_checked(checked, signer):
     assert checked(sealed) == ((), ArcVerdict("pass"))
     assert checked(sealed + b"More.\r\n")[1].result == "fail"
     assert checked(sealed, "")[1].result == "fail"
+    assert checked(b"ARC-Seal: i=1\r\n" * 16 + RAW)[1] == ArcVerdict("fail", "the chain is too long")
