@@ -137,14 +137,6 @@ async def test_a_message_that_is_deleted_meanwhile_is_shown_with_what_its_list_s
     assert [code.value for code in completed.findings.codes] == ["481516"]
 
 
-async def test_many_messages_are_looked_at_a_few_at_a_time():
-    shelf = Shelf()
-    await Detector(shelf, FindingsCache()).add_findings(
-        inbox(), [message(f"msg_{number}", has_html=True) for number in range(20)]
-    )
-    assert [len(read) for read in shelf.reads] == [8, 8, 4]
-
-
 async def test_links_of_one_message_are_bounded():
     links = " ".join(f"https://example.org/{'x' * 1000}/{number}" for number in range(60))
     (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", links)])

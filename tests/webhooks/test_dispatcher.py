@@ -325,17 +325,6 @@ async def test_an_extension_that_was_not_told_here_does_not_make_calls_more_freq
         await world.settled(inbox, failures=2, next_at_ms=world.clock() + 600_000)
 
 
-async def test_the_end_is_told_after_the_lease_of_a_daemon_that_died(world):
-    inbox = await world.inbox("ada", "expired")
-    async with world.sending():
-        await world.until(lambda: known(world, 1))
-        await lease(world, inbox, inbox.expires_at_ms + 15_000)
-        await pass_to_the_end(world, inbox)
-        await world.until(lambda: is_due_at(world, inbox.expires_at_ms + 15_000))
-        world.pass_time(15)
-        await world.receiver.wait(1)
-
-
 async def is_due_at(world, at_ms):
     return world.dispatcher._schedule.next_ms() == at_ms
 
