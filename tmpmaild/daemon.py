@@ -33,7 +33,6 @@ from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.inboxes.reading import Check
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, rfc3339
 from tmpmaild.ratelimit import Buckets, RateLimits
@@ -91,7 +90,14 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
         rules, checker = await _noted_rules(config, storage), await _checker(config, storage)
-        service = _service(storage, rules, checker.ask if checker else None)
+        service = InboxService(
+            storage,
+            rules,
+            choice=secrets.choice,
+            new_token=secrets.token_urlsafe,
+            give_memory_back=process.give_back,
+            check=checker.ask if checker else None,
+        )
         service.blocks.add(await _known_blocks(config, storage))
         with control.bound(config, os.environ) as control_socket:
             sockets = early or bind(config)
@@ -299,17 +305,6 @@ async def _checker(config: Config, storage: Storage) -> "Checker | None":
     except Unresolved as error:
         raise StartError(f"senders.resolver: {error}") from error
     return Checker(storage, resolver, config.senders.timeout_seconds)
-
-
-def _service(storage: Storage, rules: Rules, check: Check | None) -> InboxService:
-    return InboxService(
-        storage,
-        rules,
-        choice=secrets.choice,
-        new_token=secrets.token_urlsafe,
-        give_memory_back=process.give_back,
-        check=check,
-    )
 
 
 def _smtp_settings(config: Config) -> SmtpSettings:

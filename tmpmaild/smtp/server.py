@@ -206,7 +206,7 @@ class Connections:
         if self.stopping:  # accepted before the listeners closed
             return replies.STOPPING
         if self._blocks.has_any and self._blocks.has_client(connection.remote_ip):
-            self.measures.count_refused_connection("blocked")
+            self.measures.refused_connections.add("blocked")
             refusal_log.info("SMTP connection from %s refused: blocked", client)
             return replies.BLOCKED_CLIENT
         limit = self._exceeded_limit(connection.remote_ip, client)
@@ -224,7 +224,7 @@ class Connections:
 
     def _refusal(self, client: str, limit: str) -> Reply:
         """Report that a limit, named by its key, refuses a client; return the reply."""
-        self.measures.count_refused_connection(limit)
+        self.measures.refused_connections.add(limit)
         refusal_log.info("SMTP connection from %s refused: smtp.%s is reached", client, limit)
         return replies.TOO_MANY_CONNECTIONS
 
@@ -302,7 +302,7 @@ class SmtpMeasures:
         self._refusals = Count(
             "smtp_refusals_total", "Negative replies, by code and enhanced status code.", ("code", "status")
         )
-        self._limits = Count(
+        self.refused_connections = Count(
             "smtp_refused_connections_total", "Connections refused, by the limit they met, or blocked.", ("limit",)
         )
         self._memory = Count(
@@ -317,7 +317,14 @@ class SmtpMeasures:
 
     def __iter__(self) -> Iterator[Measure]:
         """Yield every measure."""
-        counted = (self._mails, self._accepted_bytes, self._refusals, self._limits, self._memory, self._store_seconds)
+        counted = (
+            self._mails,
+            self._accepted_bytes,
+            self._refusals,
+            self.refused_connections,
+            self._memory,
+            self._store_seconds,
+        )
         return iter((*counted, *self._gauges))
 
     def count_mail(self, reply: Reply, octets: int, seconds: float) -> None:
@@ -332,10 +339,6 @@ class SmtpMeasures:
         self._refusals.add(str(reply.code), reply.enhanced_status)
         if reply is replies.MEMORY_FULL:
             self._memory.add()
-
-    def count_refused_connection(self, limit: str) -> None:
-        """Count a connection that was refused because of a limit, named by its key."""
-        self._limits.add(limit)
 
 
 class Arrival(asyncio.Protocol):
@@ -413,7 +416,7 @@ class Arrival(asyncio.Protocol):
         self._transport.close()
 
     def _drop(self, why: str) -> None:
-        self._connections.measures.count_refused_connection("proxy_header")
+        self._connections.measures.refused_connections.add("proxy_header")
         log.warning("SMTP: the PROXY header from %s %s", self.remote_ip, why)
         self._transport.abort()
 
