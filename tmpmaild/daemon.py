@@ -34,7 +34,7 @@ from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.model import Block, rfc3339
+from tmpmaild.model import Block, InboxChange, rfc3339
 from tmpmaild.ratelimit import Buckets, RateLimits
 from tmpmaild.smtp.server import SmtpServer, SmtpSettings
 from tmpmaild.storage.base import Storage
@@ -169,8 +169,8 @@ class _Parts:
         self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
         self.dispatcher = self._dispatcher(ports(sockets))
-        for hear in (service.hear, self.dispatcher.hear):  # the dispatcher reads, so caches must have heard of it
-            storage.on_committed(hear)
+        self._hearing: list[Callable[[Sequence[InboxChange]], None]] = []
+        self._tell_of_commits(config)
         self.checkers = [checker] if checker else []
         self._certificate = ShownCertificate(loaded)
         edges = (self.smtp, self._certificate, self._web, self._http)
@@ -193,6 +193,13 @@ class _Parts:
             self._service.blocks,
             random=random.random,
         )
+
+    def _tell_of_commits(self, config: Config) -> None:
+        """Have commits told, in this order: the dispatcher reads, so caches must have heard of them."""
+        for hear in (self._service.hear, *[self.dispatcher.hear] * bool(config.webhooks.allow)):
+            if hear not in self._hearing:
+                self._hearing.append(hear)
+                self._storage.on_committed(hear)
 
     def _commands(self) -> dict[str, Command]:
         inboxes = InboxCommands(self._storage, self.cleaner)
@@ -234,6 +241,7 @@ class _Parts:
         await self._storage.change_limits(settings_of(config))
         # Nothing below can fail or wait: a configuration is never applied by half.
         self._service.change_rules(rules)
+        self._tell_of_commits(config)
         self.smtp.change_settings(smtp, loaded.tls)
         certificate_stayed = self._certificate.change(loaded)
         use_web()
