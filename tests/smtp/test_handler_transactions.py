@@ -127,9 +127,13 @@ async def test_the_next_owner_of_a_name_gets_no_mail_meant_for_the_one_before(se
 
 
 async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(serve, clock):
-    async with serve(names=("was",)) as house:
+    async with serve(names=("was", "deleted")) as house:
         client = await house.greeted()
-        assert await client.say(SENDER, *rcpt("was")) == [str(replies.SENDER_OK), str(replies.RECIPIENT_OK)]
+        said = await client.say(SENDER, *rcpt("was", "deleted"))
+        assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * 2]
+        inbox = await house.service.find("deleted@ours.test")
+        await house.storage.move_expiry(inbox.id, clock(), clock())
+        assert await client.say(*rcpt("deleted")) == ["550 5.1.1 No such address here"]
         clock.advance(seconds=3600)
         assert await client.say(*rcpt("was", "never")) == ["550 5.1.1 No such address here"] * 2
         while await house.storage.sweep(clock()):
