@@ -59,12 +59,17 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path, clock):
-    storage_settings = SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db"))
-    async with open_storage(storage_settings, clock) as storage:
-        service = service_over(storage, max_lifetime_seconds=7200)
-        inbox, token = await service.create(NewAddress(local_part="chosen"), None)
-        yield House(service, inbox, token, clock)
+async def storage(tmp_path, clock):
+    settings = SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db"))
+    async with open_storage(settings, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def house(storage, clock):
+    service = service_over(storage, max_lifetime_seconds=7200)
+    inbox, token = await service.create(NewAddress(local_part="chosen"), None)
+    return House(service, inbox, token, clock)
 
 
 class Choice:
@@ -107,7 +112,7 @@ def mailbox_of(address):
 
 
 @pytest.fixture
-async def storage(tmp_path, clock):
+async def small_storage(tmp_path, clock):
     settings = SqliteSettings(
         max_bytes=2**24,
         reserve_bytes=2**21,
@@ -120,5 +125,5 @@ async def storage(tmp_path, clock):
 
 
 @pytest.fixture
-def world(storage, clock):
-    return World(storage, clock)
+def world(small_storage, clock):
+    return World(small_storage, clock)

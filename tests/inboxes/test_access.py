@@ -6,19 +6,16 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
 from tmpmaild.inboxes.access import Access, digest
 from tmpmaild.inboxes.caches import Caches
 from tmpmaild.model import NewInbox
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 
 OPEN, SECRET = "open@mail.example.com", "secret@mail.example.com"
 
 
 @pytest.fixture
-async def storage(tmp_path, clock):
-    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as opened:
-        for address, private in ((OPEN, False), (SECRET, True)):
-            new = NewInbox(address, clock(), clock() + 1000, private=private, token_hash=digest("token"), creator=None)
-            await opened.create_inbox(new)
-        yield opened
+async def storage(storage, clock):
+    for address, private in ((OPEN, False), (SECRET, True)):
+        new = NewInbox(address, clock(), clock() + 1000, private=private, token_hash=digest("token"), creator=None)
+        await storage.create_inbox(new)
+    return storage
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.commands import BlockCommands, Blocked, Named
 from tmpmaild.model import Block
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 
 
 def blocking(clock, *places, expires_at_ms=None):
@@ -121,14 +119,6 @@ class Control:
 
     async def __call__(self, name, wanted):
         return [line async for line in self.commands[name].answer(wanted)]
-
-
-@pytest.fixture
-async def storage(tmp_path, clock):
-    async with open_storage(
-        SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=tmp_path / "mail.db"), clock
-    ) as opened:
-        yield opened
 
 
 async def test_commands_change_the_memory_and_the_storage(storage, clock):

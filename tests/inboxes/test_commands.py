@@ -7,25 +7,14 @@ from tmpmaild.inboxes.commands import InboxCommands, Listed, Purged
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 1000
 CLIENTS = ("192.0.2.1", "2001:db8::/64", None)
 
 
 @pytest.fixture
-async def storage(tmp_path, clock):
-    async with open_storage(
-        SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=tmp_path / "mail.db"), clock
-    ) as opened:
-        yield opened
-
-
-@pytest.fixture
-def commands(storage, clock):
-    cleaner = Cleaner(storage, interval_seconds=30)
-    return InboxCommands(storage, cleaner).commands()
+def commands(storage):
+    return InboxCommands(storage, Cleaner(storage, interval_seconds=30)).commands()
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ import pytest
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 1000
 
@@ -19,12 +17,6 @@ LIFETIME_MS = 1000
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "mail.db"
-
-
-@pytest.fixture
-async def storage(path, clock):
-    async with open_storage(SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=path), clock) as opened:
-        yield opened
 
 
 async def fill(storage, clock, inboxes=600):

@@ -11,14 +11,11 @@ import anyio.to_thread
 import pytest
 from services import service_over
 
-import emptydatabase
 from tables import table
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Envelope, Page, unchecked
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
 MAIL = (
@@ -91,14 +88,10 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path, clock):
-    async with open_storage(
-        SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db")), clock
-    ) as storage:
-        service = service_over(storage, max_lifetime_seconds=7200)
-        house = House(service, storage, clock)
-        await house.open_inbox()
-        yield house
+async def house(storage, clock):
+    house = House(service_over(storage, max_lifetime_seconds=7200), storage, clock)
+    await house.open_inbox()
+    return house
 
 
 async def list_(house):
