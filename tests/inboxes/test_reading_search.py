@@ -19,48 +19,29 @@ LIMITS = {"max_bytes": 1 << 30, "max_messages_per_inbox": 0, "max_bytes_per_inbo
 class Engine:
     """A service over a storage."""
 
-    def __init__(self, storage, clock):
+    def __init__(self, storage):
         self.service = service_over(storage)
         self.storage = storage
-        self.clock = clock
 
     async def inbox(self, name):
         return (await self.service.create(NewAddress(local_part=name), None))[0]
 
     async def add(
-        self,
-        inbox,
-        *,
-        subject="A subject",
-        sender="ada@example.com",
-        name="Ada",
-        body="Hello\n",
-        html=None,
-        raw=b"",
-        attachments=(),
+        self, inbox, *, subject="A subject", sender="ada@example.com", name="Ada", body="", html=None, raw=b""
     ):
-        inbox_id = inbox if isinstance(inbox, str) else inbox.id
-        parsed = ParsedMail(sender, name, subject, body, html, attachments, (), ())
+        parsed = ParsedMail(sender, name, subject, body, html, (), (), ())
         envelope = Envelope("bounce@example.com", ("x@mail.example.com",), "mx.example.com", "192.0.2.1", tls=False)
-        return await self.storage.add_message(NewMail(envelope, (inbox_id,), raw, parsed))
-
-    async def add_many(self, inbox, count, **mail):
-        return await asyncio.gather(
-            *[self.add(inbox, subject=f"{number} {number % 7}", **mail) for number in range(count)]
-        )
-
-    async def listing(self, **page):
-        return await self.service.mail.list("ada@mail.example.com", Page(**page))
+        return await self.storage.add_message(NewMail(envelope, (inbox.id,), raw, parsed))
 
 
 async def listing(engine, **page):
-    return await engine.listing(**page)
+    return await engine.service.mail.list("ada@mail.example.com", Page(**page))
 
 
 @pytest.fixture
 async def engine(store, clock):
     async with store.open(clock, **LIMITS) as storage:
-        yield Engine(storage, clock)
+        yield Engine(storage)
 
 
 @pytest.fixture
