@@ -366,6 +366,7 @@ async def test_who_sent_a_mail_is_checked_when_its_source_is_read_before_that(ho
     asked = []
     house.mail.check = lambda *one: not asked.append(one)
     await source(house)
+    assert len(asked) == 1
     await house.storage.set_authentication(house.inbox.id, house.message_ids[0], unchecked("fail", "it is not"))
     await source(house)
     assert asked == [(house.address, house.message_ids[0])]
