@@ -70,6 +70,13 @@ def test_what_a_link_has_or_shows_is_not_listed_again(href):
     assert hrefs(htmltext.to_text(html), html) == [href.strip()]
 
 
+def test_an_address_that_is_escaped_in_the_text_part_is_that_of_the_html():
+    """As django-magiclink writes: the text part is made by a template of HTML."""
+    link = f"https://x.example/login/verify/?token={TOKEN}&email=a%40b.example"
+    escaped = link.replace("&", "&amp;")
+    assert hrefs(f"Click to confirm and sign in.\n\n{escaped}\n", f'<a href="{escaped}">Sign in</a>') == [link]
+
+
 def test_an_address_is_listed_once_with_its_better_text():
     html = '<a href="https://x.example/v"><img></a><a href="https://x.example/v">Verify</a><a href="https://x.example/v">x</a>'
     (link,) = links.find("", html)
@@ -147,6 +154,13 @@ def test_a_reset_that_undoes_a_change_is_less_than_likely():
     address = f"https://x.example/password/reset?token={TOKEN}"
     assert confidence(f"Your password was changed. If this was not you, reset it: {address}") < LIKELY
     assert confidence(f"If you forgot your password, reset it: {address}") >= LIKELY
+
+
+@pytest.mark.parametrize("host", ["acme.example", "shop.example", "terms.example", "shop.acme.example"])
+def test_the_name_of_a_host_before_a_link_does_not_say_what_it_is_for(host):
+    """As django-invitations writes."""
+    said = f"You have been invited to join {host}.\n\nIf you'd like to join {host}, please go to"
+    assert confidence(f"{said} https://{host}/invitations/accept-invite/{TOKEN}") >= LIKELY
 
 
 def test_at_most_a_hundred_links_are_listed():

@@ -37,6 +37,7 @@ _BARE = re.compile(r"(?<![\"'=(])https?://", re.IGNORECASE)
 _WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
 # With what a page of one script has behind "#": "/#/reset?token=...", not "/#contact".
 _PARTS = re.compile(r"https?://([^/?#]*)([^#]*(?:#[^#/=]*[/=][^#]*)?)", re.IGNORECASE)
+_HOST = re.compile(r"(?<![\w@.-])[\w-]++(?:\.[a-z][\w-]++)+")
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ASIDE = 0.05
 _NOT_ASKED_FOR = 0.25
@@ -89,7 +90,8 @@ def find(body: str, html: str, to_text: Callable[[str], str] = htmltext.to_text)
     shown = {_trimmed("".join(anchor.href.split())) for anchor in anchors}
     shown |= {_trimmed(match[0]) for anchor in anchors for match in _ADDRESS.finditer(anchor.text)}
     texts = (to_text(html) if _BARE.search(html) else "", body)
-    bare = (one for text in texts for one in _sound(_of_text(text)) if one.href not in shown)
+    # Templates that make HTML of everything write "&amp;" into the text part, too.
+    bare = (one for text in texts for one in _sound(_of_text(text)) if one.href.replace("&amp;", "&") not in shown)
     links = _behind_tokens(_links(chain(anchors, bare)))
     return tuple(sorted(links, key=lambda link: -link.confidence))
 
@@ -187,8 +189,8 @@ def _parts(href: str) -> tuple[str, str]:
 
 
 def _said_before(text: str) -> set[Cue]:
-    """Return what the words before a link tell about it; of asides only the nearer ones count."""
-    text = text[-_CONTEXT_CHARACTERS:]
+    """Return what the words before a link tell about it, no names of hosts; of asides only the nearer ones count."""
+    text = _HOST.sub(lambda host: " " * len(host[0]), text[-_CONTEXT_CHARACTERS:])
     near = len(text) - _NEAR_CHARACTERS
     return {mark.cue for mark in LEXICON.marks(text) if mark.cue is not Cue.ASIDE or mark.start >= near}
 
