@@ -14,6 +14,11 @@ def test_a_charset_is_known_by_its_names_in_mail(name, codec):
     assert charsets.codec_of(name) == codec
 
 
+@table(("octets", "charset", "text"), ROWS["octets that do not fit their charset are read as what they are"])
+def test_octets_that_do_not_fit_their_charset_are_read_as_what_they_are(octets, charset, text):
+    assert charsets.to_text(octets, charset, {}) == text
+
+
 @settings(deadline=None)
 @given(st.binary(max_size=100), st.sampled_from([*sorted(set(charsets._CODECS.values())), "nonsense", ""]))
 def test_any_octets_in_any_charset_give_clean_text(octets, charset):

@@ -292,6 +292,7 @@ def test_many_cells_all_survive():
         "<b>x</b> &lt;" + "<i>" * MAX_TAGS,
         "<p>x</p> &lt;" + "y" * MAX_CHARACTERS,
         "<i>x</i> &lt;" + "&amp;" * 50_000,
+        "<i>x</i> &lt;" + f"<u title={'y' * 4000}></u>" * 300,
         *[f"<i>x</i> &lt;{one * 50_000}" for one in "\x80\xa0\xad\xbf"],
     ],
 )
