@@ -278,7 +278,7 @@ class _Page:
         self._preformatted = 0
         self._lines: list[str] = []
         self._line: list[str] = []
-        self._before = ""  # the text since the last link
+        self._before: list[str] = []  # the text since the last link
         self._href = ""
         self._link: list[str] = []
         self._has_blank = self._has_image = False  # of the link
@@ -343,17 +343,15 @@ class _Page:
 
     def _say(self, text: str) -> None:
         """Add text to the link, or to what stands before the next one."""
-        if self._href:
-            self._link.append(text)
-        else:
-            self._before = (self._before + text)[-BEFORE_CHARACTERS:]
+        (self._link if self._href else self._before).append(text)
 
     def _close_link(self) -> None:
         """Add the address of the link that ends here, unless nobody sees the link."""
         text = _collapsed("".join(self._link))
         if self._href and (text or self._has_image or not self._has_blank):
-            self.links.append((_collapsed(self._before), self._href, text))
-            self._before = ""
+            before = _collapsed("".join(self._before)[-BEFORE_CHARACTERS:])
+            self.links.append((before, self._href, text))
+            self._before.clear()
             address = "".join(self._href.split())
             if text != address:
                 self._line.append(f" <{address}>")
