@@ -24,6 +24,7 @@ from tmpmaild.cli.doctor import machine, network, ok, problem, warning
 from tmpmaild.cli.main import main
 from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.config.settings import Config, Http, Senders, Smtp, Storage, Webhooks
+from tmpmaild.errors import CommandError
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.webhooks.targets import parse_rule
@@ -88,7 +89,7 @@ def test_a_service_without_the_certificate_of_the_configuration_is_told(daemon):
     assert (result.level, "offers no STARTTLS" in result.text) == ("warning", True)
 
 
-def test_a_resolver_is_asked(place):
+def test_a_resolver_is_asked(place, monkeypatch):
     with Zones("mail.example.com. 60 IN MX 10 mx.example.com.\n") as zones:
         [answered] = machine.resolver(Config(senders=Senders(resolver=zones.place)))
     assert zones.asked == [("mail.example.com", "MX")]
@@ -96,6 +97,9 @@ def test_a_resolver_is_asked(place):
     [silent] = machine.resolver(Config(senders=dead))
     assert levels([answered, silent]) == ["ok", "problem"]
     assert list(machine.resolver(Config())) == []
+    monkeypatch.setitem(sys.modules, "tmpmaild.senders.resolver", None)
+    [missing] = machine.resolver(Config(senders=dead))
+    assert missing.text == "tmpmaild.senders.resolver is missing: the service does not start"
 
 
 # Files
@@ -196,6 +200,25 @@ def test_what_cannot_be_looked_at_is_told(tmp_path):
     assert machine.space(nowhere).level == "problem"
 
 
+def test_a_control_socket_that_something_else_answers_at_is_told(monkeypatch):
+    def fails(*_):
+        raise CommandError("what answers is not tmpmaild")
+
+    monkeypatch.setattr(machine.control, "asked", fails)
+    service, result = machine.look(Config())
+    assert (service, result.level, result.text) == (None, "problem", "what answers is not tmpmaild")
+
+
+def test_a_user_without_a_name_is_a_dynamic_one():
+    assert machine._account(4_242_424, None) is None
+    assert machine._name(4_242_424) == "4242424"
+
+
+def test_a_clock_that_the_kernel_says_nothing_of_is_not_called_wrong(monkeypatch):
+    monkeypatch.setattr(machine.ctypes, "CDLL", lambda _: None)
+    assert (machine.clock().level, machine.clock().text) == ("ok", "whether it is synchronised cannot be told here")
+
+
 def test_the_limits_of_the_process_are_held_against_the_configuration():
     limits = "Max core file size        0                    unlimited            bytes     \n"
     limits += "Max open files            1024                 524288               files     \n"
@@ -230,6 +253,7 @@ def test_key_names_and_dates_of_a_certificate(pem, key, hostname, days, expected
 
 def test_without_a_certificate_mail_comes_in_clear_text():
     assert levels(machine.check_certificate(Config(), "mx.example.org")) == ["warning"]
+    assert machine.leaf(Config()) is machine.leaf(Config(smtp=Smtp(tls_certificate="/nowhere.pem"))) is None
 
 
 # Names, port 25, the proxy
@@ -429,6 +453,13 @@ def test_a_resolver_is_an_ip_address_and_a_port(examine, resolver):
 def test_records_of_a_machine_without_a_public_name_are_not_compared(examine):
     done = examine("--dns", TMPMAILD_SMTP__HOSTNAME="vm.local")
     assert "DNS: not compared, because the mail server has no public name" in done.stdout
+
+
+def test_records_are_compared_with_those_of_a_resolver(examine):
+    with Zones("mail.example.com. 60 IN MX 10 mx.example.org.\n") as zones:
+        done = examine("--dns", "--resolver", zones.place, TMPMAILD_SMTP__LISTEN="0.0.0.0:25")
+    assert "ok       DNS MX mail.example.com: " in done.stdout
+    assert ("mail.example.com", "MX") in zones.asked
 
 
 def test_a_missing_dnspython_is_named_with_what_to_install():

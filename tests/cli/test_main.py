@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import daemons
+import warm
 from tmpmaild import client as api
 from tmpmaild.cli.main import FOR_TESTS, main
 from tmpmaild.config import file as configfile
@@ -114,6 +115,12 @@ def test_its_limits_are_settings_that_there_are():
     assert (config.smtp.auth, config.rate_limit.requests_per_minute) == ("any", 0)
     with pytest.raises(ConfigError, match=r"defaults: smtp\.nonsense: unknown key"):
         configfile.load(Path("/dev/null"), {}, {"smtp.nonsense": 1})
+
+
+def test_a_temporary_database_is_in_a_file():
+    environ = daemons.environment(TMPMAILD_CONFIG="/dev/null", TMPMAILD_STORAGE__URL="postgresql://me@db/mail")
+    done = warm.run(["serve", "--temporary"], env=environ)
+    assert (done.returncode, "and storage.url is set" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("arguments", [["--for-tests"], ["--temporary", "--stop-with-stdin"]])

@@ -63,6 +63,8 @@ def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
     assert run("--pause", "127.0.0.1", "--for", "0") == "paused\n"
     assert command("blocks", TMPMAILD_STORAGE__PATH=str(daemon.database)).stdout == "target  127.0.0.1\n"
     assert run("--resume", "127.0.0.1") == "resumed\n"
+    again = command("webhooks", "--resume", "127.0.0.1", TMPMAILD_STORAGE__PATH=str(daemon.database))
+    assert (again.returncode, again.stderr) == (1, "tmpmaild: this host was not paused\n")
     assert run("--forget", "127.0.0.1") == "1 taken away\n"
     assert run("--json") == ""
     assert "secret" not in (daemon.folder / "stderr.txt").read_text()

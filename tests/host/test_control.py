@@ -366,6 +366,14 @@ def test_an_answer_that_is_none_of_ours_is_one_line(config, said):
         thread.join()
 
 
+def test_a_service_that_does_not_answer_is_not_waited_for_for_ever(config, monkeypatch):
+    monkeypatch.setattr(control, "_PATIENCE_SECONDS", 0.1)
+    with listen_at(controlsocket.place(config)) as listener:
+        listener.listen()
+        with pytest.raises(CommandError, match="no answer within"):
+            control.ask(config, "count")
+
+
 def test_a_path_that_cannot_be_one_is_told(tmp_path):
     config = Config(storage=Storage(path=str(tmp_path / ("x" * 200) / "mail.db")))
     with pytest.raises(CommandError):
