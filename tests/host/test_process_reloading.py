@@ -50,6 +50,24 @@ async def test_after_a_reload_there_is_a_pause_before_the_next():
     assert begun == [1]
 
 
+async def test_a_fault_of_ours_is_logged_and_the_next_signal_reloads_all_the_same(caplog, monkeypatch):
+    monkeypatch.setattr(process, "_PAUSE_SECONDS", 0)
+    wanted, begun = asyncio.Event(), []
+
+    async def reload():
+        begun.append(1)
+        wanted.set()
+        raise RuntimeError("ours")
+
+    wanted.set()
+    task = asyncio.create_task(Reloading(reload).reload_when(wanted))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    task.cancel()
+    assert len(begun) > 1
+    assert caplog.records[0].getMessage() == "reloading failed"
+
+
 async def test_what_needs_a_restart_is_answered_and_logged(caplog):
     async def reload():
         return Outcome("all of it", ["http.listen", "smtp.listen"])

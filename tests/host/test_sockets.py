@@ -17,7 +17,7 @@ from daemons import finished
 from tables import rows_of, table
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import StartError
-from tmpmaild.host.sockets import Certificate, ShownCertificate, certificate, load_certificate, take_passed
+from tmpmaild.host.sockets import CREDENTIALS, Certificate, ShownCertificate, certificate, load_certificate, take_passed
 
 ROWS = rows_of(__file__)
 
@@ -148,3 +148,12 @@ def test_what_is_shown_is_known_since_the_certificate_was_loaded_and_no_file_is_
     assert known.change(shown).startswith("the certificate is the same as before, valid until ")
     assert [known.change(renewed), known.change(Certificate()), known.change(Certificate())] == ["", "", ""]
     assert expires.values() == {(): 0}
+
+
+def test_a_credential_is_said_to_be_renewed_only_by_a_restart():
+    shown = Certificate(
+        file=str(CREDENTIALS / "tmpmaild.service/cert.pem"), serial="1", expires_at_seconds=1_790_000_000
+    )
+    assert ShownCertificate(shown).change(shown) == (
+        "the certificate is the same as before, valid until 2026-09-21; systemd passes a renewed one on only at a restart"
+    )
