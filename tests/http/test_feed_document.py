@@ -17,18 +17,7 @@ ROWS = rows_of(__file__)
 
 INBOX = Inbox("1", "a_b'c@mail.example.com", 0, 1, private=True, token_hash=None, message_count=1, full=False)
 URLS = feed.FeedUrls("/feed/s&<", "/#a_b'c", "/messages")
-HOSTILE = {
-    "markup": "</title><script>steal()</script><![CDATA[",
-    "the end of CDATA": "]]>",
-    "an entity": "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;&amp;&#0;",
-    "control characters": "a\0b\x01c\x08d\x0be\x1b[2Jf\x7fg\x85h",
-    "no characters": "\ufffe\uffff\U0001ffff",
-    "halves of characters": "\ud800\udc00 \udfff",
-    "turned around": "\u202egnp.exe\u2066",
-    "line ends": "a\r\nb\rc\u2028d",
-    "nothing": "",
-    "blanks": " \t\n\u3000",
-}
+HOSTILE = dict(ROWS["HOSTILE"])
 ANY = st.text(st.characters(), max_size=30) | st.sampled_from(sorted(HOSTILE.values()))
 
 
