@@ -1,6 +1,5 @@
 """The endpoints of addresses: each reads a request, calls the service and makes the answer."""
 
-import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -71,9 +70,7 @@ class AddressEndpoints:
         mistakes.end()
         inbox, key = await self._service.create(wanted, None if who.exempt else who.name)
         resource = replace(await self._resource(inbox, key, wanted.webhook), token=key)
-        return JsonResponse(
-            msgspec.json.encode(resource), 201, {"Location": self._serializer.address_path(inbox.address)}
-        )
+        return JsonResponse(resource, 201, {"Location": self._serializer.address_path(inbox.address)})
 
     @Operation(f"GET {ADDRESS}", "getAddress", Answer(200, "The address.", AddressResource), tag="Addresses")
     async def show(self, request: Request) -> Response:
@@ -83,7 +80,7 @@ class AddressEndpoints:
         """
         key = token(request)
         inbox = await self._service.find(request.path_params["address"], key)
-        return JsonResponse(msgspec.json.encode(await self._resource(inbox, key)))
+        return JsonResponse(await self._resource(inbox, key))
 
     @Operation(
         f"PATCH {ADDRESS}",
@@ -109,7 +106,7 @@ class AddressEndpoints:
         if seconds is None and wanted_faults is None and webhook is UNSET and not mistakes.errors:
             raise InvalidRequest(("/expires_in_seconds", "expected a number of 1 or more, found nothing"))
         inbox = await self._service.change(address, key, seconds, wanted_faults, webhook, mistakes=mistakes)
-        return JsonResponse(msgspec.json.encode(await self._resource(inbox, key, webhook)))
+        return JsonResponse(await self._resource(inbox, key, webhook))
 
     @Operation(
         f"DELETE {ADDRESS}", "deleteAddress", Answer(204, "It is deleted."), tag="Addresses", security="required"
@@ -137,7 +134,7 @@ class AddressEndpoints:
         config = self._service.rules.config
         lifetimes = config.addresses.lifetime_seconds, config.addresses.max_lifetime_seconds
         offered = DomainList(list(config.domains), *lifetimes)
-        return JsonResponse(msgspec.json.encode(offered))
+        return JsonResponse(offered)
 
     @Operation(
         "GET /api/v1/refusals",
@@ -155,7 +152,7 @@ class AddressEndpoints:
         if not refusals.wanted:
             raise BadRequest("not-found")
         items = [RefusalItem(rfc3339(one.at_ms), one.client, one.command, one.reason) for one in refusals.newest()]
-        return JsonResponse(msgspec.json.encode(RefusalList(items)))
+        return JsonResponse(RefusalList(items))
 
     def _webhook(self, asked: WebhookRequest | UnsetType | None) -> Webhook | UnsetType | None:
         """Return the webhook that is to be set, with a new secret."""

@@ -60,9 +60,13 @@ _MAY_BE_IMAGES = mime.IMAGE_TYPES | {"application/octet-stream"}
 
 
 class JsonResponse(Response):
-    """A body that is encoded as JSON already."""
+    """An answer in JSON; octets are encoded already."""
 
     media_type = "application/json"
+
+    def render(self, content: bytes | msgspec.Struct) -> bytes:
+        """Return the body."""
+        return content if isinstance(content, bytes) else msgspec.json.encode(content)
 
 
 def file_headers(content_type: str, disposition: str) -> dict[str, str]:

@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
-import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
@@ -61,7 +60,7 @@ class FeedEndpoints:
         """
         inbox = await self._service.find(request.path_params["address"], token(request))
         feed = self._serializer.feed(inbox, self._service.feed_secret(inbox))
-        return JsonResponse(msgspec.json.encode(feed), 201, {"Location": feed.url})
+        return JsonResponse(feed, 201, {"Location": feed.url})
 
     @Operation(f"GET {_FEED}", "readFeed", _ATOM, headers=("If-None-Match",), problems=("busy",))
     async def show(self, request: Request) -> ASGIApp:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from functools import partial
 from weakref import ReferenceType
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -125,7 +124,7 @@ class MessageEndpoints:
         mistakes.end()
         address = request.path_params["address"]
         deleted = await self._service.delete_messages(address, key, query.id or None, up_to=query.up_to)
-        return JsonResponse(msgspec.json.encode(DeletedMessages(deleted)))
+        return JsonResponse(DeletedMessages(deleted))
 
     @Operation(
         f"GET {ADDRESS}/messages.mbox",
@@ -154,7 +153,7 @@ class MessageEndpoints:
         address, message_id, key = _message_of(request)
         shown = await self._mail.message(address, message_id, key, up_to_bytes=IN_LOOP_BYTES)
         if shown.full.complete and message_characters(shown.full.message) <= IN_LOOP_BYTES:
-            return JsonResponse(msgspec.json.encode(self._serializer.full_message(shown)))
+            return JsonResponse(self._serializer.full_message(shown))
 
         async def again() -> Response:
             form = partial(encode_in_thread, self._serializer.full_message)
@@ -268,11 +267,11 @@ class MessageEndpoints:
         kept, key = self._pages.get(id(listing)), id(listing)
         if kept is not None and kept[0]() is listing:
             return kept[1]
-        response = self._page(listing, wanted, msgspec.json.encode(self._serializer.message_list(listing)))
+        response = self._page(listing, wanted, self._serializer.message_list(listing))
         self._pages[key] = ReferenceType(listing, lambda _: self._pages.pop(key, None)), response
         return response
 
-    def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
+    def _page(self, listing: Listing, wanted: Page, body: bytes | MessageList) -> Response:
         response = JsonResponse(body)
         if listing.has_more:
             response.headers["Link"] = self._serializer.next_page_link(listing, wanted)
@@ -332,9 +331,7 @@ class ViewEndpoints:
                 address, message_id, key, remote_images=asked.remote_images
             )
         path = self._serializer.view_path(secret)
-        return JsonResponse(
-            msgspec.json.encode(self._serializer.view(secret, grant, remote_images)), 201, {"Location": path}
-        )
+        return JsonResponse(self._serializer.view(secret, grant, remote_images), 201, {"Location": path})
 
     @Operation(
         "GET /view/{secret}",
