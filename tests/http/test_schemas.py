@@ -1,18 +1,12 @@
 """Any path, query and body: an answer of the contract, never a fault. What leaves as JSON comes back as it was."""
 
 import json
-from contextlib import suppress
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tmpmaild.checks import Mistakes
-from tmpmaild.errors import InvalidRequest
-from tmpmaild.http import requests
-from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import CreateRequest, FollowRequest, PageQuery, read_body, read_query
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
 
@@ -78,33 +72,6 @@ async def test_any_header_gets_an_answer(client, authorization, host):
     assert answer.status in {400, 404, 431}
 
 
-@pytest.mark.parametrize(("struct", "member"), [(CreateRequest, "faults"), (FollowRequest, "inboxes")])
-def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatch, struct, member):
-    read = []
-    original = requests._item
-    monkeypatch.setattr(requests, "_item", lambda *one: read.append(one) or original(*one))
-    with pytest.raises(InvalidRequest, match=f"^/{member}: "):
-        read_body(b'{"%s":[%s{}]}' % (member.encode(), b"{}," * 20_000), None, struct)
-    assert len(read) <= 21
-
-
-@pytest.mark.parametrize("pair", [b"a=b&", b"&", b"has=code&"])
-def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair):
-    monkeypatch.delattr(requests, "QueryParams")
-    with pytest.raises(BadRequest, match="more than 200 parameters"):
-        read_query(pair * 1000, PageQuery, Mistakes())
-
-
-def test_a_query_has_a_hundred_parameters():
-    assert read_query(b"limit=7" + b"&x=y" * 99, PageQuery, Mistakes()).limit == 7
-
-
-@given(body=st.binary(max_size=40), content_type=st.none() | st.text(max_size=30))
-def test_any_body_is_a_wish_or_a_mistake_of_the_client(body, content_type):
-    with suppress(BadRequest, InvalidRequest):
-        read_body(body, content_type, CreateRequest)
-
-
 MESSAGE = st.builds(
     Message,
     id=st.just("msg_" + "0" * 26),
@@ -139,17 +106,6 @@ def test_what_leaves_as_json_comes_back_as_it_was(message):
     assert [attachment["size"] for attachment in item["attachments"]] == [one.size_bytes for one in message.attachments]
 
 
-def test_a_query_becomes_the_page_that_it_asks_for():
-    one, other = "msg_" + "0" * 26, "msg_7" + "z" * 25
-    query = f"limit=7&order=asc&from=a%26b&subject=%C3%BC&q=%23&has=code&has=link&after={one}&before={other}&wait=5"
-    asked = read_query(query.encode(), PageQuery, Mistakes())
-    has = frozenset({"code", "link"})
-    assert requests.page(asked) == Page(
-        one, other, ascending=True, limit=7, sender="a&b", subject="ü", text="#", has=has
-    )
-    assert asked.wait == 5
-
-
 @pytest.mark.parametrize(
     ("page", "query"),
     [
@@ -171,8 +127,3 @@ def test_the_next_page_lies_behind_the_last_message_of_this_one(page, query):
 
 def test_the_path_of_an_address_is_a_path():
     assert Serializer("").address_path("a/b?c#d%e <f>@x") == "/api/v1/addresses/a%2Fb%3Fc%23d%25e%20%3Cf%3E@x"
-
-
-@pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e-400"])
-def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
-    assert read_body(b'{"x": ' + number + b"}", None, CreateRequest) == CreateRequest()

@@ -1,0 +1,81 @@
+"""Tokens, bodies and queries as functions read them; mistakes of several members are in ``test_requests_mistakes.py``."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from tables import table
+from tmpmaild.checks import Mistakes
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.http import requests
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import CreateRequest, FollowRequest, PageQuery, ViewRequest, read_body, read_query
+from tmpmaild.model import Page
+
+from .conftest import scope_of
+
+
+@table(
+    ("field", "token"),
+    [("Bearer x", "x"), ("bearer  x ", "x"), ("Basic x", None), ("Bearer ", None), ("x", None), ("", None)],
+)
+def test_a_token_is_what_follows_bearer(field, token):
+    assert requests.token(Request(scope_of("/", "GET", {"Authorization": field}))) == token
+
+
+def test_a_wrong_member_is_raised_or_kept_for_the_caller_who_gets_what_is_right():
+    with pytest.raises(InvalidRequest, match=r"^/remote_images: "):
+        read_body(b'{"remote_images": 1}', None, ViewRequest)
+    mistakes = Mistakes()
+    assert read_body(b'{"private": true, "domain": 1}', None, CreateRequest, mistakes).private
+    assert [pointer for pointer, _ in mistakes.errors] == ["/domain"]
+
+
+def test_a_query_that_does_not_say_so_waits_for_nothing():
+    assert read_query(b"limit=7", PageQuery, Mistakes()).wait == 0
+
+
+@pytest.mark.parametrize(("struct", "member"), [(CreateRequest, "faults"), (FollowRequest, "inboxes")])
+def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatch, struct, member):
+    read = []
+    original = requests._item
+    monkeypatch.setattr(requests, "_item", lambda *one: read.append(one) or original(*one))
+    with pytest.raises(InvalidRequest, match=f"^/{member}: "):
+        read_body(b'{"%s":[%s{}]}' % (member.encode(), b"{}," * 20_000), None, struct)
+    assert len(read) <= 21
+
+
+@pytest.mark.parametrize("pair", [b"a=b&", b"&", b"has=code&"])
+def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair):
+    monkeypatch.delattr(requests, "QueryParams")
+    with pytest.raises(BadRequest, match="more than 200 parameters"):
+        read_query(pair * 1000, PageQuery, Mistakes())
+
+
+def test_a_query_has_a_hundred_parameters():
+    assert read_query(b"limit=7" + b"&x=y" * 99, PageQuery, Mistakes()).limit == 7
+
+
+@given(body=st.binary(max_size=40), content_type=st.none() | st.text(max_size=30))
+def test_any_body_is_a_wish_or_a_mistake_of_the_client(body, content_type):
+    with suppress(BadRequest, InvalidRequest):
+        read_body(body, content_type, CreateRequest)
+
+
+def test_a_query_becomes_the_page_that_it_asks_for():
+    one, other = "msg_" + "0" * 26, "msg_7" + "z" * 25
+    query = f"limit=7&order=asc&from=a%26b&subject=%C3%BC&q=%23&has=code&has=link&after={one}&before={other}&wait=5"
+    asked = read_query(query.encode(), PageQuery, Mistakes())
+    has = frozenset({"code", "link"})
+    assert requests.page(asked) == Page(
+        one, other, ascending=True, limit=7, sender="a&b", subject="ü", text="#", has=has
+    )
+    assert asked.wait == 5
+
+
+@pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e-400"])
+def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
+    assert read_body(b'{"x": ' + number + b"}", None, CreateRequest) == CreateRequest()
