@@ -15,10 +15,12 @@ async def test_the_first_visit_makes_one_address_with_two_requests_and_a_click_c
     address = await tab.address()
     assert tab.daemon.request(f"addresses/{address}")["message_count"] == 0
     assert await tab.page.get_by_text(f"Use {address} wherever").is_visible()
-    size = await tab.card.get_by_text(address).evaluate("one => parseFloat(getComputedStyle(one.firstChild).fontSize)")
-    assert size >= 24
+    size = "one => parseFloat(getComputedStyle(one.firstChild).fontSize)"
+    before = await tab.card.get_by_text(address).evaluate(size)
+    assert before >= 24
     await tab.page.get_by_role("button", name="Copy").click()
     await expect(tab.button("Copied")).to_be_visible()
+    assert await tab.card.get_by_text(address).evaluate(size) == before  # nothing moves
     assert await tab.pasted() == address
     await expect(tab.button("Copy")).to_be_visible()
 
