@@ -29,6 +29,7 @@ const link = takeLink(); // before anything else: a token has no place in the ad
 
 const RETRY_SECONDS = 5;
 let retrying;
+let shownMs; // since when the inbox is shown, by the server's clock
 let latest; // of the inboxes that were asked for; an answer that comes later is dropped
 
 const api = new Api(new URL("api/v1/", document.baseURI));
@@ -101,6 +102,7 @@ function showInList(id) {
 }
 
 function onShown(inbox) {
+  shownMs = api.now();
   onExtended(inbox);
   list.add(inboxes.mailbox.messages.toReversed(), inboxes.mailbox.isSeen);
   reading.reopen(inboxes.mailbox.messages);
@@ -122,13 +124,12 @@ function onLeft(reason) {
 }
 
 function onMessages(added, news) {
-  const isFirst = list.messages.length === 0; // what is there when the page opens has not come while somebody looked
   list.add(added, inboxes.mailbox.isSeen);
   reading.reopen(added);
   if (added.length > 0) endWelcome();
   if (news.length === 0) return;
   if (reading.id) incoming.add(news);
-  if (!isFirst) arrived.add(list.rowsOf(news));
+  arrived.add(list.rowsOf(news.filter(({ received_at }) => Date.parse(received_at) > shownMs)));
   tellOf(news, read);
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));
 }
