@@ -197,7 +197,7 @@ const [id, expression, done] = arguments;
 """
 EVALUATE = """
 const sandbox = Cu.Sandbox(popup.contentWindow, { sandboxPrototype: popup.contentWindow, wantXrays: false });
-return JSON.parse(await Cu.evalInSandbox(`(async () => JSON.stringify((${expression}) ?? null))()`, sandbox));
+return JSON.parse(await Cu.evalInSandbox(`(async () => JSON.stringify((await (${expression})) ?? null))()`, sandbox));
 """
 REVOKE = """
 const { ExtensionPermissions } = ChromeUtils.importESModule("resource://gre/modules/ExtensionPermissions.sys.mjs");
@@ -269,11 +269,13 @@ class Firefox(Browser):
     def connect(self, base):
         self.open(f"moz-extension://{self.host()}/options.html")
         until(lambda: self.page("document.activeElement?.id === 'service'"), "the options page")
-        (field,), (button,) = self._find("#service"), self._find("button")
-        self._ask("WebDriver:ElementClear", id=field)
-        self._ask("WebDriver:ElementSendKeys", id=field, text=base)
+        self.page(
+            f"void (document.querySelector('#service').value = {json.dumps(base)})"
+        )  # keys may go to a popup that closes
+        (button,) = self._find("button")
+        said = "document.querySelector('#result').textContent"
         self._ask("WebDriver:ElementClick", id=button)
-        return until(lambda: self.page("document.querySelector('#result').textContent"), "the answer")
+        return until(lambda: self.page(said), "the answer", instead=self.page_text)
 
     def press_button(self):
         self._privileged("await button.triggerAction(main);")
