@@ -36,7 +36,7 @@ export function mailOf({ id, from = "", from_name = "", subject = "", codes = []
     from: plain(from_name || from).slice(0, 100),
     subject: plain(subject).slice(0, 200),
     ...(CODE.test(code) && { code }),
-    ...(link && { href: link.href }),
+    ...(link && { href: new URL(link.href).href }), // without what hides or reverses text
   };
 }
 

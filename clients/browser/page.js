@@ -39,7 +39,7 @@ globalThis.tmpmaildPage ??= (() => {
       element.checkVisibility({ visibilityProperty: true, opacityProperty: opaque });
   }
 
-  function describe(element, focused) {
+  function describe(element, focused, forms) {
     const labels = [...(element.labels ?? [])].map((label) => label.textContent);
     const said = [...labels, element.getAttribute("aria-label"), element.placeholder, element.title];
     return {
@@ -48,7 +48,7 @@ globalThis.tmpmaildPage ??= (() => {
       label: said.filter(Boolean).join(" ").slice(0, MOST_LABEL_CHARACTERS),
       autocomplete: (element.getAttribute("autocomplete") ?? "").slice(0, MOST_LABEL_CHARACTERS), // Firefox's property lacks some
       maxLength: element.maxLength,
-      form: [...document.forms].indexOf(element.form),
+      form: forms.indexOf(element.form),
       isFocused: element === focused,
       isEmpty: element.value === "",
     };
@@ -61,9 +61,10 @@ globalThis.tmpmaildPage ??= (() => {
     const modal = [...document.querySelectorAll("dialog:modal, [aria-modal=true]")].findLast((one) => one.checkVisibility());
     const within = modal ? all.filter((element) => [...above(element)].includes(modal)) : all;
     found = within.length > 0 ? within : all;
+    const forms = [...new Set(found.map(({ form }) => form))];
     const isForeign = (frame) => frame.contentDocument === null && frame.offsetWidth > 99 && frame.offsetHeight > 29;
     return {
-      fields: found.map((element) => describe(element, focused)),
+      fields: found.map((element) => describe(element, focused, forms)),
       hasForeignFrames: [...document.querySelectorAll("iframe")].some(isForeign),
     };
   }

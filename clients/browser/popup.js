@@ -147,8 +147,10 @@ async function draw() {
   redraw(at("inboxes"), shown.map(drawInbox));
   drawLine("trouble", shown.length ? await state.told("trouble") : undefined);
   if (shapeOf(shown) === before) return;
-  at("inboxes").inert = true;
-  setTimeout(() => (at("inboxes").inert = false), READING_MS);
+  for (const mail of document.querySelectorAll(".mail")) {
+    mail.inert = true;
+    setTimeout(() => (mail.inert = false), READING_MS);
+  }
 }
 
 function tick() {

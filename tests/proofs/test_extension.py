@@ -381,3 +381,37 @@ def test_a_code_for_one_site_is_not_written_into_another_unmarked(browser, site)
     browser.says("This came to the address for shop.example, but the page is other.example.")
     browser.says("Fill in at other.example")
     assert browser.popup("document.querySelector('[data-key^=\"code \"]').className") == ""
+
+
+@pytest.mark.parametrize("wish", ["#fill", "[data-key^='code ']"])
+def test_a_page_that_has_gone_elsewhere_meanwhile_gets_nothing(browser, site, wish):
+    signed_up(browser, site, "react")
+    browser.press_button()
+    browser.says(CODE)
+    browser.page(f"void (location.href = '{site.url('/plain', 'other.example')}')")
+    until(lambda: browser.page("location.hostname + document.readyState") == "other.examplecomplete")
+    browser.click(wish)
+    browser.says("Nothing can be filled in on this page.")
+    assert browser.page("[...document.querySelectorAll('input')].map(e => e.value).join('')") == ""
+
+
+def test_a_page_whose_elements_take_the_names_of_what_is_asked_does_no_harm(browser, site):
+    names = ("querySelectorAll", "activeElement", "forms", "body", "defaultView")
+    clobbering = "".join(f"<img name={name}><form name={name}></form>" for name in names)
+    site.pages["/names"] = f"<!doctype html>{clobbering}<input type=email>"
+    browser.open(site.url("/names"))
+    browser.fill_address()
+    assert "@mail.example.com" in browser.page("document.getElementsByTagName('input')[0].value")
+
+
+def test_mail_without_end_leaves_the_rest_of_the_popup_in_reach(browser, site):
+    browser.open(site.url("/react"))
+    browser.press_button()
+    browser.click("#new")
+    browser.says("Waiting for mail")
+    address = browser.popup("document.querySelector('.address').textContent")
+    for number in range(100_000, 100_060):
+        site.mail(address, f"Your code is {number}.\n")
+    browser.says("100059")
+    browser.click("[data-key^='delete ']")
+    until(lambda: browser.popup("document.querySelectorAll('li').length") == 0)

@@ -65,6 +65,11 @@ test("of a mail the best code is kept, and the first link that is likely and lea
   assert.deepEqual(mail, { id: "msg_1", from: "Shop", subject: "Hi", code: "481516", href: "https://b.example/" });
 });
 
+test("a link is kept as the browser would write it", () => {
+  const { href } = mailOf(message({ links: [link("HTTPS://A.example/\u202egnp.exe")] }));
+  assert.equal(href, "https://a.example/%E2%80%AEgnp.exe");
+});
+
 test("a code that is none is not kept, nor a link without end", () => {
   for (const value of ["<img src=x>", "a b", "x".repeat(33), "a\nb", "-", ""]) {
     assert.equal("code" in mailOf(message({ codes: [{ value }] })), false, value);
