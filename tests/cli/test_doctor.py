@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import struct
@@ -467,3 +468,10 @@ def test_a_missing_dnspython_is_named_with_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"tmpmaild: --dns needs dnspython: {sys.executable} -m pip install dnspython\n"
+
+
+def test_a_python_or_a_libc_that_nobody_tried_is_named_in_a_line():
+    assert list(machine.tried(13, "glibc")) == []
+    assert levels(machine.tried(machine.PYTHONS[-1] + 1, "")) == ["warning", "warning"]
+    classifiers = re.findall(r'Python :: 3\.(\d+)"', (Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert list(map(int, classifiers)) == list(machine.PYTHONS)

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import pwd
 import re
 import shutil
@@ -45,6 +46,8 @@ _ACL = "system.posix_acl_access"  # xattr(7)
 _PAIR = "certificate"
 _SOON_SECONDS = 14 * 86_400
 _MIB = 1 << 20
+PYTHONS = range(11, 16)
+"""The minor versions of Python 3 that it was tried with."""
 _RESOLVER = "senders.resolver"
 _CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"
 _TIME_ERROR = 5  # of adjtimex(2): the clock is not synchronised
@@ -366,6 +369,15 @@ def _dates(file: str, found: dict[str, Any], now_seconds: float) -> Result:
 
 def _day(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+def tried(minor: int = sys.version_info.minor, libc: str = platform.libc_ver()[0]) -> Iterator[Result]:
+    """Warn of a Python or a libc that this version was not tried with."""
+    if minor not in PYTHONS:
+        text = f"3.{minor}: this version was tried with 3.{PYTHONS[0]} to 3.{PYTHONS[-1]}"
+        yield warning("Python", text, "look for a newer tmpmaild")
+    if libc != "glibc":
+        yield warning("libc", "not glibc: this version was not tried with another", "use Debian or Ubuntu")
 
 
 def clock() -> Result:
