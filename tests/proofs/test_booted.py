@@ -206,6 +206,24 @@ def test_a_schema_that_is_newer_is_not_tried_again_and_doctor_says_so(machine):
     assert newer in found["database"]["text"]
 
 
+def test_doctor_says_that_the_folder_of_the_database_cannot_be_written(machine):
+    machine.run("systemctl", "start", "tmpmaild")
+    address = machine.python(MAIL)
+    machine.run("systemctl", "stop", "tmpmaild")
+    folder = "/var/lib/private/tmpmaild"
+    machine.run("mount", "--bind", "--options", "ro", folder, folder)
+    try:
+        machine.run("systemctl", "start", "tmpmaild", check=False)
+        machine.until(NRestarts="2")
+        found = doctor(machine)
+    finally:
+        machine.run("umount", folder)
+    assert found["service"]["level"] == "problem"
+    assert "tried again" in found["service"]["text"]
+    machine.until(ActiveState="active")
+    assert machine.python(READ, address) == "kept"
+
+
 def test_doctor_knows_what_systemd_holds(machine):
     machine.run("systemctl", "start", "tmpmaild-smtp.socket", "tmpmaild-http.socket")
     assert doctor(machine).keys() == {"certificate", "service"}

@@ -91,7 +91,7 @@ class MessageEndpoints:
             listing = await self._mail.list(address, wanted, key)
         elif not listing.messages:
             nothing = MessageList([], await self._reason(address, wanted, key))
-            return self._page(listing, wanted, msgspec.json.encode(nothing))
+            return self._page(listing, wanted, nothing)
         if listing.characters <= IN_LOOP_BYTES:
             return self._small_page(listing, wanted)
 

@@ -239,6 +239,7 @@ _FLUID = re.compile(r"(?:^|;)width:(?:[0-9.]{1,8}%|auto)")
 
 _DARK = "(prefers-color-scheme:dark)"
 _PLAIN_NUMBER = r"[-+]?[0-9.]{1,16}"
+_NUMBER_AND_UNIT = re.compile(rf"({_PLAIN_NUMBER})(.*)")
 _LENGTH = rf"(?:{_PLAIN_NUMBER}(?:px|em|rem|pt|in|cm|mm)|[-+]?[0.]{{1,16}})"
 # With a space between what was read apart.
 _FEATURE = re.compile(
@@ -391,7 +392,7 @@ def _features(block: Node) -> str:
 
 def _limit(name: str, sign: str, length: str) -> str:
     prefix = {"<": "max-", ">": "min-"}.get(sign[0], "")
-    if sign in "<>" and (found := re.fullmatch(rf"({_PLAIN_NUMBER})(.*)", length)):
+    if sign in "<>" and (found := _NUMBER_AND_UNIT.fullmatch(length)):
         length = f"{float(found[1]) + (_STEP if sign == '>' else -_STEP):.6g}{found[2]}"
     return f"({prefix}{name}:{length})"
 

@@ -586,9 +586,15 @@ _QUIRKY = re.compile(r"html (?:2|3|4\.0\b(?!1)|4\.01 (?:transitional|frameset))"
 
 
 def _parts_of(sheet: str) -> dict[str, str]:
-    """Return the parts of ``view.css`` by their names, without comments and line ends."""
-    parts = re.split(r"^/\* (\w+): .*", sheet, flags=re.MULTILINE)
-    return {name: re.sub(r"\s*\n\s*|/\*.*?\*/", "", part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+    """Return the parts of ``view.css``, each by the name in the comment that begins it, without comments."""
+    parts, name = {"": ""}, ""
+    for piece in sheet.split("/*"):
+        comment, _, rules = piece.rpartition("*/")
+        title, colon, _ = comment.strip().partition(": ")
+        if colon and title.isidentifier():
+            name = title
+        parts[name] = parts.get(name, "") + "".join([line.strip() for line in rules.splitlines()])
+    return parts
 
 
 _OWN = _parts_of(Path(__file__).with_name("view.css").read_text())
