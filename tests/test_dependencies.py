@@ -83,8 +83,7 @@ def test_client_and_commands_need_their_extra_and_the_plugin_the_pytest_that_loa
 
 
 def test_nothing_is_declared_that_nothing_imports():
-    by_anyio = {"uvloop"}
-    assert declared("client", "dns", "mcp", "tls", "postgresql") - imported(PACKAGE.rglob("*.py")).keys() == by_anyio
+    assert declared("client", "dns", "mcp", "tls", "postgresql") - imported(PACKAGE.rglob("*.py")).keys() == set()
 
 
 def test_what_is_pinned_runs_on_the_oldest_python():
