@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -127,8 +126,7 @@ def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool
             log.warning("%s", line)
         announce = _announce_as_json if is_for_tests else _announcer(config)
         try:
-            # Not on every platform.
-            anyio.run(daemon.run, config, announce, read, backend_options={"use_uvloop": bool(find_spec("uvloop"))})
+            anyio.run(daemon.run, config, announce, read, backend_options={"use_uvloop": _has_uvloop()})
         except DatabaseRefused as error:
             fail(error, EXIT_CONFIG)
 
@@ -165,6 +163,14 @@ def _temporary(config: Config) -> AbstractContextManager[None]:
     if config.storage.url:
         raise CommandError("--temporary is for a database in a file, and storage.url is set")
     return temporary(Path(config.storage.path))
+
+
+def _has_uvloop() -> bool:
+    try:
+        import uvloop  # noqa: F401, PLC0415 - not on every platform
+    except ImportError:
+        return False
+    return True
 
 
 def _stop_with_stdin() -> None:
