@@ -52,7 +52,9 @@ def public_path(monkeypatch):
     """Return the path of a database in a folder that the user nobody owns and can reach, unlike perhaps this checkout."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder, tempfile.TemporaryDirectory(dir="/tmp") as package:
         Path(package).chmod(0o755)
-        shutil.copytree(migrations()[1].parent, f"{package}/migrations")
+        steps = Path(shutil.copytree(migrations()[1].parent, f"{package}/migrations"))
+        for one in (steps, *steps.iterdir()):
+            one.chmod(0o755)  # a checkout of somebody with umask 077 is for himself alone
         monkeypatch.setattr(tmpmaild, "__file__", f"{package}/tmpmaild/__init__.py")
         os.chown(folder, NOBODY, NOBODY)
         yield Path(folder) / "mail.db"
