@@ -10,7 +10,7 @@ import tmpmaild
 PACKAGE = Path(tmpmaild.__file__).parent
 ARCHITECTURE = Path(__file__).parent.parent / "docs/architecture.md"
 SHARED = "shared"  # the modules directly in tmpmaild/, but for those that are named here
-# A module that stands in the table is a layer of its own, below the rest of its package, which may import it. In the last
+# A module that is in the table is a layer of its own, below the rest of its package, which may import it. In the last
 # column a module is that one alone.
 ROWS = re.findall(r"^\| `([\w.]+)` \| .+ \| (.+) \|$", ARCHITECTURE.read_text(), re.MULTILINE)
 MAY_IMPORT = {layer: set(re.findall(r"`([\w.]+)`", allowed)) for layer, allowed in ROWS}

@@ -195,11 +195,16 @@ class _Parts:
         )
 
     def _tell_of_commits(self, config: Config) -> None:
-        """Have commits told, in this order: the dispatcher reads, so caches must have heard of them."""
-        for hear in (self._service.hear, *[self.dispatcher.hear] * bool(config.webhooks.allow)):
-            if hear not in self._hearing:
-                self._hearing.append(hear)
-                self._storage.on_committed(hear)
+        """Register who hears of commits, in this order: the dispatcher reads, so caches must have heard of them.
+
+        Nobody is ever taken out: without webhooks the dispatcher has nothing to do.
+        """
+        wanted = [self._service.hear]
+        if config.webhooks.allow:
+            wanted.append(self.dispatcher.hear)
+        for hear in wanted[len(self._hearing) :]:
+            self._hearing.append(hear)
+            self._storage.on_committed(hear)
 
     def _commands(self) -> dict[str, Command]:
         inboxes = InboxCommands(self._storage, self.cleaner)

@@ -4,7 +4,7 @@ import { forAddress, forCode } from "./fields.js";
 import { Fault, Service } from "./service.js";
 import { keep } from "./state.js";
 
-// Return the host of the page in a tab, which the browser tells only after a click of the person; "" if it is no web page.
+// Return the host of the page in a tab, which the browser tells only after a click of the person; "" if it is not a web page.
 export const siteOf = ({ url = "" }) => (/^https?:/.test(url) ? new URL(url).hostname : "");
 
 // Create an address and write it into the page; with `frameId` into the field there that was clicked. Return the inbox.

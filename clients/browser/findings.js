@@ -10,7 +10,7 @@ const PILED = /(\p{M}{4})\p{M}+/gu; // no script needs more marks on one letter
 // Return text without what hides, turns around or paints over the characters next to it.
 export const plain = (text) => String(text).replaceAll(HIDING, " ").replaceAll(PILED, "$1").trim();
 
-// Return the host that a link leads to, as the browser would ask for it, so in ASCII; "" if it is no web address.
+// Return the host that a link leads to, as the browser would ask for it, so in ASCII; "" if it is not a web address.
 export function hostOf(href) {
   const { protocol, host } = URL.canParse(href) ? new URL(href) : {};
   return /^https?:$/.test(protocol) ? host : "";

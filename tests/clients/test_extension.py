@@ -107,6 +107,11 @@ def test_it_is_small_and_needs_no_other_package():
     assert [name for name in imported if not name.startswith("./")] == []
 
 
+def test_the_parser_of_events_is_that_of_the_web_inbox():
+    _, parser = SCRIPTS["eventstream.js"].split("\n\n", 1)
+    assert parser in (WEB / "following.js").read_text()
+
+
 def test_the_archives_are_the_same_each_time_and_hold_what_runs(tmp_path):
     sums = []
     for name in ("one", "two"):

@@ -251,7 +251,7 @@ async def test_mail_that_arrives_meanwhile_is_not_deleted_with_what_came_before(
 
 
 async def test_what_an_inbox_holds_by_default_is_deleted_by_one_transaction(engine):
-    """So whoever reads meanwhile sees all of it or nothing."""
+    """So a reader sees all of it or nothing meanwhile."""
     inbox = await engine.inbox("ada")
     for _ in range(DELETED_AT_ONCE):
         await engine.add(inbox)

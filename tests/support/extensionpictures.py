@@ -58,7 +58,7 @@ def sign_ups(browser, site):
 
 
 def take(browser, folder, pictures):
-    """Put each picture of the popup beside the page, as the browser shows it."""
+    """Put each picture of the popup next to the page, as the browser shows it."""
     page = browser.context.new_page()
     page.set_viewport_size(WIDE)
     for name, octets in pictures.items():

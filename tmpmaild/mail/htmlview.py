@@ -616,7 +616,7 @@ def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_style
     """
     doctype, quirks = _mode(source)
     fit = _fit(width + _MARGINS) if _NARROWEST < width <= _WIDEST else ""
-    is_dark = has_dark_styles or has_dark_ground(body + markup[:_GROUND_CHARACTERS])
+    is_dark = has_dark_styles or has_dark_ground(body[:_GROUND_CHARACTERS] + markup[:_GROUND_CHARACTERS])
     own = f"{_OWN['mail']}{quirks}{fit}{'' if is_dark else _DARK}"
     styles = f'<style id="{DARK_ID}">{own}</style>' + (f"<style>{sheet}</style>" if sheet else "")
     opened = body.removeprefix("<div").removesuffix("</div>")

@@ -36,7 +36,7 @@ class Webhooks:
         self.woken = asyncio.Event()
 
     def look_at(self, inbox_id: str) -> None:
-        """Have the webhook of an inbox read soon: it has been set, taken away, or leased by another daemon."""
+        """Note that the webhook of an inbox is to be read soon: it was set, removed, or leased by another daemon."""
         self.changed.add(inbox_id)
         self.woken.set()
 

@@ -278,7 +278,7 @@ class Reader:
         await self._connection.close()
 
     def _read_next(self) -> None:
-        """Have the thread read what is waiting, but for what nobody waits for any more."""
+        """Hand what is waiting to the thread, except reads that were cancelled."""
         reads: list[Read[Any]] = []
         answers: list[asyncio.Future[Any]] = []
         while self._waiting and len(reads) < _MAX_BATCH:
