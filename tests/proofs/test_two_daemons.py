@@ -15,7 +15,7 @@ import uvloop
 import clusters
 from daemons import NO_LIMITS
 from tmpmaild.config import databaseurl
-from tmpmaild.storage.enginestorage import MachineClock
+from tmpmaild.storage.clocks import MachineClock
 from tmpmaild.storage.postgresql.server import Server, Session
 from tmpmaild.storage.postgresql.storage import Sharing
 

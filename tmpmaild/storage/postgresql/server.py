@@ -19,7 +19,7 @@ import asyncpg
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.measures import Count, Gauge, Measure
-from tmpmaild.storage.enginestorage import FollowingClock, elapsed
+from tmpmaild.storage.clocks import FollowingClock, elapsed
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.base import Limits, Summary
+from tmpmaild.storage.clocks import MachineClock
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
-from tmpmaild.storage.enginestorage import MachineClock
 from tmpmaild.storage.sqlite import database, reading
 from tmpmaild.storage.sqlite.database import (
     APPLICATION_ID,

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from tmpmaild.measures import Measure
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
-from tmpmaild.storage.enginestorage import EngineStorage, FollowingClock
+from tmpmaild.storage.clocks import FollowingClock
+from tmpmaild.storage.enginestorage import EngineStorage
 from tmpmaild.storage.sqlite import reading
 from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.operations import OPERATIONS, change_limits

@@ -5,8 +5,8 @@ import pytest
 from tables import table
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import NewInbox
+from tmpmaild.storage.clocks import MachineClock
 from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.enginestorage import MachineClock
 from tmpmaild.storage.sqlite.engine import open_storage
 
 BEGUN = 1_790_000_000.0
