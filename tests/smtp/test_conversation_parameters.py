@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from tables import table
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.smtp import parameters, replies
-from tmpmaild.smtp.parameters import parse_mail, parse_rcpt
+from tmpmaild.smtp import conversation, replies
+from tmpmaild.smtp.conversation import parse_mail, parse_rcpt
 from tmpmaild.smtp.replies import MailFrom, Recipient
 
 MAX_MESSAGE_BYTES = 2000
@@ -19,7 +19,7 @@ DECLARED = st.sampled_from(
 @given(PATHS, DECLARED, st.booleans())
 def test_a_plain_sender_is_read_as_by_the_grammar(path, declared, extended):
     argument = b"FROM:" + path + declared
-    by_grammar = parameters._parse_any_mail(argument, MAX_MESSAGE_BYTES, extended=extended, auth=False)
+    by_grammar = conversation._parse_any_mail(argument, MAX_MESSAGE_BYTES, extended=extended, auth=False)
     assert parse_mail(argument, MAX_MESSAGE_BYTES, extended=extended) == by_grammar
 
 
