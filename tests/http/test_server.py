@@ -7,6 +7,7 @@ import struct
 from contextlib import suppress
 
 import anyio
+import h11
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -439,3 +440,18 @@ async def test_a_unix_socket_is_served_too(world, tmp_path):
         await stream.send(CREATE + b"X-Forwarded-For: 198.51.100.1\r\n\r\n")
         assert (await read_all(stream)).startswith(b"HTTP/1.1 201")
     await one.stop(1)
+
+
+@given(
+    name=st.sampled_from([b"Location", b"content-length", b"transfer-encoding", b"a b", b""]),
+    value=st.binary(max_size=6) | st.sampled_from([b"chunked", b"1,1", b"/\r\nset-cookie: a"]),
+)
+def test_a_field_of_an_answer_is_checked_as_by_h11(name, value):
+    def checked(check):
+        try:
+            return check().raw_items()
+        except h11.LocalProtocolError:
+            return None
+
+    by_h11 = checked(lambda: h11.Response(headers=[(name, value)], status_code=200).headers)
+    assert checked(lambda: server.Headers([server._valid(name, value)])) == by_h11
