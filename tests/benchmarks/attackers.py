@@ -1,4 +1,4 @@
-"""Who attacks and with what: ``python attackers.py ATTACK PORT RECIPIENT SECONDS`` prints the answers, counted, as JSON.
+"""Who attacks and with what: ``python attackers.py NUMBER PORT RECIPIENT SECONDS`` prints the answers, counted, as JSON.
 
 A process of its own, apart from the measuring in ``attacks.py``. Each attacker is a thread that sends from a buffer
 made beforehand: it hardly needs the CPU that the daemon wants.
@@ -227,8 +227,9 @@ def with_attachment(size_bytes):
 
 
 class Attack(NamedTuple):
-    """How many attack at once, and the maker of what each does: buffers are made only when needed."""
+    """How it is called, how many attack at once, and the maker of what each does: buffers are made only when needed."""
 
+    title: str
     attackers: int
     make: Callable
 
@@ -236,97 +237,44 @@ class Attack(NamedTuple):
 REQUEST = b"POST /api/v1/addresses HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = REQUEST + b"Transfer-Encoding: chunked\r\n\r\n"
 TEXT_LINE = b"All work and no play makes a server crash and fall away.\r\n"
+FIELDS = filled(b"a:\n", 60_000) + b"\n"
+SPACES = b" " * 60_000
+LONG_FIELD = b"a: " + b"b," * 75 + b"\r\n"
+UNFINISHED = REQUEST + b"a: " + b"x" * 16_000
 ATTACKS = {
-    "empty-lines": Attack(10, lambda: mails(filled(b"\r\n"))),
-    "nul-and-dots": Attack(10, lambda: mails(filled(b"\0.\0.\r"))),
-    "bare-line-feeds": Attack(10, lambda: mails(filled(b"\n"))),
-    "stuffed-dots": Attack(10, lambda: mails(filled(b"\r\n..\r\n"))),
-    "rubbish": Attack(10, lambda: mails(rubbish())),
-    "endless-line": Attack(10, lambda: unfinished(b"x" * MIB, times=500)),
-    "endless-command": Attack(10, lambda: endless_command(b"x" * MIB)),
-    "endless-mail": Attack(10, lambda: unfinished(filled(b"short\r\n", MIB), times=500)),
-    "deaf": Attack(10, lambda: deaf(filled(b"EHLO x\r\n", MIB), times=100)),
-    "deaf-hundreds": Attack(900, lambda: deaf(filled(b"EHLO x\r\n", MIB), times=1)),
-    "unfinished-declared": Attack(200, lambda: unfinished(filled(TEXT_LINE, 9 * MIB), parameters=f" SIZE={9 * MIB}")),
-    "unfinished": Attack(200, lambda: unfinished(filled(TEXT_LINE, 9 * MIB))),
-    "idle": Attack(1000, lambda: idle),
-    "trickle": Attack(1000, lambda: trickle),
-    "small-unfinished": Attack(900, lambda: unfinished(filled(TEXT_LINE, 60_000))),
-    "many-fields": Attack(100, lambda: requests(REQUEST + filled(b"a:\n", 60_000) + b"\n")),
-    "slow-pattern": Attack(100, lambda: requests(REQUEST + b"a:" + b" " * 60_000 + b"\0\r\n\r\n")),
-    "many-trailers": Attack(100, lambda: requests(CHUNKED + b"0\r\n" + filled(b"a:\n", 60_000) + b"\n")),
-    "chunk-extension": Attack(100, lambda: requests(CHUNKED + b"1;" + b" " * 60_000 + b"\nx\r\n")),
-    "many-chunks": Attack(100, lambda: requests(CHUNKED + filled(b"1\r\nx\r\n", 60_000))),
-    "largest-headers": Attack(100, lambda: requests(REQUEST + (b"a: " + b"b," * 75 + b"\r\n") * 98 + b"\r\n")),
-    "unfinished-headers": Attack(1000, lambda: trickling_requests(REQUEST + b"a: " + b"x" * 16_000, left_bytes=200)),
-    "large-attachments": Attack(5, lambda: mails(with_attachment(LARGE_BYTES))),
-    "names": Attack(300, lambda: guess),
-    "large-texts": Attack(5, lambda: mails(b"Subject: text\r\n\r\n" + filled(TEXT_LINE, LARGE_BYTES))),
-}
-
-
-# Mails that are bombs for who parses them.
-
-
-def _multipart(parts, subtype=b"mixed"):
-    return b'Subject: bomb\r\nContent-Type: multipart/%s; boundary="b"\r\n\r\n%s--b--\r\n' % (subtype, parts)
-
-
-def _part(content_type, body, encoding=b"8bit"):
-    return b"--b\r\nContent-Type: %s\r\nContent-Transfer-Encoding: %s\r\n\r\n%s\r\n" % (content_type, encoding, body)
-
-
-def _simple(headers, body_bytes=MAIL_BYTES):
-    return headers + b"\r\n" + filled(TEXT_LINE, body_bytes)
-
-
-def many_parts():
-    return _multipart(b"".join(b"--b\r\n\r\n%091d\r\n" % number for number in range(99_000)))
-
-
-def deeply_nested():
-    levels = (b"--b%d\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n" % (n, n + 1) for n in range(3000))
-    return b"Content-Type: multipart/mixed; boundary=b0\r\n\r\n%s--b3000\r\n\r\n%s" % (
-        b"".join(levels),
-        filled(TEXT_LINE, MAIL_BYTES - 200_000),
-    )
-
-
-def many_header_lines():
-    return b"".join(b"X-Header-%06d: %031d\r\n" % (number, number) for number in range(200_000)) + b"\r\nbody\r\n"
-
-
-def encoded_words():
-    return _simple(b"Subject: " + filled(b"=?utf-8?q?=C3=A4?= ", MIB) + b"\r\n", MAIL_BYTES - MIB)
-
-
-def quotes():
-    return _simple(b'To: "' + b'"' * 50_000 + b"\r\n", MAIL_BYTES - 50_000)
-
-
-def broken_base64():
-    return _multipart(_part(b"text/plain", filled(b"QUJD=REVG*R0hJ!SktM=\r\n"), b"base64"))
-
-
-def broken_html():
-    tags = b"".join(b"<b a=%d>" % number for number in range(800_000))
-    return b"Content-Type: text/html\r\n\r\n" + tags[:MAIL_BYTES] + b"\r\n"
-
-
-def large_alternative():
-    text, html = filled(TEXT_LINE, MAIL_BYTES // 2), filled(b"<p>%s</p>\r\n" % TEXT_LINE, MAIL_BYTES // 2)
-    return _multipart(_part(b"text/plain", text) + _part(b"text/html", html), b"alternative")
-
-
-BOMBS = {
-    "99,000 parts": many_parts,
-    "nesting of 3,000": deeply_nested,
-    "200,000 header lines": many_header_lines,
-    "1 MiB of encoded-words in Subject:": encoded_words,
-    "50 KB of quotes in To:": quotes,
-    "broken base64": broken_base64,
-    "HTML of <b a=N>": broken_html,
-    "large text and large HTML": large_alternative,
+    "1": Attack("9.9 MB of empty lines", 10, lambda: mails(filled(b"\r\n"))),
+    "2a": Attack("9.9 MB of NUL and dots", 10, lambda: mails(filled(b"\0.\0.\r"))),
+    "2b": Attack("9.9 MB of bare LF", 10, lambda: mails(filled(b"\n"))),
+    "2c": Attack("9.9 MB of stuffed dots", 10, lambda: mails(filled(b"\r\n..\r\n"))),
+    "2d": Attack("9.9 MB of 8-bit rubbish", 10, lambda: mails(rubbish())),
+    "3": Attack("500 MB in a line of DATA", 10, lambda: unfinished(b"x" * MIB, times=500)),
+    "4": Attack("a command without end", 10, lambda: endless_command(b"x" * MIB)),
+    "5": Attack("500 MB in short lines", 10, lambda: unfinished(filled(b"short\r\n", MIB), times=500)),
+    "6a": Attack("100 MB of EHLO, never reading", 10, lambda: deaf(filled(b"EHLO x\r\n", MIB), times=100)),
+    "6b": Attack("the same on 900 connections", 900, lambda: deaf(filled(b"EHLO x\r\n", MIB), times=1)),
+    "7a": Attack(
+        "200 unfinished mails, SIZE declared",
+        200,
+        lambda: unfinished(filled(TEXT_LINE, 9 * MIB), parameters=f" SIZE={9 * MIB}"),
+    ),
+    "7b": Attack("200 unfinished mails, undeclared", 200, lambda: unfinished(filled(TEXT_LINE, 9 * MIB))),
+    "8a": Attack("1,000 idle connections", 1000, lambda: idle),
+    "8b": Attack("1,000 trickling connections", 1000, lambda: trickle),
+    "8c": Attack("900 unfinished mails of 60 KB", 900, lambda: unfinished(filled(TEXT_LINE, 60_000))),
+    "10a": Attack("5 senders of 10 MB attachments", 5, lambda: mails(with_attachment(LARGE_BYTES))),
+    "10b": Attack(
+        "5 senders of 10 MB texts", 5, lambda: mails(b"Subject: text\r\n\r\n" + filled(TEXT_LINE, LARGE_BYTES))
+    ),
+    "11a": Attack("HTTP: 20,000 header fields", 100, lambda: requests(REQUEST + FIELDS)),
+    "11b": Attack(
+        "HTTP: a field that patterns are slow on", 100, lambda: requests(REQUEST + b"a:" + SPACES + b"\0\r\n\r\n")
+    ),
+    "11c": Attack("HTTP: 20,000 trailers", 100, lambda: requests(CHUNKED + b"0\r\n" + FIELDS)),
+    "11d": Attack("HTTP: an extension of a chunk", 100, lambda: requests(CHUNKED + b"1;" + SPACES + b"\nx\r\n")),
+    "11e": Attack("HTTP: 10,000 chunks", 100, lambda: requests(CHUNKED + filled(b"1\r\nx\r\n", 60_000))),
+    "11f": Attack("HTTP: headers at their limit", 100, lambda: requests(REQUEST + LONG_FIELD * 98 + b"\r\n")),
+    "11g": Attack("HTTP: 1,000 unfinished headers", 1000, lambda: trickling_requests(UNFINISHED, left_bytes=200)),
+    "12": Attack("300 connections that try names", 300, lambda: guess),
 }
 
 

@@ -76,8 +76,8 @@ class BareAiosmtpd(Server):
 
     recipient = "a@example.com"
 
-    def __init__(self, script="bare_aiosmtpd.py", *, refuses=False):
-        super().__init__([sys.executable, str(HERE / script), *["refuses"] * refuses])
+    def __init__(self):
+        super().__init__([sys.executable, str(HERE / "bare_aiosmtpd.py")])
         self.smtp_port = self.process.stdout.readline().strip()
 
 

@@ -3,9 +3,7 @@
 import base64
 import hashlib
 import random
-import re
 import urllib.request
-from pathlib import Path
 
 from daemons import NO_LIMITS
 
@@ -24,11 +22,6 @@ HEAD = (
     b"Content-Type: application/pdf; name=large.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n"
 )
 END = b"\r\n--b--\r\n"
-
-
-def peak_mib(daemon):
-    status = Path(f"/proc/{daemon.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024
 
 
 def digest_of(url):
@@ -50,5 +43,5 @@ def test_a_mail_of_100_mib_is_stored_whole(start):
     here = f"{daemon.url}/api/v1/addresses/{address}/messages/{message['id']}"
     assert digest_of(f"{here}/raw") == hashlib.sha256(mail).digest()
     assert digest_of(f"{here}/attachments/0") == hashlib.sha256(base64.b64decode(block) * count).digest()
-    assert peak_mib(daemon) < PEAK_MIB
+    assert daemon.peak_mib() < PEAK_MIB
     assert daemon.errors() == ""

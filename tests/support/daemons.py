@@ -136,6 +136,11 @@ class Daemon:
         lines = (self.folder / "stderr.txt").read_text().splitlines(keepends=True)
         return "".join(line for line in lines if " INFO tmpmaild." not in line)
 
+    def peak_mib(self):
+        """Return the most memory it has had, as the kernel has noted it: nobody needs to look at the right moment."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+
     def stop(self, number=signal.SIGTERM, timeout=PATIENCE_SECONDS):
         """End it by a signal; return the exit code."""
         self.process.send_signal(number)
@@ -151,7 +156,7 @@ class Daemon:
         request = urllib.request.Request(self.url + path, method=method, data=body, headers=dict(headers))
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
-                return Answer(answer.status, dict(answer.headers), json.loads(answer.read()))
+                return Answer(answer.status, dict(answer.headers), json.loads(answer.read() or b"null"))
         except urllib.error.HTTPError as error:
             with error:
                 return Answer(error.code, dict(error.headers), json.loads(error.read()))
