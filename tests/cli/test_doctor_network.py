@@ -1,20 +1,15 @@
 """``tmpmaild doctor --dns``: the records to publish against those that a DNS server on this machine has."""
 
-import socket
-import threading
 from ipaddress import ip_address
 
-import dns.flags
-import dns.message
-import dns.rcode
 import dns.resolver
-import dns.rrset
 import pytest
 
 from tables import rows_of
 from tmpmaild.cli.doctor.network import compare, wanted
 from tmpmaild.config.settings import Config
 from tmpmaild.senders.resolver import SYSTEM, Resolver, Unresolved
+from zones import Zones
 
 ROWS = rows_of(__file__)
 
@@ -27,48 +22,10 @@ RIGHT = {
 }
 
 
-class Server:
-    """A DNS server for UDP that knows some records; a name without any does not exist."""
-
-    def __init__(self):
-        self.records = dict(RIGHT)
-        self.is_silent = False
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 0))
-        self.address = self._socket.getsockname()
-        self.place = "{}:{}".format(*self.address)
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
-
-    def _serve(self):
-        while len(octets_and_peer := self._socket.recvfrom(4096)) and octets_and_peer[0]:
-            if not self.is_silent:
-                answer = self._answer(dns.message.from_wire(octets_and_peer[0]))
-                self._socket.sendto(answer.to_wire(), octets_and_peer[1])
-
-    def _answer(self, query):
-        answer = dns.message.make_response(query)
-        answer.flags |= dns.flags.RA
-        (question,) = query.question
-        name, kind = question.name.to_text(), dns.rdatatype.to_text(question.rdtype)
-        if values := self.records.get((name, kind)):
-            answer.answer.append(dns.rrset.from_text(name, 60, "IN", kind, *values))
-        elif name not in {known for known, _ in self.records}:
-            answer.set_rcode(dns.rcode.NXDOMAIN)
-        return answer
-
-    def close(self):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
-            last.sendto(b"", self.address)
-        self._thread.join()
-        self._socket.close()
-
-
 @pytest.fixture
 def server():
-    one = Server()
-    yield one
-    one.close()
+    with Zones() as zones:
+        yield zones
 
 
 @pytest.fixture
@@ -76,7 +33,8 @@ def found(server):
     """Return a function that compares the records of example.org with those of the server, some of them changed."""
 
     def found(changes=None, addresses=("9.9.9.9",)):
-        server.records |= changes or {}
+        records = RIGHT | (changes or {})
+        server.set("".join(f"{name} 60 IN {kind} {one}\n" for (name, kind), every in records.items() for one in every))
         records = wanted(Config(domains=("example.org",)), MX, map(ip_address, addresses))
         return {one.check: one for one in compare(records, MX, Resolver(server.place))}
 
@@ -106,9 +64,9 @@ def test_other_mail_servers_of_the_domain_are_named(found):
     assert found(changes)["DNS MX example.org"].text == "10 mx.example.org, 20 mx2.example.org"
 
 
-def test_a_domain_that_nobody_has_registered(found, server):
-    server.records.clear()
-    assert found()["DNS MX example.org"].text == "there is no such domain"
+def test_a_domain_that_nobody_has_registered(found):
+    nothing = dict.fromkeys(RIGHT, ())
+    assert found(nothing)["DNS MX example.org"].text == "there is no such domain"
 
 
 def test_an_address_behind_nat_is_not_held_against_the_record(found):
@@ -124,7 +82,7 @@ def test_a_machine_without_a_resolver(monkeypatch, tmp_path):
 
 
 def test_a_server_that_does_not_answer_is_not_asked_for_long(server):
-    server.is_silent = True
+    server.spoil = lambda _: None
     records = wanted(Config(domains=("example.org",)), MX, [])
     found = list(compare(records, MX, Resolver(server.place), seconds=0.1))
     assert {one.text.partition(": ")[2].partition(": ")[2] for one in found} == {"no answer in time"}

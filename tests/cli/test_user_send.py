@@ -115,6 +115,8 @@ def answering():
             connection, _ = server.accept()
             with connection:
                 connection.sendall(octets)
+                if octets:
+                    connection.shutdown(socket.SHUT_WR)
                 while connection.recv(4096):
                     pass
 
@@ -136,22 +138,9 @@ def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):
 
 
 @pytest.mark.parametrize(("greeting", "told"), ROWS["a server that is none for this is told"])
-def test_a_server_that_is_none_for_this_is_told(greeting, told):
-    def answer():
-        connection, _ = server.accept()
-        with connection:
-            connection.sendall(greeting)
-            connection.shutdown(socket.SHUT_WR)
-            while connection.recv(4096):
-                pass
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=answer)
-        thread.start()
-        place = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(StartError, match=told):
-            user.deliver(b"", "", "ü@x.test", place)
-        thread.join()
+def test_a_server_that_is_none_for_this_is_told(answering, greeting, told):
+    with answering(greeting) as place, pytest.raises(StartError, match=told):
+        user.deliver(b"", "", "ü@x.test", place)
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])

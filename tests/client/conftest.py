@@ -31,16 +31,6 @@ LIFETIME_MS = 3_600_000
 PLAIN = b"Subject: hello\r\n\r\nbody\r\n"
 
 
-class Clock:
-    """Unix milliseconds that pass only when told to."""
-
-    def __init__(self):
-        self.now_ms = 1_790_000_000_000
-
-    def __call__(self):
-        return self.now_ms
-
-
 class Time:
     """What a client takes for time: sleeping makes it pass, at once."""
 

@@ -21,16 +21,6 @@ def daemon(tmp_path_factory, start_in, settings):
     return start_in(tmp_path_factory.mktemp("postgresql"), **settings)
 
 
-def test_a_mail_comes_in_over_smtp_and_is_shown_over_http_also_after_a_restart(daemon):
-    address = daemon.create()
-    daemon.deliver_octets(address, b"Subject: one\r\n\r\nYour code is 481516.\r\n", b"Subject: two\r\n\r\n")
-    assert [message["subject"] for message in daemon.messages(address)] == ["two", "one"]
-    assert daemon.messages(address)[1]["codes"][0]["value"] == "481516"
-    daemon.restart()
-    assert [message["subject"] for message in daemon.messages(address)] == ["two", "one"]
-    assert daemon.errors() == ""
-
-
 def test_while_the_database_is_away_at_the_start_it_is_not_ready_and_then_it_is(cluster, tmp_path):
     there = tmp_path / "server"
     with socket.create_server(("127.0.0.1", 0)) as free:

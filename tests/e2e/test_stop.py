@@ -1,7 +1,6 @@
 """The daemon goes down in order, whoever is connected."""
 
 import signal
-import smtplib
 import socket
 import time
 
@@ -76,20 +75,6 @@ def _accepts(port):
     except ConnectionError:
         return False
     return True
-
-
-def test_a_mail_that_never_ends_does_not_hold_the_stop(start):
-    daemon = start()
-    address = daemon.create()
-    client = smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost")
-    client.helo()
-    client.mail("a@example.com")
-    client.rcpt(address)
-    client.docmd("DATA")
-    began = time.monotonic()
-    assert daemon.stop() == 0
-    assert time.monotonic() - began < SOON_SECONDS
-    client.close()
 
 
 def test_a_second_signal_changes_nothing(start):

@@ -3,8 +3,7 @@
 import http.client
 import json
 import smtplib
-import threading
-import time
+from contextlib import closing
 
 import pytest
 
@@ -15,57 +14,34 @@ def pair(tmp_path_factory, start_in, cluster):
     return [start_in(tmp_path_factory.mktemp(name), **settings) for name in ("first", "second")]
 
 
-class Waiting(threading.Thread):
-    """A request that waits for mail; ``answer`` is what it gets."""
-
-    def __init__(self, daemon, path) -> None:
-        super().__init__()
-        self._connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=30)
-        self._connection.request("GET", path)
-        self.start()
-
-    def run(self):
-        with self._connection.getresponse() as response:
-            self.answer = json.loads(response.read())
-            self.answered_at = time.monotonic()
-        self._connection.close()
-
-
-def status_of_delete(daemon, address, token):
+def asking(daemon, path):
     connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=30)
-    connection.request("DELETE", f"/api/v1/addresses/{address}", headers={"Authorization": f"Bearer {token}"})
-    with connection.getresponse() as response:
-        response.read()
-        status = response.status
-    connection.close()
-    return status
+    connection.request("GET", path)
+    return closing(connection)
 
 
 def test_a_client_that_waits_at_one_is_told_of_mail_at_the_other(pair):
     first, second = pair
     address = first.create()
-    waiting = Waiting(second, f"/api/v1/addresses/{address}/messages?wait=20")
-    first.deliver_octets(address, b"Subject: hello\r\n\r\n")
-    waiting.join(20)
-    assert [message["subject"] for message in waiting.answer["messages"]] == ["hello"]
+    with asking(second, f"/api/v1/addresses/{address}/messages?wait=20") as waiting:
+        first.deliver_octets(address, b"Subject: hello\r\n\r\n")
+        answer = json.loads(waiting.getresponse().read())
+    assert [message["subject"] for message in answer["messages"]] == ["hello"]
 
 
 def test_a_stream_at_one_has_what_both_store_in_order_and_ends_with_the_inbox(pair):
     first, second = pair
     created = first.request("/api/v1/addresses", "POST").json
-    address, token = created["address"], created["token"]
-    stream = http.client.HTTPConnection("127.0.0.1", second.http_port, timeout=30)
-    stream.request("GET", f"/api/v1/addresses/{address}/events")
-    response = stream.getresponse()
-    for number in range(6):
-        pair[number % 2].deliver_octets(address, b"Subject: %d\r\n\r\n" % number)
-    text = ""
-    while text.count("event: message") < 6 or not text.endswith("\n\n"):  # what is deleted is told of no more
-        text += response.readline().decode()
-    answer = status_of_delete(first, address, token)
-    text += response.read().decode()
-    stream.close()
-    assert answer == 204
+    address, token = created["address"], {"Authorization": f"Bearer {created['token']}"}
+    with asking(second, f"/api/v1/addresses/{address}/events") as stream:
+        response = stream.getresponse()
+        for number in range(6):
+            pair[number % 2].deliver_octets(address, b"Subject: %d\r\n\r\n" % number)
+        text = ""
+        while text.count("event: message") < 6 or not text.endswith("\n\n"):  # what is deleted is told of no more
+            text += response.readline().decode()
+        assert first.request(f"/api/v1/addresses/{address}", "DELETE", headers=token).status == 204
+        text += response.read().decode()
     with pytest.raises(smtplib.SMTPRecipientsRefused) as refusal:
         second.deliver_octets(address, b"")
     assert refusal.value.recipients[address][0] == 550

@@ -1,7 +1,6 @@
 """Webhooks of the real daemon: set over HTTP, called for mail from SMTP, seen and stopped by the operator."""
 
 import json
-import urllib.request
 
 import pytest
 from targets import JSON, Target
@@ -30,7 +29,7 @@ def test_a_target_is_told_of_mail_and_of_the_end_and_the_holder_sees_how_it_went
     wait_until(lambda: daemon.request(where, headers=token).json["webhook"]["last_call"])
     shown = daemon.request(where, headers=token).json["webhook"]
     assert (shown["last_call"]["result"], shown["failures"], shown["next_call_at"]) == ("204", 0, None)
-    urllib.request.urlopen(urllib.request.Request(daemon.url + where, method="DELETE", headers=token)).close()
+    daemon.request(where, "DELETE", headers=token)
     wait_until(lambda: len(target.told) == 2)
     assert target.told[1].document["data"] == {"address": made["address"]}
 

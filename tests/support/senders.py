@@ -18,7 +18,7 @@ ACCEPTED = 250
 class Sender(threading.Thread):
     """Sends mail after mail, large and small, until the server is gone or it is over; notes what was acknowledged.
 
-    ``sent`` are the digests of all mails that may be stored, ``refused`` says how many were not taken.
+    ``sent`` are the digests of all mails that may be stored, ``refused`` says how many were not taken, ``refusals`` why.
     """
 
     def __init__(self, port, addresses, seed):
@@ -29,6 +29,7 @@ class Sender(threading.Thread):
         self.acknowledged = {}
         self.sent = set()
         self.refused = 0
+        self.refusals = set()
         self.over = threading.Event()
 
     def run(self):
@@ -52,6 +53,7 @@ class Sender(threading.Thread):
         else:
             assert 400 <= code < 500, (code, reply)
             self.refused += 1
+            self.refusals.add(code)
             client.rset()
 
     def _transaction(self, client, address, octets):
