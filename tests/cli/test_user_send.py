@@ -100,7 +100,7 @@ def test_the_http_port_is_soon_told_from_a_mail_server(call, daemon):
 
 def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):
     with (
-        answering(b"", b"\x15\x03\x03\x00\x02\x02\x46") as place,
+        answering(None, b"\x15\x03\x03\x00\x02\x02\x46") as place,
         pytest.raises(StartError, match="speaks TLS from the first octet, not SMTP"),
     ):
         user.deliver(b"", "", "a@x.test", place)
@@ -108,14 +108,14 @@ def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):
 
 @pytest.fixture
 def answering():
-    """Return a context of a server that says this to one connection after the other; b"" is silence until it ends."""
+    """Return a context of a server that says this to one connection after the other; None is silence until it ends."""
 
     def answer(server, said):
         for octets in said:
             connection, _ = server.accept()
             with connection:
-                connection.sendall(octets)
-                if octets:
+                if octets is not None:
+                    connection.sendall(octets)
                     connection.shutdown(socket.SHUT_WR)
                 while connection.recv(4096):
                     pass

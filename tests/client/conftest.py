@@ -17,6 +17,7 @@ from services import service_over
 
 import emptydatabase
 from daemons import wait_until
+from tests.conftest import Clock
 from tmpmaild import client as api
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
