@@ -60,7 +60,7 @@ PROOFS: Final = {
         "-rs --proof tests/pytest_plugin/test_pages_languages.py",
         "the pages of languages without a client",
         "1 min",
-        "go, java, php, ruby, bats",
+        "go, java, csharp, php, ruby, bats",
     ),
     "attack": Proof("tests/benchmarks/attacks.py", "what honest clients feel meanwhile; ARGS=7b", "10 min"),
     "mutants": Proof("tools/mutants.py", "how many small faults the tests notice; ARGS=mime", "60 min"),

@@ -17,9 +17,12 @@ import peers
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 JARS = "/usr/share/java/*"
+XUNIT = Path(__file__).parents[1] / "support/xunit.cs.txt"
+ASSEMBLIES = "-r:System.Net.Http.dll -r:System.Runtime.Serialization.dll"
 # What runs the tests of each.
 COMMANDS = {
     "bats": ["bats", "sign-up.bats"],
+    "csharp": ["sh", "-c", f"mcs -warnaserror {ASSEMBLIES} -out:test.exe *.cs {XUNIT} && mono test.exe"],
     "go": ["go", "test", "inbox_test.go", "sign_up_test.go"],
     "java": [
         "sh",

@@ -55,6 +55,8 @@ def _swaks_knows_tls() -> bool:
 # Playwright's node is linked with libatomic.
 _BROWSERS = ("chromium", "chromium-headless-shell")
 _JUNIT = Path("/usr/share/java/junit-platform-console-standalone.jar")
+_HTTP = Path("/usr/lib/mono/4.5/System.Net.Http.dll")
+_ASSEMBLIES = ("libmono-system-net-http4.0-cil", "libmono-system-runtime-serialization4.0-cil")
 PEERS = {
     "apt": _programs("apt-get", "dpkg-deb", packages=("apt", "dpkg")),
     "bats": _programs("bats"),
@@ -62,6 +64,7 @@ PEERS = {
     "binutils-aarch64": _programs("aarch64-linux-gnu-strip", packages=("binutils-aarch64-linux-gnu",)),
     "caddy": _programs("caddy"),
     "chromium": Peer((*_BROWSERS, "libatomic1"), lambda: all(map(which, _BROWSERS)) and _can_load("libatomic.so.1")),
+    "csharp": Peer(("mono-mcs", *_ASSEMBLIES), lambda: bool(which("mcs") and _HTTP.exists())),
     "curl": _programs("curl"),
     "fail2ban": _programs("fail2ban-regex", packages=("fail2ban",)),
     "firefox": _programs("firefox-esr"),
@@ -93,7 +96,7 @@ PEERS = {
 }
 
 
-ONLY_OF_PROOFS = ("binutils", "binutils-aarch64", "go", "java", "lintian", "mandoc", "php", "postfix", "ruby")
+ONLY_OF_PROOFS = ("binutils", "binutils-aarch64", "csharp", "go", "java", "lintian", "mandoc", "php", "postfix", "ruby")
 
 
 def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:
