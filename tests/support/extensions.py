@@ -250,6 +250,7 @@ class Firefox(Browser):
         until(lambda: self._ask("WebDriver:GetCurrentURL").endswith("/options.html"), "the options page")
 
     def close(self):
+        self._stream.close()
         self._socket.close()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
