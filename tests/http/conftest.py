@@ -10,6 +10,7 @@ import anyio
 import pytest
 from services import service_over
 
+from tmpmaild.http.answers import AnswerSlots
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.mail.addresses import Mailbox
@@ -133,6 +134,15 @@ class World:
         envelope = Envelope(sender, recipients, "client.example", "192.0.2.7", tls=False, session=session)
         return await self.service.deliver(envelope, [inbox_id], raw)
 
+    async def end(self, what, held, message_id):
+        """End an inbox or one of its messages, or let the time of both pass."""
+        if what == "inbox":
+            await self.service.delete(held["address"], held["token"])
+        elif what == "message":
+            await self.service.delete_message(held["address"], message_id, held["token"])
+        else:
+            self.clock.advance(ms=LIFETIME_MS)
+
 
 @pytest.fixture
 def open_world(store, clock):
@@ -155,6 +165,18 @@ def open_world(store, clock):
             yield World(service, storage, clock)
 
     return opened
+
+
+@pytest.fixture
+def places_come_late(monkeypatch, clock):
+    """Let inboxes end while a large answer waits for its place."""
+    take = AnswerSlots.take
+
+    def late(self, name):
+        clock.advance(ms=LIFETIME_MS)
+        return take(self, name)
+
+    monkeypatch.setattr(AnswerSlots, "take", late)
 
 
 def bearer(token):

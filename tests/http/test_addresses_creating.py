@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.mark.both_engines
-async def test_an_empty_body_creates_an_address(client, clock):
+async def test_an_empty_body_creates_an_address_whose_location_shows_it_without_its_token(client):
     answer = await client.post()
     created = answer.json()
     assert answer.status == 201
@@ -33,13 +33,8 @@ async def test_an_empty_body_creates_an_address(client, clock):
         "message_count": 0,
         "token": created["token"],
     }
-
-
-@pytest.mark.parametrize(
-    "content_type", ["application/json", "text/plain", "application/x-www-form-urlencoded", "nonsense", ""]
-)
-async def test_an_empty_body_is_the_plain_create_whatever_its_type(client, content_type):
-    assert (await client.post(headers={"Content-Type": content_type})).status == 201
+    found = await client.get(answer.header("location"))
+    assert (found.status, found.json()) == (200, {name: created[name] for name in created if name != "token"})
 
 
 async def test_a_random_name_has_59_bits(client):
@@ -48,37 +43,10 @@ async def test_a_random_name_has_59_bits(client):
     assert all(re.fullmatch("[abcdefghjkmnpqrstuvwxyz][abcdefghjkmnpqrstuvwxyz2-9]{11}", name) for name in names)
 
 
-@pytest.mark.both_engines
-async def test_the_location_leads_to_the_address_without_its_token(client):
-    created = await client.post()
-    found = await client.get(created.header("location"))
-    assert found.status == 200
-    assert found.json() == {name: value for name, value in created.json().items() if name != "token"}
-
-
-async def test_the_location_lies_below_the_path_of_the_public_url(world):
-    client = world.client(public_url="https://host.example/mail")
-    answer = await client.post(body={"local_part": "chosen"})
-    assert answer.header("location") == "/mail/api/v1/addresses/chosen@mail.example.com"
-
-
-@pytest.mark.both_engines
-async def test_a_wish_is_granted(client):
-    created = await client.create(local_part="My.Name_1-x", domain="SECOND.test", private=True)
-    assert created["address"] == "my.name_1-x@second.test"
-    assert created["private"] is True
-
-
-@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON", None])
-async def test_json_is_known_by_its_media_type_or_by_none(client, content_type):
-    headers = {"Content-Type": content_type} if content_type else {}
-    assert (await client.post(body=b'{"local_part":"chosen"}', headers=headers)).status == 201
-
-
-@pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "text/plain", "application/jsonp", ""])
-async def test_octets_of_another_type_are_refused(client, content_type):
-    answer = await client.post(body=b"{}", headers={"Content-Type": content_type})
-    assert (answer.status, answer.json()["code"]) == (415, "unsupported-media-type")
+@table(("content_type", "body", "status"), ROWS["json is known by its media type or by none"])
+async def test_json_is_known_by_its_media_type_or_by_none(client, content_type, body, status):
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    assert (await client.post(body=body, headers=headers)).status == status
 
 
 BROKEN = [*ROWS["BROKEN"], b"[" * 60_000, b'{"a":' * 10_000]
@@ -110,10 +78,7 @@ async def test_every_wrong_type_is_reported_at_once(client):
     ]
 
 
-@table(
-    "local_part",
-    [*ROWS["a name nobody may have is invalid"], "a" * 65, "\0" * 5],
-)
+@table("local_part", [*ROWS["a name nobody may have is invalid"], "a" * 65, "\0" * 5])
 async def test_a_name_nobody_may_have_is_invalid(client, local_part):
     answer = await client.post(body={"local_part": local_part})
     assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
@@ -126,7 +91,11 @@ async def test_a_lifetime_is_chosen_up_to_what_the_operator_allows(open_world, c
         async with open_world(max_lifetime_seconds=max_lifetime_seconds) as world:
             client = world.client()
             told = (await client.get("/api/v1/domains")).json()
-            assert (told["lifetime_seconds"], told["max_lifetime_seconds"]) == (3600, longest)
+            assert told == {
+                "domains": ["mail.example.com", "second.test"],
+                "lifetime_seconds": 3600,
+                "max_lifetime_seconds": longest,
+            }
             for asked, lives in ((1, 1), (600.0, 600), (longest, longest)):
                 created = await client.create(expires_in_seconds=asked)
                 assert created["expires_at"] == rfc3339(clock() + lives * 1000)
@@ -136,14 +105,6 @@ async def test_a_lifetime_is_chosen_up_to_what_the_operator_allows(open_world, c
                 (error,) = refused.json()["errors"]
                 assert (refused.status, error["pointer"]) == (422, "/expires_in_seconds")
             assert (await client.create(local_part=f"up-to-{longest}"))["expires_at"] == rfc3339(clock() + LIFETIME_MS)
-
-
-@pytest.mark.parametrize("domain", ["other.test", "", "mail.example.com.", "\u212aelvin", "a" * 60_000])
-async def test_a_domain_that_is_not_ours_is_invalid(client, domain):
-    answer = await client.post(body={"domain": domain})
-    assert answer.status == 422
-    assert [error["pointer"] for error in answer.json()["errors"]] == ["/domain"]
-    assert len(answer.body) < 1000
 
 
 async def test_a_body_over_64_kib_is_too_large(client):
@@ -160,37 +121,10 @@ async def test_a_body_that_breaks_off_creates_nothing(client):
 
 
 @pytest.mark.both_engines
-async def test_a_name_is_given_once(client):
-    await client.create(local_part="chosen")
-    answer = await client.post(body={"local_part": "CHOSEN"})
-    assert (answer.status, answer.json()["code"]) == (409, "address-taken")
-    assert (await client.post(body={"local_part": "chosen", "domain": "second.test"})).status == 201
-
-
-@pytest.mark.both_engines
-async def test_a_full_storage_says_when_to_come_again(open_world):
-    async with open_world(reserve_bytes=1 << 60) as world:
-        answer = await world.client().post()
-    assert (answer.status, answer.json()["code"]) == (503, "storage-full")
-    assert int(answer.header("retry-after")) > 0
-
-
-async def until_full(world, address):
-    """Deliver the smallest mails until the share of who created the address is used up; return how many it took."""
-    for taken in range(100):
-        try:
-            await world.deliver(address, b"\r\n")
-        except MailboxFull:
-            return taken
-    raise AssertionError("never full")
-
-
-@pytest.mark.both_engines
 async def test_mail_counts_against_who_created_its_address_unless_exempt(open_world):
-    async with open_world(max_share_per_creator=1e-5) as world:
-        most = await until_full(world, (await world.client().create())["address"])
-        exempt = world.client(exempt=[ip_network("192.0.2.1")])
-        for _ in range(2):
-            address = (await exempt.create())["address"]
-            for _ in range(most):
-                await world.deliver(address, b"\r\n")
+    async with open_world(max_share_per_creator=1e-9) as world:
+        counted = await world.client().create()
+        with pytest.raises(MailboxFull):
+            await world.deliver(counted["address"], b"\r\n")
+        exempt = await world.client(exempt=[ip_network("192.0.2.1")]).create()
+        assert await world.deliver(exempt["address"], b"\r\n")

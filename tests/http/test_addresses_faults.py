@@ -81,12 +81,7 @@ async def test_a_number_that_is_none_is_no_delay(client):
 async def test_without_the_setting_faults_are_refused_and_not_shown(open_world):
     async with open_world() as world:
         client = world.client()
-        answer = await client.post(body={"faults": [GREYLISTED]})
-        (error,) = answer.json()["errors"]
-        assert error == {
-            "pointer": "/faults",
-            "detail": "expected none: this server is not set up for faults (smtp.faults)",
-        }
+        assert (await client.post(body={"faults": [GREYLISTED]})).status == 422
         held = Held(client, await client.create(faults=[]))
         assert (await held.ask("PATCH", body={"faults": [SLOW]})).status == 422
         assert (await held.ask("PATCH", body={"faults": []})).status == 200

@@ -113,17 +113,6 @@ async def test_verdicts_are_told_where_senders_are_checked(open_world):
         assert created["webhook"]["events"] == ["verdict"]
 
 
-@pytest.mark.both_engines
-async def test_an_address_that_has_ended_gets_none(world, client, clock):
-    held, deleted = [Held(client, await client.create(webhook=WEBHOOK)) for _ in range(2)]
-    await deleted.ask("DELETE")
-    clock.advance(seconds=3600)
-    for one in (held, deleted):
-        for body in ({"webhook": WEBHOOK}, {"webhook": None}):
-            assert (await one.ask("PATCH", body=body)).status == 410
-        assert (await one.ask("GET")).status == 410
-
-
 async def test_an_address_whose_webhook_cannot_be_stored_is_not_created(world, client, monkeypatch):
     async def refuse(*_):
         raise StorageFull("no room")

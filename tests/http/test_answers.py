@@ -53,30 +53,17 @@ async def test_a_place_that_comes_free_is_given_to_who_waits():
     assert slots._of_client == {}
 
 
-async def test_an_exempt_client_takes_as_many_places_as_there_are_and_no_more(refused):
+@pytest.mark.parametrize("clients", [[client("farm", exempt=True)] * 17, [client(str(n)) for n in range(17)]])
+async def test_one_exempt_client_or_many_clients_have_sixteen_places(refused, clients):
     slots = AnswerSlots()
-    exempt = client("farm", exempt=True)
     async with anyio.create_task_group() as tasks:
-        for _ in range(16):
-            tasks.start_soon(_hold, slots, exempt)
+        for one in clients[:16]:
+            tasks.start_soon(_hold, slots, one)
         await anyio.wait_all_tasks_blocked()
         assert slots._all.borrowed_tokens == 16
-        assert await refused(slots, exempt) == "busy"
+        assert await refused(slots, clients[16]) == "busy"
         tasks.cancel_scope.cancel()
-    assert slots._all.borrowed_tokens == 0
-    assert slots._of_client == {}
-
-
-async def test_many_clients_share_sixteen_places(refused):
-    slots = AnswerSlots()
-    async with anyio.create_task_group() as tasks:
-        for number in range(16):
-            tasks.start_soon(_hold, slots, client(str(number)))
-        await anyio.wait_all_tasks_blocked()
-        assert await refused(slots, client("one more")) == "busy"
-        tasks.cancel_scope.cancel()
-    async with slots.take(client("one more")):
-        pass
+    assert (slots._all.borrowed_tokens, slots._of_client) == (0, {})
 
 
 async def _hold(slots, one):

@@ -101,10 +101,7 @@ def test_what_a_browser_would_run_is_but_octets(stated):
     assert answers.attachment_type(stated, PNG) == "application/octet-stream"
 
 
-@pytest.mark.parametrize(
-    "stated",
-    [*ROWS["what is no media type is but octets"], "a" * 200 + "/b"],
-)
+@pytest.mark.parametrize("stated", [*ROWS["what is no media type is but octets"], "a" * 200 + "/b"])
 def test_what_is_no_media_type_is_but_octets(stated):
     assert answers.attachment_type(stated, PNG) == "application/octet-stream"
 

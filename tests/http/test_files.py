@@ -179,11 +179,7 @@ async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes
 @pytest.mark.parametrize(
     ("path", "text", "kind"),
     [
-        (
-            "/web/app.js",
-            "run(1,2);" * 9 + "\n",
-            "text/javascript; charset=utf-8",
-        ),
+        ("/web/app.js", "run(1,2);" * 9 + "\n", "text/javascript; charset=utf-8"),
         ("/web/inbox.css", "a{top:0}" * 9 + "b{top:0}" * 9 + "\n", "text/css; charset=utf-8"),
         ("/web/icon.svg", INBOX["icon.svg"], "image/svg+xml"),
         ("/manifest.webmanifest", INBOX["manifest.webmanifest"], "application/manifest+json"),

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import re
+from itertools import chain
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +12,6 @@ from tables import rows_of, table
 from tmpmaild.http.answers import AnswerSlots, StreamSlots
 from tmpmaild.http.messages import MessageEndpoints
 from tmpmaild.http.schemas import Serializer
-from tmpmaild.inboxes import reading
 from tmpmaild.model import Page
 
 from .conftest import bearer
@@ -28,15 +28,6 @@ def path(address, query=""):
 @pytest.fixture
 async def inbox(client):
     return (await client.create(local_part="chosen"))["address"]
-
-
-@pytest.mark.both_engines
-async def test_an_empty_inbox_is_an_empty_list(client, inbox):
-    answer = await client.get(path(inbox))
-    assert answer.status == 200
-    assert answer.header("content-type") == "application/json"
-    assert answer.body == b'{"messages":[]}'
-    assert answer.header("link") is None
 
 
 @pytest.mark.both_engines
@@ -97,39 +88,12 @@ async def follow(client, target):
     return pages
 
 
-def flat(pages):
-    return [message_id for page in pages for message_id in page]
-
-
 @pytest.mark.both_engines
-async def test_what_has_a_code_is_found_page_by_page_however_much_has_none(world, client, inbox, monkeypatch):
-    """The pages of what was looked at are empty, and lead on."""
-    monkeypatch.setattr(reading, "MOST_LOOKED_AT", 10)
-    code = await world.deliver(inbox, b"Subject: Your code is 481516\r\n\r\n")
-    for _ in range(25):
-        await world.deliver(inbox)
-    assert await follow(client, path(inbox, "?has=code&limit=50&q=o")) == [[], [], [code]]
-    first = await client.get(path(inbox, "?has=code&limit=50&q=o"))
-    assert "&q=o&has=code&before=msg_" in first.header("link")
-
-
-@pytest.fixture
-async def many(world, inbox):
-    return sorted(await asyncio.gather(*[world.deliver(inbox) for _ in range(250)]))
-
-
-@pytest.mark.both_engines
-async def test_following_the_links_sees_each_of_250_messages_once(client, inbox, many):
-    descending = await follow(client, path(inbox))
-    assert [len(page) for page in descending] == [100, 100, 50]
-    assert flat(descending) == many[::-1]
-    ascending = await follow(client, path(inbox, "?order=asc&limit=60&unknown=x"))
-    assert [len(page) for page in ascending] == [60, 60, 60, 60, 10]
-    assert flat(ascending) == many
-
-
-async def test_a_page_that_is_just_full_announces_no_other(client, inbox, many):
-    assert [len(page) for page in await follow(client, path(inbox, f"?limit=50&after={many[199]}"))] == [50]
+async def test_following_the_links_sees_each_message_once(world, client, inbox):
+    ids = sorted(await asyncio.gather(*[world.deliver(inbox) for _ in range(120)]))
+    assert await follow(client, path(inbox)) == [ids[:19:-1], ids[19::-1]]
+    assert await follow(client, path(inbox, "?order=asc&limit=50&unknown=x")) == [ids[:50], ids[50:100], ids[100:]]
+    assert await follow(client, path(inbox, f"?limit=50&after={ids[69]}")) == [ids[:69:-1]]  # no other is announced
 
 
 async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox):
@@ -141,10 +105,7 @@ async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox)
     assert first not in link
 
 
-@table(
-    ("query", "parameter"),
-    [*ROWS["an impossible value is invalid"], ("limit=" + "9" * 5000, "limit")],
-)
+@table(("query", "parameter"), [*ROWS["an impossible value is invalid"], ("limit=" + "9" * 5000, "limit")])
 async def test_an_impossible_value_is_invalid(client, inbox, query, parameter):
     answer = await client.get(path(inbox, "?" + query))
     assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
@@ -203,23 +164,6 @@ async def test_a_private_address_looks_like_none_without_its_token(client, clock
 
 
 @pytest.mark.both_engines
-async def test_a_private_address_opens_to_its_token(client, clock):
-    created = await client.create(local_part="hidden", private=True)
-    other = await client.create(private=True)
-    headers = bearer(created["token"])
-    assert (await client.get(path(created["address"]), headers)).json() == {"messages": []}
-    assert (await client.get(path(created["address"]), {"Authorization": f"bearer  {created['token']} "})).status == 200
-    assert (await client.get(path(other["address"]), headers)).status == 404
-    clock.advance(seconds=3600)
-    assert (await client.get(path(created["address"]), headers)).status == 410
-
-
-@pytest.mark.parametrize("token", ["wrong", "\xff\xfe", "x" * 10_000])
-async def test_a_token_where_none_is_needed_is_ignored(client, inbox, token):
-    assert (await client.get(path(inbox), bearer(token))).status == 200
-
-
-@pytest.mark.both_engines
 async def test_bodies_are_whole_as_long_as_4_mib_hold_them(world, client, inbox):
     for letter in (b"a", b"b", b"c"):
         await world.deliver(inbox, b"Subject: large\r\n\r\n" + (letter * 99 + b"\r\n") * 19_000)
@@ -243,10 +187,10 @@ def many_attachments(count, name="x" * 200):
 async def test_a_page_ends_before_the_names_of_its_attachments_pass_all_bounds(world, client, inbox):
     sent = [await world.deliver(inbox, many_attachments(900)) for _ in range(12)]
     pages = await follow(client, path(inbox))
-    assert flat(pages) == sent[::-1]
+    assert list(chain(*pages)) == sent[::-1]
     assert max(map(len, pages)) < 12
     assert len((await client.get(path(inbox))).body) < 6_000_000
-    assert flat(await follow(client, path(inbox, "?q=sender"))) == sent[::-1]
+    assert list(chain(*await follow(client, path(inbox, "?q=sender")))) == sent[::-1]
 
 
 async def test_a_page_is_made_once_and_forgotten_with_its_listing(world, inbox):

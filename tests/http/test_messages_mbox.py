@@ -72,22 +72,6 @@ async def test_it_is_a_file_with_the_name_of_the_inbox(client, at):
     assert answer.header("content-length") is None
 
 
-async def test_head_is_the_header_alone_and_other_methods_are_as_everywhere(world, client, held, at):
-    await world.deliver(held["address"])
-    whole, head = await client.get(at), await client.ask("HEAD", at)
-    assert (head.status, head.headers, head.body) == (200, whole.headers, b"")
-    for method, status in (("OPTIONS", 204), ("DELETE", 405), ("POST", 405)):
-        answer = await client.ask(method, at)
-        assert (answer.status, answer.header("allow")) == (status, "GET, HEAD, OPTIONS")
-
-
-async def test_that_of_an_ended_inbox_and_of_the_operator_is_not_there(world, client, held, at, clock):
-    await world.deliver("postmaster@mail.example.com")
-    assert (await client.get(path({"address": "postmaster@mail.example.com"}))).status == 404
-    clock.advance(seconds=3600)
-    assert (await client.get(at)).json()["code"] == "address-expired"
-
-
 class Slow:
     """A client that has taken the start of the answer, and what follows when it is told to."""
 
@@ -119,29 +103,6 @@ class Slow:
 @pytest.fixture
 async def three(world, held):
     return [await world.deliver(held["address"], b"Subject: %b\r\n\r\n" % name) for name in (b"one", b"two", b"six")]
-
-
-async def test_mail_that_is_deleted_before_its_turn_is_left_out(world, held, three, tmp_path):
-    slow = Slow(world.app(), path(held))
-    await slow.first_part()
-    await world.service.delete_message(held["address"], three[1], held["token"])
-    await slow.take_all()
-    assert slow.is_complete
-    assert [one.partition(b"Subject: ")[2] for one in mails(slow.body(), tmp_path)] == [b"one\n\n", b"six\n\n"]
-
-
-@pytest.mark.parametrize("how", ["deleted", "expired"])
-@pytest.mark.usefixtures("three")
-async def test_it_ends_with_a_whole_mail_when_the_inbox_does(world, held, tmp_path, how):
-    slow = Slow(world.app(), path(held))
-    await slow.first_part()
-    if how == "deleted":
-        await world.service.delete(held["address"], held["token"])
-    else:
-        world.clock.advance(seconds=3600)
-    await slow.take_all()
-    assert slow.is_complete
-    assert [one.partition(b"Subject: ")[2] for one in mails(slow.body(), tmp_path)] == [b"one\n\n"]
 
 
 async def test_it_is_broken_off_when_another_mail_cannot_be_read(world, client, at, three, monkeypatch):
@@ -198,14 +159,8 @@ async def test_it_needs_a_place_like_every_large_answer(client, at, three, monke
     assert (await client.get(at)).status == 200
 
 
-async def test_what_ends_while_it_waits_for_a_place_is_a_problem(client, at, three, monkeypatch, clock):
-    take = answers_module.AnswerSlots.take
-
-    def late(self, name):
-        clock.advance(seconds=3600)
-        return take(self, name)
-
-    monkeypatch.setattr(answers_module.AnswerSlots, "take", late)
+@pytest.mark.usefixtures("places_come_late", "three")
+async def test_what_ends_while_it_waits_for_a_place_is_a_problem(client, at):
     assert (await client.get(at)).json()["code"] == "address-expired"
 
 

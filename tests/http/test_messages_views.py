@@ -91,19 +91,6 @@ async def test_the_title_for_tab_and_paper_is_who_writes_and_what_and_never_mark
     assert page.count("<title>") == 1
 
 
-@pytest.mark.both_engines
-async def test_a_view_dies_with_its_message_and_with_its_inbox(world, client, held, clock):
-    urls = []
-    for _ in range(2):
-        message_id = await world.deliver(held["address"], RAW)
-        urls.append((await view(client, held["address"], message_id)).json()["url"])
-    await world.service.delete_message(held["address"], message_id, held["token"])
-    assert (await client.get(urls[1])).status == 404
-    assert (await client.get(urls[0])).status == 200
-    await world.service.delete(held["address"], held["token"])
-    assert (await client.get(urls[0])).status == 404
-
-
 async def test_a_page_is_made_once_for_its_path_and_its_first_look(world, client, held):
     message_id = await world.deliver(held["address"], RAW)
     url = (await view(client, held["address"], message_id)).json()["url"]
@@ -160,7 +147,7 @@ async def test_a_small_mail_is_viewed_while_a_large_one_is_made_a_page(world, cl
 
 
 @pytest.mark.parametrize("end", ["inbox", "message", "clock"])
-async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(world, client, held, clock, end):
+async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(world, client, held, end):
     message_id = await world.deliver(held["address"], RAW + b" " * IN_LOOP_BYTES)
     url = (await view(client, held["address"], message_id)).json()["url"]
     assert (await client.get(url)).status == 200  # the page that was made with the path; from now on each is made anew
@@ -172,12 +159,7 @@ async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(wor
         looking.append(asyncio.ensure_future(client.get(url)))  # the client's two slots are taken
         await until(lambda: any("FROM message" in sql for sql in found))
         await anyio.sleep(0.01)
-        if end == "inbox":
-            await world.service.delete(held["address"], held["token"])
-        elif end == "message":
-            await world.service.delete_message(held["address"], message_id, held["token"])
-        else:
-            clock.advance(ms=LIFETIME_MS)
+        await world.end(end, held, message_id)
     for answer in await asyncio.gather(*looking):
         assert (answer.status, answer.json()["code"]) == (404, "not-found")
 

@@ -9,7 +9,6 @@ import pytest
 from services import rules
 
 from tables import table
-from tmpmaild.ratelimit import TokenBuckets
 
 from .conftest import read_all
 from .streams import until
@@ -38,19 +37,12 @@ async def finished(task):
 
 
 @pytest.mark.both_engines
-async def test_mail_that_is_there_is_shown_at_once(world, client, held):
-    message_id = await world.deliver(held["address"])
-    answer = await finished(client.get(at(held, "wait=50"), stays=True))
-    assert [message["id"] for message in answer.json()["messages"]] == [message_id]
-
-
-@pytest.mark.both_engines
-async def test_mail_that_comes_is_shown_as_it_comes(world, client, held):
+async def test_mail_is_shown_as_it_comes_and_at_once_when_it_is_there(world, client, held):
     async with waiting(world, client, at(held, "wait=50")) as task:
         assert not task.done()
         message_id = await world.deliver(held["address"])
-        answer = await finished(task)
-    assert [message["id"] for message in answer.json()["messages"]] == [message_id]
+        for answer in (await finished(task), await finished(client.get(at(held, "wait=50"), stays=True))):
+            assert [message["id"] for message in answer.json()["messages"]] == [message_id]
 
 
 async def test_a_wait_for_nothing_says_what_came_instead_and_what_was_refused(world, client, held, clock):
@@ -98,22 +90,6 @@ async def test_expiry_ends_a_wait(world, client, held, clock):
         clock.advance(ms=30)
         answer = await finished(task)
     assert (answer.status, answer.json()["code"]) == (410, "address-expired")
-
-
-async def test_a_stop_ends_a_wait(world, client, held):
-    async with waiting(world, client, at(held, "wait=50")) as task:
-        world.service.stop_waiting()
-        answer = await finished(task)
-    assert (answer.status, answer.json()["code"]) == (503, "stopping")
-    assert answer.header("retry-after") == "5"
-
-
-async def test_a_wait_costs_one_request(world, held):
-    client = world.client(TokenBuckets(10, 10))
-    async with waiting(world, client, at(held, "wait=50")) as task:
-        await world.deliver(held["address"])
-        answer = await finished(task)
-    assert answer.header("ratelimit").startswith('"default";r=9')
 
 
 async def test_waits_beyond_the_cap_are_refused_and_a_place_comes_free_with_its_client(world, held):
@@ -195,20 +171,13 @@ class SlowToLeave:
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("end", ["inbox", "message", "clock"])
-async def test_what_ends_when_the_wait_is_over_and_the_answer_is_not_yet_there_is_not_shown(
-    world, client, held, clock, end
-):
+async def test_what_ends_when_the_wait_is_over_and_the_answer_is_not_yet_there_is_not_shown(world, client, held, end):
     slow = SlowToLeave()
     task = asyncio.ensure_future(client.get(at(held, "wait=50"), stays=slow))
     await until(lambda: len(world.service.bus))
     message_id = await world.deliver(held["address"])
     await slow.leaving.wait()
-    if end == "inbox":
-        await world.service.delete(held["address"], held["token"])
-    elif end == "message":
-        await world.service.delete_message(held["address"], message_id, held["token"])
-    else:
-        clock.advance(ms=3_600_000)
+    await world.end(end, held, message_id)
     slow.may_leave.set()
     answer = await finished(task)
     if end == "message":

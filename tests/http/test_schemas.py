@@ -111,7 +111,7 @@ def test_what_leaves_as_json_comes_back_as_it_was(message):
     [
         (Page(limit=1), "limit=1&before=msg_0"),
         (Page(limit=2, after="msg_a"), "limit=2&after=msg_a&before=msg_0"),
-        (Page(limit=3, before="msg_z"), "limit=3&before=msg_0"),
+        (Page(limit=3, before="msg_z", has=frozenset({"code"})), "limit=3&has=code&before=msg_0"),
         (Page(limit=4, before="msg_z", ascending=True), "limit=4&order=asc&after=msg_0&before=msg_z"),
         (
             Page(limit=5, sender="a&b", subject="ü +", text="#"),

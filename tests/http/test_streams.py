@@ -12,14 +12,17 @@ from .conftest import read_all, scope_of
 from .streams import PATIENCE_SECONDS, Event, Stream, until
 
 
+def request(held, query="", headers=()):
+    lines = "".join(f"{name}: {value}\r\n" for name, value in dict(headers).items())
+    return f"GET /api/v1/addresses/{held['address']}/events{query} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode()
+
+
 @pytest.fixture
 def follow(served, held):
     @asynccontextmanager
-    async def opened(query="", *, address=None, headers=()):
-        lines = "".join(f"{name}: {value}\r\n" for name, value in dict(headers).items())
-        target = f"/api/v1/addresses/{address or held['address']}/events{query}"
+    async def opened(query="", *, headers=()):
         async with await served.connect() as connection:
-            await connection.send(f"GET {target} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
+            await connection.send(request(held, query, headers))
             with anyio.fail_after(30):
                 yield await Stream(connection).open()
 
@@ -119,20 +122,18 @@ async def test_a_stop_ends_the_stream_without_an_event(world, follow):
         assert await stream.next() is None
 
 
-async def test_a_quiet_stream_shows_that_it_lives(world, serve, held, monkeypatch):
+async def test_a_quiet_stream_shows_that_it_lives(follow, monkeypatch):
     monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.01)
-    async with serve(world.app()) as served, await served.connect() as connection:
-        await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        stream = await Stream(connection).open()
+    async with follow() as stream:
         chunks = [await stream._chunk() for _ in range(4)]
         assert chunks == [b"retry: 10000\n\n", b":\n\n", b":\n\n", b":\n\n"]
 
 
-async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_until_then(world, serve, held, monkeypatch):
+async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_until_then(
+    world, held, follow, monkeypatch
+):
     monkeypatch.setattr(streams, "_NEXT_SECONDS", 0.001)
-    async with serve(world.app()) as served, await served.connect() as connection:
-        await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        stream = await Stream(connection).open()
+    async with follow() as stream:
         await until(lambda: len(world.service.bus))
         await world.deliver(held["address"])
         with anyio.fail_after(streams.HEARTBEAT_SECONDS - 5):
@@ -143,13 +144,12 @@ async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_unti
 
 async def test_a_client_that_goes_away_frees_its_place_at_once(world, serve, held):
     async with serve(world.app(max_streams_per_client=1)) as served:
-        request = f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode()
         for _ in range(3):
             async with await served.connect() as connection:
-                await connection.send(request)
+                await connection.send(request(held))
                 assert (await Stream(connection).open()).status == 200
                 async with await served.connect() as another:
-                    await another.send(request)
+                    await another.send(request(held))
                     refused = await Stream(another).open()
                     assert refused.status == 429
                     assert "retry-after: 5" in refused.head.lower()
@@ -163,14 +163,12 @@ async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, ser
         with socket.socket() as deaf:
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             await anyio.to_thread.run_sync(deaf.connect, served.address)
-            deaf.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            deaf.send(request(held))
             await until(lambda: len(world.service.bus))
             await until(lambda: not len(world.service.bus))
         monkeypatch.setattr(streams, "_SLICE_SECONDS", 10)  # for who reads, however busy the machine is
         async with await served.connect() as connection:
-            await connection.send(
-                f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-            )
+            await connection.send(request(held))
             seen = await (await Stream(connection).open()).ids(200)
         assert seen == sent
 
@@ -214,23 +212,18 @@ class SlowClient:
         ("clock", [("message", 0), ("expired", None)]),
     ],
 )
-async def test_what_ends_while_a_slow_client_takes_the_event_before_it_is_not_sent(world, held, clock, end, expected):
+async def test_what_ends_while_a_slow_client_takes_the_event_before_it_is_not_sent(world, held, end, expected):
     message_ids = [await world.deliver(held["address"]) for _ in range(3)]
     slow = SlowClient(world.app(), held["address"])
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(slow.follow)
         with anyio.fail_after(PATIENCE_SECONDS):
             await slow.has_one.wait()
-            if end == "message":
-                await world.service.delete_message(held["address"], message_ids[1], held["token"])
-            elif end == "inbox":
-                await world.service.delete(held["address"], held["token"])
-            else:
-                clock.advance(ms=3_600_000)
+            await world.end(end, held, message_ids[1])
             slow.may_go_on.set()
             await until(lambda: len(slow.events) == len(expected) - (end == "message"))
         if end == "message":
-            await world.service.delete(held["address"], held["token"])
+            await world.end("inbox", held, None)
     seen = [(event.name, (event.data or {}).get("id")) for event in slow.events]
     assert seen == [(name, None if number is None else message_ids[number]) for name, number in expected]
 
@@ -238,7 +231,7 @@ async def test_what_ends_while_a_slow_client_takes_the_event_before_it_is_not_se
 async def test_a_stream_whose_client_only_sends_no_more_ends_as_it_should(served, held):
     """It cannot be told from one that has gone; the end of the body is written all the same."""
     async with await served.connect() as connection:
-        await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await connection.send(request(held))
         await connection.send_eof()
         answer = await read_all(connection)
     assert answer.startswith(b"HTTP/1.1 200 ")

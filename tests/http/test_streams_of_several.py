@@ -172,7 +172,4 @@ async def test_each_inbox_has_its_own_wish_of_what_messages_have(world, client, 
 async def test_a_wish_of_what_messages_have_is_checked(client):
     answer = await client.post(TARGET, {"inboxes": [{"address": "a@b.test", "has": ["code", "x"]}]})
     (error,) = answer.json()["errors"]
-    assert error == {
-        "pointer": "/inboxes/0/has",
-        "detail": "expected up to four of code, link, attachment and verdict",
-    }
+    assert error == {"pointer": "/inboxes/0/has", "detail": "expected up to four of code, link, attachment and verdict"}
