@@ -35,7 +35,7 @@ export async function copyText(text, { currentTarget: pressed }) {
   setTimeout(() => pressed.replaceChildren(...before), 1500);
 }
 
-// Each public field is a handler for a button.
+// Each public field is a handler for a button, by the key of its label.
 export class Actions {
   #api;
   #inboxes;
@@ -44,16 +44,14 @@ export class Actions {
 
   // An Api, Inboxes and Removals.
   constructor(api, inboxes, removals) {
-    this.#api = api;
-    this.#inboxes = inboxes;
-    this.#removals = removals;
+    [this.#api, this.#inboxes, this.#removals] = [api, inboxes, removals];
   }
 
-  copyAddress = (event) => copyText(this.#inboxes.inbox.address, event);
-  showLink = () => showLink(this.#inboxes.inbox, copyText);
-  create = attempt(() => this.#create());
+  copy = (event) => copyText(this.#inboxes.inbox.address, event);
+  qr = () => showLink(this.#inboxes.inbox, copyText);
+  new = attempt(() => this.#create());
 
-  chooseName = attempt(async () => {
+  "choose-name" = attempt(async () => {
     this.#domains ??= await this.#api.domains();
     chooseName(this.#domains, (wish) => this.#create(wish), wordsOf);
   });
@@ -85,6 +83,9 @@ export class Actions {
     this.#inboxes.takeAway(inbox);
     this.#removals.add(inbox);
   };
+
+  forget = () => this.#inboxes.forget(this.#inboxes.inbox);
+  delete = () => this.remove(this.#inboxes.inbox);
 
   rename = () => {
     const { inbox } = this.#inboxes;

@@ -22,7 +22,7 @@ export class ApiError extends Error {
 // `base` is the URL of "api/v1/". An inbox is anything with `address` and `token`.
 export class Api {
   #base;
-  #skewMs = Number(get("localStorage", SKEW)); // as an expiry is judged before the first answer
+  #skewMs = Number(get(SKEW)); // as an expiry is judged before the first answer
   #limit = { left: Infinity, atMs: 0, refillMs: 6000 };
 
   constructor(base) {
@@ -52,8 +52,9 @@ export class Api {
     return this.#json(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } });
   }
 
-  deleteAddress(inbox, { keepalive } = {}) {
-    return this.ask(pathOf(inbox), { inbox, method: "DELETE", keepalive });
+  // With `keepalive` a request to delete outlives the page.
+  deleteAddress(inbox, options) {
+    return this.ask(pathOf(inbox), { inbox, method: "DELETE", ...options });
   }
 
   // Return `domains`, the first is the default, and `lifetime_seconds` and `max_lifetime_seconds` of new addresses.
@@ -70,10 +71,10 @@ export class Api {
     return this.#json(`${pathOf(inbox)}/messages/${id}`, { inbox });
   }
 
-  // Delete at most a hundred messages; return `deleted`, how many were there. With `keepalive` the request outlives the page.
-  deleteMessages(inbox, ids, { keepalive } = {}) {
+  // Delete at most a hundred messages; return `deleted`, how many were there.
+  deleteMessages(inbox, ids, options) {
     const query = new URLSearchParams(ids.map((id) => ["id", id]));
-    return this.#json(`${pathOf(inbox)}/messages?${query}`, { inbox, method: "DELETE", keepalive });
+    return this.#json(`${pathOf(inbox)}/messages?${query}`, { inbox, method: "DELETE", ...options });
   }
 
   // Return all mail in one file, as mail programs read it.
@@ -134,7 +135,7 @@ export class Api {
     if (left && policy) this.#limit = { left: Number(left[1]), atMs: Date.now(), refillMs: (1000 * policy[2]) / policy[1] };
     const skewMs = Date.parse(headers.get("Date")) + 500 - Date.now();
     this.#skewMs = Math.abs(skewMs) > SKEW_MS ? skewMs : 0;
-    set("localStorage", SKEW, this.#skewMs);
+    set(SKEW, this.#skewMs);
   }
 }
 

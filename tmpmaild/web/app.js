@@ -54,17 +54,7 @@ const removals = new Removals(at("undo"), api, {
   restore,
 });
 const actions = new Actions(api, inboxes, removals);
-const card = new Card(at("card"), {
-  copy: actions.copyAddress,
-  qr: actions.showLink,
-  new: actions.create,
-  "choose-name": actions.chooseName,
-  rename: actions.rename,
-  forget: () => inboxes.forget(inboxes.inbox),
-  extend: actions.extend,
-  change: actions.change,
-  delete: () => actions.remove(inboxes.inbox),
-});
+const card = new Card(at("card"), actions);
 const list = new List(at("list"), { open: openFromList, copy: copyText, now: () => api.now() });
 const search = searchBox(at("search"), list, searchServer);
 const onMail = { close: () => reading.leave(), step: (by) => reading.step(by), remove, copy: copyText, words: wordsOf, attempt };
@@ -156,8 +146,7 @@ function onDeleted(id) {
   removals.forget(inboxes.inbox.address, id);
   if (reading.id === id) reading.leave();
   hush();
-  incoming.remove(id);
-  arrived.remove(id);
+  onSeen(id);
   list.remove(id);
   if (list.isChoosing) list.onChoice();
 }

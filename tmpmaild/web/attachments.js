@@ -60,7 +60,7 @@ export class Attachments {
       ? { title: t("preview"), "aria-expanded": "false", "data-index": one.index, click: this.#attempt(() => this.#toggle(one, kind)) }
       : { title: t("save"), click: saveIt };
     return [
-      h("button.box", { ...about },
+      h("button.box", about,
         icon(kind === "image" ? "image" : "file"), said("b", name), h("small", `${kindName(one)} · ${bytes(one.size)}`)),
       kind && tool("save", t("save-file", { name }), { click: saveIt })];
   }

@@ -11,10 +11,10 @@ function tryTo(ask) {
   }
 }
 
-// Read and write what the browser keeps in an area; where it may keep nothing, this tab still remembers.
-export const get = (area, key) => unstored[area + key] ?? tryTo(() => window[area].getItem(key)) ?? null;
+// Read and write what the browser keeps, or with "sessionStorage" this tab; where it may keep nothing, this tab still remembers.
+export const get = (key, area = "localStorage") => unstored[area + key] ?? tryTo(() => window[area].getItem(key)) ?? null;
 
-export function set(area, key, value) {
+export function set(key, value, area = "localStorage") {
   try {
     window[area].setItem(key, value);
     delete unstored[area + key];

@@ -33,8 +33,7 @@ export class Card {
   #extend;
 
   constructor(element, actions) {
-    this.#element = element;
-    this.#actions = actions;
+    [this.#element, this.#actions] = [element, actions];
   }
 
   showLoading() {

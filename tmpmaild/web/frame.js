@@ -11,8 +11,8 @@ const MOST_PX = 30_000;
 const MOST_CHANGES = 30; // a mail that is higher than its frame, however high that is, would grow for ever
 const DARK = "tmpmaild:dark-mail";
 
-export const isDark = () => get("localStorage", DARK) === "on";
-export const setDark = (dark) => set("localStorage", DARK, dark ? "on" : "off");
+export const isDark = () => get(DARK) === "on";
+export const setDark = (dark) => set(DARK, dark ? "on" : "off");
 
 // The part after the `#` is never sent: changing it asks for nothing.
 const withMode = (url) => `${url}#${isDark() ? "dark" : "light"}`;

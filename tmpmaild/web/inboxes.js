@@ -23,14 +23,15 @@ export class Inboxes {
   constructor(api, on) {
     this.#api = api;
     this.#on = on;
+    const to = (act) => (told, address) => this.#with(address, (entry) => act(entry, told));
     const handlers = {
       messages: (messages, address) => this.#arrive(messages, address),
       about: (about, address) => (this.#learn(about, address), this.#compare(about.message_count, address)),
-      seen: (id, address) => this.#with(address, (entry) => this.#takeSeen(entry, id)),
-      verdict: (found, address) => this.#with(address, (entry) => this.#judge(entry, found)),
-      deleted: (id, address) => this.#with(address, (entry) => this.#drop(entry, id)),
+      seen: to((entry, id) => this.#takeSeen(entry, id)),
+      verdict: to((entry, found) => this.#judge(entry, found)),
+      deleted: to((entry, id) => this.#drop(entry, id)),
       extended: (expires_at, address) => this.#learn({ expires_at }, address),
-      gone: (reason, address) => this.#with(address, (entry) => this.#end(entry, reason)),
+      gone: to((entry, reason) => this.#end(entry, reason)),
       state: on.state,
     };
     this.#live = new Live({ api, name: SCOPE, inboxes: () => this.#followed(), on: handlers });

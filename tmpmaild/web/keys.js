@@ -24,7 +24,7 @@ const IN_LIST = { "move-in-list": ["↓", "↑"], "open-mail": ["key-enter"] };
 const TYPED_INTO = "dialog, input:not([type=checkbox]), textarea, select, [contenteditable]";
 
 // Characters can be switched off: they are in the way of those who speak to their computer (WCAG 2.1.4).
-const areOn = () => get("localStorage", KEPT) !== "off";
+const areOn = () => get(KEPT) !== "off";
 
 // Return what a key stands for, if it is not for something else.
 function keyOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, defaultPrevented, target }) {
@@ -49,7 +49,7 @@ export function listen(actions) {
 
 export function showKeys() {
   const draw = ([name, keys]) => h("div", h("dt", keys.map((key) => h("kbd", label(key)))), h("dd", t(`does-${name}`)));
-  const change = ({ target }) => set("localStorage", KEPT, target.checked ? "on" : "off");
+  const change = ({ target }) => set(KEPT, target.checked ? "on" : "off");
   openDialog(t("keys"),
     h("dl.keys", Object.entries({ ...IN_LIST, ...KEYS }).map(draw)),
     h("label.check", h("input", { type: "checkbox", checked: areOn(), change }), h("b", t("keys-on")), h("small", t("keys-hint"))),

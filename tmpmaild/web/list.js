@@ -29,8 +29,7 @@ export class List {
   onChoice = () => {}; // is called when more or fewer messages are chosen
 
   constructor(element, actions) {
-    this.#element = element;
-    this.#actions = actions;
+    [this.#element, this.#actions] = [element, actions];
     element.addEventListener("keydown", (event) => this.#onKey(event));
     element.addEventListener("change", () => this.onChoice());
   }

@@ -4,10 +4,8 @@
 import { channel, locks } from "./browser.js";
 import { Following, TIMINGS } from "./following.js";
 
-const EVENTS = ["messages", "about", "seen", "verdict", "deleted", "extended", "gone", "state"];
-
 // `inboxes()` returns `{ address, token, messages, expiresAt }` for each inbox, the most important one first, the messages
-// newest first. `on` has a function for each of EVENTS, called with what is told and the address: messages(list),
+// newest first. `on` has a function for each event, called with what is told and the address: messages(list),
 // about(what the API says of the address), seen(id), verdict(what the API says of a message now), deleted(id),
 // extended(expiresAt), gone("expired" | "deleted" | "unknown") and, without an address, state({ name: "" | "connecting" | "live" | "lost" | "limited", retryAtMs }). Tabs share what has the same `name`.
 export class Live {
@@ -138,9 +136,9 @@ export class Live {
 
   #take(event) {
     this.#state = event.state ?? this.#state;
-    for (const name of EVENTS.filter((one) => event[one] !== undefined)) {
+    for (const [name, told] of Object.entries(event)) {
       try {
-        this.#given.on[name](event[name], event.address);
+        if (told !== undefined) this.#given.on[name]?.(told, event.address);
       } catch (error) {
         reportError(error); // what the page does wrong is no trouble of the connection
       }

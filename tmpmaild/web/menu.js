@@ -1,6 +1,6 @@
 // A button that opens a menu: Esc and a click elsewhere close it, arrows move in it.
 
-import { button, h, icon } from "./dom.js";
+import { button, h } from "./dom.js";
 import { isFromRight } from "./words.js";
 
 const GAP_PX = 4;
@@ -28,8 +28,7 @@ function drawItem({ image, label, danger, act }, menu) {
     menu.hidePopover();
     act(event);
   };
-  return h("button", { type: "button", role: "menuitem", tabindex: -1, class: danger ? "bad" : "plain", click },
-    icon(image), h("span", label));
+  return button(image, label, { role: "menuitem", tabindex: -1, class: danger && "bad", click });
 }
 
 // Put an open menu below its button, or above it where there is no room, and the focus into it.

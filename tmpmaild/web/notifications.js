@@ -9,7 +9,7 @@ const WORKER = `${new URL("worker.js", document.baseURI)}`;
 const trusted = window.trustedTypes?.createPolicy("worker", { createScriptURL: () => WORKER });
 const shown = new Map(); // by tag: close() and open() of a notification
 
-const isOn = () => get("localStorage", NOTIFY_KEY) === "on" && mayNotify();
+const isOn = () => get(NOTIFY_KEY) === "on" && mayNotify();
 
 // Show a notification if the reader wants them and does not look; `open` is called on a click.
 export function notify(title, body, tag, open) {
@@ -47,7 +47,7 @@ export function setUpBell(bell, deny) {
   const draw = () => bell.setAttribute("aria-pressed", isOn());
   bell.onclick = async () => {
     const wanted = !isOn();
-    set("localStorage", NOTIFY_KEY, wanted ? "on" : "off");
+    set(NOTIFY_KEY, wanted ? "on" : "off");
     if (wanted && !(await askToNotify())) deny();
     draw();
   };

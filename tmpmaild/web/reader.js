@@ -37,15 +37,15 @@ export class Reader {
   };
 
   constructor(element, api, actions) {
-    this.#element = element;
-    this.#api = api;
-    this.#actions = actions;
+    [this.#element, this.#api, this.#actions] = [element, api, actions];
     addEventListener("online", () => this.heal());
   }
 
   get id() {
     return this.#message?.id;
   }
+
+  #part = (selector) => this.#element.querySelector(selector);
 
   show(inbox, message) {
     if (this.#message) this.close();
@@ -58,7 +58,7 @@ export class Reader {
     this.#element.replaceChildren(...this.#parts().filter(Boolean));
     this.#element.dataset.width = "";
     this.#element.scrollTop = 0;
-    this.#measure.observe(this.#element.querySelector("h1"));
+    this.#measure.observe(this.#part("h1"));
     this.present(message.has_html ? "html" : "text");
   }
 
@@ -76,12 +76,12 @@ export class Reader {
   // The message is deleted on the server: what is drawn stays until it is closed.
   outlive() {
     this.#element.classList.add("outlived");
-    this.#element.querySelector("header").before(bar("warn", t("already-gone"), t("close"), this.#actions.close));
+    this.#part("header").before(bar("warn", t("already-gone"), t("close"), this.#actions.close));
   }
 
   // It is known now who sent the message.
   judge() {
-    redraw(this.#element.querySelector(".proof"), "summary", [this.#verdict()]);
+    redraw(this.#part(".proof"), "summary", [this.#verdict()]);
   }
 
   // The service is back: draw what could not be drawn.
@@ -91,7 +91,7 @@ export class Reader {
 
   // Print the message as it is shown; a frame prints all that is in it.
   print() {
-    const frame = this.#mode === "html" ? this.#element.querySelector("iframe") : undefined;
+    const frame = this.#mode === "html" ? this.#part("iframe") : undefined;
     (frame?.contentWindow ?? window).print();
   }
 
@@ -125,7 +125,7 @@ export class Reader {
     const click = ({ currentTarget }) => {
       setDark(!isDark());
       currentTarget.setAttribute("aria-pressed", isDark());
-      const frame = this.#element.querySelector("iframe");
+      const frame = this.#part("iframe");
       if (frame) applyMode(frame);
     };
     return button("dark", t("dark"), { class: "quiet tool of-html", "aria-label": t("dark-mail"), title: t("dark-mail"), "aria-pressed": String(isDark()), click });
@@ -163,7 +163,7 @@ export class Reader {
   }
 
   #unfold({ currentTarget }) {
-    const unfolded = this.#element.querySelector("h1").classList.toggle("unfolded");
+    const unfolded = this.#part("h1").classList.toggle("unfolded");
     currentTarget.setAttribute("aria-expanded", unfolded);
     currentTarget.replaceChildren(t(unfolded ? "less-subject" : "whole-subject"));
   }

@@ -13,13 +13,11 @@ export class Reading {
   #reader;
   #list;
   #inboxes;
-  #reopened = get("sessionStorage", OPEN); // what was open before a reload
+  #reopened = get(OPEN, "sessionStorage"); // what was open before a reload
 
   // A Reader, a List and Inboxes.
   constructor(reader, list, inboxes) {
-    this.#reader = reader;
-    this.#list = list;
-    this.#inboxes = inboxes;
+    [this.#reader, this.#list, this.#inboxes] = [reader, list, inboxes];
     if (!this.#reopened) history.replaceState(null, ""); // a step that a reload has left; else the mail that it opens uses it
     addEventListener("popstate", () => location.hash || this.close());
     document.addEventListener("visibilitychange", () => this.#see());
@@ -31,7 +29,7 @@ export class Reading {
   }
 
   show(message) {
-    set("sessionStorage", OPEN, message.id);
+    set(OPEN, message.id, "sessionStorage");
     this.#reopened = "";
     if (message.id !== this.id) this.#reader.show(this.#inboxes.inbox, message);
     this.#list.mark(message.id);
@@ -89,7 +87,7 @@ export class Reading {
     const { id } = this;
     if (!id) return;
     const hadFocus = at("reader").contains(document.activeElement);
-    set("sessionStorage", OPEN, "");
+    set(OPEN, "", "sessionStorage");
     this.#reader.close();
     document.body.classList.remove("reading");
     this.#list.mark(null);
@@ -98,7 +96,7 @@ export class Reading {
 
   // The inbox has expired: what is open is here alone.
   outlive() {
-    set("sessionStorage", OPEN, "");
+    set(OPEN, "", "sessionStorage");
     if (this.id) this.#reader.outlive();
   }
 

@@ -13,13 +13,13 @@ const LINK = /^(\S+@\S+?)(?:\.([\w-]{20,}))?$/;
 // What is not ours counts as nothing.
 function readAll() {
   try {
-    return JSON.parse(get("localStorage", SCOPE)).filter(({ address, seen }) => address.includes("@") && seen.at);
+    return JSON.parse(get(SCOPE)).filter(({ address, seen }) => address.includes("@") && seen.at);
   } catch {
     return [];
   }
 }
 
-const write = (inboxes) => set("localStorage", SCOPE, JSON.stringify(inboxes));
+const write = (inboxes) => set(SCOPE, JSON.stringify(inboxes));
 
 // Return the inboxes that have not ended by `nowMs`, oldest first; the others are forgotten.
 export function storedInboxes(nowMs) {
@@ -62,12 +62,12 @@ export function noteRemoval(address, ids, isAsked) {
 export const forget = (address) => write(readAll().filter((inbox) => inbox.address !== address));
 
 // Return the address that this tab shows; a new tab starts with what was last chosen in any.
-export const chosen = () => get("sessionStorage", CURRENT) ?? get("localStorage", CURRENT);
+export const chosen = () => get(CURRENT, "sessionStorage") ?? get(CURRENT);
 
 // A foreign inbox is chosen for this tab only: nobody is to sign up somewhere with an address that others read.
 export function choose({ address, foreign }) {
-  set("sessionStorage", CURRENT, address);
-  if (!foreign) set("localStorage", CURRENT, address);
+  set(CURRENT, address, "sessionStorage");
+  if (!foreign) set(CURRENT, address);
 }
 
 // Call back when another tab changed the inboxes, or may have while this page was left and not yet come back to.

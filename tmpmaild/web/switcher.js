@@ -16,7 +16,7 @@ export const newest = (entries) => entries.toReversed().sort((one, other) => tim
 // oldest first, of which one may be shown.
 export function switcher(element, { open, copy, end }) {
   const unfold = () => (head.ariaExpanded = String(element.classList.toggle("unfolded")));
-  const head = h("button.all", { "aria-expanded": "false", click: unfold });
+  const head = h("button.all.quiet", { "aria-expanded": "false", click: unfold });
   const rows = h("div.rows");
   element.ariaLabel = t("inboxes");
   element.append(head, rows);

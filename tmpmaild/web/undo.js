@@ -23,9 +23,7 @@ export class Removals {
   #timer;
 
   constructor(element, api, actions) {
-    this.#element = element;
-    this.#api = api;
-    this.#actions = actions;
+    [this.#element, this.#api, this.#actions] = [element, api, actions];
     for (const event of ["pointerenter", "focusin"]) element.addEventListener(event, () => clearTimeout(this.#timer));
     for (const event of ["pointerleave", "focusout"]) element.addEventListener(event, () => this.#start());
     addEventListener("pagehide", () => this.#leave());

@@ -10,15 +10,14 @@ const WELCOMED_KEY = "tmpmaild:welcomed";
 // Show what is true of this inbox, unless the reader knows it by now.
 export function welcome(inbox) {
   const element = at("welcome");
-  element.hidden = !inbox.token || Boolean(inbox.foreign) || get("localStorage", WELCOMED_KEY) === "yes";
+  element.hidden = !inbox.token || Boolean(inbox.foreign) || get(WELCOMED_KEY) === "yes";
   if (element.hidden) return;
   element.replaceChildren(icon("mail"),
-    h("p", h("span", t(inbox.private ? "welcome-private" : "welcome-public")), " ",
-      h("span", t("welcome-kept", { time: moment(inbox.expires_at) }))),
+    h("p", t(inbox.private ? "welcome-private" : "welcome-public"), " ", t("welcome-kept", { time: moment(inbox.expires_at) })),
     tool("close", t("dismiss"), { click: endWelcome }));
 }
 
 export function endWelcome() {
-  set("localStorage", WELCOMED_KEY, "yes");
+  set(WELCOMED_KEY, "yes");
   at("welcome").hidden = true;
 }

@@ -7,10 +7,11 @@ const isSame = (tag) => tag.split("-")[0] === messages.language.split("-")[0];
 // As the reader writes it, in Britain or America; digits are those of addresses and codes.
 const language = `${(navigator.languages.find(isSame) ?? messages.language).replace(/-u-.*/, "")}-u-nu-latn`;
 const plurals = new Intl.PluralRules(language);
-const clock = new Intl.DateTimeFormat(language, { timeStyle: "short" });
-const dayAndTime = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
-const day = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
-const calendar = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
+const dates = (dateStyle, timeStyle) => new Intl.DateTimeFormat(language, { dateStyle, timeStyle });
+const clock = dates(undefined, "short");
+const dayAndTime = dates("medium", "short");
+const day = dates("medium");
+const calendar = dates("medium", "medium");
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
 const number = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
 
