@@ -4,6 +4,7 @@ import json
 import random
 import socket
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import unquote
 
 import anyio
@@ -177,6 +178,11 @@ def places_come_late(monkeypatch, clock):
         return take(self, name)
 
     monkeypatch.setattr(AnswerSlots, "take", late)
+
+
+def expected(name, message_id):
+    """Return what ``messages.json`` says that a client is shown of a message."""
+    return json.loads(Path(__file__).with_name("messages.json").read_text().replace("ID", message_id))[name]
 
 
 def bearer(token):

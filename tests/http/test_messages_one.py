@@ -9,7 +9,7 @@ import pytest
 from tables import table
 from tmpmaild.model import AcceptedRecipient, SmtpSession
 
-from .conftest import bearer
+from .conftest import bearer, expected
 
 RAW = Path(__file__).with_name("messages-one.eml").read_bytes()
 
@@ -26,26 +26,8 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
     assert answer.status == 200
     message = answer.json()
     (in_list,) = (await client.get(at)).json()["messages"]
-    assert {name: message[name] for name in in_list} == in_list
-    assert {name: value for name, value in message.items() if name not in in_list} == {
-        "html": message["html"],
-        "headers": message["headers"],
-        "cc": [{"address": "bob@example.org", "name": "Bob"}, {"address": "eve@example.org", "name": "Eve, C."}],
-        "reply_to": [{"address": "noreply@example.org", "name": ""}],
-        "date": "2026-09-21T14:13:20.000Z",
-        "message_id": "unique@example.org",
-        "authentication": None,
-        "envelope": {
-            "from": "sender@example.org",
-            "to": "Chosen+tag@mail.example.com",
-            "helo": "client.example",
-            "remote_ip": "192.0.2.7",
-            "tls": False,
-        },
-        "session": None,
-        "raw_url": f"{at}/{message_id}/raw",
-        "warnings": [],
-    }
+    more = {"html": message["html"], "headers": message["headers"]}
+    assert message == in_list | more | expected("one", message_id)
     assert message["html"].rstrip() == '<p>Your verification code is <b>481516</b></p><img src="cid:logo">'
     assert message["headers"][0] == ["From", "Ann Other <ann@example.org>"]
     assert ["Subject", "grüße"] in message["headers"]
@@ -59,19 +41,7 @@ async def test_the_session_that_brought_a_message_is_shown_with_it(world, client
         "EHLO", "TLSv1.3", "TLS_AES_256", "LOGIN", "SIZE=5  BODY=8BITMIME", 1_790_000_000_002, recipients
     )
     message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@mail.example.com", session=session)
-    message = (await client.get(f"{at}/{message_id}")).json()
-    assert message["session"] == {
-        "remote_ip": "192.0.2.7",
-        "helo": "client.example",
-        "greeting": "EHLO",
-        "tls_version": "TLSv1.3",
-        "tls_cipher": "TLS_AES_256",
-        "auth": "LOGIN",
-        "parameters": ["SIZE=5", "BODY=8BITMIME"],
-        "recipients": [{"address": "Chosen+tag@mail.example.com", "accepted_at": "2026-09-21T14:13:20.001Z"}],
-        "data_at": "2026-09-21T14:13:20.002Z",
-        "committed_at": message["received_at"],
-    }
+    assert (await client.get(f"{at}/{message_id}")).json()["session"] == expected("session", message_id)
 
 
 @pytest.mark.both_engines
@@ -120,20 +90,12 @@ async def test_range_requests_get_the_whole(world, client, held, at):
 
 @pytest.mark.both_engines
 async def test_a_large_message_comes_whole(world, client, held, at):
-    text = "ü" * 200_000
-    raw = (
-        b"MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n"
-        b"Content-Type: text/plain; charset=utf-8\r\n\r\n"
-        + text.encode()
-        + b"\r\n--b\r\nContent-Type: application/x\r\nContent-Transfer-Encoding: base64\r\n\r\n"
-        + base64.encodebytes(bytes(range(256)) * 4000).replace(b"\n", b"\r\n")
-        + b"--b--\r\n"
-    )
+    text, content = "x" * 200_000, bytes(range(256)) * 4000
+    raw = RAW.replace(b"Your", text.encode(), 1).replace(b"aGVsbG8=", base64.encodebytes(content))
     message_id = await world.deliver(held["address"], raw)
     message = (await client.get(f"{at}/{message_id}")).json()
-    assert message["body"].rstrip("\n") == text
-    (attachment,) = message["attachments"]
-    assert (await client.get(attachment["url"])).body == bytes(range(256)) * 4000
+    assert message["body"].startswith(text)
+    assert (await client.get(message["attachments"][1]["url"])).body == content
 
 
 @pytest.mark.both_engines
