@@ -36,11 +36,6 @@ MAILS = {
 }
 
 
-@pytest.fixture
-def anyio_backend():
-    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
-
-
 def path(held, rest=""):
     return f"/api/v1/addresses/{held['address']}/messages{rest}"
 

@@ -6,27 +6,21 @@ import msgspec
 import pytest
 
 from growth import assert_within, cpu_seconds
+from tables import rows_of
 from tmpmaild.errors import CommandError
 from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.commands import BlockCommands, Blocked, Named
 from tmpmaild.model import Block
 
+ROWS = rows_of(__file__)
+
 
 def blocking(clock, *places, expires_at_ms=None):
     return Blocks(clock, [Block(kind, value, 0, expires_at_ms) for kind, value in places])
 
 
-@pytest.mark.parametrize(
-    ("network", "inside", "outside"),
-    [
-        ("192.0.2.1/32", ["192.0.2.1", "::ffff:192.0.2.1"], ["192.0.2.0", "192.0.2.2", "::c000:201"]),
-        ("192.0.2.0/23", ["192.0.2.0", "192.0.3.255"], ["192.0.1.255", "192.0.4.0"]),
-        ("0.0.0.0/0", ["0.0.0.0", "255.255.255.255"], ["::1", "local", "not an address"]),
-        ("2001:db8::/32", ["2001:db8::", "2001:db8:ffff::1", "2001:db8::1%eth0"], ["2001:db9::", "32.1.13.184"]),
-        ("2001:db8::1/128", ["2001:db8::1"], ["2001:db8::2"]),
-    ],
-)
+@pytest.mark.parametrize(("network", "inside", "outside"), ROWS["a network holds its addresses and no others"])
 def test_a_network_holds_its_addresses_and_no_others(clock, network, inside, outside):
     known = blocking(clock, ("client", network))
     assert [ip for ip in inside if not known.has_client(ip)] == []
@@ -69,6 +63,7 @@ def test_a_sender_is_blocked_with_the_domains_below_it(clock):
         assert known.has_sender(path), path
     for path in (
         "",
+        "a@@spam.example",
         "a@notspam.example",
         "a@example",
         "spam.example@ok.example",
@@ -151,17 +146,7 @@ async def test_what_is_the_operators_own_needs_force(storage, clock, network):
     assert len(list(known)) == 1
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        ({}, "a network of clients, a name or a domain of senders is expected"),
-        ({"clients": ["192.0.2.1/24"]}, "without host bits is expected, not '192.0.2.1/24'"),
-        ({"clients": ["example.com"]}, "is expected, not 'example.com'"),
-        ({"names": ["a@b"]}, "a local part is expected, not 'a@b'"),
-        ({"names": [""]}, "a local part is expected, not ''"),
-        ({"senders": ["not a domain"]}, "a domain is expected, not 'not a domain'"),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "expected"), ROWS["what is none is refused with what was expected"])
 async def test_what_is_none_is_refused_with_what_was_expected(storage, clock, wanted, expected):
     control = Control(storage, Blocks(clock))
     for command, kind in (("block", Blocked), ("unblock", Named)):
@@ -174,9 +159,3 @@ async def test_what_is_none_is_refused_with_what_was_expected(storage, clock, wa
 def test_a_block_lasts_a_second_to_a_year(seconds):
     with pytest.raises(msgspec.ValidationError, match="seconds"):
         msgspec.convert({"seconds": seconds}, Blocked)
-
-
-def test_a_sender_that_is_no_path_is_not_blocked(clock):
-    known = blocking(clock, ("sender", "shop.example"))
-    assert known.has_sender("ada@mail.shop.example")
-    assert not known.has_sender("ada@@shop.example")

@@ -2,11 +2,14 @@
 
 import pytest
 
+from tables import rows_of
 from tmpmaild.errors import CommandError
 from tmpmaild.inboxes.commands import InboxCommands, Listed, Purged
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+
+ROWS = rows_of(__file__)
 
 LIFETIME_MS = 1000
 CLIENTS = ("192.0.2.1", "2001:db8::/64", None)
@@ -81,19 +84,7 @@ async def test_a_purge_ends_those_that_are_meant_and_erases_their_mail(commands,
 
 
 @pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        {},
-        {"all": True, "expired": True},
-        {"address": "box0@mail.example.com", "client": "192.0.2.1"},
-        {"address": ""},
-        {"address": "box"},
-        {"address": "nobody@mail.example.com"},
-        {"address": "postmaster@mail.example.com"},
-        {"address": "\ud800@mail.example.com"},
-    ],
-)
+@pytest.mark.parametrize("wanted", ROWS["a purge that means nothing is refused"])
 async def test_a_purge_that_means_nothing_is_refused(commands, wanted):
     with pytest.raises(CommandError):
         await answers(commands, "purge", Purged(**wanted))

@@ -3,10 +3,7 @@
 import pytest
 from services import rules
 
-from tmpmaild.errors import (
-    AddressTaken,
-    InvalidRequest,
-)
+from tmpmaild.errors import AddressTaken, InvalidRequest
 from tmpmaild.model import Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 

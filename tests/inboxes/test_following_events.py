@@ -19,16 +19,6 @@ def notice(what, inbox_id="1"):
     return InboxChange(inbox_id, full=False, notice=what)
 
 
-async def test_what_came_before_the_sleep_ends_it_at_once():
-    bus = Bus()
-    with bus.subscribe("1") as subscription:
-        bus.publish([mail()])
-        with anyio.fail_after(30):
-            await subscription.wait(60)
-        assert subscription.take_mail()
-        assert not subscription.take_mail()
-
-
 async def test_what_comes_between_a_look_and_the_sleep_ends_the_sleep():
     bus = Bus()
     with bus.subscribe("1") as subscription:
@@ -55,12 +45,6 @@ async def test_a_change_wakes_those_of_its_inbox_and_nobody_else():
         sleeping.cancel()
 
 
-async def test_nothing_for_so_many_seconds_ends_the_sleep():
-    with Bus().subscribe("1") as subscription, anyio.fail_after(30):
-        await subscription.wait(0.001)
-        assert not subscription.take_mail()
-
-
 async def test_notices_are_told_in_order_and_once():
     bus = Bus()
     told = [MessageDeleted("msg_1"), ExpiryMoved(5), InboxDeleted()]
@@ -79,14 +63,6 @@ async def test_who_never_looks_holds_a_bounded_amount_and_learns_that_it_missed_
         assert len(subscription._notices) == following._MAX_NOTICES
         with pytest.raises(Overflow):
             subscription.take_notices()
-
-
-async def test_who_leaves_is_forgotten():
-    bus = Bus()
-    with bus.subscribe("1"), bus.subscribe("1"):
-        assert len(bus) == 2
-    assert len(bus) == 0
-    assert bus.listeners == {}
 
 
 async def test_who_is_cancelled_is_forgotten():

@@ -68,10 +68,7 @@ class Shelf:
             page = rest_of(page, found[-1].looked_to)
 
 
-@pytest.mark.parametrize(
-    ("has", "numbers"),
-    [({"code"}, [1, 3]), ({"link"}, [2, 3]), ({"code", "link"}, [3]), ({"code", "attachment"}, [])],
-)
+@pytest.mark.parametrize(("has", "numbers"), ROWS["a page has what has all that is asked for"])
 async def test_a_page_has_what_has_all_that_is_asked_for(has, numbers):
     shelf = Shelf(NEITHER, CODE, LINK, BOTH, NEITHER)
     page = await filtered(Page(has=frozenset(has), ascending=True), shelf)

@@ -57,15 +57,6 @@ async def test_a_mail_without_a_from_field_is_found_by_what_is_shown_as_its_send
     assert [message.from_name for message in (await listing(engine, sender="BOUNCE@")).messages] == ["Bob"]
 
 
-async def test_what_is_found_is_listed_like_any_other(engine, inbox):
-    await engine.add(inbox, subject="large", body="x" * 5000, html="<p>")
-    found = await listing(engine, subject="a", bodies_bytes=4000)
-    assert found.messages == tuple(
-        message for message in (await listing(engine, bodies_bytes=4000)).messages if "a" in message.subject
-    )
-    assert [len(message.body) for message in found.messages] == [1024]
-
-
 @pytest.mark.parametrize("verbatim", [False, True])
 async def test_only_the_beginning_of_a_body_is_searched(engine, verbatim):
     inbox = await engine.inbox("ada")

@@ -6,9 +6,7 @@ import time
 import pytest
 
 from growth import cpu_seconds
-from tmpmaild.errors import (
-    MailboxFull,
-)
+from tmpmaild.errors import MailboxFull
 from tmpmaild.mail import mime
 from tmpmaild.model import Page
 

@@ -1,0 +1,186 @@
+"""What is remembered of recipients, of pages that were read and of what has ended, and for how long."""
+
+import gc
+import weakref
+
+import pytest
+from msgspec.structs import replace
+
+from tmpmaild.inboxes.caches import Caches, ListingCache, RecipientCache, page_characters
+from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted, Listing, Message, MessageDeleted, Page
+
+ADA = Inbox("id-ada", "ada", 0, 1000, private=False, token_hash=None, message_count=1, full=False)
+BOB = replace(ADA, id="id-bob", address="bob")
+
+
+def named(name):
+    return replace(ADA, id=f"id-{name}", address=name)
+
+
+def change(inbox_id, notice=None, **more):
+    return InboxChange(inbox_id, notice=notice, **{"full": False, **more})
+
+
+class Recipients:
+    """The recipients, as one address after another is put among them and asked for."""
+
+    def __init__(self, *, may_cache=True):
+        self.cache = RecipientCache(may_cache=may_cache, max_addresses=64)
+
+    def put(self, inbox):
+        self.cache.put(inbox)
+
+    def get(self, name, now_ms=0):
+        return self.cache.get(name, now_ms)
+
+
+class Listings:
+    """The pages, likewise."""
+
+    def __init__(self, *, may_cache=True):
+        self.cache = ListingCache(may_cache=may_cache)
+
+    def put(self, inbox):
+        self.cache.put(inbox.address, Page(), listing(inbox), self.cache.generation)
+
+    def get(self, name, now_ms=0):
+        return self.cache.get((name, Page()), now_ms)
+
+
+both = pytest.mark.parametrize("kind", [Recipients, Listings])
+
+
+def listing(inbox=ADA, body=""):
+    message = Message("msg_", 0, "ada", "", "", "", body, truncated=False, size_bytes=0, has_html=False, attachments=())
+    return Listing(inbox, (message,), has_more=False, characters=page_characters([message]))
+
+
+@both
+def test_what_was_put_is_known_until_it_expires_and_leaves_the_memory(kind):
+    known = kind()
+    known.put(ADA)
+    known.put(replace(BOB, expires_at_ms=2000))
+    assert (bool(known.get("ada", 999)), known.get("ada", 1000), known.get("eve")) == (True, None, None)
+    known.put(ADA)
+    known.cache.forget_expired(999)
+    assert len(known.cache) == 2
+    known.cache.forget_expired(1000)
+    assert (len(known.cache), bool(known.get("bob"))) == (1, True)
+
+
+@both
+def test_what_the_storage_does_not_let_cache_is_not_remembered(kind):
+    known = kind(may_cache=False)
+    known.put(ADA)
+    assert known.get("ada") is None
+
+
+@both
+def test_the_table_is_bounded_and_the_least_recently_used_goes_first(kind):
+    known = kind()
+    for number in range(64):
+        known.put(named(str(number)))
+    known.get("0")
+    known.put(named("1"))
+    for name in ("new", "newer"):
+        known.put(named(name))
+    assert len(known.cache) == 64
+    assert [name for name in ("0", "1", "2", "3", "4", "new") if known.get(name)] == ["0", "1", "4", "new"]
+
+
+# Recipients
+
+
+def test_a_full_inbox_is_not_remembered():
+    cache = RecipientCache(may_cache=True)
+    cache.put(replace(ADA, full=True))
+    assert cache.get("ada", 0) is None
+
+
+def test_a_commit_that_fills_an_inbox_makes_it_forgotten_and_one_that_uses_up_a_share_all():
+    caches = Caches(may_cache=True)
+    caches.recipients.put(ADA)
+    caches.recipients.put(BOB)
+    caches.update([change("id-ada", full=True), change("id-bob"), change("?", full=True)])
+    assert caches.recipients.get("ada", 0) is None
+    assert caches.recipients.get("bob", 0)
+    caches.update([change("id-ada", full=True, share_full=True)])
+    assert len(caches.recipients) == 0
+
+
+def test_a_name_given_out_again_is_the_new_inbox():
+    cache = RecipientCache(may_cache=True)
+    cache.put(ADA)
+    cache.put(replace(ADA, id="2"))
+    for forgotten, left in ((None, 1), ("id-ada", 1), ("2", 0)):
+        cache.forget(forgotten)
+        assert len(cache) == left
+        assert not left or cache.get("ada", 0).id == "2"
+
+
+# Pages
+
+
+def test_a_page_is_known_until_its_inbox_changes():
+    caches = Caches(may_cache=True)
+    cache = caches.listings
+    for inbox in (ADA, BOB):
+        cache.put(inbox.address, Page(), listing(inbox), cache.generation)
+    assert cache.get(("ada", Page()), 0).inbox.id == "id-ada"
+    assert cache.get(("ada", Page(limit=5)), 0) is None
+    caches.update([change("id-ada")])
+    assert [bool(cache.get((name, Page()), 0)) for name in ("ada", "bob")] == [False, True]
+
+
+def test_what_was_read_before_a_commit_is_not_remembered_after_it_and_neither_are_large_pages():
+    caches = Caches(may_cache=True)
+    generation = caches.listings.generation
+    caches.update([change("id-ada")])
+    caches.listings.put("ada", Page(), listing(), generation)
+    caches.listings.put("ada", Page(), listing(body="x" * 70_000), caches.listings.generation)
+    assert len(caches.listings) == 0
+
+
+# What has ended
+
+
+def test_a_reader_sees_what_has_become_invalid_since_it_began_and_nothing_from_before():
+    caches = Caches(may_cache=True)
+    caches.update([change("1", MessageDeleted("before")), change("1", InboxDeleted())])
+    since = caches.last_invalidation
+    assert since.deleted_messages() == frozenset()
+    assert not since.moved("1")
+    caches.update([change("2", MessageDeleted("msg_1")), change("2", ExpiryMoved(5))])
+    caches.update([change("3", MessageDeleted("msg_2")), change("4", InboxDeleted())])
+    assert since.deleted_messages() == {"msg_1", "msg_2"}
+    assert [since.moved(inbox_id) for inbox_id in "1234"] == [False, True, False, True]
+    since = caches.last_invalidation
+    caches.update([change("1"), change("2")])  # new mail
+    assert caches.last_invalidation is since
+
+
+def test_what_no_reader_looks_at_any_more_leaves_the_memory():
+    class Watched(MessageDeleted, frozen=True, weakref=True):
+        pass
+
+    caches = Caches(may_cache=True)
+    since = caches.last_invalidation
+    kept = weakref.ref(notice := Watched("msg_1"))
+    caches.update([change("1", notice)])
+    caches.update([change("1", InboxDeleted())])
+    del notice
+    gc.collect()
+    assert kept() is not None
+    del since
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_long_chain_of_invalidations_is_freed_at_once():
+    """A reader that took long may let go of very many: no recursion in freeing them."""
+    caches = Caches(may_cache=True)
+    since = caches.last_invalidation
+    for _ in range(50_000):
+        caches.update([change("1", InboxDeleted())])
+    assert since.moved("1")
+    del since
