@@ -51,17 +51,21 @@ class Client:
         self.send(*lines)
         return await self.replies(len(lines))
 
-    async def begin(self, recipient="abc@ours.test", sender="a@example.com"):
+    async def begin(self, *names, sender="a@example.com"):
         """Go from the greeting to where the mail is expected."""
         await self.reply()
-        said = await self.say("EHLO client.example", f"MAIL FROM:<{sender}>", f"RCPT TO:<{recipient}>", "DATA")
-        assert [reply[:3] for reply in said] == ["250", "250", "250", "354"]
+        await self.say("EHLO client.example")
+        await self.start(*names, sender=sender)
+
+    async def start(self, *names, sender="a@example.com"):
+        """Begin a mail to inboxes that must be taken at RCPT."""
+        rcpts = [f"RCPT TO:<{name}@ours.test>" for name in names or ("abc",)]
+        said = await self.say(f"MAIL FROM:<{sender}>", *rcpts, "DATA")
+        assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * len(rcpts), str(replies.GO_AHEAD)]
 
     async def deliver(self, *recipients, mail="Subject: x\r\n\r\nhello"):
         """Send one mail to inboxes that must be taken at RCPT; return the answer to its end."""
-        rcpts = [f"RCPT TO:<{name}@ours.test>" for name in recipients]
-        said = await self.say("MAIL FROM:<a@example.com>", *rcpts, "DATA")
-        assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * len(rcpts), str(replies.GO_AHEAD)]
+        await self.start(*recipients)
         return (await self.say(f"{mail}\r\n."))[0]
 
     async def rest(self):
@@ -117,6 +121,12 @@ class House:
         client = await self.connect()
         await client.reply()
         await client.say("EHLO client.example")
+        return client
+
+    async def at_data(self, *recipients, **options):
+        """Return a client whose mail is awaited, with all recipients taken."""
+        client = await self.connect(**options)
+        await client.begin(*recipients)
         return client
 
     async def create(self, *names, creator=None):

@@ -19,15 +19,13 @@ from typing import NamedTuple
 import pytest
 
 from tables import table
-from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.conversation import Conversation
-from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, StartTls
+from tmpmaild.smtp.replies import DelayedReply
 from wire import octets
 
+from .test_conversation import World
+
 DIALOGS = sorted((Path(__file__).parents[1] / "dialogs").glob("*.txt"))
-DOMAINS = ("ours.test", "second.test")
-KNOWN = {"abc@ours.test", "def@ours.test"}
 MAX_MESSAGE_BYTES = 2000
 
 
@@ -58,44 +56,19 @@ def read(path):
     return options, [*turns, Turn(packet, answers, late, handshake=False)]
 
 
-class World:
-    """Answers the conversation's requests, except for the handshake."""
+class Player(World):
+    """A conversation whose handshakes are in its dialogue, and which counts the answers that come late."""
 
-    def __init__(self, conversation):
-        self.conversation = conversation
+    def __init__(self, **options):
+        super().__init__(max_message_bytes=MAX_MESSAGE_BYTES, **options)
         self.late = 0
 
-    def receive(self, octets):
-        self.conversation.input.append(octets)
-        while (request := self.conversation.next_request()) is not None:
-            if not isinstance(request, StartTls):
-                self.conversation.answer(self.answer(request))
+    def start_tls(self):
+        pass
 
     def answer(self, request):
-        match request:
-            case DelayedReply():
-                self.late += 1
-                return request.reply
-            case MailFrom():
-                return replies.SENDER_OK
-            case Data():
-                return replies.GO_AHEAD
-            case EndOfMail():
-                return replies.STORED
-            case Recipient():
-                return self.recipient(request.mailbox)
-
-    def recipient(self, mailbox):
-        if mailbox.domain and mailbox.domain not in DOMAINS:
-            return replies.NOT_OURS
-        ours = addresses.is_operator(mailbox, DOMAINS) or addresses.inbox_address(mailbox) in KNOWN
-        return replies.RECIPIENT_OK if ours else replies.UNKNOWN_RECIPIENT
-
-    def said(self):
-        lines = self.conversation.output.decode().split("\r\n")
-        self.conversation.output.clear()
-        assert lines.pop() == ""
-        return lines + ["closed"] * self.conversation.closed
+        self.late += isinstance(request, DelayedReply)
+        return super().answer(request)
 
 
 def assert_answers(said, expected, packet):
@@ -105,16 +78,17 @@ def assert_answers(said, expected, packet):
 
 def play(path, chunk_bytes):
     options, turns = read(path)
-    conversation = Conversation("mx.ours.test", max_message_bytes=MAX_MESSAGE_BYTES, **options)
-    world = World(conversation)
+    player = Player(**options)
+    said = player.greeting
     for packet, answers, late, handshake in turns:
-        for start in range(0, len(packet), chunk_bytes):
-            world.receive(packet[start : start + chunk_bytes])
-        assert_answers(world.said(), answers, packet)
-        assert world.late == late
-        world.late = 0
+        said += b"".join(player.receive(packet[at : at + chunk_bytes]) for at in range(0, len(packet), chunk_bytes))
+        *lines, rest = said.decode().split("\r\n")
+        assert rest == ""
+        assert_answers(lines + ["closed"] * player.conversation.closed, answers, packet)
+        assert player.late == late
+        said, player.late = b"", 0
         if handshake:
-            conversation.tls_started()
+            player.conversation.tls_started()
 
 
 @table("path", DIALOGS)

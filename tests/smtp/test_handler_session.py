@@ -36,10 +36,7 @@ async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recip
         auth="PLAIN",
         parameters="SIZE=100 body=8BITMIME AUTH=<>",
         data_at_ms=times_ms[5],
-        recipients=(
-            AcceptedRecipient("ABC+1@ours.test", times_ms[1]),
-            AcceptedRecipient("abc@ours.test", times_ms[4]),
-        ),
+        recipients=(AcceptedRecipient("ABC+1@ours.test", times_ms[1]), AcceptedRecipient("abc@ours.test", times_ms[4])),
     )
     assert other.session.recipients == (AcceptedRecipient("def@Ours.test", times_ms[2]),)
     assert (abc.helo, abc.remote_ip, abc.tls) == ("real.example", "127.0.0.1", True)
@@ -69,8 +66,7 @@ async def test_an_inbox_that_the_mail_creates_has_the_session_too(serve):
 @pytest.mark.both_engines
 async def test_any_octets_are_kept_and_line_feeds_get_their_carriage_return(serve):
     async with serve() as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         client.write(bytes(range(256)) + b"\n..b\n.c\r\n.\r\n")
         said = await client.reply()
         (message,) = await house.messages("abc")

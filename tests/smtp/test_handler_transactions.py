@@ -20,14 +20,6 @@ def rcpt(*names):
     return [RECIPIENT.format(name) for name in names]
 
 
-async def at_data(house, *names):
-    """Return a client whose recipients are taken and whose mail is awaited."""
-    client = await house.greeted()
-    said = await client.say(SENDER, *rcpt(*names), "DATA")
-    assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * len(names), str(replies.GO_AHEAD)]
-    return client
-
-
 async def at_the_dot(client, mail="Subject: x\r\n\r\nhello"):
     return (await client.say(f"{mail}\r\n."))[0]
 
@@ -77,7 +69,7 @@ async def test_a_full_operators_inbox_is_refused_at_rcpt_and_the_others_get_thei
 
 async def test_one_recipient_that_is_full_since_rcpt_refuses_the_mail_for_all_three(serve):
     async with serve(names=("abc", "filled", "def"), limits=ONE) as house:
-        client = await at_data(house, "abc", "filled", "def")
+        client = await house.at_data("abc", "filled", "def")
         assert (await (await house.greeted()).deliver("filled", mail="Subject: first")).startswith(STORED)
         assert (await at_the_dot(client)).startswith(FULL)
         assert [await subjects(house, name) for name in ("abc", "filled", "def")] == [[], ["first"], []]
@@ -95,7 +87,7 @@ async def test_recipients_that_are_over_at_the_dot_are_left_out(serve, clock):
     async with serve(names=("old", "older")) as house:
         clock.advance(seconds=1800)
         await house.create("young", "younger")
-        client = await at_data(house, "old", "young", "older", "younger")
+        client = await house.at_data("old", "young", "older", "younger")
         clock.advance(seconds=1800)
         said = await at_the_dot(client, "Subject: late")
         (young,), (younger,) = await house.messages("young"), await house.messages("younger")
@@ -106,7 +98,7 @@ async def test_recipients_that_are_over_at_the_dot_are_left_out(serve, clock):
 
 async def test_a_mail_of_which_no_recipient_is_left_is_refused_like_one_that_never_was(serve, clock):
     async with serve(names=("abc", "def")) as house:
-        client = await at_data(house, "abc", "def")
+        client = await house.at_data("abc", "def")
         clock.advance(seconds=3600)
         assert await at_the_dot(client) == str(replies.UNKNOWN_RECIPIENT)
         assert house.sources() == []
@@ -116,7 +108,7 @@ async def test_a_mail_of_which_no_recipient_is_left_is_refused_like_one_that_nev
 
 async def test_the_next_owner_of_a_name_gets_no_mail_meant_for_the_one_before(serve, clock):
     async with serve() as house:
-        client = await at_data(house, "abc")
+        client = await house.at_data("abc")
         clock.advance(seconds=25 * 3600)
         await house.create("abc")
         assert (await at_the_dot(client)).startswith(UNKNOWN)
@@ -230,7 +222,7 @@ async def test_what_forty_senders_were_promised_is_on_disk_and_nothing_else_is_a
 
 async def test_senders_at_once_fill_an_inbox_to_its_last_place_and_not_beyond(serve):
     async with serve(names=("abc",), limits={"max_messages_per_inbox": 7}) as house:
-        clients = [await at_data(house, "abc") for _ in range(30)]
+        clients = [await house.at_data("abc") for _ in range(30)]
         said = await asyncio.gather(*map(at_the_dot, clients))
         promised = {reply.removeprefix(STORED) for reply in said if reply.startswith(STORED)}
         assert len(promised) == 7

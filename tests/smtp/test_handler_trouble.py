@@ -44,10 +44,7 @@ async def test_a_storage_at_its_cap_refuses_at_mail_and_takes_mail_again_after_a
             await client.say("RSET")
             assert (await client.deliver("abc", mail="x" * 50_000)).startswith(STORED)
             promised += 1
-        assert await client.say(*MAIL[1:]) == [
-            "503 5.5.1 Bad sequence of commands",
-            "554 5.5.1 No valid recipients",
-        ]
+        assert await client.say(*MAIL[1:]) == ["503 5.5.1 Bad sequence of commands", "554 5.5.1 No valid recipients"]
         assert len(house.sources()) == promised > 5  # and what was promised stays
         clock.advance(seconds=3600)
         await sweep_until_there_is_room(house, clock())

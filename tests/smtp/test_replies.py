@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from tables import table
 from tmpmaild import errors
 from tmpmaild.smtp import replies
@@ -20,29 +18,18 @@ def tree(kind):
             yield from tree(child)
 
 
-@pytest.mark.parametrize("kind", list(tree(errors.RequestError)))
-def test_every_error_of_a_request_has_an_answer(kind):
+@table("kind", list(tree(errors.RequestError)))
+def test_every_error_and_each_special_case_of_it_has_an_answer_that_is_for_good_where_the_sender_is_wrong(kind):
     assert kind in replies._ANSWERS, f"{kind.__name__} has no line in smtp/replies.py"
-
-
-@pytest.mark.parametrize("kind", list(tree(errors.RequestError)))
-def test_only_what_the_sender_got_wrong_is_refused_for_good(kind):
-    answer = replies._ANSWERS[kind]
-    assert str(answer)[0] == ("5" if kind in PERMANENT else "4")
-
-
-@pytest.mark.parametrize("kind", list(tree(errors.RequestError)))
-def test_a_special_case_of_an_error_is_answered_as_the_error(kind):
+    assert str(replies._ANSWERS[kind])[0] == ("5" if kind in PERMANENT else "4")
     special = type(f"Special{kind.__name__}", (kind,), {"__module__": __name__})
     arguments = (0,) if issubclass(kind, errors.AddressExpired) else ()
     assert replies.answer_to(special(*arguments)) == replies._ANSWERS[kind]
 
 
 def test_an_error_of_tomorrow_is_our_fault():
-    class Unheard(errors.RequestError):
-        pass
-
-    assert replies.answer_to(Unheard("secret")) == replies.OUR_FAULT
+    unheard = type("Unheard", (errors.RequestError,), {"__module__": __name__})
+    assert replies.answer_to(unheard("secret")) == replies.OUR_FAULT
 
 
 def test_a_reply_has_a_code_and_an_enhanced_code_of_the_same_class():

@@ -6,8 +6,11 @@ from ipaddress import ip_network
 
 import pytest
 
+from tables import rows_of
 from tmpmaild.smtp import replies, server
 from tmpmaild.smtp.session import ALLOWANCE_BYTES
+
+ROWS = rows_of(__file__)
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 OTHER = ("127.0.0.2", 0)
@@ -45,8 +48,7 @@ async def test_at_a_stop_a_transaction_that_has_not_come_to_its_mail_is_refused(
 @pytest.mark.parametrize("mail", ["\n.\n\r\n.", "x" * 3000 + "\r\n."])
 async def test_at_a_stop_a_mail_that_is_refused_is_the_last_too(serve, mail):
     async with serve(max_message_bytes=2000) as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         stopping = asyncio.ensure_future(house.server.stop(5))
         await asyncio.sleep(0)
         client.send(mail)
@@ -57,8 +59,7 @@ async def test_at_a_stop_a_mail_that_is_refused_is_the_last_too(serve, mail):
 
 async def test_a_stop_waits_no_longer_than_its_grace_time(serve):
     async with serve() as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         client.send("never ends")
         await house.server.stop(0.05)
         assert await client.rest() in (str(replies.STOPPING) + "\r\n", "")
@@ -89,8 +90,7 @@ async def test_names_are_tried_so_often_over_all_sessions_of_a_client(serve):
             client = await house.greeted()
             said += (await client.say("MAIL FROM:<a@example.com>", f"RCPT TO:<{name}@ours.test>", "QUIT"))[1:2]
         assert said == [str(replies.UNKNOWN_RECIPIENT)] * 3 + [str(replies.UNKNOWN_TOO_OFTEN)] * 3
-        other = await house.connect(local_addr=OTHER)
-        await other.begin()
+        await house.at_data(local_addr=OTHER)
 
 
 async def test_a_session_that_goes_on_naming_recipients_without_an_answer_is_closed(serve):
@@ -137,8 +137,7 @@ async def test_what_is_declared_and_does_not_come_is_not_kept_free_for_ever(serv
 
 async def test_small_mail_comes_in_while_large_mail_takes_all_the_memory(serve):
     async with serve(max_inflight_bytes=100_000) as house:
-        large, small = await house.connect(), await house.connect()
-        await large.begin()
+        large, small = await house.at_data(), await house.connect()
         large.write(b"x" * (ALLOWANCE_BYTES + 99_000))
         await house.until(lambda: house.server.connections.memory.held_bytes > 98_000)
         await small.begin()
@@ -147,13 +146,7 @@ async def test_small_mail_comes_in_while_large_mail_takes_all_the_memory(serve):
 
 async def test_one_client_may_take_half_of_the_memory_and_another_the_rest(serve):
     async with serve(max_inflight_bytes=300_000, max_message_bytes=150_000) as house:
-        first, second, other = (
-            await house.connect(),
-            await house.connect(),
-            await house.connect(local_addr=OTHER),
-        )
-        for client in (first, second, other):
-            await client.begin()
+        first, second, other = [await house.at_data(local_addr=(f"127.0.0.{host}", 0)) for host in (1, 1, 2)]
         first.write(b"x" * (ALLOWANCE_BYTES + 80_000))
         await house.until(lambda: house.server.connections.memory.held_bytes > 79_000)
         for client, answer in ((second, "452"), (other, "250")):
@@ -164,8 +157,7 @@ async def test_one_client_may_take_half_of_the_memory_and_another_the_rest(serve
 async def test_memory_that_is_full_is_told_from_a_full_disk_in_reply_log_and_numbers(serve, caplog):
     caplog.set_level("INFO", "tmpmaild.smtp.connections")
     async with serve(max_inflight_bytes=100_000) as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         client.write(b"x" * (ALLOWANCE_BYTES + 110_000))
         assert await client.say("\r\n.") == ["452 4.3.2 Too much mail is coming in at once, try again later"]
         (counted,) = [one for one in house.server.measures() if one.name == "smtp_memory_refusals_total"]
@@ -174,20 +166,6 @@ async def test_memory_that_is_full_is_told_from_a_full_disk_in_reply_log_and_num
     assert line.endswith(
         "refused: 452 4.3.2 Too much mail is coming in at once, try again later (smtp.max_inflight_bytes is reached)"
     )
-
-
-async def test_an_undeclared_mail_is_refused_at_its_end_when_it_takes_too_much(serve):
-    async with serve(max_inflight_bytes=100_000) as house:
-        first, second = await house.connect(), await house.connect()
-        await first.begin()
-        await second.begin()
-        first.write(b"x" * (ALLOWANCE_BYTES + 90_000))
-        await house.until(lambda: house.server.connections.memory.held_bytes > 89_000)
-        second.write(b"x" * (ALLOWANCE_BYTES + 20_000))
-        assert await second.say("\r\n.") == [str(replies.MEMORY_FULL)]
-        assert (await first.say("\r\n."))[0].startswith("250")
-        assert (await second.say(*MAIL, "small\r\n."))[-1].startswith("250")
-        await house.until(lambda: house.server.connections.memory.held_bytes == 0)
 
 
 class Slow:
@@ -207,8 +185,7 @@ class Slow:
 
 async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serve):
     async with serve(wrap=Slow) as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         client.write(b"x" * (ALLOWANCE_BYTES + 50_000) + b"\r\n.\r\n")
         await house.until(lambda: house.server.connections.tasks)
         assert house.server.connections.memory.held_bytes == 50_002
@@ -222,8 +199,7 @@ async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serv
 
 async def test_a_mail_is_not_kept_in_memory_once_it_is_stored(serve):
     async with serve() as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         client.write(b"x" * 50_000 + b"\r\n.\r\n")
         assert (await client.reply()).startswith("250")
         (session,) = house.server.connections.open
@@ -247,23 +223,13 @@ class Broken:
         return getattr(self._service, name)
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("has_room", ["451", "503", "554"]),
-        ("recipient_now", ["250", "451", "554"]),
-        ("recipient", ["250", "451", "554"]),
-        ("deliver", ["250", "250", "354", "451"]),
-    ],
-)
+@pytest.mark.parametrize(("where", "expected"), ROWS["a fault of ours is temporary and the session goes on"])
 async def test_a_fault_of_ours_is_temporary_and_the_session_goes_on(serve, caplog, where, expected):
     async with serve(wrap=Broken) as house:
         service = house.server.handler._service
         service._service.caches.recipients.forget("2")  # so that the disk is asked
         service.fails = {where}
-        client = await house.connect()
-        await client.reply()
-        await client.say("EHLO client.example")
+        client = await house.greeted()
         said = await client.say(*MAIL)
         if said[-1].startswith("354"):
             said += await client.say("Subject: secret-subject\r\n.")
@@ -292,8 +258,8 @@ async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serv
 async def test_nothing_of_a_mail_or_an_address_is_logged(serve, caplog):
     caplog.set_level("INFO")
     async with serve() as house:
-        client = await house.connect()
-        await client.begin(sender="whoever@example.com")
+        client = await house.greeted()
+        await client.start(sender="whoever@example.com")
         await client.say(
             "Subject: what-is-said\r\n.", "MAIL FROM:<b@example.com>", "RCPT TO:<who-is-unknown@ours.test>", "FROB"
         )
@@ -311,9 +277,8 @@ async def test_sessions_take_turns_at_mail_that_is_thrown_away(serve, monkeypatc
             assert house.server.connections.seconds_to_drain() <= 21
             assert 30 < house.server.connections.seconds_to_drain() <= 41
         house.server.connections._next_drain_at = 0.0
-        clients = [await house.connect() for _ in range(3)]
+        clients = [await house.at_data() for _ in range(3)]
         for client in clients:
-            await client.begin()
             client.write(b"x" * 3000)
         for client in clients:
             assert (await client.say("\r\n."))[0] == str(replies.MESSAGE_TOO_BIG)

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tables import rows_of
 from tmpmaild.host import sockets
 from tmpmaild.host.logs import JsonFormatter
+
+ROWS = rows_of(__file__)
 
 FILTER = Path(__file__).parents[2] / "docs/fail2ban/tmpmaild.conf"
 MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>")
@@ -33,15 +36,7 @@ async def test_each_refusal_is_told_with_its_reason(serve, lines):
     ]
 
 
-@pytest.mark.parametrize(
-    ("sent", "what"),
-    [
-        (b"GET / HTTP/1.1\r\nHost: ours.test\r\nAccept: */*\r\n\r\n", "HTTP came to a port that speaks SMTP"),
-        (b"PROPFIND /x HTTP/1.1\r\nHost: ours.test\r\n\r\n", "HTTP came to a port that speaks SMTP"),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP came to a port that speaks SMTP"),
-        (b"\x16\x03\x01\x02\x00\x01\n\n\n", "TLS came to a port that speaks SMTP in clear text first"),
-    ],
-)
+@pytest.mark.parametrize(("sent", "what"), ROWS["another protocol is told by its name and once"])
 @pytest.mark.parametrize("greeting", [b"", b"EHLO client.example\r\n"])
 async def test_another_protocol_is_told_by_its_name_and_once(serve, lines, sent, what, greeting):
     async with serve() as house:
@@ -65,17 +60,7 @@ async def test_neither_a_timeout_nor_a_stop_is_a_refusal(serve, lines):
     assert lines() == []
 
 
-LOG = {
-    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 550 5.7.1 Relaying denied": True,
-    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 2001:db8::1 refused: 421 4.7.0 Too many errors,"
-    " closing": True,
-    "2026-11-22 07:51:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 500 5.5.2 Command not recognized"
-    " (17 more times within a minute)": True,
-    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 550 5.1.1 No such address"
-    " here": False,
-    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 452 4.3.1 Insufficient system"
-    " storage, try again later": False,
-}
+LOG = dict(ROWS["LOG"])
 
 JOURNAL = {line.split(",", 1)[1][4:]: found for line, found in LOG.items()}
 """As a line is in the journal, without a time."""
@@ -106,20 +91,7 @@ def test_fail2ban_finds_the_same(tmp_path):
     assert f"{sum(lines.values())} matched, {len(lines) - sum(lines.values())} missed" in said
 
 
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        (
-            {"auth": "any"},
-            'smtp.auth is "any" on {}: clients that have a password configured for this server send it here',
-        ),
-        ({"faults": True}, "smtp.faults is on at {}: who creates an address here can keep SMTP connections waiting"),
-        (
-            {"keep_refusals": True},
-            "smtp.keep_refusals is on at {}: who reaches the API can read who sends mail to whom",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("settings", "text"), ROWS["what is for tests is warned of at a public address once"])
 async def test_what_is_for_tests_is_warned_of_at_a_public_address_once(serve, caplog, settings, text):
     for ip in ("127.0.0.1", "0.0.0.0"):
         async with serve(**settings, names=(), listener=sockets.bind_all([f"{ip}:0"])[0]):

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.smtp.server import BadProxyHeader, ProxyHeader, parse_proxy_header
 from wire import octets
+
+ROWS = rows_of(__file__)
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 
@@ -22,12 +24,7 @@ def headers():
 
 GOOD = [(header, client) for header, client in headers() if client != "bad"]
 BAD = [header for header, client in headers() if client == "bad"]
-NEXT = {
-    "nothing": b"",
-    "commands": b"EHLO client.example\r\nMAIL FROM:<>\r\n",
-    "a TLS hello": b"\x16\x03\x01\x02\x00\x01",
-    "the header again": b"PROXY TCP4 203.0.113.9 198.51.100.9 1 25\r\n",
-}
+NEXT = dict(ROWS["NEXT"])
 
 
 @table(("header", "client"), GOOD)

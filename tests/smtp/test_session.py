@@ -21,17 +21,6 @@ async def messages(house, name="abc"):
 # Mail
 
 
-async def test_the_id_in_the_answer_is_that_of_the_message(serve):
-    async with serve() as house:
-        client = await house.connect()
-        await client.begin()
-        (reply,) = await client.say("Subject: hello\r\n\r\nworld\r\n.")
-        (message,) = await messages(house)
-        assert reply == f"250 2.0.0 Ok: stored as {message.id}"
-        assert (message.subject, message.body.strip()) == ("hello", "world")
-        assert house.sources() == [b"Subject: hello\r\n\r\nworld\r\n"]
-
-
 async def test_two_hundred_pipelined_commands_are_answered_in_order(serve):
     async with serve() as house:
         client = await house.connect()
@@ -62,8 +51,7 @@ async def test_a_client_who_half_closes_after_the_dot_gets_the_answer(serve):
 
 async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
     async with serve() as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         client.send("half a mail")
         client.writer.write_eof()
         assert await client.rest() == ""
@@ -74,9 +62,7 @@ async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
 
 async def test_clients_that_disconnect_right_after_the_dot_disturb_nobody(serve):
     async with serve() as house:
-        clients = [await house.connect() for _ in range(20)]
-        for client in clients:
-            await client.begin()
+        clients = [await house.at_data() for _ in range(20)]
         for number, client in enumerate(clients):
             client.send(f"Subject: {number}", "", "whole", ".")
             if number % 2:
@@ -170,9 +156,7 @@ async def test_a_client_who_never_reads_the_last_reply_is_forgotten(serve):
 
 async def test_an_idle_client_is_refused(serve):
     async with serve() as house:
-        client = await house.connect()
-        await client.reply()
-        await client.say("EHLO client.example")
+        client = await house.greeted()
         house.server.close_idle(house.server.connections.loop.time() + 250)
         assert await client.say("NOOP") == [str(replies.OK)]
         house.server.close_idle(house.server.connections.loop.time() + 301)
@@ -193,9 +177,7 @@ async def test_octets_of_a_command_without_end_are_no_activity(serve):
 
 async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve):
     async with serve() as house:
-        trickling, flowing = await house.connect(), await house.connect()
-        await trickling.begin()
-        await flowing.begin()
+        trickling, flowing = await house.at_data(), await house.at_data()
         trickling.write(b"x" * 100_000)
         flowing.write(b"x" * 200_000)
         sessions = list(house.server.connections.open)
@@ -209,8 +191,7 @@ async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve)
 
 async def test_a_mail_that_trickles_only_at_its_end_is_given_up_too(serve):
     async with serve() as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         client.write(b"x" * 1_000_000)
         (session,) = house.server.connections.open
         await house.until(lambda: house.received_bytes() == 1_000_000)

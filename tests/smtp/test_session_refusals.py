@@ -43,8 +43,7 @@ async def test_a_recipient_that_is_not_here_is_kept_as_it_was_written(serve, clo
 
 async def test_a_mail_that_is_too_large_is_kept(serve):
     async with serve(keep_refusals=True, max_message_bytes=1024) as house:
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         await client.say("x" * 900 + "\r\n" + "x" * 900 + "\r\n.")
         assert kept(house) == [("the end of the mail", "552 5.3.4 Message too big")]
 
@@ -74,8 +73,7 @@ async def test_a_client_that_leaves_in_its_mail_is_kept_and_one_that_has_sent_it
         await client.deliver("abc")
         await client.say("QUIT")
         await ended(house)
-        client = await house.connect()
-        await client.begin()
+        client = await house.at_data()
         client.close()
         await ended(house)
         assert kept(house) == [("DATA", "the client left before its mail was whole")]

@@ -132,10 +132,7 @@ SENDERS = {
     ],
     "openssl": ["openssl", "s_client", "-connect", "localhost:{port}", "-quiet", "-verify_quiet"],
 }
-SAID = {
-    "curl": "Subject: x\r\n\r\nhello\r\n",
-    "openssl": "\r\n".join((*MAIL, "Subject: x", ".", "QUIT", "")),
-}
+SAID = {"curl": "Subject: x\r\n\r\nhello\r\n", "openssl": "\r\n".join((*MAIL, "Subject: x", ".", "QUIT", ""))}
 
 
 @pytest.mark.parametrize("name", SENDERS)
