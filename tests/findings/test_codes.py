@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import assert_linear
@@ -103,7 +103,6 @@ def typed(text):
     )
 
 
-@settings(deadline=None)
 @given(st.text(max_size=50), TEXTS)
 def test_any_text_gives_codes_that_stand_in_it(subject, text):
     found = codes.find(subject, text)
@@ -115,7 +114,6 @@ def test_any_text_gives_codes_that_stand_in_it(subject, text):
         assert code.value.isascii()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**8).map(str).filter(lambda digits: len(digits) >= 4))
 def test_any_digits_are_a_code_when_plainly_called_one(digits):
     assert values(f"Your verification code is {digits}.")[:1] == [digits] * (len(digits) <= 8)

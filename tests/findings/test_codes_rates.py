@@ -20,8 +20,7 @@ HERE = Path(__file__).parent / "blind"
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "least_codes", "most_invented", "least_links"),
-    ROWS["the rates that were reached are held"],
+    ("name", "size", "least_codes", "most_invented", "least_links"), ROWS["the rates that were reached are held"]
 )
 def test_the_rates_that_were_reached_are_held(name, size, least_codes, most_invented, least_links):
     mails = finding_rates.read(HERE / f"{name}.jsonl")

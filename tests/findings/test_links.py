@@ -2,7 +2,7 @@
 # ruff: noqa: RUF001 (the dotless i is a letter of Turkish)
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import assert_linear
@@ -195,7 +195,6 @@ MAILS = st.text(max_size=200) | st.lists(
 ).map("".join)
 
 
-@settings(deadline=None)
 @given(MAILS, MAILS)
 def test_any_mail_gives_sound_links(body, html):
     found = links.find(body, html)

@@ -1,6 +1,6 @@
 """Charsets by the names that mail gives them, and octets that do not fit theirs."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tables import rows_of, table
@@ -19,7 +19,6 @@ def test_octets_that_do_not_fit_their_charset_are_read_as_what_they_are(octets, 
     assert charsets.to_text(octets, charset, {}) == text
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=100), st.sampled_from([*sorted(set(charsets._CODECS.values())), "nonsense", ""]))
 def test_any_octets_in_any_charset_give_clean_text(octets, charset):
     text = charsets.to_text(octets, charset, {})

@@ -1,7 +1,7 @@
 """What stays of the style sheets of a hostile mail: rules that reach no further than its body, and load nothing."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet, assert_harmless_style
@@ -44,8 +44,7 @@ def test_rules_for_dark_readers_within_others_are_not_written_many_times():
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
-    [*ROWS["rules stay and every other at rule goes"], ("@media all{" * 5 + "p{color:red}", "")],
+    ("text", "kept"), [*ROWS["rules stay and every other at rule goes"], ("@media all{" * 5 + "p{color:red}", "")]
 )
 def test_rules_stay_and_every_other_at_rule_goes(text, kept):
     assert written(text).replace(SCOPE, "").partition("{color")[0] == kept
@@ -97,7 +96,6 @@ SOUP = st.lists(PIECES, max_size=40).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(SOUP, SOUP)
 def test_soup_never_raises_nor_leaves_what_could_load_or_end_the_sheet(rules, media):
     for text in (rules, f"p{{{rules}}}", f"@media {rules}{{p{{color:red}}}}", f"{rules}{{color:red}}"):

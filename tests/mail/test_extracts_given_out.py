@@ -54,10 +54,7 @@ def test_the_null_sender_is_an_empty_path():
     assert fields(sender="").startswith(b"Return-Path: <>\r\n")
 
 
-@pytest.mark.parametrize(
-    ("more", "keyword"),
-    ROWS["the protocol says whether there was tls and an address in utf 8"],
-)
+@pytest.mark.parametrize(("more", "keyword"), ROWS["the protocol says whether there was tls and an address in utf 8"])
 def test_the_protocol_says_whether_there_was_tls_and_an_address_in_utf_8(more, keyword):
     assert f" with {keyword} id ".encode() in fields(**more)
 

@@ -1,7 +1,7 @@
 """What a reader reads of an HTML mail."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import assert_linear
@@ -26,10 +26,7 @@ def test_what_is_plainly_hidden_is_not_read(html, text):
     assert to_text(html) == text
 
 
-@pytest.mark.parametrize(
-    ("html", "found"),
-    ROWS["a hidden link is none"],
-)
+@pytest.mark.parametrize(("html", "found"), ROWS["a hidden link is none"])
 def test_a_hidden_link_is_none(html, found):
     assert [text for _, _, text in links(html)] == found
 
@@ -50,7 +47,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200) | st.lists(PIECES, max_size=60).map("".join))
 def test_any_html_gives_clean_text(html):
     text = to_text(html)
@@ -59,7 +55,6 @@ def test_any_html_gives_clean_text(html):
     assert "\n\n\n" not in text
 
 
-@settings(deadline=None)
 @given(st.lists(st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1), min_size=1))
 def test_words_are_never_dropped(words):
     assert to_text("<td><p>" + "<b> ".join(words)).split() == words

@@ -54,10 +54,7 @@ def test_a_long_text_is_decoded_as_a_short_one(piece):
         assert unescaped(text) == entities.unescape(text)
 
 
-@table(
-    ("written", "meant"),
-    ROWS["an ampersand of an address stays as in a browser where it could begin a name"],
-)
+@table(("written", "meant"), ROWS["an ampersand of an address stays as in a browser where it could begin a name"])
 def test_an_ampersand_of_an_address_stays_as_in_a_browser_where_it_could_begin_a_name(written, meant):
     assert attributes_of(f'href="{written}"') == {"href": written if meant is None else meant}
 

@@ -45,10 +45,7 @@ def depth_of(markup):
     return deepest
 
 
-@table(
-    "soup",
-    ROWS["soup within the bounds is written as it comes"],
-)
+@table("soup", ROWS["soup within the bounds is written as it comes"])
 def test_soup_within_the_bounds_is_written_as_it_comes(soup):
     assert bounded(soup).markup() == soup
 
@@ -123,7 +120,6 @@ def test_the_structure_is_what_a_parser_of_the_standard_makes_of_the_soup(soup):
     assert re.findall(r"</?\w+", inner) == re.findall(r"</?\w+", PARSER.clean(soup))
 
 
-@settings(deadline=None)
 @given(st.lists(PIECES, max_size=9), st.lists(PIECES, max_size=5), st.integers(1, 400))
 def test_repeated_soup_gets_neither_deep_nor_large(before, repeated, times):
     soup = "".join(before + repeated * times)
@@ -133,7 +129,6 @@ def test_repeated_soup_gets_neither_deep_nor_large(before, repeated, times):
     assert len(markup) < 20 * len(soup) + 600_000
 
 
-@settings(deadline=None)
 @given(st.lists(PIECES, max_size=40))
 def test_words_are_never_dropped(pieces):
     words = re.sub("<[^>]*>", "", repaired("".join(pieces)))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import assert_within, cpu_seconds
 from tables import rows_of, table
-from tmpmaild.mail import charsets, extracts, headers, mime
+from tmpmaild.mail import extracts, mime
 from tmpmaild.model import Verbatim
 
 ROWS = rows_of(__file__)
@@ -105,19 +105,16 @@ TOKENS = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=500))
 def test_any_octets_are_a_mail(raw):
     assert_clean(read(raw))
 
 
-@settings(deadline=None)
 @given(st.sampled_from([b"", MIXED, HTML]), st.lists(TOKENS, max_size=60).map(b"".join))
 def test_any_structure_is_a_mail(start, rest):
     assert_clean(read(start + rest))
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.just("\n")))
 def test_a_plain_text_is_never_changed(body):
     raw = f"Subject: x\n\n{body}".encode()
@@ -131,25 +128,9 @@ def nested(levels):
     return "".join(level % (depth, depth) for depth in range(levels)).encode()
 
 
-# Made one at a time; the proofs have more of them.
-BOMBS = {
-    "100,000 parts": (lambda: MIXED + b"--x\n\na\n" * 100_000, mime.TOO_MANY_PARTS),
-    "nesting of 3,000": (lambda: nested(3_000), mime.TOO_DEEP),
-    "200,000 header lines": (lambda: b"X-Line: value\r\n" * 200_000 + b"\r\nbody", headers.HEADER_CUT),
-    "50 KB of quotes in To": (lambda: b"To: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
-    "base64 full of padding and junk": (lambda: BASE64 + b"A=$" * (MIB_4 // 3), mime.BROKEN_BASE64),
-    "an unknown charset": (
-        lambda: b"Content-Type: text/plain; charset=x-none\n\n" + b"\xe9" * MIB_4,
-        charsets.UNKNOWN_CHARSET,
-    ),
-    "a charset of other octets": (
-        lambda: b"Content-Type: text/plain; charset=gb18030\n\n" + b"\xff" * MIB_4,
-        charsets.UNDECODABLE_TEXT,
-    ),
-    "4 MiB of < in HTML": (lambda: HTML + b"<" * MIB_4, None),
-    "4 MiB of = in quoted-printable": (lambda: QUOTED_PRINTABLE + b"=" * MIB_4, mime.BROKEN_QUOTED_PRINTABLE),
-    "4 MiB of NUL": (lambda: b"\0" * MIB_4, mime.NO_HEADER),
-}
+# Made one at a time; the proofs have more of them. A row is what is read first, what follows so often, and the warning.
+BOMBS = {name: (start, piece, times, warning) for name, start, piece, times, warning in ROWS["BOMBS"]}
+BOMBS["nesting of 3,000"] = (nested(3_000), b"", 0, mime.TOO_DEEP)
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +142,8 @@ def ordinary_seconds():
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
-    make, warning = BOMBS[name]
-    raw = make()
+    start, piece, times, warning = BOMBS[name]
+    raw = start + piece * times
     mails = []
     assert_within(75 * ordinary_seconds, lambda: mails.append(read(raw)))
     mail = mails[-1]
@@ -197,8 +178,7 @@ def test_a_mistake_of_ours_never_refuses_a_mail(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("stated", "shown"),
-    [*ROWS["a filename is safe to show and to save under"], ("ä" * 200, "ä" * 127)],
+    ("stated", "shown"), [*ROWS["a filename is safe to show and to save under"], ("ä" * 200, "ä" * 127)]
 )
 def test_a_filename_is_safe_to_show_and_to_save_under(stated, shown):
     assert mime.clean_filename(stated) == shown
@@ -266,15 +246,7 @@ def test_a_line_of_text_before_a_large_attachment_is_kept_apart_from_the_source(
     assert read(mixed(1000)).body == "hello"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"soft =\r\nbreak, =C3=BC=\r\n, spaces \t \r\nbehind =  \r\n=\r\n\r\n=\n\nend=",
-        b"broken =4\r\n=XY =",
-        b"without a line end =3D " * 20,
-        b"\n\n\r\n=0D=0A\r",
-    ],
-)
+@pytest.mark.parametrize("body", [*ROWS["quoted printable reads the same in steps"], b"without a line end =3D " * 20])
 @pytest.mark.parametrize("step_bytes", [1, 7, 40])
 def test_quoted_printable_reads_the_same_in_steps(monkeypatch, body, step_bytes):
     whole = mime.parse(QUOTED_PRINTABLE + body)

@@ -44,8 +44,7 @@ def test_selectors_within_others_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("selector", "elements", "depth", "is_kept"),
-    ROWS["what walks over the mail counts as far as it walks"],
+    ("selector", "elements", "depth", "is_kept"), ROWS["what walks over the mail counts as far as it walks"]
 )
 def test_what_walks_over_the_mail_counts_as_far_as_it_walks(selector, elements, depth, is_kept):
     sheet = Sheet()
