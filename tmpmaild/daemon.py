@@ -329,7 +329,11 @@ def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
     addresses = [one for one in names(sockets.http) if not one.startswith("unix:")]
     here = f"http://{reachable(addresses[0])}" if addresses else ""
     return HttpSettings(
-        **asdict(config.http), local_url=here, exempt=config.limits.exempt, access_log=config.log.access
+        **asdict(config.http),
+        local_url=here,
+        lifetime_seconds=config.addresses.lifetime_seconds,
+        exempt=config.limits.exempt,
+        access_log=config.log.access,
     )
 
 

@@ -125,7 +125,8 @@ class InboxClient(Client):
     """Asks for ``/web/app.js`` and the like below their version, as the page does."""
 
     def __init__(self):
-        endpoints = web_files()
+        page, files = web_files()
+        endpoints = {"/": page(3600), **files}
         super().__init__(serving(endpoints))
         self.versioned = {re.sub("^/web/[0-9a-f]{16}/", "/web/", path): path for path in endpoints}
 
@@ -246,10 +247,27 @@ def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):
 async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_proxy_puts_it(world):
     for public_url in ("", "https://host.example/mail"):
         answer = await world.client(public_url=public_url).get("/")
-        assert re.sub(rb"web/[0-9a-f]{16}/", b"web/", answer.body) == (WEB / "index.html").read_bytes()
+        written = (WEB / "index.html").read_text().replace("{lifetime}", "1 hour")
+        assert re.sub("web/[0-9a-f]{16}/", "web/", answer.body.decode()) == written
         assert answer.header("x-content-type-options") == "nosniff"
         assert answer.header("referrer-policy") == "no-referrer"
         assert answer.header("set-cookie") is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (1, "1 second"),
+        (90, "90 seconds"),
+        (600, "10 minutes"),
+        (3600, "1 hour"),
+        (5400, "90 minutes"),
+        (172_800, "2 days"),
+    ],
+)
+async def test_the_page_says_without_javascript_how_long_an_address_lives(world, seconds, words):
+    page = await world.client(lifetime_seconds=seconds).get("/")
+    assert f"An address lives for {words}." in page.body.decode()
 
 
 LANGUAGES = [path.stem for path in sorted((WEB / "messages").iterdir())]

@@ -73,9 +73,10 @@ access_log = logging.getLogger("tmpmaild.access")
 
 
 class HttpSettings(Http, frozen=True, kw_only=True):
-    """The section ``[http]``, and what else the application needs: ``limits.exempt`` and ``log.access``."""
+    """The section ``[http]``, and what else the application needs of ``[addresses]``, ``[limits]`` and ``[log]``."""
 
     local_url: str = ""  # where this machine finds it, "" if nowhere
+    lifetime_seconds: int = 3600
     exempt: Networks = ()
     access_log: bool = False
 
@@ -131,7 +132,8 @@ class HttpApp:
         resources = {
             **self._api_resources(serializer, description),
             "/problems/{code}": Resource(get=problems.page),
-            **_web_resources(),
+            "/": _inbox_page(settings.lifetime_seconds),
+            **_web_resources()[1],
             **self._health,
             **_file_resources(docs),
         }
@@ -205,9 +207,15 @@ def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Map
 
 
 @cache
-def _web_resources() -> dict[str, Resource]:
+def _web_resources() -> tuple[Callable[[int], Endpoint], dict[str, Resource]]:
     """Read once a process: after an upgrade the files on disk are those of another version."""
-    return _file_resources(web_files())
+    page, files = web_files()
+    return page, _file_resources(files)
+
+
+@lru_cache(maxsize=4)  # a reload seldom changes it
+def _inbox_page(lifetime_seconds: int) -> Resource:
+    return Resource(get=_web_resources()[0](lifetime_seconds))
 
 
 def _file_resources(files: Mapping[str, Endpoint]) -> dict[str, Resource]:

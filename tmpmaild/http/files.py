@@ -9,8 +9,8 @@ forms that our own files use and refuses any other that it recognises. ``test_fi
 import gzip
 import hashlib
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -53,6 +53,7 @@ _IMAGES = (".png", ".svg")
 _AT_THE_ROOT = ("manifest.webmanifest", "worker.js")  # a service worker's scope is the folder that it lies in
 _DEFAULT_LANGUAGE = "en"
 _CHOSEN_BY = ("Accept-Language",)
+_UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 _FROM_THE_RIGHT = {"ar", "fa", "he", "ur"}
 """Languages whose page is laid out from right to left, whether they are there yet or not."""
 _LOCKED_DOWN = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
@@ -169,21 +170,21 @@ def _docs_style() -> StaticContent:
     return static_file("docs.css")
 
 
-def web_files() -> dict[str, Endpoint]:
-    """Return the files of the inbox by their paths: its page is ``/``, what the page loads lies below ``/web/``.
+def web_files() -> tuple[Callable[[int], Endpoint], dict[str, Endpoint]]:
+    """Return what makes the page of the inbox, which is ``/``, and by their paths the files that the page loads.
 
-    Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
-    ``messages``. The page loads all scripts as one, and all style sheets as one, without comments and spaces. They lie
-    below a version, which changes with any of them: a browser that has them asks for none. Raises ``OSError`` when a
-    file is missing, such as the words of the default language.
+    The page is made for a lifetime of addresses in seconds, which it names where there is no JavaScript. Every script
+    and image in the folder belongs to it, every style sheet in ``styles`` and every language in ``messages``. The page
+    loads all scripts as one, and all style sheets as one, without comments and spaces. They lie below a version, which
+    changes with any of them: a browser that has them asks for none. Raises ``OSError`` when a file is missing, such as
+    the words of the default language.
     """
     tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name not in _AT_THE_ROOT]
     images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
     web = f"web/{_version()}/"
     page = _versioned_references.sub(web.encode(), (_FOLDER / "index.html").read_bytes())
-    return {
-        "/": Translated({tag: _page_in(tag, page) for tag in tags}),
+    return partial(_page_saying, page, tags), {
         **{f"/{name}": static_file(name) for name in _AT_THE_ROOT},
         **{f"/web/{name}": static_file(name) for name in images},
         **{f"/{web}{name}": static_file(name, _KEPT_FOR_GOOD) for name in scripts},
@@ -191,6 +192,17 @@ def web_files() -> dict[str, Endpoint]:
         f"/{web}inbox.css": StaticContent(_joined_styles(), "text/css", _KEPT_FOR_GOOD),
         f"/{web}messages.js": Translated({tag: _words_in(tag) for tag in tags}),
     }
+
+
+def _page_saying(page: bytes, tags: Sequence[str], lifetime_seconds: int) -> Endpoint:
+    filled = page.replace(b"{lifetime}", _lasting(lifetime_seconds).encode())
+    return Translated({tag: _page_in(tag, filled) for tag in tags})
+
+
+def _lasting(seconds: int) -> str:
+    """Return 3600 as "1 hour", and 5400 as "90 minutes": in the largest unit of which it is a whole number."""
+    unit, size = next((unit, size) for unit, size in _UNITS if seconds % size == 0)
+    return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
 
 
 def _page_in(tag: str, page: bytes) -> StaticContent:
