@@ -67,8 +67,8 @@ PROOFS: Final = {
     "extension": Proof(
         "extension",
         "the extension in two browsers: six forms, faults, attacks",
-        "4 min",
-        "chromium, firefox, npm, network",
+        "6 min",
+        "chromium, firefox, xvfb, xdotool, npm, network",
     ),
     "typescript": Proof("npm --prefix clients/typescript run check", "the client is built and linted", "1 min", "npm"),
 }

@@ -85,6 +85,7 @@ def test_it_asks_for_no_more_than_is_told():
     assert MANIFEST["optional_host_permissions"] == ["https://*/*", "http://localhost/*", "http://127.0.0.1/*"]
     keys = {"host_permissions", "content_scripts", "web_accessible_resources", "externally_connectable"}
     assert keys & MANIFEST.keys() == set()
+    assert MANIFEST["incognito"] == "spanning"  # one memory for all windows; Firefox knows no "split"
     assert MANIFEST["version"] == __version__
     told = (ROOT / "docs/extension.md").read_text()
     assert [name for name in MANIFEST["permissions"] if f"`{name}`" not in told] == []

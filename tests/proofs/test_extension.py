@@ -11,11 +11,10 @@ from playwright.sync_api import sync_playwright
 import daemons
 import extension
 import extensions
-from extensions import Chromium, Firefox, until
+from extensions import Chromium, Display, Firefox, until
 from signupsite import CODE, SignUpSite
 
 FORMS = Path(__file__).parent / "forms"
-HERE = "http://127.0.0.1/*"
 NAMES = ("plain", "react", "vue", "svelte", "six", "dialog")
 # How a person goes on in each form; the step is what the page shows then.
 SUBMIT = "void [...document.querySelectorAll('button')].find(e => e.offsetHeight > 0).click()"
@@ -58,9 +57,8 @@ def browser(request, tmp_path_factory, daemon):
         if request.param == "firefox":
             browser = Firefox(extensions.unpacked(folder))
         else:
-            # The browser's own question for the permission cannot be answered from here: it has it already.
-            extensions.unpacked(folder, host_permissions=[HERE])
-            browser = Chromium(stack.enter_context(sync_playwright()), folder)
+            stack.callback((display := Display()).close)
+            browser = Chromium(stack.enter_context(sync_playwright()), extensions.unpacked(folder), display)
         stack.callback(browser.close)
         assert browser.connect(daemon.url).startswith("Connected to 127.0.0.1:")
         yield browser
@@ -248,8 +246,6 @@ def test_several_inboxes_are_extended_opened_and_deleted(browser, site):
 
 
 def test_a_key_and_the_menu_of_a_field_fill_too(browser, site):
-    if browser.name == "chromium":
-        pytest.skip("no driver of it presses keys of the browser, or its menus")
     browser.open(site.url("/react"))
     browser.press_key()
     until(lambda: "@mail.example.com" in browser.page("document.querySelector('input').value"))
@@ -264,8 +260,6 @@ def test_a_key_and_the_menu_of_a_field_fill_too(browser, site):
 
 
 def test_a_permission_that_was_taken_back(browser, site, daemon):
-    if browser.name == "chromium":
-        pytest.skip("there the extension under test has it by its manifest")
     browser.open(site.url("/react"))
     browser.revoke()
     browser.press_button()
@@ -273,7 +267,63 @@ def test_a_permission_that_was_taken_back(browser, site, daemon):
     browser.says("The browser does not allow access to 127.0.0.1")
     browser.popup("void close()")
     browser.closes()
+    assert browser.connect(daemon.url, browser.DENY).startswith("The browser does not allow access to 127.0.0.1")
     assert browser.connect(daemon.url).startswith("Connected")
+
+
+def test_what_is_copied_is_in_the_clipboard(browser, site):
+    signed_up(browser, site, "react")
+    for button, copied in (("copy ", site.addresses[-1]), ("copy code ", CODE)):
+        browser.press_button()
+        browser.press(f"[data-key^='{button}']")
+        browser.says("Copied")
+        until(lambda: "Copied" not in browser.popup_text())
+        browser.popup("void close()")
+        browser.closes()
+        assert browser.clipboard() == copied
+
+
+def test_an_inbox_is_opened_in_a_tab_of_its_own(browser, site, daemon):
+    signed_up(browser, site, "react")
+    browser.press_button()
+    browser.click("[data-key^='open ']")
+    browser.closes()
+    text, is_private = browser.opened(daemon.url)
+    assert site.addresses[-1] in text
+    assert not is_private
+
+
+def test_private_windows_have_inboxes_of_their_own_until_the_last_is_closed(browser, site, daemon):
+    browser.open(site.url("/react", "other.example"))
+    browser.fill_address()
+    browser.open_private()
+    browser.open(site.url("/react"))
+    browser.press_button()
+    browser.says("Private window: these addresses are forgotten when the last one is closed.")
+    assert "other.example" not in browser.popup_text()
+    browser.page("void document.querySelector('input').remove()")
+    browser.click("#fill")
+    browser.says("There is no e-mail field on this page.")
+    browser.popup("void close()")
+    browser.closes()
+    browser.open(site.url("/vue"))
+    browser.press_button()
+    browser.click("#fill")
+    browser.closes()
+    address = until(lambda: browser.page("document.querySelector('input').value"))
+    site.mail(address, f"Your code is {CODE}.\n")
+    browser.press_button()
+    browser.says(CODE)
+    browser.click("[data-key^='open ']")
+    browser.closes()
+    text, is_private = browser.opened(daemon.url)
+    assert address in text
+    assert is_private
+    browser.close_private()
+    browser.press_button()
+    browser.says("other.example")
+    stored = "chrome.storage.session.get('inboxes').then(({inboxes}) => inboxes.map(({site}) => site).join())"
+    until(lambda: browser.popup(stored) == "other.example", "the end of the private inbox")
 
 
 # Attacks.

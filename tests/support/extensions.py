@@ -1,7 +1,8 @@
 """Browsers with the extension in ``clients/browser``, loaded as by who develops it, and pressed as by who uses it.
 
 Both have the same methods: ``open`` a page, ``page`` evaluates there, ``press_button`` opens the popup as a click on the
-toolbar does, ``popup`` evaluates in it. What is evaluated is an expression in JavaScript, or a promise of one.
+toolbar does, ``popup`` evaluates in it. What is evaluated is an expression in JavaScript, or a promise of one. What no
+driver reaches in Chromium (its question for a permission, its keys, its menus) is pressed on the keyboard of a ``Display``.
 """
 
 import contextlib
@@ -20,8 +21,11 @@ from playwright.sync_api import Error as PlaywrightError
 
 SOURCE = Path(__file__).parents[2] / "clients/browser"
 PATIENCE_SECONDS = 20
+HERE = "http://127.0.0.1/*"
 ID = "extension@tmpmaild.org"
 DEVELOPMENT = ("store", "README.md")
+PATH = os.environ["PATH"]
+ACROSS = "(({left, top, width, height}) => [left + width / 2, top + height / 2])"
 
 
 def unpacked(folder, **changes):
@@ -41,8 +45,33 @@ def until(ask, what="it", seconds=PATIENCE_SECONDS, instead=str):
     return answer
 
 
+class Display:
+    """A screen that nobody sees, with a keyboard."""
+
+    def __init__(self):
+        reading, writing = os.pipe()
+        command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
+        self._process = subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL)
+        os.close(writing)
+        with os.fdopen(reading) as number:
+            self.name = f":{number.readline().strip()}"
+
+    def press(self, *keys):
+        """Press keys one after the other, when what was asked for before is drawn and takes keys."""
+        time.sleep(1)
+        subprocess.run(
+            ["xdotool", "key", "--delay", "100", *keys], env={"DISPLAY": self.name, "PATH": PATH}, check=True
+        )
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+
+
 class Browser:
     """What is the same in both."""
+
+    tab_text = "document.body?.innerText"
 
     def click(self, selector):
         """Click an element of the popup as soon as it is there and can be clicked."""
@@ -51,6 +80,12 @@ class Browser:
         )
         until(lambda: self.popup(f"!!{found}"), selector, instead=self.popup_text)
         self.popup(f"void {found}.click()")
+
+    def press(self, selector):
+        """Click an element of the popup with the mouse, which lets the popup do what only a person may ask for."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        until(lambda: self.popup(f"!!{found} && !{found}.closest('[inert]')"), selector, instead=self.popup_text)
+        self.press_at(*self.popup(f"{ACROSS}({found}.getBoundingClientRect())"))
 
     def popup_text(self):
         return self.popup("document.body?.innerText") or ""
@@ -76,14 +111,26 @@ class Browser:
         until(lambda: not self.is_popup_open(), "the end of the popup")
 
 
+CHANGE_SETTINGS = """(async () => {
+  const events = chrome.developerPrivate.onItemStateChanged;
+  const changed = new Promise((done) => events.addListener(({ event_type: type }) => /^(LOADED|PERMISSIONS_CHANGED)/.test(type) && done()));
+  await chrome.developerPrivate.%s;
+  await Promise.race([changed, new Promise((done) => setTimeout(done, 5000))]);
+})()"""
+
+
 class Chromium(Browser):
     """Debian's Chromium without windows, by Playwright."""
 
     name = "chromium"
+    ALLOW, DENY = ("Tab", "Return"), ("Return",)  # "Deny" has the focus
 
-    def __init__(self, playwright, extension, **options):
+    def __init__(self, playwright, extension, display=None, **options):
+        """Start it on a display, or without windows: then its question for the permission cannot be answered."""
+        self._display, self._private = display, None
         switches = [
-            *("--headless=new", "--no-sandbox", "--disable-gpu", "--force-prefers-reduced-motion", "--lang=en"),
+            *(() if display else ("--headless=new",)),
+            *("--no-sandbox", "--disable-gpu", "--force-prefers-reduced-motion", "--lang=en"),
             "--disable-features=DisableLoadExtensionCommandLineSwitch",
             f"--disable-extensions-except={extension}",
             f"--load-extension={extension}",
@@ -96,6 +143,7 @@ class Chromium(Browser):
             headless=False,
             args=switches,
             ignore_default_args=["--disable-extensions"],
+            env={**os.environ, "DISPLAY": display.name} if display else None,
             **options,
         )
         self._cdp = self.context.browser.new_browser_cdp_session()
@@ -105,14 +153,23 @@ class Chromium(Browser):
         self.tab = self.context.pages[0]
         until(lambda: self.tab.wait_for_timeout(20) or self.context.service_workers, "the background")
         self.id = self.context.service_workers[0].url.split("/")[2]
+        if display:
+            self._settings("updateProfileConfiguration({inDeveloperMode: true})")
+            self._settings(f"updateExtensionConfiguration({{extensionId: '{self.id}', incognitoAccess: true}})")
 
     def close(self):
         self.context.close()
 
     def open(self, url):
-        self.tab.goto(url)
+        if not self._private:
+            self.tab.goto(url)
+            return
+        self.send(self._private, "Page.navigate", url=url)
+        until(lambda: self.page("location.href + document.readyState") == f"{url}complete", url)
 
     def page(self, expression):
+        if self._private:
+            return self._evaluate(self._private, expression)
         try:
             return self.tab.evaluate(expression)
         except PlaywrightError as error:
@@ -127,22 +184,87 @@ class Chromium(Browser):
     def open_options(self):
         self.tab.goto(f"chrome-extension://{self.id}/options.html")
 
-    def connect(self, base):
+    def connect(self, base, answer=ALLOW):
+        """Enter a service, and answer the question for the permission, if there is one."""
         self.open_options()
         self.tab.locator("#service").fill(base)
         self.tab.locator("button").click()
+        if self._display and not self.background(f"chrome.permissions.contains({{origins: ['{HERE}']}})"):
+            self._display.press(*answer)
         self.tab.locator("#result:not(:empty)").wait_for()
         return self.tab.locator("#result").text_content()
 
     def press_button(self):
         """Open the popup as a click on the button in the toolbar does."""
-        self.tab.bring_to_front()
+        if not self._private:
+            self.tab.bring_to_front()
         filters = {"filter": [{"type": "tab"}]}
         tabs = self._cdp.send("Target.getTargets", filters)["targetInfos"]
-        (target,) = (tab["targetId"] for tab in tabs if tab["embedderData"]["tabActive"])
+        active = (tab for tab in tabs if tab["embedderData"]["tabActive"])
+        (target,) = (tab["targetId"] for tab in active if self._is_private(tab) == bool(self._private))
         self._cdp.send("Extensions.triggerAction", {"id": self.id, "targetId": target})
         until(lambda: self.target("/popup.html"), "the popup")
         until(lambda: self.popup("document.querySelector('#fill')?.textContent"), "its words")
+
+    def press_key(self):
+        self._display.press("alt+shift+m")
+
+    def press_menu(self, selector):
+        """Choose our item in the menu of a field: it is the last but one."""
+        self.tab.click(selector, button="right")
+        self._display.press("Up", "Up", "Return")
+
+    def press_at(self, x, y):
+        for kind in ("mousePressed", "mouseReleased"):
+            about = {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}
+            self.send(self.target("/popup.html"), "Input.dispatchMouseEvent", **about)
+
+    def clipboard(self):
+        """Return what is pasted into a page."""
+        self.tab.bring_to_front()
+        self.page(
+            "void (document.body.innerHTML = '<textarea></textarea>', document.querySelector('textarea').focus())"
+        )
+        self._display.press("ctrl+v")
+        return until(lambda: self.page("document.querySelector('textarea').value"), "what was copied")
+
+    def revoke(self):
+        """Take the permission back, as in the browser's settings."""
+        self._settings(f"removeHostPermission('{self.id}', '{HERE}')")
+
+    def open_private(self):
+        """Open a private window, and go on in it."""
+        self._display.press("ctrl+shift+n")
+        private = until(lambda: [one for one in self._pages() if self._is_private(one)], "the private window")
+        self._private = private[0]["targetId"]
+
+    def close_private(self):
+        self._cdp.send("Target.closeTarget", {"targetId": self._private})
+        self._private = None
+
+    def opened(self, base):
+        """Return the text of the tab that was opened at a URL, and whether it is private; close it."""
+        found = until(lambda: [one for one in self._pages() if one["url"].startswith(base)], base)[0]
+        until(lambda: "@" in (self._evaluate(found["targetId"], self.tab_text) or ""), "the inbox")
+        text = self._evaluate(found["targetId"], self.tab_text)
+        self._cdp.send("Target.closeTarget", {"targetId": found["targetId"]})
+        return text, self._is_private(found)
+
+    def _pages(self):
+        return [one for one in self._cdp.send("Target.getTargets")["targetInfos"] if one["type"] == "page"]
+
+    def _is_private(self, target):
+        workers = [one for one in self._cdp.send("Target.getTargets")["targetInfos"] if one["type"] == "service_worker"]
+        return target["browserContextId"] not in {one["browserContextId"] for one in workers}
+
+    def _settings(self, call):
+        """Change something as the browser's own page of extensions does, and wait until it has taken effect."""
+        page = self.context.new_page()
+        page.goto("chrome://extensions")
+        page.evaluate(CHANGE_SETTINGS % call)
+        state = f"chrome.developerPrivate.getExtensionInfo('{self.id}').then(({{state}}) => state)"
+        until(lambda: page.evaluate(state) == "ENABLED", "the extension")
+        page.close()
 
     def popup(self, expression):
         return self._evaluate(self.target("/popup.html"), expression)
@@ -199,17 +321,32 @@ EVALUATE = """
 const sandbox = Cu.Sandbox(popup.contentWindow, { sandboxPrototype: popup.contentWindow, wantXrays: false });
 return JSON.parse(await Cu.evalInSandbox(`(async () => JSON.stringify((await (${expression})) ?? null))()`, sandbox));
 """
-REVOKE = """
+PERMISSIONS = """
 const { ExtensionPermissions } = ChromeUtils.importESModule("resource://gre/modules/ExtensionPermissions.sys.mjs");
-await ExtensionPermissions.remove(id, { permissions: [], origins: ["http://127.0.0.1/*"] }, extension);
+"""
+# Before it is installed: the protocol's own way loads it twice, and so closes the only tab, which ends the browser.
+ALLOW_PRIVATE = f"""{PERMISSIONS}
+const [id, , done] = arguments;
+ExtensionPermissions.add(id, {{ permissions: ["internal:privateBrowsingAllowed"], origins: [] }}).then(done);
+"""
+REVOKE = f"""{PERMISSIONS}
+await ExtensionPermissions.remove(id, {{ permissions: [], origins: ["{HERE}"] }}, extension);
 """
 CHOOSE_IN_MENU = """
 const menu = main.document.getElementById("contentAreaContextMenu");
 [...menu.querySelectorAll("menuitem")].find((one) => one.label === expression).doCommand();
 menu.hidePopup();
 """
+ANSWER = """
+const [asked] = main.PopupNotifications.panel.querySelectorAll("popupnotification[id^=addon-webext-perm]");
+asked?.[expression].click();
+return Boolean(asked);
+"""
+PRESS = """
+const [x, y] = expression;
+for (const type of ["mousedown", "mouseup"]) popup.contentWindow.synthesizeMouseEvent(type, x, y, { clickCount: 1 });
+"""
 PREFERENCES = {
-    "extensions.webextOptionalPermissionPrompts": False,
     "extensions.webextensions.remote": False,  # its windows can be reached from here
     "network.dns.localDomains": "shop.example,other.example,frame.example",
     "datareporting.policy.dataSubmissionEnabled": False,
@@ -229,6 +366,7 @@ class Firefox(Browser):
     """Debian's Firefox without windows, by its own protocol, Marionette, which also reaches the toolbar."""
 
     name = "firefox"
+    ALLOW, DENY = "button", "secondaryButton"
 
     def __init__(self, extension, **preferences):
         self._profile = Path(tempfile.mkdtemp(prefix="firefox-"))
@@ -246,6 +384,7 @@ class Firefox(Browser):
         self._read()
         self._ask("WebDriver:NewSession")
         self._ask("WebDriver:SetTimeouts", script=60_000)
+        self._run_privileged(ALLOW_PRIVATE)
         self._ask("Addon:Install", path=str(extension), temporary=True)
         until(lambda: self._ask("WebDriver:GetCurrentURL").endswith("/options.html"), "the options page")
 
@@ -267,7 +406,8 @@ class Firefox(Browser):
         except MarionetteError:  # the page has gone on
             return self._ask("WebDriver:ExecuteAsyncScript", script=script, args=[], sandbox=None)
 
-    def connect(self, base):
+    def connect(self, base, answer=ALLOW):
+        """Enter a service, and answer the question for the permission, if there is one."""
         self.open(f"moz-extension://{self.host()}/options.html")
         until(lambda: self.page("document.activeElement?.id === 'service'"), "the options page")
         self.page(
@@ -276,6 +416,7 @@ class Firefox(Browser):
         (button,) = self._find("button")
         said = "document.querySelector('#result').textContent"
         self._ask("WebDriver:ElementClick", id=button)
+        until(lambda: self.page(said) or self._privileged(ANSWER, answer), "the question")
         return until(lambda: self.page(said), "the answer", instead=self.page_text)
 
     def press_button(self):
@@ -285,6 +426,35 @@ class Firefox(Browser):
 
     def host(self):
         return self._privileged("return extension.uuid;")
+
+    def press_at(self, x, y):
+        self._privileged(PRESS, [x, y])
+
+    def clipboard(self):
+        return self._privileged("return main.navigator.clipboard.readText();")
+
+    def open_private(self):
+        """Open a private window, and go on in it."""
+        self._first = self._ask("WebDriver:GetWindowHandle")
+        opened = self._ask("WebDriver:NewWindow", type="window", focus=True, private=True)["handle"]
+        self._ask("WebDriver:SwitchToWindow", handle=opened, focus=True)
+
+    def close_private(self):
+        self._ask("WebDriver:CloseWindow")
+        self._ask("WebDriver:SwitchToWindow", handle=self._first, focus=True)
+
+    def opened(self, base):
+        """Return the text of the tab that was opened at a URL, and whether it is private; close it."""
+        until(lambda: self._privileged("return main.gBrowser.currentURI.spec;").startswith(base), base)
+        is_private = self._privileged("return PrivateBrowsingUtils.isWindowPrivate(main);")
+        before = self._ask("WebDriver:GetWindowHandle")
+        newest = self._ask("WebDriver:GetWindowHandles")[-1]
+        self._ask("WebDriver:SwitchToWindow", handle=newest)
+        until(lambda: "@" in (self.page(self.tab_text) or ""), "the inbox")
+        text = self.page(self.tab_text)
+        self._ask("WebDriver:CloseWindow")
+        self._ask("WebDriver:SwitchToWindow", handle=before, focus=True)
+        return text, is_private
 
     def press_key(self):
         self._privileged("main.document.querySelector('keyset[id^=ext-keyset-id] key').doCommand();")
@@ -317,14 +487,16 @@ class Firefox(Browser):
         return [next(iter(one.values())) for one in found]
 
     def _privileged(self, body, expression=""):
-        script = PRIVILEGED.replace("BODY", body)
-        self._ask("Marionette:SetContext", value="chrome")
-        try:
-            answer = self._ask("WebDriver:ExecuteAsyncScript", script=script, args=[ID, expression])
-        finally:
-            self._ask("Marionette:SetContext", value="content")
+        answer = self._run_privileged(PRIVILEGED.replace("BODY", body), expression)
         assert not answer.startswith("E"), f"{expression}: {answer}"
         return json.loads(answer)
+
+    def _run_privileged(self, script, expression=""):
+        self._ask("Marionette:SetContext", value="chrome")
+        try:
+            return self._ask("WebDriver:ExecuteAsyncScript", script=script, args=[ID, expression])
+        finally:
+            self._ask("Marionette:SetContext", value="content")
 
     def _connects(self, port):
         with contextlib.suppress(OSError):

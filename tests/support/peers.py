@@ -92,11 +92,24 @@ PEERS = {
     "swaks": Peer(("swaks", "libnet-ssleay-perl"), _swaks_knows_tls),
     "systemd": _programs("systemd-analyze", packages=("systemd",)),
     "webkit": _programs("WebKitWebDriver", "Xvfb", packages=("webkit2gtk-driver", "xvfb")),
+    "xdotool": _programs("xdotool"),
     "zsh": _programs("zsh"),
 }
 
 
-ONLY_OF_PROOFS = ("binutils", "binutils-aarch64", "csharp", "go", "java", "lintian", "mandoc", "php", "postfix", "ruby")
+ONLY_OF_PROOFS = (
+    "binutils",
+    "binutils-aarch64",
+    "csharp",
+    "go",
+    "java",
+    "lintian",
+    "mandoc",
+    "php",
+    "postfix",
+    "ruby",
+    "xdotool",
+)
 
 
 def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:
