@@ -10,7 +10,15 @@ from starlette.routing import Route
 
 from tables import rows_of, table
 from tmpmaild.http import files
-from tmpmaild.http.files import CONTENT_SECURITY_POLICY, DOCS_POLICY, INBOX_POLICY, docs_files, static_file, web_files
+from tmpmaild.http.files import (
+    CONTENT_SECURITY_POLICY,
+    DOCS_POLICY,
+    INBOX_POLICY,
+    WORKER_POLICY,
+    docs_files,
+    static_file,
+    web_files,
+)
 from tmpmaild.http.requests import Resource
 
 from .conftest import Client
@@ -141,9 +149,9 @@ def inbox(web):
 
 async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes_with_any_of_them(web):
     pages = []
-    for changed in (None, "styles/card.css", "messages/de.js", "app.js"):
+    for changed in (None, "styles/card.css", "messages/de.js", "app.js", "index.html"):
         if changed:
-            (web / changed).write_text("changed")
+            (web / changed).write_text((web / changed).read_text() + "\n")
         client = InboxClient()
         pages.append((await client.get("/")).body.decode())
         assert client.versioned["/web/app.js"].removeprefix("/") in pages[-1]
@@ -151,7 +159,7 @@ async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes
         for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js"):
             assert (await client.get(path)).header("cache-control") == "public, max-age=31536000, immutable"
             assert (await Client(client.app).get(path)).status == 404
-    assert len(set(pages)) == 4
+    assert len(set(pages)) == 5
 
 
 @pytest.mark.parametrize(
@@ -161,7 +169,6 @@ async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes
         ("/web/inbox.css", "a{top:0}" * 9 + "b{top:0}" * 9 + "\n", "text/css; charset=utf-8"),
         ("/web/icon.svg", INBOX["icon.svg"], "image/svg+xml"),
         ("/manifest.webmanifest", INBOX["manifest.webmanifest"], "application/manifest+json"),
-        ("/worker.js", INBOX["worker.js"], "text/javascript; charset=utf-8"),
     ],
 )
 async def test_the_inbox_is_its_page_its_scripts_and_its_styles_in_one(inbox, path, text, kind):
@@ -170,6 +177,17 @@ async def test_the_inbox_is_its_page_its_scripts_and_its_styles_in_one(inbox, pa
     assert answer.header("content-type") == kind
     assert (answer.header("cache-control") == "no-cache") == (not path.endswith(("app.js", ".css")))
     assert gzip.decompress((await inbox.get(path, GZIP)).body).decode() == text
+
+
+async def test_the_worker_names_the_version_of_what_it_keeps_and_is_asked_for_anew_each_time(inbox):
+    answer = await inbox.get("/worker.js")
+    app = inbox.versioned["/web/app.js"].removeprefix("/")
+    assert answer.body.decode() == f'keep("","{app}");' * 9 + "\n"
+    assert answer.header("content-type") == "text/javascript; charset=utf-8"
+    assert answer.header("cache-control") == "no-cache"
+    assert answer.header("content-security-policy") == WORKER_POLICY
+    assert WORKER_POLICY.startswith("default-src 'none'; ")
+    assert WORKER_POLICY.endswith("; connect-src 'self'")
 
 
 async def test_no_other_path_leads_to_a_file_of_the_inbox(inbox):
@@ -196,7 +214,7 @@ async def test_the_inbox_may_load_its_own_files_frame_its_own_pages_and_nothing_
     policy = (await inbox.get("/")).header("content-security-policy")
     assert policy == INBOX_POLICY
     assert set(policy.split("; ")) == set(ROWS["the policy of the inbox"])
-    for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js", "/worker.js", "/web/icon.svg"):
+    for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js", "/web/icon.svg"):
         assert (await inbox.get(path)).header("content-security-policy") == CONTENT_SECURITY_POLICY
 
 
@@ -247,7 +265,7 @@ def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):
 async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_proxy_puts_it(world):
     for public_url in ("", "https://host.example/mail"):
         answer = await world.client(public_url=public_url).get("/")
-        written = (WEB / "index.html").read_text().replace("{lifetime}", "1 hour")
+        written = re.sub("\n +<", "\n<", (WEB / "index.html").read_text()).replace("{lifetime}", "1 hour")
         assert re.sub("web/[0-9a-f]{16}/", "web/", answer.body.decode()) == written
         assert answer.header("x-content-type-options") == "nosniff"
         assert answer.header("referrer-policy") == "no-referrer"
@@ -281,8 +299,8 @@ async def test_a_first_visit_fetches_little_in_every_language(world, language):
     client = world.client()
     wanted = {"Accept-Language": language}
     page = (await client.get("/", wanted)).body.decode()
-    paths = ["/", *(f"/{path}" for path in re.findall(r'"(web/[0-9a-f]{16}/[\w.]+)"', page))]
-    assert len(paths) == 4
+    paths = ["/", *(f"/{path}" for path in re.findall(r'"(web/[0-9a-f]{16}/[\w.]+)"', page)), "/worker.js"]
+    assert len(paths) == 5
     packed = [await client.get(path, wanted | GZIP) for path in paths]
     unpacked = [await client.get(path, wanted) for path in paths]
     on_the_wire = sum(map(size_of, packed)) + API_OCTETS_OF_A_VISIT

@@ -86,8 +86,8 @@ def test_a_script_names_no_other_host_and_loads_by_fetch_alone():
     assert {name: found for name, text in SCRIPTS.items() if (found := other_loaders(text))} == {}
 
 
-def test_one_module_of_the_inbox_fetches():
-    assert [name for name, text in MODULES.items() if re.search(r"\bfetch\(", text)] == ["api.js"]
+def test_one_module_of_the_inbox_fetches_besides_the_worker():
+    assert [name for name, text in MODULES.items() if re.search(r"\bfetch\(", text)] == ["api.js", "worker.js"]
 
 
 def test_the_page_waits_longer_than_a_heartbeat_and_notices_a_silent_line_within_ten_seconds():
@@ -129,12 +129,19 @@ def test_the_page_fetches_ahead_what_its_joined_script_imports():
     assert exported == {name for name in exported if re.search(rf"(?:const|class|function) {name}\b", joined)}
 
 
-def test_what_the_manifest_refers_to_is_there_and_the_worker_touches_no_request():
-    """Whatever a worker handles would pass through it for as long as it is installed."""
+def test_what_the_manifest_refers_to_is_there():
     manifest = json.loads(TEXTS["manifest.webmanifest"])
     assert {icon["src"] for icon in manifest["icons"]} <= own_paths
     assert [manifest[name] for name in ("start_url", "scope", "display")] == [".", ".", "standalone"]
-    assert not re.search(r'"(?:fetch|push)"', TEXTS["worker.js"])
+
+
+def test_the_worker_keeps_what_the_page_loads_and_nothing_that_comes():
+    worker = TEXTS["worker.js"]
+    [kept] = re.findall(r"^const FILES = \[(.+?)\]", worker, re.MULTILINE)
+    loaded = [one for one in References(TEXTS["index.html"]).all if one.endswith((".css", ".js"))]
+    assert sorted(re.findall(r'"(.*?)"', kept)) == sorted(["", *loaded])
+    assert re.findall(r"\.(?:put|add|addAll)\(\w*\)", worker) == [".addAll(FILES)"]
+    assert not re.search(r'"push"', worker)
 
 
 def messages(language):

@@ -21,6 +21,8 @@ from tmpmaild.http.pages import best_language, is_held, prefers_gzip
 from tmpmaild.http.requests import Endpoint
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+WORKER_POLICY = f"{CONTENT_SECURITY_POLICY}; connect-src 'self'"
+"""The service worker asks for the files of the page."""
 DOCS_POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -37,7 +39,7 @@ INBOX_POLICY = (
 
 The manifest is loaded by ``default-src``, since WebKit complains of ``manifest-src``.
 
-The policy of trusted types names the one URL of the worker (``web/notifications.js``) and makes no markup.
+The policy of trusted types names the one URL of the worker (``web/browser.js``) and makes no markup.
 """
 
 _FOLDER = Path(__file__).parents[1] / "web"
@@ -50,7 +52,8 @@ _MEDIA_TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 _IMAGES = (".png", ".svg")
-_AT_THE_ROOT = ("manifest.webmanifest", "worker.js")  # a service worker's scope is the folder that it lies in
+_MANIFEST, _WORKER = "manifest.webmanifest", "worker.js"
+"""They lie at the root: the scope of a service worker is the folder that it lies in."""
 _DEFAULT_LANGUAGE = "en"
 _CHOSEN_BY = ("Accept-Language",)
 _UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
@@ -64,7 +67,8 @@ _PAGE = {
     "Permissions-Policy": "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=()",
 }
 _OF_THE_CONTENT = ("Content-Encoding", "Content-Language")
-_versioned_references = re.compile(rb'(?<=")web/(?=[\w.-]+\.(?:css|js)")')
+_indentation = re.compile(r"^ +(?=<)", re.MULTILINE)
+_versioned_references = re.compile(r'(?<=")web/(?=[\w.-]+\.(?:css|js)")')
 
 _IMPORT = re.compile(r'^import \{ ?(?:\w+, )*\w+ ?\} from "\./([\w-]+)\.js";$')
 _OUTER_IMPORT = re.compile(r'^import \w+ from "\./[\w-]+\.js";$')
@@ -176,16 +180,20 @@ def web_files() -> tuple[Callable[[int], Endpoint], dict[str, Endpoint]]:
     The page is made for a lifetime of addresses in seconds, which it names where there is no JavaScript. Every script
     and image in the folder belongs to it, every style sheet in ``styles`` and every language in ``messages``. The page
     loads all scripts as one, and all style sheets as one, without comments and spaces. They lie below a version, which
-    changes with any of them: a browser that has them asks for none. Raises ``OSError`` when a file is missing, such as
+    changes with any of them and with the page: a browser that has them asks for none, and the service worker, which
+    names them, is another with each version. Raises ``OSError`` when a file is missing, such as
     the words of the default language.
     """
     tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
-    scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name not in _AT_THE_ROOT]
+    scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name != _WORKER]
     images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
     web = f"web/{_version()}/"
-    page = _versioned_references.sub(web.encode(), (_FOLDER / "index.html").read_bytes())
+    page, worker = (_versioned_references.sub(web, (_FOLDER / name).read_text()) for name in ("index.html", _WORKER))
     return partial(_page_saying, page, tags), {
-        **{f"/{name}": static_file(name) for name in _AT_THE_ROOT},
+        f"/{_MANIFEST}": static_file(_MANIFEST),
+        f"/{_WORKER}": StaticContent(
+            minify_script(worker).encode(), "text/javascript", {"Content-Security-Policy": WORKER_POLICY}
+        ),
         **{f"/web/{name}": static_file(name) for name in images},
         **{f"/{web}{name}": static_file(name, _KEPT_FOR_GOOD) for name in scripts},
         f"/{web}app.js": StaticContent(bundle(_FOLDER, "app").encode(), "text/javascript", _KEPT_FOR_GOOD),
@@ -194,8 +202,8 @@ def web_files() -> tuple[Callable[[int], Endpoint], dict[str, Endpoint]]:
     }
 
 
-def _page_saying(page: bytes, tags: Sequence[str], lifetime_seconds: int) -> Endpoint:
-    filled = page.replace(b"{lifetime}", _lasting(lifetime_seconds).encode())
+def _page_saying(page: str, tags: Sequence[str], lifetime_seconds: int) -> Endpoint:
+    filled = _indentation.sub("", page).replace("{lifetime}", _lasting(lifetime_seconds))
     return Translated({tag: _page_in(tag, filled) for tag in tags})
 
 
@@ -205,12 +213,12 @@ def _lasting(seconds: int) -> str:
     return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
 
 
-def _page_in(tag: str, page: bytes) -> StaticContent:
+def _page_in(tag: str, page: str) -> StaticContent:
     """Return the page with its language and direction in it: so nothing is drawn the wrong way round at first."""
     direction = ' dir="rtl"' if tag.partition("-")[0] in _FROM_THE_RIGHT else ""
-    marked = page.replace(b'<html lang="en"', f'<html lang="{tag}"{direction}'.encode(), 1)
+    marked = page.replace('<html lang="en"', f'<html lang="{tag}"{direction}', 1)
     headers = _PAGE | {"Content-Security-Policy": INBOX_POLICY, "Content-Language": tag}
-    return StaticContent(marked, "text/html", headers, _CHOSEN_BY)
+    return StaticContent(marked.encode(), "text/html", headers, _CHOSEN_BY)
 
 
 def _words_in(tag: str) -> StaticContent:
@@ -220,7 +228,7 @@ def _words_in(tag: str) -> StaticContent:
 
 def _version() -> str:
     digest = hashlib.sha256()
-    for path in sorted([*_FOLDER.rglob("*.js"), *_FOLDER.rglob("*.css")]):
+    for path in sorted(path for kind in ("js", "css", "html") for path in _FOLDER.rglob(f"*.{kind}")):
         digest.update(f"{path.relative_to(_FOLDER)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

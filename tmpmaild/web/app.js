@@ -4,7 +4,7 @@ import { Actions, attempt, copyText, wordsOf } from "./actions.js";
 import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
 import { Api } from "./api.js";
 import { arrivals } from "./arrived.js";
-import { inTurn } from "./browser.js";
+import { inTurn, registerWorker } from "./browser.js";
 import { Card } from "./card.js";
 import { choosing } from "./choosing.js";
 import { askWhose, closeAll } from "./dialogs.js";
@@ -295,3 +295,4 @@ onChange(() => inboxes.sync());
 inboxes.start();
 setInterval(tick, 1000);
 begin(link);
+addEventListener("load", registerWorker); // a first visit waits for no more than it needs

@@ -47,3 +47,10 @@ export const share = (url) => navigator.share({ url }).catch(() => {});
 
 // Put text on the clipboard, and tell whether that was done. Without HTTPS there is no such way.
 export const writeClipboard = (text) => tryTo(() => navigator.clipboard.writeText(text))?.then(() => true, () => false);
+
+// Register the service worker, if there may be one. Our policy (Content-Security-Policy) takes only the URL that is made here.
+export function registerWorker() {
+  const createScriptURL = () => `${new URL("worker.js", document.baseURI)}`;
+  const maker = window.trustedTypes?.createPolicy("worker", { createScriptURL }) ?? { createScriptURL };
+  tryTo(() => navigator.serviceWorker.register(maker.createScriptURL("")))?.catch(() => {});
+}

@@ -1,12 +1,9 @@
 // Notifications outside of the page: the bell that turns them on, and showing them. Chrome on Android shows them only
-// for a service worker (worker.js), which is registered when a page finds that out.
+// for the service worker (worker.js).
 
 import { askToNotify, canNotify, get, mayNotify, set } from "./browser.js";
 
 const NOTIFY_KEY = "tmpmaild:notify";
-const WORKER = `${new URL("worker.js", document.baseURI)}`;
-// Our policy (Content-Security-Policy) lets a worker be registered only by what this has made, which is one URL.
-const trusted = window.trustedTypes?.createPolicy("worker", { createScriptURL: () => WORKER });
 const shown = new Map(); // by tag: close() and open() of a notification
 
 const isOn = () => get(NOTIFY_KEY) === "on" && mayNotify();
@@ -32,7 +29,6 @@ export function closeNotifications() {
 
 async function notifyByWorker(title, options, open) {
   const { serviceWorker } = navigator;
-  await serviceWorker.register(trusted?.createScriptURL("") ?? WORKER);
   const registration = await serviceWorker.ready;
   serviceWorker.onmessage = ({ data }) => shown.get(data.clicked)?.open();
   const close = async () => (await registration.getNotifications(options)).forEach((one) => one.close());

@@ -55,10 +55,10 @@ localStorage["tmpmaild:notify"] = "on";
 async def test_where_a_page_may_not_notify_its_worker_does(desktop_pages, daemon, tab_in):
     tab = tab_in(await desktop_pages.open(permissions=["notifications"]), daemon)
     await tab.page.add_init_script(WITHOUT_NOTIFICATIONS_BY_PAGES)
-    await (await tab.visit()).until_live()
     async with tab.page.context.expect_event("serviceworker") as registered:
-        tab.daemon.deliver(await tab.address(), "Sign up", text="Your verification code is 482913.")
+        await (await tab.visit()).until_live()
     worker = await registered.value
+    tab.daemon.deliver(await tab.address(), "Sign up", text="Your verification code is 482913.")
     ask = """async () => {
         const [one] = await (await navigator.serviceWorker.ready).getNotifications();
         return one && [one.title, one.body];

@@ -1,0 +1,74 @@
+"""The page without a line: the service worker has its files, and it says itself that the line is dead; mail is kept nowhere."""
+
+import signal
+
+import anyio
+import pytest
+
+KEPT = """async () => {
+    const names = await caches.keys();
+    const kept = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));
+    return kept.flat().map(({ url }) => new URL(url).pathname.replace(/[0-9a-f]{16}/, "VERSION"));
+}"""
+SHELL = ["/", "/web/VERSION/app.js", "/web/VERSION/inbox.css", "/web/VERSION/messages.js"]
+CONTROLLED = "Boolean(navigator.serviceWorker.controller)"
+
+
+async def until_kept(tab):
+    with anyio.fail_after(30):
+        while sorted(await tab.page.evaluate(KEPT)) != SHELL or not await tab.page.evaluate(CONTROLLED):
+            await tab.page.wait_for_timeout(50)
+
+
+@pytest.mark.browsers("firefox", "webkit")
+async def test_reloaded_without_a_line_the_page_says_so_and_goes_on_by_itself(any_tab, mortal_daemon, expect):
+    tab = await (await (await any_tab(at=mortal_daemon)).visit()).until_live()
+    address = await tab.address()
+    await until_kept(tab)
+    mortal_daemon.stop()
+    await tab.page.reload()
+    await expect(tab.state).to_contain_text("Connection lost.")
+    assert await tab.address() == address
+    mortal_daemon.start()
+    mortal_daemon.deliver(address, "one")
+    await tab.until_subjects("one")
+    await tab.until_live()
+
+
+async def test_what_is_kept_is_the_page_alone_and_no_mail_link_or_token(any_tab, daemon, inbox):
+    tab = await (await (await any_tab()).visit()).until_live()
+    await until_kept(tab)
+    await (await tab.follow(inbox)).until_live()
+    daemon.deliver(inbox.address, "one", html="<p>It works.</p>", attachments=[("a.txt", "text/plain", b"x")])
+    await tab.open("one")
+    await tab.mail.get_by_text("It works.").wait_for()
+    assert sorted(await tab.page.evaluate(KEPT)) == SHELL
+
+
+async def test_another_version_takes_the_place_of_what_is_kept(new_tab):
+    tab = await (await (await new_tab()).visit()).until_live()
+    await until_kept(tab)
+    scope = f"{tab.daemon.url}/"
+    others = [f"{scope} {scope}web/{'0' * 16}/app.js", f"{scope}mail/ {scope}mail/web/{'0' * 16}/app.js"]
+    await tab.page.evaluate("names => Promise.all(names.map((name) => caches.open(name)))", others)
+    await tab.page.evaluate("navigator.serviceWorker.getRegistration().then((one) => one.unregister())")
+    await tab.page.reload()
+    await tab.until_live()
+    with anyio.fail_after(30):
+        while others[0] in (names := await tab.page.evaluate("caches.keys()")):
+            await tab.page.wait_for_timeout(50)
+    assert others[1] in names
+    assert len(names) == 2
+
+
+async def test_a_line_on_which_nothing_comes_is_as_a_dead_one(any_tab, expect):
+    tab = await (await (await any_tab()).visit()).until_live()
+    address = await tab.address()
+    await until_kept(tab)
+    tab.daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        await tab.page.reload()
+        assert await tab.address() == address
+    finally:
+        tab.daemon.process.send_signal(signal.SIGCONT)
+    await tab.until_live()
