@@ -214,8 +214,9 @@ async def test_the_inbox_may_load_its_own_files_frame_its_own_pages_and_nothing_
     policy = (await inbox.get("/")).header("content-security-policy")
     assert policy == INBOX_POLICY
     assert set(policy.split("; ")) == set(ROWS["the policy of the inbox"])
-    for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js", "/web/icon.svg"):
-        assert (await inbox.get(path)).header("content-security-policy") == CONTENT_SECURITY_POLICY
+    for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js"):
+        assert (await inbox.get(path)).header("content-security-policy") == "default-src 'none'"
+    assert (await inbox.get("/web/icon.svg")).header("content-security-policy") == CONTENT_SECURITY_POLICY
 
 
 async def test_a_page_is_out_of_reach_of_other_windows_and_asks_for_no_device(client, inbox):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from tmpmaild.http import streams
 from tmpmaild.http.app import OPERATIONS
 from tmpmaild.http.files import bundle, docs_files, web_files
 
-WEB = Path(__file__).parents[2] / "tmpmaild/web"
+ROOT = Path(__file__).parents[2]
+WEB = ROOT / "tmpmaild/web"
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
 TEXTS = {str(path.relative_to(WEB)): path.read_text() for path in sorted(WEB.rglob("*.*")) if path.suffix != ".png"}
 PAGES = {name: text for name, text in TEXTS.items() if name.endswith(".html")}
 SCRIPTS = {name: text for name, text in TEXTS.items() if name.endswith(".js")}
@@ -75,7 +78,9 @@ def test_the_inbox_is_small():
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_refers_to_what_is_there_and_ours(name):
-    known = own_paths | {operation.path.removeprefix("/") for operation in OPERATIONS}
+    """Ours is the repository too, for what the server has not: nothing is loaded from there."""
+    documents = {f"{REPOSITORY}/blob/main/docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    known = own_paths | documents | {operation.path.removeprefix("/") for operation in OPERATIONS}
     referred = [one for one in References(PAGES[name]).all if not one.startswith(("data:image/svg+xml,", "#"))]
     assert [one for one in referred if one not in known] == []
     assert referred

@@ -60,7 +60,11 @@ _UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 _FROM_THE_RIGHT = {"ar", "fa", "he", "ur"}
 """Languages whose page is laid out from right to left, whether they are there yet or not."""
 _LOCKED_DOWN = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
-_KEPT_FOR_GOOD = _LOCKED_DOWN | {"Cache-Control": "public, max-age=31536000, immutable"}
+# Scripts and styles are text where they are opened by themselves, and come with each first visit: this is enough.
+_KEPT_FOR_GOOD = {
+    "Content-Security-Policy": "default-src 'none'",
+    "Cache-Control": "public, max-age=31536000, immutable",
+}
 _PAGE = {
     # A page that opened this one, or was opened by it, can neither steer it nor count its frames.
     "Cross-Origin-Opener-Policy": "same-origin",

@@ -204,4 +204,5 @@ export default {
   "saving-mail": "جارٍ تحميل كل الرسائل…",
   ending: "ينتهي هذا العنوان عند {time}.",
   "ending-with-mail": "ينتهي هذا العنوان مع رسائله عند {time}.",
+  extension: "إضافة المتصفح",
 };

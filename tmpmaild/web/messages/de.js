@@ -197,4 +197,5 @@ export default {
   "saving-mail": "Alle Mails werden geladen …",
   ending: "Diese Adresse endet um {time}.",
   "ending-with-mail": "Diese Adresse endet um {time}, mit ihren Mails.",
+  extension: "Browser-Erweiterung",
 };

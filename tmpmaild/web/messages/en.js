@@ -197,4 +197,5 @@ export default {
   "saving-mail": "Loading all mail…",
   ending: "This address ends at {time}.",
   "ending-with-mail": "This address ends at {time}, with its mail.",
+  extension: "Browser extension",
 };

@@ -197,4 +197,5 @@ export default {
   "saving-mail": "Cargando todo el correo…",
   ending: "Esta dirección caduca a las {time}.",
   "ending-with-mail": "Esta dirección caduca a las {time}, con sus correos.",
+  extension: "Extensión del navegador",
 };

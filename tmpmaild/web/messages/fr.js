@@ -197,4 +197,5 @@ export default {
   "saving-mail": "Chargement de tous les e-mails…",
   ending: "Cette adresse expire à {time}.",
   "ending-with-mail": "Cette adresse expire à {time}, avec ses e-mails.",
+  extension: "Extension de navigateur",
 };

@@ -197,4 +197,5 @@ export default {
   "saving-mail": "सभी ईमेल लोड हो रही हैं…",
   ending: "यह पता {time} पर समाप्त होगा।",
   "ending-with-mail": "यह पता और इसकी ईमेल {time} पर समाप्त होंगी।",
+  extension: "ब्राउज़र एक्सटेंशन",
 };

@@ -197,4 +197,5 @@ export default {
   "saving-mail": "Caricamento di tutte le e-mail…",
   ending: "Questo indirizzo scade alle {time}.",
   "ending-with-mail": "Questo indirizzo scade alle {time}, con le sue e-mail.",
+  extension: "Estensione del browser",
 };

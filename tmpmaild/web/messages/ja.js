@@ -195,4 +195,5 @@ export default {
   "saving-mail": "すべてのメールを読み込んでいます…",
   ending: "このアドレスは {time} に期限切れになります。",
   "ending-with-mail": "このアドレスとメールは {time} に期限切れになります。",
+  extension: "ブラウザー拡張機能",
 };

@@ -201,4 +201,5 @@ export default {
   "saving-mail": "Pobieranie wszystkich wiadomości…",
   ending: "Ten adres wygaśnie o {time}.",
   "ending-with-mail": "Ten adres wygaśnie o {time}, razem z wiadomościami.",
+  extension: "Rozszerzenie przeglądarki",
 };

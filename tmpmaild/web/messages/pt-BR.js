@@ -197,4 +197,5 @@ export default {
   "saving-mail": "Carregando todos os e-mails…",
   ending: "Este endereço expira às {time}.",
   "ending-with-mail": "Este endereço expira às {time}, com os e-mails.",
+  extension: "Extensão do navegador",
 };

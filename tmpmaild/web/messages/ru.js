@@ -201,4 +201,5 @@ export default {
   "saving-mail": "Загрузка всех писем…",
   ending: "Этот адрес исчезнет в {time}.",
   "ending-with-mail": "Этот адрес исчезнет в {time}, вместе с письмами.",
+  extension: "Расширение браузера",
 };

@@ -197,4 +197,5 @@ export default {
   "saving-mail": "Tüm e-postalar yükleniyor…",
   ending: "Bu adresin süresi şu saatte dolar: {time}.",
   "ending-with-mail": "Bu adresin ve e-postalarının süresi şu saatte dolar: {time}.",
+  extension: "Tarayıcı eklentisi",
 };

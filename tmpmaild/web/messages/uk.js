@@ -201,4 +201,5 @@ export default {
   "saving-mail": "Завантаження всіх листів…",
   ending: "Ця адреса зникне о {time}.",
   "ending-with-mail": "Ця адреса зникне о {time}, разом із листами.",
+  extension: "Розширення браузера",
 };

@@ -195,4 +195,5 @@ export default {
   "saving-mail": "正在加载全部邮件…",
   ending: "此地址将于 {time} 到期。",
   "ending-with-mail": "此地址及其邮件将于 {time} 到期。",
+  extension: "浏览器扩展",
 };
