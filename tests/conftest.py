@@ -1,13 +1,12 @@
 """What every test may use, and how the suite runs: on which event loops, on how many cores, in which surroundings."""
 
-import fcntl
 import functools
 import gc
 import os
 import shutil
 import signal
 import sys
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -29,17 +28,11 @@ LOOPS = [
     pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop"),
 ]
 OTHER_BROWSERS = ("firefox", "webkit")  # together at the beginning, so that one worker starts each
-SLOW_FOLDERS = ("clients", "inbox", "browser", "e2e", "plugin", "cli", "client")
+SLOW_FOLDERS = ("clients", "inbox", "browser", "e2e", "pytest_plugin", "cli", "client")
 FREE_BYTES = 4 << 30
-DOOR, ROOM = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"  # any two files that are there
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
-STARTED_BY = {
-    "cluster": "postgresql",
-    "launch": "chromium",
-    "node": "node",
-}  # programs, by the fixtures that start them
-WITHOUT_PEERS = {"client", "config", "findings", "host", "mail", "mcp_server", "senders"}
-ONLY_WITH_PEERS = {"browser"}
+# Programs, by the fixtures that start them.
+STARTED_BY = {"cluster": "postgresql", "launch": "chromium", "node": "node"}
 missing = functools.cache(lambda name: name in peers.missing([name]))
 
 
@@ -185,24 +178,6 @@ def pytest_configure(config):
     sys.dont_write_bytecode = False
 
 
-def pytest_ignore_collect(collection_path, config):
-    """Look for tests that need other programs only where there are some, and for others only where there are others."""
-    passed_over = {"needs": WITHOUT_PEERS, "not needs": ONLY_WITH_PEERS}.get(config.option.markexpr, ())
-    return True if collection_path.name in passed_over else None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection():
-    """Collect no garbage among what stays to the end: thousands of tests. And later look for some less often."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.freeze()
-        gc.set_threshold(10_000)
-        gc.enable()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Begin with the folders that take long, so that the end is many short tests, which any core can take.
@@ -227,14 +202,11 @@ def pytest_collection_modifyitems(config, items):
         names |= {STARTED_BY[name] for name in STARTED_BY.keys() & set(getattr(item, "fixturenames", ()))}
         if names:
             item.add_marker(pytest.mark.needs(*sorted(names)))
-        is_marked = item.get_closest_marker("needs")
-        assert _folders(item.path).isdisjoint(WITHOUT_PEERS if is_marked else ONLY_WITH_PEERS), item.nodeid
 
 
-@functools.cache
-def _folders(path):
-    """Return the names between this folder and a module; thousands of tests are in some hundred modules."""
-    return set(path.relative_to(DOOR.parent).parts)
+def pytest_collection_finish():
+    """Look for garbage no more among what stays to the end: thousands of tests."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -243,22 +215,3 @@ def pytest_runtest_setup(item):
     needed = {name for mark in item.iter_markers("needs") for name in mark.args}
     if absent := [name for name in sorted(needed) if missing(name)]:
         pytest.skip(f"needs {', '.join(absent)} (Debian: apt-get install {peers.packages(absent)})")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    """Run a test that is marked serial while no other worker runs one."""
-    is_worker = hasattr(item.config, "workerinput")
-    with _turn(is_serial=item.get_closest_marker("serial")) if is_worker else nullcontext():
-        return (yield)
-
-
-@contextmanager
-def _turn(*, is_serial):
-    # Who waits for the room holds the door, so that a serial test gets its turn although others come all the time.
-    with DOOR.open() as door, ROOM.open() as room:
-        fcntl.flock(door, fcntl.LOCK_EX)
-        fcntl.flock(room, fcntl.LOCK_EX if is_serial else fcntl.LOCK_SH)
-        if not is_serial:
-            fcntl.flock(door, fcntl.LOCK_UN)
-        yield

@@ -43,7 +43,7 @@ PROOFS: Final = {
     "several": Proof("several_daemons two_daemons failover", "daemons on one PostgreSQL", "5 min", "postgresql"),
     "stop": Proof("stop", "it ends within five seconds", "1 min"),
     "crowds": Proof("slow_clients", "slow clients keep nobody waiting", "3 min", "ulimit -Hn 16000"),
-    "bombs": Proof("mailbombs htmlbombs largest_mail", "what a mail costs others and itself", "3 min"),
+    "bombs": Proof("bombs largest_mail", "what a mail costs others and itself", "3 min"),
     "description": Proof("description", "thousands of requests are answered as described", "5 min"),
     "effects": Proof("effects", "the test of a new thing fails without it", "1 min"),
     "soak": Proof("soak", "a steady load leaves nothing behind; MINUTES=120", "30 min"),

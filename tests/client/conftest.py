@@ -15,7 +15,6 @@ from anyio.from_thread import start_blocking_portal
 from scripted import Scripted
 from services import service_over
 
-import emptydatabase
 from daemons import wait_until
 from tests.conftest import Clock
 from tmpmaild import client as api
@@ -97,7 +96,7 @@ async def _bind(app):
 @asynccontextmanager
 async def _service(path, clock):
     settings = SqliteSettings(
-        path=emptydatabase.begin(path),
+        path=path,
         max_bytes=1 << 30,
         reserve_bytes=0,
         max_messages_per_inbox=0,

@@ -9,7 +9,6 @@ import anyio.lowlevel
 import pytest
 from services import service_over
 
-import emptydatabase
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
@@ -60,7 +59,7 @@ class House:
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    settings = SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db"))
+    settings = SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as opened:
         yield opened
 

@@ -112,7 +112,6 @@ def p99_of(act, seconds):
     return sorted(taken)[int(len(taken) * 0.99)], len(taken)
 
 
-@pytest.mark.serial
 @pytest.mark.usefixtures("many_files")
 def test_crowds_of_slow_clients_do_not_keep_honest_ones_waiting(start, amount, figure):
     daemon = start(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0", TMPMAILD_ADDRESSES__MAX_MESSAGES="0")

@@ -28,7 +28,6 @@ def minutes(amount):
     return float(os.environ.get("MINUTES") or amount(whole=30, quick=QUICK_SECONDS / 60))
 
 
-@pytest.mark.serial
 async def test_a_steady_load_leaves_nothing_behind(start, disk, minutes, figure):
     daemon = start(disk, **(NO_LIMITS | SETTINGS))
     daemon.deliver_octets(daemon.create(), b"Subject: the first\r\n\r\nopens what is opened once\r\n")

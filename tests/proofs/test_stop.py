@@ -8,7 +8,6 @@ import pytest
 STOPS_WITHIN_SECONDS = 5
 
 
-@pytest.mark.serial
 @pytest.mark.parametrize("round_number", range(3))
 def test_a_mail_that_never_ends_and_a_reader_who_waits_do_not_hold_the_stop(start, round_number, figure):
     daemon = start()

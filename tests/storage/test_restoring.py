@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from emptydatabase import begin
 from tables import table
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.engine import upgrade
 from tmpmaild.storage.sqlite.restoring import restore
 
 OLD = Path(__file__).parents[1] / "upgrades/1.0/sqlite.gz"
@@ -45,7 +45,7 @@ async def test_the_service_starts_from_what_was_restored(copy, path, open_engine
 
 
 async def test_what_a_first_start_left_is_replaced_with_its_log(copy, path, open_engine):
-    begin(path)
+    upgrade(path)
     with closing(sqlite3.connect(path)) as running:
         running.execute("UPDATE daemon SET clean_stop = 0")
         running.commit()

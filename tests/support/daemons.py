@@ -136,10 +136,10 @@ class Daemon:
         lines = (self.folder / "stderr.txt").read_text().splitlines(keepends=True)
         return "".join(line for line in lines if " INFO tmpmaild." not in line)
 
-    def peak_mib(self):
-        """Return the most memory it has had, as the kernel has noted it: nobody needs to look at the right moment."""
+    def memory_mib(self, what):
+        """Return the memory that it has, ``VmRSS``, or the most that it has had, ``VmHWM``, as the kernel has noted it."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+        return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) / 1024
 
     def stop(self, number=signal.SIGTERM, timeout=PATIENCE_SECONDS):
         """End it by a signal; return the exit code."""

@@ -2,6 +2,7 @@
 
 import json
 import smtplib
+from pathlib import Path
 from urllib.parse import quote
 
 import schemathesis
@@ -20,13 +21,7 @@ CHECKS = [
     checks.response_headers_conformance,
     checks.response_schema_conformance,
 ]
-MAIL = (
-    b"From: Ann <ann@example.org>\r\nTo: x@example.org\r\nCc: bob@example.org\r\nSubject: Your code\r\n"
-    b"Date: Sat, 21 Nov 2026 03:00:57 +0000\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
-    b"--b\r\nContent-Type: text/plain\r\n\r\nYour code is 481516, see https://example.org/confirm?token=a1b2c3\r\n"
-    b"--b\r\nContent-Type: text/html\r\n\r\n<p>Your code is 481516</p>\r\n"
-    b"--b\r\nContent-Type: image/png; name=a.png\r\nContent-ID: <a>\r\n\r\nx\r\n--b--\r\n"
-)
+MAIL = Path(__file__).with_name("described.eml").read_bytes()
 DOCUMENT = schemathesis.openapi.from_dict(json.loads(describe_api()))
 DESCRIBED = {one.ok().definition.raw["operationId"]: one.ok() for one in DOCUMENT.get_all_operations()}
 # What can be asked for in another way than is described.

@@ -85,7 +85,6 @@ PEERS = {
     "postfix": _programs("postfix"),
     "postgresql": Peer(("postgresql",), lambda: bool(postgresql() and which("psql"))),
     "prometheus": _programs("promtool", packages=("prometheus",)),
-    "rspamd": _programs("rspamd", "rspamc", packages=("rspamd",)),
     "ruby": _programs("ruby", packages=("ruby", "ruby-minitest")),
     "sqlite3": _programs("sqlite3"),
     "strace": _programs("strace"),

@@ -1,17 +1,15 @@
-"""Foreign programs that sign mails as they do in production: opendkim, rspamd and nodemailer, each with keys of a ``Keys``."""
+"""Foreign programs that sign mails as they do in production: opendkim and nodemailer, each with keys of a ``Keys``."""
 
 import json
 import re
 import subprocess
 from base64 import b64decode, b64encode
-from contextlib import contextmanager
 from pathlib import Path
 
 import dkim
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
-from daemons import wait_until
 from peers import which
 from zones import text_record
 
@@ -25,13 +23,11 @@ class Keys:
 
     def __init__(self, folder) -> None:
         self._rsa, self._ed = rsa.generate_private_key(65537, 2048), ed25519.Ed25519PrivateKey.generate()
-        seed, public = self._ed.private_bytes_raw(), self._ed.public_key().public_bytes_raw()
         self.rsa_pem = self._rsa.private_bytes(_PEM, serialization.PrivateFormat.TraditionalOpenSSL, _PLAIN)
-        self.ed_seed = b64encode(seed)
+        self.ed_seed = b64encode(self._ed.private_bytes_raw())
         self.files = {
             "rsa": self.rsa_pem,
             "ed": self._ed.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, _PLAIN),
-            "ed.rspamd": b64encode(seed + public),
         }
         self.folder = folder
         for name, octets in self.files.items():
@@ -72,33 +68,6 @@ def by_opendkim(keys, domain, raw, key="rsa", **settings):
     return b"DKIM-Signature: " + value.replace(b"\n", b"\r\n") + b"\r\n" + raw
 
 
-_RSPAMD = Path(__file__).with_name("signers-rspamd.txt").read_text()
-_SELECTORS = '"{domain}" {{ selectors = [{{ selector = rsa; path = "{folder}/rsa" }}, {{ selector = ed; path = "{folder}/ed.rspamd" }}] }}'
-
-
-@contextmanager
-def rspamd(keys, domains, folder):
-    """Yield a function that returns a mail as rspamd signs it with both keys, for the domain of its From field."""
-    (folder / "tld").write_text("example\n")  # with all there are it starts for ten seconds
-    listed = " ".join(_SELECTORS.format(domain=domain, folder=keys.folder) for domain in domains)
-    (folder / "rspamd.conf").write_text(_RSPAMD.format(folder=folder, domains=listed))
-    command = [which("rspamd"), "--no-fork", "--insecure", "--config", folder / "rspamd.conf"]
-    place = folder / "rspamd.sock"
-    with (folder / "rspamd.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
-        try:
-            wait_until(place.exists)
-            yield lambda raw: _by_rspamd(place, raw)
-        finally:
-            process.terminate()
-
-
-def _by_rspamd(place, raw):
-    done = subprocess.run(
-        [which("rspamc"), "--connect", place, "--user", "a", "--mime"], input=raw, capture_output=True, check=True
-    )
-    return done.stdout
-
-
 _NODEMAILER = Path(__file__).with_name("signers-nodemailer.mjs.txt").read_text()
 
 
@@ -106,16 +75,8 @@ def by_nodemailer(keys, mails):
     """Return mails as nodemailer composes and signs them: what ``sendMail`` is given, with the key for the domain of each."""
     for mail in mails:
         domain = mail["from"].rpartition("@")[2].rstrip(">")
-        mail["dkim"] = mail.get("dkim", {}) | {
-            "domainName": domain,
-            "keySelector": "rsa",
-            "privateKey": keys.rsa_pem.decode(),
-        }
-    done = subprocess.run(
-        ["node", "--eval", _NODEMAILER],
-        input=json.dumps(mails).encode(),
-        cwd=NODE_MODULES,
-        capture_output=True,
-        check=True,
-    )
+        key = {"domainName": domain, "keySelector": "rsa", "privateKey": keys.rsa_pem.decode()}
+        mail["dkim"] = mail.get("dkim", {}) | key
+    given = {"input": json.dumps(mails).encode(), "cwd": NODE_MODULES, "capture_output": True}
+    done = subprocess.run(["node", "--eval", _NODEMAILER], check=True, **given)
     return [b64decode(one) for one in json.loads(done.stdout)]

@@ -7,10 +7,9 @@ import asyncio
 import json
 import os
 import random
-import re
 import time
 from collections import deque
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -173,23 +172,19 @@ class Soak:
         self._live_bytes -= sum(ended)
         file_mib, wal_mib = (os.stat(f"{self._daemon.database}{end}").st_size / MIB for end in ("", "-wal"))  # noqa: PTH116
         self.samples.append(
-            Sample(now - self._began, resident_mib(self._daemon), file_mib, wal_mib, self._live_bytes / MIB)
+            Sample(now - self._began, self._daemon.memory_mib("VmRSS"), file_mib, wal_mib, self._live_bytes / MIB)
         )
 
 
-class connected:  # noqa: N801 - used as a function is
-    """A connection to a port of this machine, closed at the end."""
-
-    def __init__(self, port):
-        self._port = port
-
-    async def __aenter__(self):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        return reader, self._writer
-
-    async def __aexit__(self, *_):
-        self._writer.transport.abort()
+@asynccontextmanager
+async def connected(port):
+    """Yield a connection to a port of this machine, which is closed at the end."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
 
 
 async def said(reader, writer, command):
@@ -197,11 +192,6 @@ async def said(reader, writer, command):
     writer.write(command)
     async with asyncio.timeout(PATIENCE_SECONDS):
         return await reader.readline()
-
-
-def resident_mib(daemon):
-    status = Path(f"/proc/{daemon.process.pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
 
 def descriptors(daemon):

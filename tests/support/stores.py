@@ -6,7 +6,6 @@ from contextlib import closing
 
 import asyncpg
 
-import emptydatabase
 from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.rows import message_id_in, message_id_of
@@ -25,7 +24,7 @@ class SqliteStore:
         self.path = path
 
     def open(self, clock, **limits):
-        return sqlite.open_storage(SqliteSettings(path=emptydatabase.begin(self.path), **limits), clock)
+        return sqlite.open_storage(SqliteSettings(path=self.path, **limits), clock)
 
     def read(self, sql):
         """Return the rows of what is on disk."""

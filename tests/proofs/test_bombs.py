@@ -1,7 +1,8 @@
-"""Whatever a mail holds, everybody else is served within half a second, and the mail itself within five."""
+"""Whatever a mail holds, everybody else is served within half a second, and the mail itself within five; HTML costs little."""
 
 import pytest
 
+from htmlbombs import bomb_seconds
 from mailbombs import MAILS, Victim, deliver_and_read
 
 OTHERS_SECONDS = 0.5
@@ -22,3 +23,9 @@ def test_a_mail_costs_others_half_a_second_and_itself_five(daemon, figure, reque
     figure(name, f"itself {itself:.1f} s; meanwhile {others}", f"≤ {ITSELF_SECONDS} s; ≤ {OTHERS_SECONDS} s")
     assert itself <= ITSELF_SECONDS
     assert max(victim.worst.values()) <= OTHERS_SECONDS
+
+
+def test_bombs_burst_within_two_seconds_and_200_mib(figure):
+    seconds = bomb_seconds(1)
+    figure(f"{len(seconds)} bombs of HTML, in 200 MiB", f"the worst {max(seconds.values()):.1f} s", "≤ 2 s")
+    assert {bomb: cost for bomb, cost in seconds.items() if cost > 2} == {}
