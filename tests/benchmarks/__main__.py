@@ -23,7 +23,7 @@ from costs import speak_of_costs
 from following import speak_of_streams, speak_of_waiting
 from nodes import speak_of_nodes
 from scale import speak_of_scale
-from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, compared, seconds_from_dot
+from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, compared, seconds_from_dot, smtp_source
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SENDERS = 50
@@ -37,13 +37,10 @@ TARGETS = {"new": 3.5, "kept": 3.0, "read": 0.5}
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 
-def deliveries_per_second(server, *, kept, count=MAILS_PER_ROUND, senders=SENDERS, size_bytes=MAIL_BYTES):
+def deliveries_per_second(server, *, kept, count=MAILS_PER_ROUND):
     """Send ``count`` mails with smtp-source, with one connection each or one a sender."""
-    command = ["smtp-source", "-s", str(senders), "-l", str(size_bytes), "-m", str(count), "-f", "a@example.com"]
     began = time.perf_counter()
-    subprocess.run(
-        [*command, *(["-d"] if kept else []), "-t", server.recipient, f"127.0.0.1:{server.smtp_port}"], check=True
-    )
+    subprocess.run(smtp_source(server, count, SENDERS, *["-d"] * kept), check=True)
     return count / (time.perf_counter() - began)
 
 

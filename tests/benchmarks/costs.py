@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from following import allow_files, opened_stream, until_retry
-from servers import Tmpmaild
+from servers import Tmpmaild, smtp_source
 
 MAILS, MAIL_BYTES, SENDERS = 1500, 30 * 1024, 32
 ADDRESSES = 1000
@@ -36,8 +36,8 @@ def _speak_of_mail(ours):
     with urllib.request.urlopen(urllib.request.Request(ours.url, method="POST")) as answer:
         made = json.loads(answer.read())
     before = _used(ours)
-    size = ["-s", str(SENDERS), "-l", str(MAIL_BYTES), "-m", str(MAILS), "-f", "a@example.com"]
-    subprocess.run(["smtp-source", *size, "-t", made["address"], f"127.0.0.1:{ours.smtp_port}"], check=True)
+    command = smtp_source(ours, MAILS, SENDERS, size_bytes=MAIL_BYTES, recipient=made["address"])
+    subprocess.run(command, check=True)
     _print(f"a mail of {MAIL_BYTES} octets on a connection of its own", before, _used(ours), MAILS)
     before = _used(ours)
     token = {"Authorization": f"Bearer {made['token']}"}

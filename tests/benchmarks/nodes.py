@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from servers import MAIL_BYTES, Tmpmaild
+from servers import Tmpmaild, smtp_source
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
@@ -104,7 +104,8 @@ def _measure(daemons, cluster):
     targets = [daemons[number % len(daemons)] for number in range(2)]
     before = [_cpu(daemon.process.pid) for daemon in daemons], _server_cpu(cluster), _children_cpu()
     began = time.perf_counter()
-    sending = [_sender(target) for target in targets]
+    commands = [smtp_source(target, MAILS // 2, SENDERS // 2, "-d") for target in targets]
+    sending = [subprocess.Popen(command) for command in commands]
     for process in sending:
         assert process.wait() == 0
     seconds = time.perf_counter() - began
@@ -116,11 +117,6 @@ def _measure(daemons, cluster):
         server=(after[1] - before[1]) * per_mail,
         senders=(after[2] - before[2]) * per_mail,
     )
-
-
-def _sender(target):
-    size = ["-s", str(SENDERS // 2), "-l", str(MAIL_BYTES), "-m", str(MAILS // 2), "-d", "-f", "a@example.com"]
-    return subprocess.Popen(["smtp-source", *size, "-t", target.recipient, f"127.0.0.1:{target.smtp_port}"])
 
 
 def _cpu(pid):

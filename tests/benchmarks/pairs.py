@@ -13,12 +13,11 @@ from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
 
-from servers import Tmpmaild, compared
+from servers import Tmpmaild, compared, smtp_source
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
 MAILS = 4000
 SENDERS = 16
-MAIL_BYTES = 2048
 HERE = Path(__file__).parents[2]
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
@@ -26,11 +25,7 @@ os.environ["PATH"] += ":/usr/sbin:/sbin"
 def cpu_per_mail(server, *, kept):
     """Return the microseconds of processor time that the daemon takes for a mail."""
     before = server.cpu_seconds()
-    command = ["smtp-source", "-s", str(SENDERS), "-l", str(MAIL_BYTES), "-m", str(MAILS), "-f", "a@example.com"]
-    subprocess.run(
-        [*command, *["-d"] * kept, "-t", server.recipient, f"127.0.0.1:{server.smtp_port}"],
-        check=True,
-    )
+    subprocess.run(smtp_source(server, MAILS, SENDERS, *["-d"] * kept), check=True)
     return (server.cpu_seconds() - before) / MAILS * 1e6
 
 

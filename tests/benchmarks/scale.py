@@ -12,7 +12,7 @@ import subprocess
 import time
 from contextlib import closing
 
-from servers import MAIL_BYTES, Tmpmaild, compared, seconds_from_dot
+from servers import Tmpmaild, compared, seconds_from_dot, smtp_source
 
 LIVE_INBOXES = tuple(int(number) for number in os.environ.get("SCALE_INBOXES", "1000,50000,200000").split(","))
 STORED_MAILS = int(os.environ.get("SCALE_MAILS", "300000"))
@@ -67,10 +67,8 @@ class Scaled:
         """Deliver and return mails a second; smtp-source numbers the recipients when each is to be another."""
         self._runs += 1
         recipient = f"x{self._runs}@mail.example.com" if new else self.server.recipient
-        command = ["smtp-source", "-s", str(SENDERS), "-l", str(MAIL_BYTES), "-m", str(count), "-d"]
         began = time.perf_counter()
-        target = ["-f", "a@example.com", "-t", recipient, f"127.0.0.1:{self.server.smtp_port}"]
-        subprocess.run([*command, *(["-N"] if new else []), *target], check=True)
+        subprocess.run(smtp_source(self.server, count, SENDERS, "-d", *["-N"] * new, recipient=recipient), check=True)
         seconds = time.perf_counter() - began
         self.mails += count
         self.inboxes += count if new else 0

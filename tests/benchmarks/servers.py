@@ -107,6 +107,12 @@ class BareHypercorn(Server):
         self.read_url = f"http://127.0.0.1:{self.process.stdout.readline().strip()}/"
 
 
+def smtp_source(server, count, senders, *options, size_bytes=MAIL_BYTES, recipient=None):
+    """Return the command that sends so many mails to a server, by default each on a connection of its own."""
+    size = ["-s", str(senders), "-l", str(size_bytes), "-m", str(count), "-f", "a@example.com"]
+    return ["smtp-source", *size, *options, "-t", recipient or server.recipient, f"127.0.0.1:{server.smtp_port}"]
+
+
 def compared(pairs):
     """Return the ratios of pairs as text, median and range, and the median of each side."""
     ratios = sorted(mine / theirs for mine, theirs in pairs)
