@@ -65,18 +65,6 @@ async def test_the_end_of_what_is_over_cannot_be_moved(engine, swept):
     assert (await engine.find("ada")).expires_at_ms == inbox.expires_at_ms
 
 
-async def test_what_was_swept_cannot_be_moved_when_the_clock_steps_back(engine):
-    inbox = await engine.inbox("ada")
-    engine.clock.advance(ms=LIFETIME_MS)
-    await engine.sweep()
-    engine.clock.advance(ms=-LIFETIME_MS // 2)
-    with pytest.raises(AddressExpired) as refusal:
-        await engine.move(inbox, engine.clock() + LIFETIME_MS)
-    assert refusal.value.expired_at_ms <= engine.clock()
-    with pytest.raises(AddressExpired):
-        await engine.end(inbox)
-
-
 async def test_who_asked_a_moment_before_the_end_but_comes_to_its_turn_after_it_is_too_late(engine):
     """A sweep may have begun with the inbox."""
     inbox = await engine.inbox("ada")

@@ -1,4 +1,6 @@
-"""What every storage engine promises of what the operator decides: only ``Storage`` is known here."""
+"""What every storage engine promises of what the operator decides, and of rate limits and permissions."""
+
+import inspect
 
 import pytest
 
@@ -59,13 +61,17 @@ async def test_the_domains_outlive_a_restart(open_engine):
         }
 
 
-async def test_domains_can_be_changed_when_the_storage_is_full(open_engine):
+async def test_domains_and_blocks_can_be_changed_when_the_storage_is_full(open_engine):
     async with open_engine(max_bytes=400_000, max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")
         await until_full(lambda _: engine.add(inbox, body="x" * 3000))
         domains = [f"{number}.test" for number in range(300)]
         assert await serve(engine, *domains) == {}
         assert len(await serve(engine, "one.test", until_ms=engine.clock() + DAY_MS)) == len(domains)
+        blocks = [Block("client", f"192.0.2.{number}/32", 1) for number in range(200)]
+        await engine.storage.change_blocks(blocks)
+        await engine.storage.change_blocks(removed=[(block.kind, block.value) for block in blocks])
+        assert not await engine.storage.blocks()
 
 
 async def test_blocks_are_kept_each_once_until_they_are_removed(open_engine):
@@ -88,16 +94,6 @@ async def test_the_sweep_deletes_the_blocks_that_have_expired_and_no_others(engi
     await engine.storage.change_blocks(kept)
     await engine.sweep()
     assert list(await engine.storage.blocks()) == kept
-
-
-async def test_blocks_can_be_changed_when_the_storage_is_full(open_engine):
-    async with open_engine(max_bytes=400_000, max_messages_per_inbox=0) as engine:
-        inbox = await engine.inbox("ada")
-        await until_full(lambda _: engine.add(inbox, body="x" * 3000))
-        blocks = [Block("client", f"192.0.2.{number}/32", 1) for number in range(200)]
-        await engine.storage.change_blocks(blocks)
-        await engine.storage.change_blocks(removed=[(block.kind, block.value) for block in blocks])
-        assert not await engine.storage.blocks()
 
 
 async def test_another_limit_of_messages_holds_at_once_and_takes_nothing_away(engine):
@@ -148,3 +144,35 @@ async def test_a_storage_that_holds_more_than_it_may_is_full_until_mail_has_gone
         await engine.sweep()
         assert engine.storage.has_room()
         await engine.add(await engine.inbox("bob"))
+
+
+async def take(buckets, client, now_seconds):
+    """Take a token, which may have to be waited for."""
+    taken = buckets.take(client, now_seconds)
+    return await taken if inspect.isawaitable(taken) else taken
+
+
+async def test_a_client_has_a_burst_of_tokens_and_others_have_theirs(engine):
+    buckets = engine.storage.buckets(1, 3, name="default")
+    assert [(await take(buckets, "ada", 0.0)).allowed for _ in range(4)] == [True, True, True, False]
+    assert (await take(buckets, "bob", 0.0)).remaining == 2
+    assert (buckets.tokens_per_minute, buckets.burst, buckets.name) == (1, 3, "default")
+    assert (await take(engine.storage.buckets(1, 1, name="page"), "ada", 0.0)).allowed  # policies share no tokens
+
+
+async def test_what_a_secret_permits_is_known_until_it_expires(engine):
+    await engine.storage.keep("secret", b"content", engine.clock() + 1000)
+    assert await engine.storage.kept("secret") == b"content"
+    assert [await engine.storage.kept(other) for other in ("", "Secret", "\ud800")] == [None] * 3
+    engine.clock.advance(ms=1000)
+    assert await engine.storage.kept("secret") is None
+
+
+async def test_what_was_read_may_cache_only_if_every_change_is_told_at_once(open_engine):
+    """An engine that calls it fresh is the only one that can change it."""
+    async with open_engine() as engine:
+        inbox, told = await engine.inbox("ada"), []
+        engine.storage.on_committed(told.extend)
+        fresh = engine.storage.may_cache
+        await engine.end(inbox)
+        assert not fresh or [change.inbox_id for change in told] == [inbox.id]

@@ -2,36 +2,25 @@
 
 import pytest
 
+from tmpmaild import model
 from tmpmaild.errors import MessageNotFound
-from tmpmaild.model import (
-    ArcVerdict,
-    Authentication,
-    DkimVerdict,
-    DmarcVerdict,
-    DnsAnswer,
-    InboxChange,
-    Page,
-    SpfVerdict,
-    VerdictReached,
-    unchecked,
-)
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import message_id_of
 
 from .conftest import LIFETIME_MS
 
-VERDICT = Authentication(
-    SpfVerdict("pass", "bücher.example"),
-    (DkimVerdict("fail", "bücher.example", "s1", "bad \0 signature"),),
-    DmarcVerdict("pass", "reject", "bücher.example"),
-    ArcVerdict("none"),
-    (DnsAnswer("bücher.example", "TXT", "v=spf1 " + "🙂" * 9000),),
+VERDICT = model.Authentication(
+    model.SpfVerdict("pass", "bücher.example"),
+    (model.DkimVerdict("fail", "bücher.example", "s1", "bad \0 signature"),),
+    model.DmarcVerdict("pass", "reject", "bücher.example"),
+    model.ArcVerdict("none"),
+    (model.DnsAnswer("bücher.example", "TXT", "v=spf1 " + "🙂" * 9000),),
 )
 
 
 async def _read(engine, name, message_id):
     address = f"{name}@mail.example.com"
-    (listed,) = [one for one in await engine.messages(name, Page()) if one.id == message_id]
+    (listed,) = [one for one in await engine.messages(name, model.Page()) if one.id == message_id]
     _, full = await engine.storage.read_message(address, message_id, engine.clock())
     _, source = await engine.storage.read_message(address, message_id, engine.clock(), source=True)
     assert listed.authentication == full.message.authentication == source.message.authentication
@@ -47,10 +36,12 @@ async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
     told.clear()
     await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
     assert await _read(engine, "ada", message_id) == VERDICT
-    assert told == [InboxChange(inbox.id, full=False, notice=VerdictReached(message_id, "pass", "bücher.example"))]
-    assert [one.authentication for one in await engine.messages("bob", Page())] == [None]
+    assert told == [
+        model.InboxChange(inbox.id, full=False, notice=model.VerdictReached(message_id, "pass", "bücher.example"))
+    ]
+    assert [one.authentication for one in await engine.messages("bob", model.Page())] == [None]
     with pytest.raises(MessageNotFound):
-        await engine.storage.set_authentication(inbox.id, message_id, unchecked("none", "late"))
+        await engine.storage.set_authentication(inbox.id, message_id, model.unchecked("none", "late"))
     assert await _read(engine, "ada", message_id) == VERDICT
     assert len(told) == 1
 

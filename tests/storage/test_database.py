@@ -24,6 +24,7 @@ from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 from .conftest import settings
 
 LEFT_BEHIND = ("", "-wal")
+AWAY = "mail.db, mail.db-wal and mail.db-shm away together"
 
 
 def hashes(path):
@@ -97,8 +98,8 @@ def truncated(left_bytes):
     [
         (lambda path: change(path, "PRAGMA user_version = 99"), "newer than this tmpmaild knows"),
         (damage_header, "damaged"),
-        (damage_pages, "damaged"),
-        *((truncated(left_bytes), "damaged") for left_bytes in (50, 4096, 50_000)),
+        (damage_pages, "damaged ("),
+        *((truncated(left_bytes), AWAY) for left_bytes in (50, 4096, 50_000)),
     ],
 )
 async def test_a_newer_or_damaged_database_is_refused(open_engine, path, clock, spoil, reason):
@@ -141,17 +142,16 @@ async def test_tables_and_views_of_somebody_else_do_not_matter(open_engine, path
         pass
 
 
-async def test_a_file_whole_after_an_unclean_stop_is_opened(open_engine, path):
+async def test_the_flag_of_a_clean_stop_is_down_while_open_and_a_file_whole_after_an_unclean_stop_is_opened(
+    open_engine, path
+):
+    async with open_engine():
+        assert not is_clean(path)
+    assert is_clean(path)
     await fill(open_engine)
     kill(path)
     async with open_engine() as engine:
         assert (await engine.find("ada")).message_count == 100
-
-
-async def test_the_flag_of_a_clean_stop_is_down_while_open(open_engine, path):
-    async with open_engine():
-        assert not is_clean(path)
-    assert is_clean(path)
 
 
 async def test_a_cancelled_daemon_closes_its_database_cleanly_too(open_engine, path):

@@ -135,15 +135,6 @@ def test_a_text_is_not_called_damaged_without_doubt(path):
     assert "mail.db, mail.db-wal and mail.db-shm away together" in said
 
 
-def test_what_is_damaged_is_moved_away_with_its_wal(path):
-    upgrade(path)
-    with path.open("r+b") as file:
-        file.truncate(4096 * 2)
-    said = refusal(path)
-    assert said.startswith("damaged (")
-    assert "mail.db, mail.db-wal and mail.db-shm away together" in said
-
-
 @pytest.fixture
 def locked(path, monkeypatch):
     """Hold the write lock as another program; who wants it does not wait."""
@@ -169,10 +160,6 @@ def test_a_migration_that_fails_names_the_database(path, tmp_path, monkeypatch):
     (step := tmp_path / "0001_broken.sql").write_text("THIS IS NO SQL;")
     monkeypatch.setattr(engine, "migrations", lambda: {1: step})
     assert refusal(path).startswith("migration 0001_broken.sql failed: ")
-
-
-def test_what_cannot_even_be_opened_is_refused(path):
-    assert "does not exist or may not be entered" in refusal(path / "mail.db", database.connect)
 
 
 def test_an_installation_without_migrations_is_incomplete():

@@ -28,25 +28,11 @@ def space(path, connection):
     return DiskSpace(Files(path), connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB)
 
 
-def fill(connection):
+def test_few_octets_are_not_worth_a_look_many_are_and_where_there_is_no_room_every_batch(space, connection):
     connection.execute("INSERT INTO t VALUES (zeroblob(?))", (1000 * KIB,))
-
-
-def test_a_batch_of_a_few_octets_is_not_worth_a_look(space, connection):
-    fill(connection)
-    space.measure(10)
-    assert space.has_room
-
-
-def test_many_octets_are_measured_at_once(space, connection):
-    fill(connection)
-    space.measure(50 * KIB)
-    assert not space.has_room
-
-
-def test_where_there_was_no_room_every_batch_is_measured(space, connection):
-    fill(connection)
-    space.measure(50 * KIB)
+    for written_bytes, has_room in ((10, True), (50 * KIB, False)):
+        space.measure(written_bytes)
+        assert space.has_room is has_room
     connection.execute("DELETE FROM t")
     space.measure(0)
     assert space.has_room

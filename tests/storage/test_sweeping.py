@@ -225,51 +225,37 @@ class Machine:
 
 
 @pytest.mark.parametrize("unit_seconds", [2e-6, 40e-6, 300e-6])
-def test_on_a_machine_of_any_speed_a_step_soon_takes_its_time(unit_seconds):
+def test_on_a_machine_of_any_speed_a_step_soon_takes_its_time_and_what_a_commit_takes_counts(unit_seconds):
     machine = Machine(unit_seconds)
     step_size = machine.step_size()
     for _ in range(20):
         machine.step(step_size)
     assert machine.step(step_size) == pytest.approx(STEP_SECONDS, rel=0.05)
-
-
-def test_what_a_commit_takes_counts_as_well():
-    machine = Machine(40e-6, step_seconds=0.002)
-    step_size = machine.step_size()
+    machine.step_seconds = 0.002
     for _ in range(20):
         machine.step(step_size)
     assert machine.step(step_size) <= STEP_SECONDS * 1.05
 
 
-def test_one_interrupted_step_makes_the_next_smaller_by_half_and_no_more():
-    machine = Machine(50e-6)
+@pytest.mark.parametrize(
+    ("unit_seconds", "step_seconds", "at_most", "amount"),
+    [(50e-6, 1.0, 100, 50), (1e-6, 0.0, 99, 100), (1e-3, 0.0, 50, 50)],
+    ids=["interrupted", "with little to do", "with little to do that takes too long"],
+)
+def test_one_slow_step_makes_the_next_smaller_by_half_and_one_with_little_to_do_tells_nothing(
+    unit_seconds, step_seconds, at_most, amount
+):
+    machine = Machine(unit_seconds, step_seconds)
     step_size = machine.step_size(first=100)
-    machine.step_seconds = 1.0
-    machine.step(step_size)
-    assert step_size.amount == 50
+    machine.step(step_size, at_most=at_most)
+    assert step_size.amount == amount
 
 
 def test_the_amount_keeps_to_its_bounds():
     machine = Machine(1.0)
     step_size = machine.step_size()
-    for _ in range(20):
-        machine.step(step_size)
-    assert step_size.amount == 10
-    machine.unit_seconds = 1e-9
-    for _ in range(40):
-        machine.step(step_size)
-    assert step_size.amount == 10_000
-
-
-def test_a_step_with_little_to_do_tells_nothing_of_a_full_one():
-    machine = Machine(1e-6)
-    step_size = machine.step_size(first=100)
-    machine.step(step_size, at_most=99)
-    assert step_size.amount == 100
-
-
-def test_a_step_with_little_to_do_that_takes_too_long_makes_the_next_smaller():
-    machine = Machine(1e-3)
-    step_size = machine.step_size(first=100)
-    machine.step(step_size, at_most=50)
-    assert step_size.amount == 50
+    for unit_seconds, steps, amount in ((1.0, 20, 10), (1e-9, 40, 10_000)):
+        machine.unit_seconds = unit_seconds
+        for _ in range(steps):
+            machine.step(step_size)
+        assert step_size.amount == amount

@@ -9,8 +9,6 @@ from tmpmaild.model import Page
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 from tmpmaild.webhooks.model import Webhook
 
-from .conftest import new_mail
-
 
 async def test_what_is_over_stands_in_no_file_while_others_live_and_after(open_engine, path, clock):
     async with open_engine(max_bytes=2**30) as engine:
@@ -155,11 +153,16 @@ async def test_the_text_of_a_webhook_stands_in_overflow_pages_only(open_engine, 
         for length in range(0, 4200, 40):
             await _set_webhook(engine, await engine.inbox(f"box{length}"), mark(1) + "x" * (length // 2))
         await engine.sweep()
-        octets = path.read_bytes()
-    pages = [octets[start : start + PAGE_BYTES] for start in range(0, len(octets), PAGE_BYTES)]
-    leaves = [page for page in pages if page[0] == 0x0D]
+    leaves, _ = pages_of(path)
     assert len(leaves) > 10
     assert [page for page in leaves if MARKED.search(page)] == []
+
+
+def pages_of(path):
+    """Return the leaves of b-trees, and the other pages; one of overflow begins with a page number below 2**24."""
+    octets = path.read_bytes()
+    pages = [octets[start : start + PAGE_BYTES] for start in range(0, len(octets), PAGE_BYTES)]
+    return [page for page in pages if page[0] == 0x0D], [page for page in pages if page[0] != 0x0D]
 
 
 async def test_text_of_any_length_stands_in_overflow_pages_only(open_engine, path):
@@ -167,16 +170,11 @@ async def test_text_of_any_length_stands_in_overflow_pages_only(open_engine, pat
     async with open_engine(max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("zqx000001qz")
         lengths = [*range(0, 4200, 3), 9000, 70_000, 1_000_000]
-        await asyncio.gather(*(engine.storage.add_message(_long_mail(inbox, length)) for length in lengths))
+        mark = "zqx000001qz"
+        mails = [{"subject": mark * (1 + length % 5), "body": mark + "x" * length} for length in lengths]
+        await asyncio.gather(*(engine.add(inbox, raw=mark.encode(), **mail) for mail in mails))
         await engine.sweep()
-        octets = path.read_bytes()
-    pages = [octets[start : start + PAGE_BYTES] for start in range(0, len(octets), PAGE_BYTES)]
-    leaves = [page for page in pages if page[0] == 0x0D]  # an overflow page begins with a page number below 2**24
+    leaves, others = pages_of(path)
     assert len(leaves) > len(lengths) // 8
     assert [page for page in leaves if MARKED.search(page)] == []
-    assert len(pages) - len(leaves) > len(lengths)
-
-
-def _long_mail(inbox, length):
-    mark = "zqx000001qz"
-    return new_mail(inbox, subject=mark * (1 + length % 5), body=mark + "x" * length, raw=mark.encode())
+    assert len(others) > len(lengths)

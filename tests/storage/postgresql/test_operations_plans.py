@@ -7,25 +7,8 @@ import pytest
 from tests.storage.conftest import new_mail, postgresql_settings
 from tmpmaild.model import NewInbox, Page
 from tmpmaild.storage.enginestorage import PAGE_ROWS, listed_between
-from tmpmaild.storage.postgresql import engine
-from tmpmaild.storage.postgresql.operations import (
-    AddMessage,
-    CreateInbox,
-    DeleteMessage,
-    StoreWebhook,
-    move_expiry,
-    set_webhook,
-    sweep,
-)
+from tmpmaild.storage.postgresql import engine, operations, reading
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.storage.postgresql.reading import (
-    select_inbox,
-    select_inboxes,
-    select_message,
-    select_messages,
-    select_texts,
-    select_webhooks,
-)
 from tmpmaild.storage.postgresql.writer import Batch
 from tmpmaild.storage.rows import StateRow, bounds_of
 
@@ -82,17 +65,22 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
 
     new = NewInbox("new@x.test", clock(), clock() + 1000, private=False, token_hash=b"", creator="192.0.2.1")
     work = {
-        "create": lambda client: CreateInbox.run(batch(client), [CreateInbox(new, b"n" * 16, b"c" * 16)]),
-        "deliver": lambda client: AddMessage.run(batch(client), [AddMessage(new_mail("57", "58", "59"))]),
-        "delete": lambda client: DeleteMessage.run(batch(client), [DeleteMessage(57, 56)]),
-        "end": lambda client: move_expiry(batch(client), 57, clock(), clock()),
-        "move": lambda client: move_expiry(batch(client), 57, clock() + 2 * SLOT_MS, clock()),
-        "set a webhook": lambda client: set_webhook(batch(client), 57, clock(), 1, "{}"),
-        "store webhooks": lambda client: StoreWebhook.run(
-            batch(client), [StoreWebhook(StateRow(number, 1, 0, 0, 0, 1, None, "")) for number in (57, 58, 59)]
+        "create": lambda client: operations.CreateInbox.run(
+            batch(client), [operations.CreateInbox(new, b"n" * 16, b"c" * 16)]
         ),
-        "take webhooks away": lambda client: StoreWebhook.run(
-            batch(client), [StoreWebhook(StateRow(number, 1)) for number in (57, 58, 59)]
+        "deliver": lambda client: operations.AddMessage.run(
+            batch(client), [operations.AddMessage(new_mail("57", "58", "59"))]
+        ),
+        "delete": lambda client: operations.DeleteMessage.run(batch(client), [operations.DeleteMessage(57, 56)]),
+        "end": lambda client: operations.move_expiry(batch(client), 57, clock(), clock()),
+        "move": lambda client: operations.move_expiry(batch(client), 57, clock() + 2 * SLOT_MS, clock()),
+        "set a webhook": lambda client: operations.set_webhook(batch(client), 57, clock(), 1, "{}"),
+        "store webhooks": lambda client: operations.StoreWebhook.run(
+            batch(client),
+            [operations.StoreWebhook(StateRow(number, 1, 0, 0, 0, 1, None, "")) for number in (57, 58, 59)],
+        ),
+        "take webhooks away": lambda client: operations.StoreWebhook.run(
+            batch(client), [operations.StoreWebhook(StateRow(number, 1)) for number in (57, 58, 59)]
         ),
         "domains": lambda client: client.fetchval("SELECT count_usage(1, 0, 0, 0)"),
     }
@@ -104,13 +92,13 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
     md5 = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # of 57
     lookup = storage._lookup(name(57), clock())._replace(name_hash=md5)
     work = {
-        "find": lambda client: select_inbox(client, lookup),
-        "list": lambda client: select_messages(client, lookup, Page()),
-        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, bounds_of(1000, source=False)),
-        "next": lambda client: select_message(client, lookup, "", bounds_of(1000, source=True), is_next=True),
-        "texts": lambda client: select_texts(client, 58, [57], 100),
-        "webhook": lambda client: select_webhooks(client, 56, 1),
-        "inboxes": lambda client: select_inboxes(client, listed_between(clock()), None),
+        "find": lambda client: reading.select_inbox(client, lookup),
+        "list": lambda client: reading.select_messages(client, lookup, Page()),
+        "one": lambda client: reading.select_message(client, lookup, "msg_" + "0" * 26, bounds_of(1000, source=False)),
+        "next": lambda client: reading.select_message(client, lookup, "", bounds_of(1000, source=True), is_next=True),
+        "texts": lambda client: reading.select_texts(client, 58, [57], 100),
+        "webhook": lambda client: reading.select_webhooks(client, 56, 1),
+        "inboxes": lambda client: reading.select_inboxes(client, listed_between(clock()), None),
     }
     rows = {what: await counted(one) for what, one in work.items()}
     assert rows.pop("inboxes") <= PAGE_ROWS + 10
@@ -119,7 +107,9 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
 
 
 async def test_a_sweep_reads_what_has_expired_and_nothing_else(storage, counted, clock):
-    rows = await counted(lambda client: sweep(Batch(client, clock() + 10_000, storage._usage), clock() + 10_000))
+    rows = await counted(
+        lambda client: operations.sweep(Batch(client, clock() + 10_000, storage._usage), clock() + 10_000)
+    )
     assert 0 < rows < 300
 
 
@@ -131,6 +121,6 @@ async def test_a_sweep_of_many_reads_each_row_a_few_times_whatever_the_server_kn
     for statement in ("SELECT 1", "ANALYZE inbox, creator"):
         client = await storage._writer._session.connection()
         await client.execute(statement)
-        rows.append(await counted(lambda client: sweep(Batch(client, later_ms, storage._usage), later_ms)))
+        rows.append(await counted(lambda client: operations.sweep(Batch(client, later_ms, storage._usage), later_ms)))
     assert min(rows) > 360
     assert max(rows) < 25 * 360, rows

@@ -103,11 +103,8 @@ async def test_while_no_host_answers_the_next_are_refused_at_once(database, tmp_
     assert time.monotonic() - begun < 20
 
 
-def test_a_full_disk_is_a_full_storage():
+def test_a_full_disk_is_a_full_storage_each_failure_has_a_short_reason_and_a_mistake_of_ours_stays_what_it_is():
     assert isinstance(translate(asyncpg.DiskFullError("could not extend file")), StorageFull)
-
-
-def test_each_failure_has_a_short_reason_and_a_mistake_of_ours_stays_what_it_is():
     assert reason(TimeoutError()) == "no answer"
     assert reason(ValueError("secret")) == "a value that the database does not take"
     mistake = KeyError("a mistake")
