@@ -1,13 +1,18 @@
-"""Following an inbox: at the real service, and over streams that break."""
+"""Following an inbox: at the real service, over streams that break, and the parser of Server-Sent Events."""
 
 import json
 from contextlib import closing
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemons import wait_until
+from tables import rows_of
 from tmpmaild import client as api
+from tmpmaild.client.reconnecting import EventStreamParser, ServerSentEvent
 
 FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\nretry: 10000\n\n"
@@ -97,14 +102,9 @@ def test_a_position_that_was_given_is_kept_until_there_is_a_newer(play, scripted
     assert [asked.headers.get("last-event-id") for asked in scripted.asked] == [None, None, SECOND]
 
 
-def test_a_server_that_keeps_closing_is_asked_less_and_less_often(play, fake_time):
-    assert play(*[HEAD] * 7, HEAD + EXPIRED) == [api.Expired()]
-    assert fake_time.slept == [0.5, 1, 2, 4, 8, 10, 10]
-
-
-def test_a_stream_that_worked_is_resumed_quickly_again(play, fake_time):
-    play(*[HEAD] * 3, HEAD + message(FIRST), HEAD + EXPIRED)
-    assert fake_time.slept == [0.5, 1, 2, 0.5]
+def test_a_server_that_keeps_closing_is_asked_less_and_less_often_until_a_stream_worked(play, fake_time):
+    assert play(*[HEAD] * 7, HEAD + message(FIRST), HEAD + EXPIRED)[-1] == api.Expired()
+    assert fake_time.slept == [0.5, 1, 2, 4, 8, 10, 10, 0.5]
 
 
 def test_proxies_refusals_and_restarts_are_put_up_with(play, scripted, fake_time):
@@ -136,12 +136,9 @@ def test_an_address_that_ended_while_the_stream_was_broken_is_told_as_expired(pl
     assert play(HEAD + message(FIRST), scripted.problem(410, "address-expired"))[1:] == [api.Expired()]
 
 
-def test_an_address_that_was_forgotten_while_the_stream_was_broken_is_an_error(play, scripted):
+def test_an_address_that_was_forgotten_meanwhile_and_what_is_no_stream_are_errors(play, scripted):
     with pytest.raises(api.AddressNotFound):
         play(HEAD, scripted.problem(404, "address-not-found"))
-
-
-def test_what_is_no_stream_is_an_error(play, scripted):
     with pytest.raises(api.NotTmpmaild):
         play(scripted.json(b"{}"))
 
@@ -167,3 +164,48 @@ def test_events_of_newer_servers_are_passed_over_and_their_fields_too(play):
 def test_an_event_that_is_none_of_ours_is_an_error(play, data):
     with pytest.raises(api.NotTmpmaild, match="'message'"):
         play(HEAD + b"event: message\ndata: " + data + b"\n\n")
+
+
+ROWS = rows_of(__file__)
+
+STREAM = (
+    '\ufeffretry: 10000\r\n\r\n: hello\r\n\r\nid: 1\r\nevent: message\r\ndata: {"a": "ä\u2028"}\n\n'
+    "data: one\rdata:two\rdata\r\rid: 2\n\nevent: empty\n\ndata: no end"
+).encode()
+EVENTS = [ServerSentEvent("message", '{"a": "ä\u2028"}', "1"), ServerSentEvent("message", "one\ntwo\n", None)]
+
+
+def events(*pieces):
+    parser = EventStreamParser()
+    return [event for piece in pieces for event in parser.feed(piece)]
+
+
+def test_events_come_as_the_standard_has_them_and_octets_that_are_no_utf_8_are_replaced():
+    assert events(STREAM) == EVENTS
+    assert events(b"data: \xff\n\n") == [ServerSentEvent("message", "\ufffd", None)]
+
+
+@given(st.lists(st.integers(0, len(STREAM))))
+def test_it_does_not_matter_where_a_stream_is_cut(cuts):
+    edges = [0, *sorted(cuts), len(STREAM)]
+    assert events(*[STREAM[start:end] for start, end in pairwise(edges)]) == EVENTS
+
+
+@pytest.mark.parametrize(("lines", "event"), ROWS["fields mean what the standard says"])
+def test_fields_mean_what_the_standard_says(lines, event):
+    assert events(f"{lines}\n\n".encode()) == [ServerSentEvent(*event)]
+
+
+@pytest.mark.parametrize(("value", "retry_ms"), [("10000", 10000), ("x", None), ("-1", None), ("9" * 5000, None)])
+def test_a_retry_is_a_number_or_nothing(value, retry_ms):
+    parser = EventStreamParser()
+    parser.feed(f"retry: {value}\n\n".encode())
+    assert parser.retry_ms == retry_ms
+
+
+def test_an_endless_line_costs_no_more_the_longer_it_gets():
+    parser = EventStreamParser()
+    for _ in range(20_000):
+        assert parser.feed(b"data: " + b"x" * 100) == []
+    (event,) = parser.feed(b"\n\n")
+    assert len(event.data) > 2_000_000

@@ -164,11 +164,14 @@ def test_a_link_is_chosen_by_its_text_and_its_url(inbox, mail, wanted, href):
     assert inbox.wait_for_link(**by_text, **by_url, timeout=0) == href
 
 
-def test_a_link_that_is_missing_is_told_with_those_that_are_there(mail):
+def test_a_link_or_an_attachment_that_is_missing_is_told_with_those_that_are_there(mail):
     one = mail(RICH)
     with pytest.raises(api.NotInMail, match=r"does not have a link with text 'Confirm' and URL '/ORDERS/':") as missing:
         one.get_link(text="Confirm", url="/ORDERS/")
     assert "\n  has: https://shop.example/orders/7  Your order" in str(missing.value)
+    with pytest.raises(api.NotInMail, match=r"does not have an attachment 'x\.pdf':") as missing:
+        mail(RICH).get_attachment("x.pdf")
+    assert str(missing.value).splitlines()[-2:] == ["  has: notes.txt", "  has: Invoice-9.PDF"]
 
 
 def test_without_a_description_only_a_likely_link_is_returned(inbox, mail):
@@ -186,12 +189,6 @@ def test_an_attachment_is_chosen_by_its_name(mail, name, filename):
     found = mail(RICH).get_attachment(name)
     assert found.filename == filename
     assert found.content() in {b"%PDF-1", b"notes"}
-
-
-def test_an_attachment_that_is_missing_is_told_with_those_that_are_there(mail):
-    with pytest.raises(api.NotInMail, match=r"does not have an attachment 'x\.pdf':") as missing:
-        mail(RICH).get_attachment("x.pdf")
-    assert str(missing.value).splitlines()[-2:] == ["  has: notes.txt", "  has: Invoice-9.PDF"]
 
 
 def test_the_link_to_unsubscribe_is_the_https_one_of_the_header_else_http(mail):

@@ -1,13 +1,22 @@
-"""Waiting for mail: at the real service, and at servers and proxies that do not wait."""
+"""Waiting for mail: at the real service, at servers and proxies that do not wait, and how late a wait may end."""
 
 import json
 import pickle
+import socket
+import time
+from datetime import UTC, datetime
+from math import inf, nan
 
 import pytest
 
 from daemons import wait_until
 from tables import rows_of
 from tmpmaild import client as api
+from tmpmaild.client.models import Address
+from tmpmaild.client.remote import Filter, RemoteInbox, RemoteService
+from tmpmaild.client.transport import Reply
+from tmpmaild.client.waiting import MAIL, Waiting
+from tmpmaild.http.problems import PROBLEMS
 
 ROWS = rows_of(__file__)
 
@@ -15,18 +24,13 @@ CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification co
 FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
 
 
-def test_what_is_there_already_counts(inbox, world):
-    first = world.deliver(inbox.address)
-    world.deliver(inbox.address)
-    assert inbox.wait_for().id == first
-    assert inbox.wait_for(timeout=0).id == first
-
-
 def test_a_mail_that_comes_ends_a_wait(inbox, world, at_once):
     with world.listening():
         found = at_once(inbox.wait_for, timeout=20)
     sent = world.deliver(inbox.address)
     assert found.result(5).id == sent
+    world.deliver(inbox.address)
+    assert inbox.wait_for().id == inbox.wait_for(timeout=0).id == sent  # what is there already counts
 
 
 def test_only_a_mail_that_was_meant_ends_a_wait(inbox, world, at_once):
@@ -49,13 +53,8 @@ def test_a_mail_without_a_code_does_not_end_a_wait_for_one(inbox, world, at_once
 
 
 def test_a_mail_without_a_link_does_not_end_a_wait_for_one(scripted_inbox, scripted):
-    answers = [
-        scripted.messages(FIRST),
-        scripted.messages(
-            SECOND, links=[{"href": "https://a.test/?x=1&y", "confidence": 0.8}, {"href": "https://b.test"}]
-        ),
-    ]
-    scripted.say(*answers)
+    links = [{"href": "https://a.test/?x=1&y", "confidence": 0.8}, {"href": "https://b.test"}]
+    scripted.say(scripted.messages(FIRST), scripted.messages(SECOND, links=links))
     assert scripted_inbox.wait_for_link() == "https://a.test/?x=1&y"
 
 
@@ -108,12 +107,6 @@ def test_what_was_wanted_is_told_in_one_line_of_bearable_length(inbox):
     assert len(str(late.value)) < 400
 
 
-def test_a_wait_for_a_code_says_which_mails_had_none(inbox, world):
-    world.deliver(inbox.address)
-    with pytest.raises(api.WaitTimeout, match=r"no mail with a code came to .*\n.*hello"):
-        inbox.wait_for_code(timeout=0)
-
-
 def test_the_real_service_holds_a_wait_to_its_end(inbox):
     with pytest.raises(api.WaitTimeout):
         inbox.wait_for(timeout=0.9)
@@ -161,12 +154,8 @@ def test_a_look_without_a_wait_goes_on_after_empty_pages(scripted_inbox, scripte
 def test_the_service_is_asked_to_leave_out_mails_without_a_code_or_a_link(
     scripted_inbox, scripted, call, asked, wanted
 ):
-    found = {
-        "codes": [{"value": "481516"}],
-        "links": [{"href": "https://a.test/", "confidence": 0.8}],
-        "body": "481516",
-    }
-    scripted.say(scripted.messages(FIRST, **found))
+    links = [{"href": "https://a.test/", "confidence": 0.8}]
+    scripted.say(scripted.messages(FIRST, codes=[{"value": "481516"}], links=links, body="481516"))
     getattr(scripted_inbox, call)(**asked)
     assert scripted.asked[0].query.get("has") == wanted
 
@@ -184,8 +173,7 @@ def test_the_reason_that_the_service_gives_is_told(scripted_inbox, scripted, fak
 
 
 def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time):
-    answers = [scripted.messages(FIRST, SECOND), scripted.messages(THIRD, codes=[{"value": "481516"}])]
-    scripted.say(*answers)
+    scripted.say(scripted.messages(FIRST, SECOND), scripted.messages(THIRD, codes=[{"value": "481516"}]))
     assert scripted_inbox.wait_for_code(subject="a b") == "481516"
     assert [asked.query.get("after") for asked in scripted.asked] == [None, SECOND]
     assert {asked.query["subject"] for asked in scripted.asked} == {"a+b"}
@@ -199,18 +187,17 @@ def test_all_that_is_there_is_looked_through_however_short_the_time(inbox, world
 
 
 def test_who_answers_without_waiting_is_asked_each_second(scripted_inbox, scripted, fake_time):
-    answers = [scripted.messages()] * 3 + [scripted.messages(FIRST)]
-    scripted.say(*answers)
+    scripted.say(*[scripted.messages()] * 3, scripted.messages(FIRST))
     assert scripted_inbox.wait_for(timeout=60).id == FIRST
     assert fake_time.slept == [1, 1, 1]
 
 
-def test_it_is_looked_once_more_when_the_time_is_over(scripted_inbox, scripted, fake_time):
+@pytest.mark.parametrize(("timeout", "slept"), [(2.5, [1, 1, 0.5]), (-5, [])])
+def test_it_is_looked_once_more_when_the_time_is_over(scripted_inbox, scripted, fake_time, timeout, slept):
     scripted.say(scripted.messages())
     with pytest.raises(api.WaitTimeout, match="nothing else did"):
-        scripted_inbox.wait_for(timeout=2.5)
-    assert fake_time.slept == [1, 1, 0.5]
-    assert len(scripted.asked) == 4
+        scripted_inbox.wait_for(timeout=timeout)
+    assert (fake_time.slept, len(scripted.asked)) == (slept, len(slept) + 1)
 
 
 @pytest.mark.parametrize("way", [b"", "gateway"])
@@ -251,11 +238,12 @@ def test_a_proxy_that_never_lets_anything_through_is_named_in_the_end(scripted_i
     assert fake_time() == 1010
 
 
-def test_refusals_for_the_rate_are_waited_out(scripted_inbox, scripted, fake_time):
-    answers = [scripted.problem(429, "rate-limited", "Retry-After: 6")] * 3 + [scripted.messages(FIRST)]
-    scripted.say(*answers)
+@pytest.mark.parametrize("code", ["rate-limited", "too-many-streams", "stopping", "busy", "storage-unavailable"])
+def test_refusals_that_pass_are_waited_out(scripted_inbox, scripted, fake_time, code):
+    refusal = scripted.problem(PROBLEMS[code].status, code, "Retry-After: 6")
+    scripted.say(*[refusal] * 3, scripted.messages(FIRST))
     assert scripted_inbox.wait_for(timeout=60).id == FIRST
-    assert fake_time.slept == [6, 6, 6]
+    assert fake_time.slept == [6] * 3
 
 
 def test_a_storm_of_refusals_is_waited_out_within_the_time_only(scripted_inbox, scripted, fake_time):
@@ -266,37 +254,72 @@ def test_a_storm_of_refusals_is_waited_out_within_the_time_only(scripted_inbox, 
     assert isinstance(late.value.__cause__, api.RateLimited)
 
 
-@pytest.mark.parametrize("code", ["stopping", "busy", "storage-unavailable"])
-def test_a_server_that_is_away_for_a_moment_is_waited_for(scripted_inbox, scripted, fake_time, code):
-    answers = [scripted.problem(503, code, "Retry-After: 5"), scripted.messages(FIRST)]
-    scripted.say(*answers)
-    assert scripted_inbox.wait_for().id == FIRST
-    assert fake_time.slept == [5]
-
-
-def test_too_many_waits_of_one_machine_take_turns(scripted_inbox, scripted, fake_time):
-    answers = [scripted.problem(429, "too-many-streams", "Retry-After: 5"), scripted.messages(FIRST)]
-    scripted.say(*answers)
-    assert scripted_inbox.wait_for().id == FIRST
-
-
-def test_a_server_that_goes_away_in_the_middle_is_waited_for(connect, scripted, fake_time):
-    scripted.say(scripted.address())
-    inbox = connect(scripted.url, time=fake_time).inbox("x@a.test")
-
+def test_a_server_that_goes_away_in_the_middle_is_waited_for(scripted_inbox, scripted):
     def last_answer(asked):
         scripted.server.socket.close()  # from now on connections are refused
         return scripted.messages()
 
     scripted.answer = last_answer
     with pytest.raises(api.WaitTimeout, match=r"the last request failed: .*: connection refused"):
-        inbox.wait_for(timeout=5)
+        scripted_inbox.wait_for(timeout=5)
 
 
-def test_a_server_that_was_never_there_is_not_waited_for(connect, scripted, fake_time):
-    scripted.say(scripted.address())
-    inbox = connect(scripted.url, time=fake_time).inbox("x@a.test")
+def test_a_server_that_was_never_there_is_not_waited_for(scripted_inbox, scripted, fake_time):
     scripted.close()
     with pytest.raises(api.ServiceUnreachable, match="connection refused; is tmpmaild running there"):
-        inbox.wait_for(timeout=5)
+        scripted_inbox.wait_for(timeout=5)
     assert fake_time.slept == []
+
+
+@pytest.mark.parametrize(("left_seconds", "longest_seconds"), [(0, 1), (0.3, 1.3), (7, 8), (60, 55), (inf, 55)])
+def test_a_server_that_says_nothing_is_not_listened_to_for_much_longer_than_the_time(left_seconds, longest_seconds):
+    service = RemoteService("http://a.test", clock=lambda: 0.0, wait_out_rate_limit=False)
+    inbox = RemoteInbox(service, Address("x@a.test", datetime.now(UTC)), None)
+    ask = next(Waiting(inbox, Filter(), MAIL, left_seconds).steps())
+    assert ask.request.read_seconds == longest_seconds
+
+
+@pytest.fixture
+def silent():
+    """Name a place where connections are taken and never answered."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def full():
+    """Name a place where no more connections are taken, and none is refused."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.create_connection(server.getsockname()):
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def moved(inbox, url):
+    """Have an inbox at another place."""
+    inbox._remote.service.url = url
+    return inbox
+
+
+@pytest.mark.parametrize("place", ["silent", "full"])
+def test_a_server_that_hangs_makes_a_wait_a_second_late_at_most(inbox, request, place):
+    inbox = moved(inbox, request.getfixturevalue(place))
+    begun = time.monotonic()
+    with pytest.raises((api.WaitTimeout, api.ServiceUnreachable), match="within 1 s"):
+        inbox.wait_for(subject="x", timeout=0)
+    assert 0.9 < time.monotonic() - begun < 50  # no server that hangs is listened to for less than 55 s otherwise
+
+
+def test_what_came_instead_is_asked_for_within_the_same_second():
+    seconds = [0.0]
+    service = RemoteService("http://a.test", clock=lambda: seconds[0], wait_out_rate_limit=False)
+    inbox = RemoteInbox(service, Address("x@a.test", datetime.now(UTC)), None)
+    steps = Waiting(inbox, Filter(subject="x"), MAIL, 1).steps()
+    nothing = Reply(next(steps).request, 200, {}, b'{"messages": []}')
+    seconds[0] = 1.25
+    assert steps.send(nothing).request.read_seconds == 0.75
+
+
+@pytest.mark.parametrize("call", ["wait_for", "wait_for_code", "wait_for_link"])
+def test_a_timeout_that_is_no_number_is_refused(scripted_inbox, scripted, call):
+    with pytest.raises(ValueError, match="a timeout is a number of seconds, not nan"):
+        getattr(scripted_inbox, call)(timeout=nan)
+    assert scripted.asked == []
