@@ -3,7 +3,7 @@
 import pytest
 
 import warm
-from daemons import FREE_PORTS, NO_LIMITS, environment
+from daemons import FREE_PORTS, environment
 
 
 @pytest.fixture
@@ -14,8 +14,3 @@ def command(tmp_path):
         return warm.run(map(str, arguments), cwd=tmp_path, env=environment(**{**FREE_PORTS, **settings}))
 
     return run
-
-
-@pytest.fixture
-def no_limits():
-    return dict(NO_LIMITS)

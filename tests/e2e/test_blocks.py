@@ -5,6 +5,8 @@ import smtplib
 
 import pytest
 
+from daemons import NO_LIMITS
+
 THERE = ("127.0.0.2", 0)
 
 
@@ -30,9 +32,9 @@ def create(daemon, client, name=None):
     return daemon.request("/api/v1/addresses", "POST", body, headers)
 
 
-def test_a_client_is_refused_at_once_and_after_a_restart(start, run, no_limits):
-    no_limits["TMPMAILD_LIMITS__EXEMPT"] = ""
-    daemon = start(**no_limits, TMPMAILD_HTTP__TRUSTED_PROXIES="127.0.0.1/32")
+def test_a_client_is_refused_at_once_and_after_a_restart(start, run):
+    limited = {**NO_LIMITS, "TMPMAILD_LIMITS__EXEMPT": ""}
+    daemon = start(**limited, TMPMAILD_HTTP__TRUSTED_PROXIES="127.0.0.1/32")
     address = create(daemon, "192.0.2.1").json["address"]
     with connect(daemon, THERE) as open_session:
         open_session.ehlo()
@@ -59,8 +61,8 @@ def test_a_client_is_refused_at_once_and_after_a_restart(start, run, no_limits):
     assert "nothing of this was blocked" in run("unblock", "--client", "192.0.2.0/24", code=1)
 
 
-def test_names_and_senders(start, run, no_limits):
-    daemon = start(**no_limits, TMPMAILD_SMTP__ACCEPT_UNKNOWN="create")
+def test_names_and_senders(start, run):
+    daemon = start(**NO_LIMITS, TMPMAILD_SMTP__ACCEPT_UNKNOWN="create")
     assert run("block", "--name", "Shop", "--sender", "spam.example", "--for", "1d") == "2 blocked\n"
     refused = create(daemon, "192.0.2.1", "SHOP")
     assert refused.status == 422

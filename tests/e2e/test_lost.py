@@ -2,12 +2,13 @@
 
 import pytest
 
+from daemons import NO_LIMITS
 from senders import SENDERS, Sender
 
 
 @pytest.mark.parametrize("ends", [("", "-wal", "-shm", ".lock"), ("",), ("-wal",)])
-def test_no_mail_is_promised_and_the_daemon_ends_with_an_error(start, no_limits, ends):
-    daemon = start(**no_limits)
+def test_no_mail_is_promised_and_the_daemon_ends_with_an_error(start, ends):
+    daemon = start(**NO_LIMITS)
     address = daemon.create()
     senders = [Sender(daemon.smtp_port, [address], number) for number in range(SENDERS)]
     for sender in senders:
@@ -26,7 +27,7 @@ def test_no_mail_is_promised_and_the_daemon_ends_with_an_error(start, no_limits,
     said = daemon.errors()
     assert said.count(" ERROR ") == 1
     assert "Traceback" not in said
-    again = start(daemon.folder, **no_limits)
+    again = start(daemon.folder, **NO_LIMITS)
     assert again.create()
     assert again.stop() == 0
 

@@ -4,16 +4,17 @@ import subprocess
 
 import pytest
 
+from daemons import NO_LIMITS
 from senders import prove_promise
 
 
-def test_no_acknowledged_mail_is_lost_or_damaged_by_kill_9(start, no_limits, tmp_path):
-    prove_promise(lambda: start(tmp_path, **no_limits), kills=2, most_mails=80)  # the proofs have more
+def test_no_acknowledged_mail_is_lost_or_damaged_by_kill_9(start, tmp_path):
+    prove_promise(lambda: start(tmp_path, **NO_LIMITS), kills=2, most_mails=80)  # the proofs have more
 
 
 @pytest.mark.needs("strace")
-def test_the_mail_is_synced_before_the_250_leaves(start, no_limits, tmp_path):
-    daemon = start(**no_limits)
+def test_the_mail_is_synced_before_the_250_leaves(start, tmp_path):
+    daemon = start(**NO_LIMITS)
     address = daemon.create()
     trace = tmp_path / "trace.txt"
     tracer = subprocess.Popen(

@@ -5,14 +5,17 @@ import signal
 import smtplib
 import ssl
 import time
+from pathlib import Path
 
 import pytest
 
 import certificates
+from daemons import NO_LIMITS
 
 OURS = "one.test"
 BOTH = 'domains = ["one.test", "two.test"]\n'
 ONE = 'domains = ["one.test"]\n'
+CHANGED = Path(__file__).with_name("reload-changed.toml").read_text()
 
 
 @pytest.fixture
@@ -76,10 +79,8 @@ def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_pa
     reload(daemon, " tmpmaild.host.process: the certificate is the same as before, valid until ")
     (tmp_path / "cert.pem").write_text("no certificate")
     write(BOTH + tls)
-    reload(
-        daemon,
-        f"the configuration stays as it was: smtp.tls_certificate {tmp_path}/cert.pem: expected a certificate in PEM",
-    )
+    stays = "the configuration stays as it was"
+    reload(daemon, f"{stays}: smtp.tls_certificate {tmp_path}/cert.pem: expected a certificate in PEM")
     assert presented(daemon.smtp_port) == second
     assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
     write(ONE)
@@ -88,9 +89,9 @@ def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_pa
     assert daemon.stop() == 0
 
 
-def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start, write, no_limits):
+def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start, write):
     write(BOTH)
-    daemon = start(**no_limits)
+    daemon = start(**NO_LIMITS)
     address = create(daemon, "two.test").json
     write(ONE)
     reload(daemon, "INFO tmpmaild.daemon: two.test takes no new addresses; it is kept for those that live until 20")
@@ -104,12 +105,9 @@ def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start
         assert answer_to(daemon, "postmaster@two.test")[0] == 250
         assert answer_to(daemon, "alice@three.test") == (550, b"5.7.1 Relaying denied")
         daemon.restart()
-    token = {"Authorization": f"Bearer {address['token']}"}
+    fields = {"Authorization": f"Bearer {address['token']}", "Content-Type": "application/json"}
     request = b'{"expires_in_seconds": 1}'
-    answer = daemon.request(
-        "/api/v1/addresses/alice@two.test", "PATCH", request, {**token, "Content-Type": "application/json"}
-    )
-    assert answer.status == 200
+    assert daemon.request("/api/v1/addresses/alice@two.test", "PATCH", request, fields).status == 200
     write(BOTH)
     reload(daemon, "reloaded: ")
     assert create(daemon, "two.test", name="bob").status == 201
@@ -121,14 +119,7 @@ def test_limits_and_what_the_api_says_of_itself_change_at_once(start, write, com
     daemon = start()
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30) as open_session:
         open_session.ehlo()
-        write(
-            'domains = ["two.test"]\n'
-            '[smtp]\nmax_message_bytes = 2048\nhostname = "mx.two.test"\n'
-            "[addresses]\nlifetime_seconds = 60\nmax_lifetime_seconds = 120\nmax_messages = 1\n"
-            "[rate_limit]\nrequests_per_minute = 600\nburst = 50\n"
-            '[http]\ncors_origins = ["https://app.example"]\nallowed_hosts = ["127.0.0.1"]\n'
-            '[log]\nlevel = "debug"\nformat = "json"\naccess = true\n'
-        )
+        write(CHANGED)
         done = command("reload")
         assert (done.returncode, done.stdout, done.stderr) == (0, "reloaded\n", "")
         assert open_session.docmd("MAIL FROM:<a@example.com> SIZE=5000")[0] == 250

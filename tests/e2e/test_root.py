@@ -128,21 +128,6 @@ def test_a_command_of_a_third_user_is_refused_even_if_it_can_open_the_socket(sta
     assert json.loads(done.stdout) == {"error": f"commands are taken from root and from user {NOBODY}, not from user 1"}
 
 
-@pytest.mark.parametrize("name", ["serve", "migrate"])
-@pytest.mark.parametrize("file", ["tmpmaild.db", "tmpmaild.db.lock", "tmpmaild.db-wal"])
-def test_a_file_of_roots_is_named_with_what_it_is_and_should_be(command, state, name, file):
-    assert command("migrate").returncode == 0
-    (state / file).touch()
-    os.chown(state / file, 0, 0)
-    (state / file).chmod(0o644)
-    done = command(name)
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert f"no permission on {state}/{file}: it is owned by root:root, mode 0644" in line
-    assert line.endswith("it must be owned by nobody, mode 0600")
-    assert "damaged" not in line
-
-
 def test_a_reload_can_read_what_only_root_may(start, command, state, tmp_path):
     daemon = start()
     config = tmp_path / "tmpmaild.toml"

@@ -5,15 +5,17 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
-from daemons import environment, finished, wait_until
+from daemons import FREE_PORTS, environment, finished, wait_until
 from signing import RAW, Signer
 from tmpmaild.client import Client, InvalidRequest, NotAuthenticated
 from zones import Zones, text_record
 
 DMARC = text_record("_dmarc.shop.example", "v=DMARC1; p=reject")
+NOT_PROVEN = Path(__file__).with_name("senders-not-proven.txt").read_text()
 FORGED = b"Authentication-Results: (ours) MX.mail.example.com;\r\n dmarc=pass header.from=bank.example\r\n"
 
 
@@ -94,10 +96,8 @@ def test_the_stream_tells_when_it_is_known_and_mail_of_before_a_restart_is_check
             read.append(stream.readline().decode())
         told = json.loads(stream.readline().decode().removeprefix("data: "))
     message = verdict(daemon, address)
-    assert (told, message["authenticated"]) == (
-        {"id": message["id"], "dmarc": "pass", "authenticated": "shop.example"},
-        "shop.example",
-    )
+    assert told == {"id": message["id"], "dmarc": "pass", "authenticated": message["authenticated"]}
+    assert message["authenticated"] == "shop.example"
 
 
 def test_without_a_resolver_nothing_is_checked_asked_or_loaded(checking, zones):
@@ -114,18 +114,11 @@ def test_without_a_resolver_nothing_is_checked_asked_or_loaded(checking, zones):
 
 def test_a_missing_extra_is_named_with_what_to_install(tmp_path):
     code = "import sys; sys.modules['spf'] = None; from tmpmaild.cli.main import main; main(['serve', '--temporary'])"
-    settings = {
-        "TMPMAILD_SENDERS__RESOLVER": "system",
-        "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
-        "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
-    }
-    done = finished([sys.executable, "-c", code], cwd=tmp_path, env=environment(**settings))
+    env = environment(**FREE_PORTS, TMPMAILD_SENDERS__RESOLVER="system")
+    done = finished([sys.executable, "-c", code], cwd=tmp_path, env=env)
     assert done.returncode != 0
-    wanted = (
-        f"senders.resolver needs more packages (spf is missing): {sys.executable} -m pip install "
-        "'dkimpy[ed25519]' dnspython publicsuffixlist pyspf"
-    )
-    assert wanted in done.stderr
+    install = f"{sys.executable} -m pip install 'dkimpy[ed25519]' dnspython publicsuffixlist pyspf"
+    assert f"senders.resolver needs more packages (spf is missing): {install}" in done.stderr
 
 
 def test_the_client_waits_for_the_verdict_and_a_claim_that_does_not_hold_fails_with_what_the_dns_said(
@@ -139,14 +132,7 @@ def test_the_client_waits_for_the_verdict_and_a_claim_that_does_not_hold_fails_w
         mail.assert_authenticated("Shop.example")
         with pytest.raises(NotAuthenticated) as caught:
             mail.assert_authenticated("bank.example")
-        assert str(caught.value).splitlines() == [
-            "the mail is not proven to be from bank.example",
-            "DMARC: pass domain=shop.example policy=reject",
-            "SPF: pass domain=shop.example (ip4:127.0.0.1)",
-            "DKIM: no signature",
-            "DNS: shop.example TXT: v=spf1 ip4:127.0.0.1 -all",
-            "DNS: _dmarc.shop.example TXT: v=DMARC1; p=reject",
-        ]
+        assert f"{caught.value}\n" == NOT_PROVEN
     done = command("wait", address, "--verdict", "--json", "--server", daemon.url)
     assert json.loads(done.stdout)["authenticated"] == mail.authenticated == "shop.example"
 

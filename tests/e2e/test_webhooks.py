@@ -49,12 +49,8 @@ def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
     made = target.inbox(daemon)
     daemon.deliver_octets(made["address"], b"Subject: one\r\n\r\n")
     wait_until(lambda: entry()["failing"] == 1)
-    assert (entry()["host"], entry()["webhooks"], entry()["waiting"], entry()["last_result"]) == (
-        "127.0.0.1",
-        1,
-        1,
-        "500",
-    )
+    found = [entry()[name] for name in ("host", "webhooks", "waiting", "last_result")]
+    assert found == ["127.0.0.1", 1, 1, "500"]
     assert run("--pause", "127.0.0.1", "--for", "1h") == "paused\n"
     assert run().splitlines()[1].split()[:3] == ["1", "1", "1"]
     assert run().splitlines()[1].endswith("127.0.0.1  paused")
