@@ -210,12 +210,9 @@ def test_a_control_socket_that_something_else_answers_at_is_told(monkeypatch):
     assert (service, result.level, result.text) == (None, "problem", "what answers is not tmpmaild")
 
 
-def test_a_user_without_a_name_is_a_dynamic_one():
+def test_a_user_without_a_name_is_a_dynamic_one_and_a_clock_that_nobody_knows_of_is_not_called_wrong(monkeypatch):
     assert machine._account(4_242_424, None) is None
     assert machine._name(4_242_424) == "4242424"
-
-
-def test_a_clock_that_the_kernel_says_nothing_of_is_not_called_wrong(monkeypatch):
     monkeypatch.setattr(machine.ctypes, "CDLL", lambda _: None)
     assert (machine.clock().level, machine.clock().text) == ("ok", "whether it is synchronised cannot be told here")
 
@@ -331,19 +328,13 @@ def test_the_records_of_each_domain_and_of_the_mail_server():
     ]
 
 
-def test_a_wildcard_has_an_mx_and_an_spf_record_of_its_own():
+def test_a_wildcard_has_records_of_its_own_and_addresses_are_those_that_smtp_listens_on_or_a_comment():
     found = network.wanted(Config(domains=("a.example", "*.a.example")), "mx.a.example", [])
     assert list(results.zone(found))[-2:] == ["*.a.example. MX 10 mx.a.example.", '*.a.example. TXT "v=spf1 -all"']
     checked = [network._text_records("DNS TXT *.a.example", network.SPF, [])]
     assert levels(checked) == ["warning"]
-
-
-def test_an_address_that_cannot_be_known_is_a_comment():
     found = network.wanted(Config(), "mx.example.org", [ip_address("10.0.0.1")])
     assert next(results.zone(found)) == "mx.example.org. A ; the public IP address of this machine"
-
-
-def test_the_addresses_are_those_that_smtp_listens_on():
     smtp = Smtp(listen=("127.0.0.1:25", "203.0.113.7:25", "[2001:db8::7]:25", "203.0.113.7:2525"))
     assert list(map(str, network.own_addresses(Config(smtp=smtp)))) == ["203.0.113.7", "2001:db8::7"]
 
@@ -433,15 +424,14 @@ def test_the_exit_code_tells_whether_there_is_a_problem(examine):
     assert (done.exit_code, "\n1 problem, " in done.stdout) == (1, True)
 
 
-def test_a_service_that_runs_with_other_domains_is_told(examine):
+def test_other_domains_each_mistake_and_a_name_that_is_not_public_are_told(examine):
     done = examine(TMPMAILD_DOMAINS="example.org")
     assert "warning  service: runs with other domains: mail.example.com -> systemctl reload" in done.stdout
-
-
-def test_every_mistake_of_the_configuration_is_a_problem(examine):
     done = examine("--json", TMPMAILD_SMTP__LISTEN="nowhere", TMPMAILD_LOG__LEVEL="loud")
     assert done.exit_code == 1
     assert [one["level"] for one in json.loads(done.stdout)["results"]] == ["problem", "problem"]
+    done = examine("--dns", TMPMAILD_SMTP__HOSTNAME="vm.local")
+    assert "DNS: not compared, because the mail server has no public name" in done.stdout
 
 
 @pytest.mark.parametrize("resolver", ["9.9.9.9", "dns.example.org:53", "9.9.9.9:0"])
@@ -449,11 +439,6 @@ def test_a_resolver_is_an_ip_address_and_a_port(examine, resolver):
     done = examine("--dns", "--resolver", resolver)
     assert (done.exit_code, "IP:PORT is expected" in done.stderr) == (2, True)
     assert examine("--resolver", "9.9.9.9:53").exit_code == 2
-
-
-def test_records_of_a_machine_without_a_public_name_are_not_compared(examine):
-    done = examine("--dns", TMPMAILD_SMTP__HOSTNAME="vm.local")
-    assert "DNS: not compared, because the mail server has no public name" in done.stdout
 
 
 def test_records_are_compared_with_those_of_a_resolver(examine):

@@ -263,17 +263,17 @@ def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):
     cluster.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC", database=name)
 
 
-def test_a_table_of_another_role_is_a_problem(daemon, cluster, name):
-    cluster.execute("ALTER TABLE usage OWNER TO postgres", database=name)
+@pytest.mark.parametrize(
+    ("change", "undo", "said"),
+    [
+        ("OWNER TO postgres", "OWNER TO tmpmaild", "the table usage belongs to the role postgres"),
+        ("ADD surplus integer", "DROP surplus", "usage.surplus is new"),
+    ],
+)
+@pytest.mark.usefixtures("daemon")
+def test_a_table_of_another_role_or_one_that_was_changed_by_hand_is_a_problem(cluster, name, change, undo, said):
+    cluster.execute(f"ALTER TABLE usage {change}", database=name)
     found = database.schema(facts(cluster, name))
-    cluster.execute("ALTER TABLE usage OWNER TO tmpmaild", database=name)
-    assert (found.level, "the table usage belongs to the role postgres" in found.text) == ("problem", True)
-    assert database.schema(facts(cluster, name)).level == "ok"
-
-
-def test_a_schema_that_was_changed_by_hand_is_a_problem(daemon, cluster, name):
-    cluster.execute("ALTER TABLE usage ADD surplus integer", database=name)
-    found = database.schema(facts(cluster, name))
-    cluster.execute("ALTER TABLE usage DROP surplus", database=name)
-    assert (found.level, "usage.surplus is new" in found.text) == ("problem", True)
-    assert database.schema(facts(cluster, name)).level == "ok"
+    cluster.execute(f"ALTER TABLE usage {undo}", database=name)
+    whole = database.schema(facts(cluster, name))
+    assert (found.level, said in found.text, whole.level) == ("problem", True, "ok")

@@ -59,17 +59,13 @@ def test_what_differs_is_told(found, record, values, level, said):
     assert said in one.text
 
 
-def test_other_mail_servers_of_the_domain_are_named(found):
+def test_other_mail_servers_are_named_and_a_domain_of_nobody_and_an_address_behind_nat_is_not_held_against_the_record(
+    found,
+):
     changes = {("example.org.", "MX"): ["20 MX2.example.org.", "10 mx.example.org."]}
     assert found(changes)["DNS MX example.org"].text == "10 mx.example.org, 20 mx2.example.org"
-
-
-def test_a_domain_that_nobody_has_registered(found):
     nothing = dict.fromkeys(RIGHT, ())
     assert found(nothing)["DNS MX example.org"].text == "there is no such domain"
-
-
-def test_an_address_behind_nat_is_not_held_against_the_record(found):
     assert found(addresses=["10.0.0.1"])["DNS A mx.example.org"].level == "ok"
 
 

@@ -65,14 +65,11 @@ def test_what_is_told_is_what_a_webhook_is_told(documents):
     ]
 
 
-def test_a_verdict_that_came_with_its_message_is_told_after_it(documents):
+def test_a_verdict_that_came_with_its_message_is_told_after_it_and_none_of_what_is_gone(documents):
     told_of = list(documents.of(told(CHECKED, Arrived(None))))
     assert [event for event, _ in told_of] == ["message", "verdict"]
     assert told_of[0][1]["data"] == told_of[1][1]["data"]
     assert list(documents.of(told(model.VerdictReached(MESSAGE.id)))) == []
-
-
-def test_no_verdict_is_told_of_what_is_gone(documents):
     list(documents.of(told(MESSAGE, Arrived(None))))
     assert list(documents.of(told(model.MessageDeleted(MESSAGE.id), Deleted(MESSAGE.id)))) == []
     assert list(documents.of(told(model.VerdictReached(MESSAGE.id)))) == []
