@@ -25,7 +25,7 @@ IN_CLIENT = (
     "cli",
     "mcp_server",
     "pytest_plugin",
-)  # some commands say what to install, see cli/test_main_extra.py
+)  # some commands say what to install, see cli/test_main.py
 
 
 def normal(name):

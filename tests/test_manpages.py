@@ -29,13 +29,10 @@ def test_every_command_has_a_part_with_its_help_and_all_options(name):
     assert " ".join(command.help.split("\n\n")[0].replace("``", "").split()) in " ".join(part.split())
 
 
-def test_every_key_is_a_term_with_its_default():
+def test_every_key_is_a_term_with_its_default_and_lists_and_blocks_are_those_of_a_page():
     terms = dict(re.findall(r"^\.TP\n([\w.]+) = (.+)$", plain(CONFIGURATION), re.MULTILINE))
     assert terms.keys() == kinds_by_key().keys()
     assert terms["smtp.listen"] == '["127.0.0.1:1025"]'
-
-
-def test_lists_and_blocks_of_the_documentation_are_those_of_a_page():
     page = plain(CONFIGURATION)
     assert ".IP 2. 4\nOne file in TOML, the first" in page
     assert ".EX\nTMPMAILD_DOMAINS=example.org,example.net\n" in page

@@ -9,20 +9,14 @@ def test_a_count_is_kept_for_each_combination_of_labels():
     mails.add("accepted", by=2)
     mails.add("refused")
     assert mails.values() == {("accepted",): 3, ("refused",): 1}
-
-
-def test_a_count_without_labels_begins_at_nought():
     assert Count("octets_total", "").values() == {(): 0}
 
 
-def test_a_gauge_is_read_when_it_is_asked_for():
+def test_a_gauge_is_read_when_it_is_asked_for_and_a_histogram_counts_values_at_or_below_each_bound():
     sessions = []
     gauge = Gauge("sessions", "", lambda: len(sessions))
     sessions.append(1)
     assert gauge.values() == {(): 1}
-
-
-def test_a_histogram_counts_values_at_or_below_each_bound():
     seconds = Histogram("seconds", "", bounds=(0.1, 1.0))
     for value in (0.05, 0.1, 0.5, 2.0):
         seconds.observe(value)

@@ -22,11 +22,8 @@ def configured(run_in, tmp_path_factory):
     return run_in(folder, "-p", "anyio.pytest_plugin", tests=TESTS, ini=f"{keys}anyio_mode = auto\n")
 
 
-def test_a_file_and_ini_keys_configure_the_embedded_daemon(configured):
+def test_a_file_and_ini_keys_configure_the_daemon_and_the_first_refusal_for_the_rate_is_one_warning(configured):
     assert (configured.status, "3 passed, 1 warning" in configured.text) == (0, True), configured.text
-
-
-def test_the_first_refusal_for_the_rate_is_one_warning_that_says_what_to_set(configured):
     assert "limits how often this machine may ask (429), so tests wait. In its configuration, add" in configured.text
     assert "rate_limit.requests_per_minute = 0" in configured.text
 
@@ -70,14 +67,11 @@ def test_a_second_run_with_the_same_fixed_port_is_told_which_one(tmp_path):
     assert place in told
 
 
-def test_two_certificates_are_one_too_many(tmp_path):
+def test_two_certificates_are_one_too_many_and_without_trustme_it_says_what_to_install(tmp_path, monkeypatch):
     file = tmp_path / "mail.toml"
     file.write_text('[smtp]\ntls_certificate = "mine.pem"\n')
     told = f"{file}: smtp.tls_certificate: tmpmaild_tls makes one too; remove one of the two"
     assert mistake(tmp_path, config_file=file, has_tls=True) == told
-
-
-def test_without_trustme_tls_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "trustme", None)
     assert mistake(tmp_path, has_tls=True) == "tmpmaild_tls needs trustme: pip install trustme"
 
@@ -98,12 +92,9 @@ def killed(run_in, tmp_path_factory):
     return run_in(tmp_path_factory.mktemp("killed"), tests=KILLED)
 
 
-def test_a_daemon_that_dies_is_named_by_the_test_and_by_those_after_it(killed):
+def test_a_daemon_that_dies_is_named_by_the_test_and_those_after_it_and_an_inbox_that_cannot_be_deleted_warns(killed):
     assert (killed.status, "1 failed, 1 passed, 1 warning, 3 errors" in killed.text) == (1, True), killed.text
     assert killed.text.count("the embedded daemon ended before the tests did (exit -9)") >= 2
-
-
-def test_an_inbox_that_cannot_be_deleted_only_warns(killed):
     told = r"UserWarning: tmpmaild: \S+@mail.example.com was not deleted: http://\S+: connection refused"
     assert re.search(told, killed.text), killed.text
 

@@ -38,21 +38,17 @@ def test_a_failure_shows_sender_subject_code_link_and_text_and_nothing_that_acts
     ]
 
 
-def test_the_token_is_never_shown(shown):
+def test_every_inbox_is_shown_where_something_failed_and_never_its_token(shown):
     (token,) = re.findall(r"^token (\S+)$", shown["test_plain"], re.MULTILINE)
     assert len(token) > 30
     assert shown["test_plain"].count(token) == 1
-
-
-def test_an_inbox_with_await_is_shown_too(shown):
     ((mail,),) = listing(shown["test_with_await"])
     assert mail.endswith("  shop@shop.example  awaited")
-
-
-def test_every_inbox_is_shown(shown):
     empty, (mail,) = listing(shown["test_several"])
     assert empty == ["none came"]
     assert mail.endswith("second")
+    assert listing(shown["test_without"]) == []
+    assert "test_good" not in shown
 
 
 def test_what_is_shown_is_bounded(shown):
@@ -78,11 +74,6 @@ def test_an_inbox_that_cannot_be_read_is_said_below_the_failure(shown):
     ((line,),) = listing(shown["test_deleted"])
     assert "assert False" in shown["test_deleted"]
     assert re.fullmatch(r"they cannot be read: .*\(410 address-expired\)", line)
-
-
-def test_nothing_is_shown_where_no_inbox_was_used_or_nothing_failed(shown):
-    assert listing(shown["test_without"]) == []
-    assert "test_good" not in shown
 
 
 ATTACHED = Path(__file__).with_name("inboxes-report-attached.py.txt").read_text()
