@@ -108,7 +108,6 @@ def surroundings():
 def cluster():
     """Return a PostgreSQL server for this worker, started when the first test asks for it."""
     cluster = clusters.started_cluster()
-    stores.ask_for_types_once()
     yield cluster
     clusters.remove(cluster)
 

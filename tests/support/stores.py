@@ -4,14 +4,11 @@ import sqlite3
 from collections import defaultdict
 from contextlib import closing
 
-import asyncpg
-
 from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.rows import message_id_in, message_id_of
 from tmpmaild.storage.sqlite import engine as sqlite
 
-LAST_TYPE_OF_EVERY_SERVER = 9_999
 ENGINES = ("sqlite", "postgresql")
 
 
@@ -39,19 +36,6 @@ class SqliteStore:
         """Return the subject of each mail that is on disk, and the ids of its messages."""
         rows = self.read("SELECT c.id, c.subject, m.id FROM message AS m JOIN content AS c ON c.id = m.content_id")
         return _mails((mail, subject, message_id_of(key)) for mail, subject, key in rows)
-
-
-def ask_for_types_once():
-    """Have asyncpg ask for array types once a process: for a session of a test that costs more than all the rest."""
-    ask, known = asyncpg.Connection._introspect_types, {}
-
-    async def remembered(connection, type_ids, timeout):  # noqa: ASYNC109 - as it is called
-        key = frozenset(type_ids)
-        if key not in known or max(key) > LAST_TYPE_OF_EVERY_SERVER:
-            known[key] = await ask(connection, type_ids, timeout)
-        return known[key]
-
-    asyncpg.Connection._introspect_types = remembered
 
 
 class PostgresqlStore:
