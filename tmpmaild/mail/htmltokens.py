@@ -37,6 +37,8 @@ _TAG = re.compile(
     r"<(/?)([a-zA-Z][^\s/>]*+)((?>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?){0,1000}))>",
 )
 _TAG_NAME = re.compile(r"</?[a-zA-Z]")
+_COMMENT_END = re.compile(r"--!?>")
+_DECLARATION_END = re.compile(">")
 _ATTRIBUTE = re.compile(
     r"([^\s\"'>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>][^\s>]*+)))?",
 )
@@ -106,10 +108,10 @@ def _after_declaration(source: str, position: int) -> int:
     """Return where the comment or declaration ends that begins here, or -1; a broken tag never ends."""
     if _TAG_NAME.match(source, position):
         return -1
-    closing = "-->" if source.startswith("<!--", position) else ">"
+    closing = _COMMENT_END if source.startswith("<!--", position) else _DECLARATION_END
     # "<!-->" is a whole comment, so its hyphens may be shared.
-    end = source.find(closing, position + 2)
-    return end + len(closing) if end >= 0 else -1
+    end = closing.search(source, position + 2)
+    return end.end() if end else -1
 
 
 def attributes_of(text: str) -> dict[str, str]:
