@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import assert_linear
-from tables import rows_of
+from tables import rows_of, table
 from tmpmaild.mail import htmltext
 from tmpmaild.mail.htmltext import MAX_SELECTORS, MAX_SHEET_CHARACTERS, Cascade, links, sheets_of, to_text
 from tmpmaild.mail.htmltokens import Budget, tokens
@@ -26,6 +26,17 @@ def words(html):
 def test_what_is_plainly_hidden_is_not_read_and_what_is_shown_is():
     read = {html: words(html) for html in FORMS}
     assert {html: found for html, found in read.items() if found != re.findall("shown", html)} == {}
+
+
+@table("html", ROWS["hiding ends where a browser ends the element"])
+def test_hiding_ends_where_a_browser_ends_the_element(html):
+    page = html if html.startswith("<!") else f"<p>Hello</p>{html}"
+    assert words(page) == re.findall("shown", html)
+
+
+@pytest.mark.parametrize("piece", ROWS["following what is open takes linear time"])
+def test_following_what_is_open_takes_linear_time(piece):
+    assert_linear(lambda text: to_text(f"<b><span><p>{'<i>' * 99}{text}<div hidden>"), piece * (100_000 // len(piece)))
 
 
 def test_nothing_that_is_shown_is_lost_where_hiding_is_not_recognised():

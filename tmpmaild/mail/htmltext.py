@@ -9,12 +9,13 @@ Styles hide, or make the text right behind a tag invisible, wherever they stand:
 """
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 
 from tmpmaild.mail import charsets, selectors
+from tmpmaild.mail.htmlnesting import may_end, nested
 from tmpmaild.mail.htmltokens import BLOCKS, Budget, address_of, attributes_of, names, tokens, unescaped
 
 MAX_CHARACTERS = 2 * 1024 * 1024
@@ -37,8 +38,7 @@ _VOID = names("area base basefont bgsound br col embed frame hr img input link m
 
 # A sheet cannot without one of these words, or an escape.
 _COLOURS_A_PAGE = re.compile(r"background|bgcolor|<link|color-scheme|@import|\\", re.IGNORECASE)
-# What may end without an end tag, when the next begins (HTML, 13.1.2.4).
-_ENDS_BY_ITSELF = names("p li dt dd tr td th thead tbody tfoot option optgroup colgroup")
+_FIRST = re.compile(r"<(?:(!doctype)\b|[a-z])", re.IGNORECASE)
 _STYLE_TAG = re.compile("</?style", re.IGNORECASE)
 _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _INVISIBLE_CHARACTERS = "\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff"
@@ -157,14 +157,23 @@ def links(html: str) -> list[tuple[str, str, str]]:
 
 
 def _read(html: str, budget: Budget, most_tokens: int | None = None) -> "_Page":
-    """Read what is not hidden, or all but templates where what hides has no end."""
+    """Read what is not hidden, or all but templates where nothing is found and what hides has no end."""
     source = charsets.scrub(html[:MAX_CHARACTERS])
     styles = _Styles(source, budget)
     hidden = _Hidden(styles)
     page = _Page(_seen(islice(tokens(source, budget), most_tokens), hidden))
-    if not hidden.hides_too_much(found_nothing=not page.text()):
+    if hidden.ends_elsewhere:
+        hidden = _Hidden(styles)
+        page = _Page(_seen(nested(islice(tokens(source, budget), most_tokens), has_type=_has_type(source)), hidden))
+    if not hidden.name or page.text():
         return page
     return _Page(_seen(islice(tokens(source, budget), most_tokens), _Hidden(styles, skips=False)))
+
+
+def _has_type(source: str) -> bool:
+    """Return whether the HTML begins with a document type, behind what has no tags."""
+    first = _FIRST.search(source)
+    return first is not None and first[1] is not None
 
 
 def _address(attributes: str) -> str:
@@ -218,7 +227,7 @@ class _Styles:
 
     def _colour(self, name: str, attributes: dict[str, str], style: dict[str, str]) -> str:
         """Return the colour of an element, "" for one that it inherits."""
-        by_attribute = attributes.get("color", "").strip().lower()
+        by_attribute = attributes.get("color", "").strip().lower() if name == "font" else ""
         colour = style.get("color", by_attribute)
         if self._on_white and is_white(colour):  # a rule may make it another
             return self._cascade.colour(name, attributes, self._budget) or by_attribute
@@ -232,24 +241,35 @@ class _Hidden:
         self.styles = styles
         self._skips = skips
         self.name = ""
-        self._depth = 0
+        self._open = Counter[str]()  # of the element that hides, and what it holds
+        self._is_crossed = False
+
+    @property
+    def ends_elsewhere(self) -> bool:
+        """Whether, at the end, something hidden has no end tag, or may have ended where it has none."""
+        return self.name != "" or self._is_crossed
 
     def holds(self, kind: str, name: str, attributes: str) -> bool:
         """Take the next token; return whether it is hidden, the tags that hide included."""
         if self.name:
-            if name == self.name and kind != "text":
-                self._depth += 1 if kind == "start" else -1
-                if self._depth == 0:
-                    self.name = ""
+            if kind != "text":
+                self._follow(name, starts=kind == "start")
             return True
         is_hidden = name == "template" or (self._skips and (name in _UNSEEN or self.styles.look(name, attributes)[0]))
         if is_hidden and kind == "start" and name not in _VOID:
-            self.name, self._depth = name, 1
+            self.name, self._open = name, Counter([name])
         return self.name != "" or (is_hidden and name == "img")
 
-    def hides_too_much(self, *, found_nothing: bool) -> bool:
-        """Return, at the end, whether something hidden has no end that we know of."""
-        return self.name in _ENDS_BY_ITSELF or (self.name != "" and found_nothing)
+    def _follow(self, name: str, *, starts: bool) -> None:
+        """Take a tag within the element that hides; its own end tag ends it."""
+        if starts:
+            self._is_crossed = self._is_crossed or may_end(self.name, name)
+            self._open[name] += 1
+        elif not self._open[name]:
+            self._is_crossed = True
+        else:
+            self._open[name] -= 1
+            self.name = self.name if self._open[self.name] else ""
 
 
 def _seen(parts: Iterable[tuple[str, str, str]], hidden: _Hidden) -> Iterator[tuple[str, str, str]]:
