@@ -3,7 +3,6 @@
 import re
 import subprocess
 import tomllib
-from ipaddress import ip_network
 from pathlib import Path
 
 import msgspec
@@ -202,23 +201,6 @@ def test_the_environment_beats_the_file(written):
     assert (config.log.level, config.log.format) == ("error", "json")
 
 
-def test_every_type_can_be_written_in_the_environment():
-    config = in_environment(
-        HTTP__REQUIRE_TOKEN="True",
-        HTTP__TRUSTED_PROXIES="10.0.0.0/8,2001:db8::/32",
-        HTTP__CORS_ORIGINS="",
-        RATE_LIMIT__REQUESTS_PER_MINUTE="0",
-        ADDRESSES__MAX_SHARE_PER_CLIENT="1",
-        SMTP__HOSTNAME="MX.Example",
-    )
-    assert config.http.require_token is True
-    assert config.http.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("2001:db8::/32"))
-    assert config.http.cors_origins == ()
-    assert config.rate_limit.requests_per_minute == 0
-    assert config.addresses.max_share_per_client == 1.0
-    assert config.smtp.hostname == "mx.example"
-
-
 @pytest.mark.parametrize("name", ["TMPMAILD_URL", "TMPMAILD_", "TMPMAILD_LOG", "HTTP__LISTEN", "XTMPMAILD_A__B"])
 def test_names_that_are_no_configuration_are_ignored(name):
     assert load(None, {name: "x"}) == Config()
@@ -306,66 +288,33 @@ def test_a_malformed_place_to_listen_is_refused(text):
         parse_endpoint(text)
 
 
+@table(("name", "text", "expected"), ROWS["a value of the environment is brought into one form"])
+def test_a_value_of_the_environment_is_brought_into_one_form(name, text, expected):
+    found = in_environment(**{name: text})
+    for part in name.lower().split("__"):
+        found = getattr(found, part)
+    assert (tuple(map(str, found)) if isinstance(found, tuple) else found) == expected
+
+
+@table(("name", "text"), ROWS["an impossible value of the environment is refused"])
+def test_an_impossible_value_of_the_environment_is_refused(name, text):
+    assert len(mistakes(None, {f"TMPMAILD_{name}": text})) == 1
+
+
 def test_free_ports_may_be_taken_twice():
     config = in_environment(HTTP__LISTEN="127.0.0.1:0,127.0.0.1:0", SMTP__LISTEN="127.0.0.1:0")
     assert len(config.http.listen) == 2
 
 
-@pytest.mark.parametrize(("text", "expected"), ROWS["the public url is brought into one form"])
-def test_the_public_url_is_brought_into_one_form(text, expected):
-    assert in_environment(HTTP__PUBLIC_URL=text).http.public_url == expected
-
-
-@pytest.mark.parametrize("text", ROWS["an impossible public url is refused"])
-def test_an_impossible_public_url_is_refused(text):
-    assert len(mistakes(None, {"TMPMAILD_HTTP__PUBLIC_URL": text})) == 1
-
-
-def test_origins_are_written_as_browsers_send_them():
-    config = in_environment(HTTP__CORS_ORIGINS="https://App.Example:443,http://localhost:3000")
-    assert config.http.cors_origins == ("https://app.example", "http://localhost:3000")
-
-
-@pytest.mark.parametrize("text", ["*", "null", "https://a/", "https://a/b", "a.example"])
-def test_what_is_no_origin_is_refused(text):
-    assert len(mistakes(None, {"TMPMAILD_HTTP__CORS_ORIGINS": text})) == 1
-
-
-def test_allowed_hosts_are_names_or_addresses_without_ports():
-    config = in_environment(HTTP__ALLOWED_HOSTS="Mail.Example,192.0.2.1,[2001:DB8::1]")
-    assert config.http.allowed_hosts == ("mail.example", "192.0.2.1", "2001:db8::1")
-    assert len(mistakes(None, {"TMPMAILD_HTTP__ALLOWED_HOSTS": "mail.example:80"})) == 1
-
-
-def test_domains_are_folded_to_lower_case_a_labels():
-    assert in_environment(DOMAINS="Bücher.Example,straße.example").domains == (
-        "xn--bcher-kva.example",
-        "xn--strae-oqa.example",
-    )
-
-
-def test_a_wildcard_is_a_domain_but_not_the_first():
-    assert in_environment(DOMAINS="a.example,*.Bücher.example").domains == ("a.example", "*.xn--bcher-kva.example")
+def test_a_wildcard_is_not_the_first_domain():
     told = "expected the first to be a name that new addresses can have, found '*.a.example'; put 'a.example' before it"
     assert mistakes(None, {"TMPMAILD_DOMAINS": "*.a.example"}) == [f"TMPMAILD_DOMAINS: domains: {told}"]
-    for wrong in ("*", "*.", "a.*.example", "*a.example", "**.a.example", "*.*.a.example"):
-        assert len(mistakes(None, {"TMPMAILD_DOMAINS": f"a.example,{wrong}"})) == 1
 
 
 def test_addresses_may_always_live_as_long_as_they_are_created_for():
     assert Addresses(lifetime_seconds=7200).max_lifetime_seconds == 7200
     assert in_environment(ADDRESSES__LIFETIME_SECONDS="7200").addresses.max_lifetime_seconds == 7200
     assert Addresses(lifetime_seconds=1).max_lifetime_seconds == 3600
-
-
-def test_small_values_are_legal():
-    config = in_environment(
-        ADDRESSES__LIFETIME_SECONDS="1",
-        ADDRESSES__MAX_MESSAGES="1000000",
-        EXPIRY__INTERVAL_SECONDS="1",
-        STORAGE__MAX_BYTES="1048576",
-    )
-    assert config.addresses.lifetime_seconds == config.expiry.interval_seconds == 1
 
 
 # The example and the documentation

@@ -158,30 +158,7 @@ def test_what_mail_servers_do_to_a_mail_leaves_it_proven(checking, name):
             assert checking.verdict(handed_on(signed)).authenticated == "shop.example"
 
 
-OTHER_LINE = "the header has a line that is no field"
-COLON = "a header field has white space before its colon"
-LINE_END = "a line of the header does not end with CRLF"
-TAMPERED = {
-    b"From <h1>your code is 111111</h1><!--\r\n": OTHER_LINE,
-    b"From <h1>your code is\r\n 111111</h1><!--\r\n": OTHER_LINE,
-    b" a fold\r\n": OTHER_LINE,
-    b"\xe9: x\r\n": OTHER_LINE,
-    b"X\0: y\r\n": OTHER_LINE,
-    b"X Y: z\r\n": OTHER_LINE,
-    b": no name\r\n": OTHER_LINE,
-    b"X : y\r\n": COLON,
-    b"X: y\rSubject: z\r\n": LINE_END,
-    b"X: y\r\r\n": LINE_END,
-    b"X: y\n": LINE_END,
-    **{
-        b"%s: x\r\n" % name: f"h= covers only 1 of 2 {name.decode().lower()}"
-        for name in (b"Subject", b"SUBJECT", b"Date")
-    },
-    **{
-        b"%s: x\r\n" % name: f"h= covers only 0 of 1 {name.decode().lower()}"
-        for name in (b"Sender", b"Reply-To", b"Cc", b"Content-Disposition", b"Content-Anything")
-    },
-}
+TAMPERED = dict(ROWS["TAMPERED"])
 
 
 @table("lines", TAMPERED)

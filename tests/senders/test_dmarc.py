@@ -38,14 +38,6 @@ def test_an_author_is_who_is_shown_as_one(zones, lookup, field):
 
 
 PIECES = ROWS["PIECES"]
-PIECES += [
-    *' ,;:<>()\\"[]',
-    "<>",
-    "=?utf-8?q?ceo=40bank.example?=",
-    "<=?utf-8?q?ceo=40bank.example?=>",
-    "mailto:",
-    "\r\n ",
-]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8))
@@ -57,18 +49,12 @@ def test_no_field_is_proven_that_is_shown_with_an_address_elsewhere(pieces):
         assert dmarc._ascii(shown) == domains[0]
 
 
-@table(
-    ("one", "other", "is_same"),
-    ROWS["domains are aligned that one owner has registered"],
-)
+@table(("one", "other", "is_same"), ROWS["domains are aligned that one owner has registered"])
 def test_domains_are_aligned_that_one_owner_has_registered(one, other, is_same):
     assert dmarc._is_aligned(one, other, "r") is is_same
 
 
-@pytest.mark.parametrize(
-    ("text", "policy"),
-    ROWS["a record says one of three policies"],
-)
+@pytest.mark.parametrize(("text", "policy"), ROWS["a record says one of three policies"])
 def test_a_record_says_one_of_three_policies(zones, lookup, text, policy):
     zones.set(f'_dmarc.shop.example. 60 IN TXT "{text.replace(";", chr(92) + ";")}"\n')
     found = dmarc.check(mail("a@shop.example"), SPF, (), lookup())

@@ -214,6 +214,18 @@ def serve(store, clock):
     return run
 
 
+@pytest.fixture
+def talk(serve):
+    """Return a context manager that runs a server, for a client that has said EHLO."""
+
+    @asynccontextmanager
+    async def run(**settings):
+        async with serve(**settings) as house:
+            yield house, await house.greeted()
+
+    return run
+
+
 def make_certificate():
     """Make a certificate for localhost; return the server's and the client's context."""
     ca = trustme.CA()

@@ -76,11 +76,10 @@ async def test_who_logs_in_gets_its_mail_through(serve, name):
         assert len(await house.messages("abc")) == len(SENDERS[name])
 
 
-async def test_nothing_of_the_credentials_is_stored_or_logged(serve, caplog):
+async def test_nothing_of_the_credentials_is_stored_or_logged(talk, caplog):
     caplog.set_level(logging.DEBUG)
     user, password = (base64.b64encode(text.encode()).decode() for text in (USER, PASSWORD))
-    async with serve(auth="any") as house:
-        client = await house.greeted()
+    async with talk(auth="any") as (house, client):
         assert (await client.say(f"AUTH PLAIN {RESPONSE}!", "AUTH LOGIN", user, password + "!"))[3][:9] == "501 5.5.2"
         assert (await client.say(password))[0].startswith("500 5.5.2")  # the exchange has ended
         assert (await client.say(f"AUTH PLAIN {RESPONSE}"))[0].startswith("235 2.7.0")

@@ -8,14 +8,13 @@ from tmpmaild.smtp import replies
 
 
 @pytest.fixture
-def catch_all(serve):
-    return lambda **settings: serve(accept_unknown=True, **settings)
+def catch_all(talk):
+    return lambda **settings: talk(accept_unknown=True, **settings)
 
 
 @pytest.mark.both_engines
 async def test_an_address_that_never_was_is_there_after_its_first_mail(catch_all):
-    async with catch_all() as house:
-        client = await house.greeted()
+    async with catch_all() as (house, client):
         for _ in range(2):
             assert (await client.deliver("john.doe", mail="Subject: welcome\r\n\r\nhello")).startswith("250")
         assert [message.subject for message in await house.messages("john.doe")] == ["welcome", "welcome"]
@@ -25,8 +24,7 @@ async def test_an_address_that_never_was_is_there_after_its_first_mail(catch_all
 
 
 async def test_rcpt_alone_creates_nothing(catch_all):
-    async with catch_all() as house:
-        client = await house.greeted()
+    async with catch_all() as (house, client):
         said = await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "RSET")
         assert said[1] == str(replies.RECIPIENT_OK)
         with pytest.raises(AddressNotFound):
@@ -35,8 +33,7 @@ async def test_rcpt_alone_creates_nothing(catch_all):
 
 @pytest.mark.both_engines
 async def test_two_forms_of_one_address_in_a_mail_make_one_inbox_and_one_message(catch_all):
-    async with catch_all() as house:
-        client = await house.greeted()
+    async with catch_all() as (house, client):
         assert (await client.deliver("john", "JOHN+tag", "mary")).startswith("250")
         assert len(await house.messages("john")) == 1
         assert len(await house.messages("mary")) == 1
@@ -44,8 +41,7 @@ async def test_two_forms_of_one_address_in_a_mail_make_one_inbox_and_one_message
 
 @pytest.mark.both_engines
 async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_longer_are(catch_all):
-    async with catch_all() as house:
-        client = await house.greeted()
+    async with catch_all() as (house, client):
         await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "DATA")
         house.service.change_rules(rules("ours.test"))
         assert (await client.say("Subject: last\r\n."))[0].startswith("250")
@@ -54,26 +50,23 @@ async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_
 
 
 async def test_a_retired_domain_gets_no_address_by_mail(catch_all):
-    async with catch_all() as house:
+    async with catch_all() as (house, client):
         until_ms = house.service._clock() + 1000
         house.service.change_rules(rules("ours.test", accept_unknown=True, retired={"second.test": until_ms}))
-        client = await house.greeted()
         said = await client.say("MAIL FROM:<>", "RCPT TO:<john@second.test>", "RCPT TO:<john@ours.test>")
         assert said[1:] == [str(replies.UNKNOWN_RECIPIENT), str(replies.RECIPIENT_OK)]
 
 
 @pytest.mark.parametrize("name", ["ab", "webmaster", "admin", "o'brien", "a..b", "-abc", '"a b"', "x" * 65])
 async def test_a_name_that_could_not_be_chosen_is_not_created(catch_all, name):
-    async with catch_all() as house:
-        client = await house.greeted()
+    async with catch_all() as (_, client):
         said = await client.say("MAIL FROM:<a@example.com>", f"RCPT TO:<{name}@ours.test>")
         assert said[1][:3] in ("550", "501")
 
 
 @pytest.mark.both_engines
 async def test_an_address_that_is_over_stays_so_until_its_quarantine_ends(catch_all, clock):
-    async with catch_all() as house:
-        client = await house.greeted()
+    async with catch_all() as (house, client):
         await client.deliver("john")
         clock.advance(seconds=3600)
         said = await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "RSET")
@@ -85,8 +78,7 @@ async def test_an_address_that_is_over_stays_so_until_its_quarantine_ends(catch_
 
 @pytest.mark.both_engines
 async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail(catch_all):
-    async with catch_all() as house:
-        client = await house.greeted()
+    async with catch_all() as (house, client):
         await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "DATA")
         await house.create("john")
         assert (await client.say("Subject: x\r\n\r\nhello\r\n."))[0].startswith("250")
@@ -99,8 +91,7 @@ async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(c
     async def gone(*_):
         return None
 
-    async with catch_all() as house:
-        client = await house.greeted()
+    async with catch_all() as (house, client):
         await client.say("MAIL FROM:<a@example.com>", *(f"RCPT TO:<{name}@ours.test>" for name in names), "DATA")
         await house.create("john")
         monkeypatch.setattr(house.storage, "find_inbox", gone)
@@ -110,8 +101,7 @@ async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(c
 
 @pytest.mark.both_engines
 async def test_a_sender_whose_share_is_used_up_creates_nothing_more(catch_all):
-    async with catch_all(storage_bytes=10_000_000, limits={"max_share_per_creator": 0.01}) as house:
-        client = await house.greeted()
+    async with catch_all(storage_bytes=10_000_000, limits={"max_share_per_creator": 0.01}) as (house, client):
         replies = [await client.deliver(f"name{number}", mail="Subject: x\r\n\r\nhello") for number in range(30)]
         taken = sum(reply.startswith("250") for reply in replies)
         assert 10 < taken < 25

@@ -40,9 +40,8 @@ def disk_is_full(store):
     store.execute(end)
 
 
-async def test_a_full_disk_of_the_server_is_said_as_such_until_there_is_room(serve, store, request):
-    async with serve() as house:
-        client = await house.greeted()
+async def test_a_full_disk_of_the_server_is_said_as_such_until_there_is_room(talk, store, request):
+    async with talk() as (house, client):
         end = request.getfixturevalue("disk_is_full")
         assert await client.deliver("abc") == SYSTEM_FULL
         with pytest.raises(StorageFull):
@@ -74,9 +73,8 @@ async def test_mail_whose_statement_an_administrator_ends_is_refused_for_now_and
         assert "secret" not in caplog.text
 
 
-async def test_after_all_connections_to_the_server_were_ended_mail_is_stored_and_shown_again(serve, store):
-    async with serve() as house:
-        client = await house.greeted()
+async def test_after_all_connections_to_the_server_were_ended_mail_is_stored_and_shown_again(talk, store):
+    async with talk() as (house, client):
         assert (await client.deliver("abc")).startswith(STORED)
         store.execute(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"

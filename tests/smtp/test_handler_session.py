@@ -12,10 +12,9 @@ async def read(house, name):
 
 
 @pytest.mark.both_engines
-async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recipients(serve, certificate, clock):
+async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recipients(talk, certificate, clock):
     ours, theirs = certificate
-    async with serve(tls=ours, names=("abc", "def"), auth="any") as house:
-        client = await house.greeted()
+    async with talk(tls=ours, names=("abc", "def"), auth="any") as (house, client):
         await client.say("STARTTLS")
         await client.start_tls(theirs)
         await client.say("EHLO real.example", "AUTH PLAIN AGEAYg==")
@@ -55,9 +54,8 @@ async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
 
 
 @pytest.mark.both_engines
-async def test_an_inbox_that_the_mail_creates_has_the_session_too(serve):
-    async with serve(accept_unknown=True) as house:
-        client = await house.greeted()
+async def test_an_inbox_that_the_mail_creates_has_the_session_too(talk):
+    async with talk(accept_unknown=True) as (house, client):
         await client.deliver("abc", "brand-new")
         assert [one.address for one in (await read(house, "brand-new")).session.recipients] == ["brand-new@ours.test"]
         assert (await house.service.mail.list("abc@ours.test", Page())).messages

@@ -38,9 +38,8 @@ async def subjects(house, name):
         pytest.param({"max_bytes_per_inbox": 2 * 6000}, id="octets"),
     ],
 )
-async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(serve, limits):
-    async with serve(names=("full", "free", "last"), limits=limits) as house:
-        client = await house.greeted()
+async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(talk, limits):
+    async with talk(names=("full", "free", "last"), limits=limits) as (house, client):
         for _ in range(2):
             assert (await client.deliver("full", mail="x" * 998)).startswith(STORED)
         said = await client.say(SENDER, *rcpt("free", "full", "FULL+tag", "last"), "DATA")
@@ -50,9 +49,8 @@ async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(ser
         assert len(await house.messages("full")) == 2
 
 
-async def test_a_full_operators_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(serve):
-    async with serve(names=("abc",)) as house:
-        client = await house.greeted()
+async def test_a_full_operators_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(talk):
+    async with talk(names=("abc",)) as (house, client):
         said = await client.say(SENDER, "RCPT TO:<postmaster>", "DATA", "full soon\r\n.")
         assert [reply[:3] for reply in said] == ["250", "250", "354", "250"]
         envelope = Envelope("a@example.com", ("postmaster@ours.test",), "client.example", "192.0.2.7", tls=False)
@@ -118,9 +116,8 @@ async def test_the_next_owner_of_a_name_gets_no_mail_meant_for_the_one_before(se
 # Unknown, expired, swept: the same bytes
 
 
-async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(serve, clock):
-    async with serve(names=("was", "deleted")) as house:
-        client = await house.greeted()
+async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(talk, clock):
+    async with talk(names=("was", "deleted")) as (house, client):
         said = await client.say(SENDER, *rcpt("was", "deleted"))
         assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * 2]
         inbox = await house.service.find("deleted@ours.test")
@@ -135,9 +132,8 @@ async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(serve
         assert await client.say(*rcpt("was")) == ["550 5.1.1 No such address here"]
 
 
-async def test_an_address_takes_mail_until_its_last_millisecond(serve, clock):
-    async with serve() as house:
-        client = await house.greeted()
+async def test_an_address_takes_mail_until_its_last_millisecond(talk, clock):
+    async with talk() as (_, client):
         clock.advance(ms=3_600_000 - 1)
         assert (await client.deliver("abc")).startswith(STORED)
         clock.advance(ms=1)
@@ -148,9 +144,8 @@ async def test_an_address_takes_mail_until_its_last_millisecond(serve, clock):
 # Two forms of one inbox
 
 
-async def test_all_forms_of_an_inbox_in_a_transaction_make_one_message(serve):
-    async with serve(limits=ONE) as house:
-        client = await house.greeted()
+async def test_all_forms_of_an_inbox_in_a_transaction_make_one_message(talk):
+    async with talk(limits=ONE) as (house, client):
         forms = ["abc+first", "ABC", '"a\\bc"', "abc", "abc+last"]
         paths = [f"{form}@ours.test" for form in forms] + ["@relay.example:abc@ours.test"]
         said = await client.say(SENDER, *[f"RCPT TO:<{path}>" for path in paths], "DATA")

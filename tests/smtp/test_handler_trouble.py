@@ -25,18 +25,16 @@ async def sweep_until_there_is_room(house, now_ms):
 
 
 @pytest.mark.both_engines
-async def test_a_mail_over_the_cap_of_the_storage_is_refused_at_the_dot_and_a_small_one_is_taken(serve):
-    async with serve(storage_bytes=MIB) as house:
-        client = await house.greeted()
+async def test_a_mail_over_the_cap_of_the_storage_is_refused_at_the_dot_and_a_small_one_is_taken(talk):
+    async with talk(storage_bytes=MIB) as (house, client):
         assert await client.deliver("abc", mail="x" * 2 * MIB) == SYSTEM_FULL
         assert house.sources() == []
         assert (await client.deliver("abc")).startswith(STORED)
 
 
 @pytest.mark.both_engines
-async def test_a_storage_at_its_cap_refuses_at_mail_and_takes_mail_again_after_a_sweep(serve, clock):
-    async with serve(storage_bytes=MIB, limits={"reserve_bytes": MIB // 10}) as house:
-        client = await house.greeted()
+async def test_a_storage_at_its_cap_refuses_at_mail_and_takes_mail_again_after_a_sweep(talk, clock):
+    async with talk(storage_bytes=MIB, limits={"reserve_bytes": MIB // 10}) as (house, client):
         promised = 0
         for _ in range(MIB // 50_000):
             if await client.say(MAIL[0]) == [SYSTEM_FULL]:
@@ -66,11 +64,10 @@ async def test_a_disk_that_is_nearly_full_is_said_at_mail_and_a_mail_that_is_on_
         assert (await late.deliver("abc")).startswith(STORED)
 
 
-async def test_the_cap_holds_behind_a_foreign_reader_and_mail_is_taken_again_when_it_is_gone(serve, caplog):
+async def test_the_cap_holds_behind_a_foreign_reader_and_mail_is_taken_again_when_it_is_gone(talk, caplog):
     """Nothing that another process may still read can be taken out of the WAL, so it grows with each mail."""
     cap_bytes = 24 * MIB
-    async with serve(storage_bytes=cap_bytes, limits={"reserve_bytes": MIB}) as house:
-        client = await house.greeted()
+    async with talk(storage_bytes=cap_bytes, limits={"reserve_bytes": MIB}) as (house, client):
         files = [house.store.path, house.store.path.with_name("mail.db-wal")]
         with contextlib.closing(sqlite3.connect(house.store.path, isolation_level=None)) as reader:
             reader.execute("BEGIN")
@@ -116,9 +113,8 @@ def files_that_do_not_grow(_):
 
 
 @pytest.mark.parametrize("trouble", [locked, files_that_do_not_grow])
-async def test_a_database_in_trouble_is_temporary_and_the_session_goes_on(serve, caplog, trouble):
-    async with serve() as house:
-        client = await house.greeted()
+async def test_a_database_in_trouble_is_temporary_and_the_session_goes_on(talk, caplog, trouble):
+    async with talk() as (house, client):
         with trouble(house):
             said = await client.deliver("abc", mail="Subject: secret-subject\r\n\r\n" + "x" * MIB)
             assert said == OUR_FAULT

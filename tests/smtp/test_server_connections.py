@@ -66,9 +66,8 @@ async def test_other_settings_hold_for_the_next_connection_and_a_rate_that_stays
         assert await client.say("NOOP") == ["250 2.0.0 Ok"]
 
 
-async def test_an_open_session_keeps_the_size_that_it_was_told(serve):
-    async with serve(max_message_bytes=4000) as house:
-        client = await house.greeted()
+async def test_an_open_session_keeps_the_size_that_it_was_told(talk):
+    async with talk(max_message_bytes=4000) as (house, client):
         house.server.change_settings(replace(house.server.connections.settings, max_message_bytes=2000), None)
         mail = "x" * 3000
         assert (await client.deliver("abc", mail=mail)).startswith("250")

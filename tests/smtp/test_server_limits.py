@@ -93,17 +93,15 @@ async def test_names_are_tried_so_often_over_all_sessions_of_a_client(serve):
         await house.at_data(local_addr=OTHER)
 
 
-async def test_a_session_that_goes_on_naming_recipients_without_an_answer_is_closed(serve):
-    async with serve(unknown_recipients_burst=1, max_unknown_recipients=3) as house:
-        client = await house.greeted()
+async def test_a_session_that_goes_on_naming_recipients_without_an_answer_is_closed(talk):
+    async with talk(unknown_recipients_burst=1, max_unknown_recipients=3) as (_, client):
         said = await client.say("MAIL FROM:<a@example.com>", *["RCPT TO:<no@ours.test>"] * 4)
         assert [reply[:9] for reply in said[1:]] == ["550 5.1.1", "450 4.7.1", "450 4.7.1", "421 4.7.0"]
 
 
-async def test_an_exempt_network_names_as_many_unknown_recipients_as_it_likes(serve):
+async def test_an_exempt_network_names_as_many_unknown_recipients_as_it_likes(talk):
     limits = {"unknown_recipients_burst": 1, "max_unknown_recipients": 0}
-    async with serve(**limits, exempt=[ip_network("127.0.0.0/8")]) as house:
-        client = await house.greeted()
+    async with talk(**limits, exempt=[ip_network("127.0.0.0/8")]) as (_, client):
         said = await client.say("MAIL FROM:<a@example.com>", *["RCPT TO:<no@ours.test>"] * 20)
         assert {reply[:9] for reply in said[1:]} == {"550 5.1.1"}
 
@@ -255,10 +253,9 @@ async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serv
         await house.until(lambda: not house.server.connections.open)
 
 
-async def test_nothing_of_a_mail_or_an_address_is_logged(serve, caplog):
+async def test_nothing_of_a_mail_or_an_address_is_logged(talk, caplog):
     caplog.set_level("INFO")
-    async with serve() as house:
-        client = await house.greeted()
+    async with talk() as (_, client):
         await client.start(sender="whoever@example.com")
         await client.say(
             "Subject: what-is-said\r\n.", "MAIL FROM:<b@example.com>", "RCPT TO:<who-is-unknown@ours.test>", "FROB"

@@ -23,9 +23,8 @@ def lines(caplog):
     return lambda: [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.connections"]
 
 
-async def test_each_refusal_is_told_with_its_reason(serve, lines):
-    async with serve() as house:
-        client = await house.greeted()
+async def test_each_refusal_is_told_with_its_reason(talk, lines):
+    async with talk() as (_, client):
         await client.say(
             *MAIL, "RCPT TO:<nobody@ours.test>", "RCPT TO:<x@elsewhere.example>", "NONSENSE secret", "QUIT"
         )

@@ -21,21 +21,6 @@ async def messages(house, name="abc"):
 # Mail
 
 
-async def test_two_hundred_pipelined_commands_are_answered_in_order(serve):
-    async with serve() as house:
-        client = await house.connect()
-        commands, expected = ["EHLO client.example"], ["250"]
-        for number in range(33):
-            commands += ["NOOP", *MAIL[:1], "RCPT TO:<nobody@ours.test>", *MAIL[1:], f"Subject: {number}", "QUIT", "."]
-            expected += ["250", "250", "550", "250", "354", "250"]
-        said = [await client.reply()]
-        client.send(*commands, "QUIT")
-        said += await client.replies(len(expected) + 1)
-        assert [reply[:3] for reply in said] == ["220", *expected, "221"]
-        assert await client.rest() == ""
-        assert [message.subject for message in await messages(house)] == [str(n) for n in reversed(range(33))]
-
-
 # Clients that leave
 
 
@@ -154,9 +139,8 @@ async def test_a_client_who_never_reads_the_last_reply_is_forgotten(serve):
 # Clients that waste time
 
 
-async def test_an_idle_client_is_refused(serve):
-    async with serve() as house:
-        client = await house.greeted()
+async def test_an_idle_client_is_refused(talk):
+    async with talk() as (house, client):
         house.server.close_idle(house.server.connections.loop.time() + 250)
         assert await client.say("NOOP") == [str(replies.OK)]
         house.server.close_idle(house.server.connections.loop.time() + 301)

@@ -25,9 +25,8 @@ async def ended(house):
     await house.until(lambda: not house.server.connections.open)
 
 
-async def test_a_recipient_that_is_not_here_is_kept_as_it_was_written(serve, clock):
-    async with serve(keep_refusals=True) as house:
-        client = await house.greeted()
+async def test_a_recipient_that_is_not_here_is_kept_as_it_was_written(talk, clock):
+    async with talk(keep_refusals=True) as (house, client):
         await client.say(
             "MAIL FROM:<a@example.com>", "RCPT TO:<No.One@ours.test>", "RCPT TO:<abc@other.test>", "RCPT TO:<>"
         )
@@ -48,9 +47,8 @@ async def test_a_mail_that_is_too_large_is_kept(serve):
         assert kept(house) == [("the end of the mail", "552 5.3.4 Message too big")]
 
 
-async def test_no_secret_is_kept_and_no_more_than_a_hundred(serve):
-    async with serve(keep_refusals=True) as house:
-        client = await house.greeted()
+async def test_no_secret_is_kept_and_no_more_than_a_hundred(talk):
+    async with talk(keep_refusals=True) as (house, client):
         await client.say("AUTH PLAIN c2VjcmV0", "c2VjcmV0", "MAIL FROM:<a@example.com>")
         secretless = [("AUTH", "502 5.5.1 Command not implemented"), ("", "500 5.5.2 Command not recognized")]
         assert kept(house) == secretless
@@ -58,23 +56,20 @@ async def test_no_secret_is_kept_and_no_more_than_a_hundred(serve):
         assert kept(house) == secretless[1:] + [("RCPT TO:<no-one@ours.test>", "550 5.1.1 No such address here")] * 99
 
 
-async def test_a_client_that_misses_auth_is_kept_by_its_leaving(serve):
-    async with serve(keep_refusals=True) as house:
-        client = await house.greeted()
+async def test_a_client_that_misses_auth_is_kept_by_its_leaving(talk):
+    async with talk(keep_refusals=True) as (house, client):
         await client.say("QUIT")
         await ended(house)
         text = "the client left without a mail; it was offered no AUTH and no STARTTLS"
         assert kept(house) == [("EHLO", text)]
 
 
-async def test_a_client_that_leaves_in_its_mail_is_kept_and_one_that_has_sent_it_is_not(serve):
-    async with serve(keep_refusals=True) as house:
-        client = await house.greeted()
+async def test_a_client_that_leaves_in_its_mail_is_kept_and_one_that_has_sent_it_is_not(talk):
+    async with talk(keep_refusals=True) as (house, client):
         await client.deliver("abc")
         await client.say("QUIT")
         await ended(house)
-        client = await house.at_data()
-        client.close()
+        (await house.at_data()).close()
         await ended(house)
         assert kept(house) == [("DATA", "the client left before its mail was whole")]
 
@@ -100,9 +95,8 @@ async def test_a_client_that_leaves_right_after_the_handshake_is_kept(serve, cer
         assert kept(house) == [("the TLS handshake", "the client left after it; does it trust the certificate?")]
 
 
-async def test_nothing_is_kept_unless_it_is_wanted_and_all_is_dropped_when_it_is_no_more(serve):
-    async with serve() as house:
-        client = await house.greeted()
+async def test_nothing_is_kept_unless_it_is_wanted_and_all_is_dropped_when_it_is_no_more(talk):
+    async with talk() as (house, client):
         for wanted in (False, True):
             house.service.refusals.want(wanted=wanted)
             await client.say("FROB")

@@ -14,10 +14,9 @@ pytestmark = pytest.mark.both_loops
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 
 
-async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answered_nor_stored(serve, certificate):
+async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answered_nor_stored(talk, certificate):
     ours, theirs = certificate
-    async with serve(tls=ours) as house:
-        client = await house.greeted()
+    async with talk(tls=ours) as (house, client):
         client.send("STARTTLS", "EHLO mallory.example", *MAIL, "Subject: injected", ".", "QUIT")
         assert await client.reply() == "220 2.0.0 Ready to start TLS"
         await client.start_tls(theirs)
@@ -28,10 +27,9 @@ async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answere
         assert house.sources() == []
 
 
-async def test_commands_in_the_clear_between_the_answer_and_the_hello_end_the_session(serve, certificate):
+async def test_commands_in_the_clear_between_the_answer_and_the_hello_end_the_session(talk, certificate):
     ours, theirs = certificate
-    async with serve(tls=ours) as house:
-        client = await house.greeted()
+    async with talk(tls=ours) as (house, client):
         assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
         client.send("EHLO mallory.example", *MAIL, "Subject: injected", ".")
         with pytest.raises((OSError, asyncio.IncompleteReadError)):  # an SSLError is an OSError
@@ -40,10 +38,9 @@ async def test_commands_in_the_clear_between_the_answer_and_the_hello_end_the_se
         assert house.sources() == []
 
 
-async def test_nothing_of_a_transaction_begun_in_the_clear_goes_on_under_tls(serve, certificate):
+async def test_nothing_of_a_transaction_begun_in_the_clear_goes_on_under_tls(talk, certificate):
     ours, theirs = certificate
-    async with serve(tls=ours, names=("abc", "def")) as house:
-        client = await house.greeted()
+    async with talk(tls=ours, names=("abc", "def")) as (house, client):
         await client.say(*MAIL[:2])
         assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
         await client.start_tls(theirs)
@@ -58,9 +55,8 @@ async def test_nothing_of_a_transaction_begun_in_the_clear_goes_on_under_tls(ser
         assert await house.messages("abc") == ()
 
 
-async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(serve, certificate, other_certificate):
-    async with serve(tls=certificate[0], max_connections_per_client=1) as house:
-        client = await house.greeted()
+async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(talk, certificate, other_certificate):
+    async with talk(tls=certificate[0], max_connections_per_client=1) as (house, client):
         assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
         with pytest.raises(ssl.SSLCertVerificationError):
             await client.start_tls(other_certificate[1])
@@ -69,9 +65,8 @@ async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(serve, certi
         assert (await (await house.connect()).reply()).startswith("220 mx.ours.test ESMTP")
 
 
-async def test_a_session_that_was_offered_starttls_gets_it_when_it_has_been_switched_off(serve, certificate):
-    async with serve(tls=certificate[0]) as house:
-        client = await house.greeted()
+async def test_a_session_that_was_offered_starttls_gets_it_when_it_has_been_switched_off(talk, certificate):
+    async with talk(tls=certificate[0]) as (house, client):
         house.server.change_settings(house.server.connections.settings, None)
         await client.say("STARTTLS")
         await client.start_tls(certificate[1])

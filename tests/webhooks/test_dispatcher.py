@@ -195,21 +195,13 @@ async def test_when_the_storage_is_back_webhooks_are_called_without_waiting_for_
 
 
 async def test_only_messages_that_have_what_is_wanted_are_told_of(world):
-    inbox = await world.inbox("ada", has=["code"])
+    inbox = await world.inbox("ada", has=["code"], private=True)
     async with world.sending():
         for subject, body in (("a", b"nothing\r\n"), ("b", b"Your code is 481516\r\n"), ("c", b"nothing\r\n")):
             newest = await world.deliver(inbox, subject, body)
         await world.receiver.wait(1)
         await world.settled(inbox, told_message_id=newest, next_at_ms=0)
     assert world.subjects() == ["b"]
-
-
-async def test_a_private_inbox_is_told_of_as_others(world):
-    inbox = await world.inbox(private=True)
-    async with world.sending():
-        await world.deliver(inbox, "private")
-        await world.receiver.wait(1)
-    assert world.subjects() == ["private"]
 
 
 async def is_gone(world, inbox):

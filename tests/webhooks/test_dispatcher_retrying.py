@@ -44,10 +44,7 @@ def test_the_delays_grow_to_a_quarter_of_an_hour_with_jitter():
     assert delay_seconds(Outcome(500), failures=6, random=1.0) == pytest.approx(1080)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    ROWS["retry after is seconds or a date"],
-)
+@pytest.mark.parametrize(("text", "seconds"), ROWS["retry after is seconds or a date"])
 def test_retry_after_is_seconds_or_a_date(text, seconds):
     for status in (429, 503):
         assert delay_seconds(Outcome(status, retry_after=text)) == seconds

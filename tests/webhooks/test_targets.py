@@ -10,28 +10,19 @@ ROWS = rows_of(__file__)
 RULES = tuple(map(parse_rule, ["hooks.example.org", "*.corp.example", "bücher.example:8443", "10.0.0.0/8"]))
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    ROWS["a rule is a name or a network perhaps with a port"],
-)
+@pytest.mark.parametrize(("text", "wanted"), ROWS["a rule is a name or a network perhaps with a port"])
 def test_a_rule_is_a_name_or_a_network_perhaps_with_a_port(text, wanted):
     rule = parse_rule(text)
     assert (rule.name, rule.network and str(rule.network), rule.port) == wanted
 
 
-@table(
-    "text",
-    ROWS["what is no rule is refused"],
-)
+@table("text", ROWS["what is no rule is refused"])
 def test_what_is_no_rule_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
         parse_rule(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    ROWS["a url is taken apart into its normal form"],
-)
+@pytest.mark.parametrize(("text", "wanted"), ROWS["a url is taken apart into its normal form"])
 def test_a_url_is_taken_apart_into_its_normal_form(text, wanted):
     assert parse_url(text).url == wanted
     assert parse_url(wanted) == parse_url(text)
@@ -51,10 +42,7 @@ def test_urls_in_disguise_are_refused_with_the_reason(text, reason):
         parse_url(text)
 
 
-@table(
-    ("url", "reason"),
-    ROWS["a url must lead to what a rule has"],
-)
+@table(("url", "reason"), ROWS["a url must lead to what a rule has"])
 def test_a_url_must_lead_to_what_a_rule_has(url, reason):
     said = refusal(RULES, parse_url(url))
     assert reason in said
@@ -62,8 +50,7 @@ def test_a_url_must_lead_to_what_a_rule_has(url, reason):
 
 
 @pytest.mark.parametrize(
-    ("address", "permitted"),
-    ROWS["a name leads to public addresses and networks of the rules only"],
+    ("address", "permitted"), ROWS["a name leads to public addresses and networks of the rules only"]
 )
 def test_a_name_leads_to_public_addresses_and_networks_of_the_rules_only(address, permitted):
     assert permits_address(RULES, parse_url("https://hooks.example.org/"), address) is permitted
@@ -81,10 +68,7 @@ def test_an_address_in_a_url_is_permitted_by_a_network_only():
     assert not permits_address(RULES, parse_url("http://8.8.8.8/"), "8.8.8.8")
 
 
-@table(
-    "address",
-    ROWS["special addresses are not public"],
-)
+@table("address", ROWS["special addresses are not public"])
 def test_special_addresses_are_not_public(address):
     assert not is_public(address)
 
