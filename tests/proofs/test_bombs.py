@@ -7,11 +7,12 @@ from mailbombs import MAILS, Victim, deliver_and_read
 
 OTHERS_SECONDS = 0.5
 ITSELF_SECONDS = 5
+MEMORY_MIB = 200
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory, start_in):
-    return start_in(tmp_path_factory.mktemp("bombs"))
+    return start_in(tmp_path_factory.mktemp("bombs"), is_warm=False)
 
 
 @pytest.mark.parametrize("mail", MAILS.values(), ids=MAILS)
@@ -23,6 +24,7 @@ def test_a_mail_costs_others_half_a_second_and_itself_five(daemon, figure, reque
     figure(name, f"itself {itself:.1f} s; meanwhile {others}", f"≤ {ITSELF_SECONDS} s; ≤ {OTHERS_SECONDS} s")
     assert itself <= ITSELF_SECONDS
     assert max(victim.worst.values()) <= OTHERS_SECONDS
+    assert daemon.memory_mib("VmHWM") <= MEMORY_MIB
 
 
 def test_bombs_burst_within_two_seconds_and_200_mib(figure):
