@@ -1,4 +1,4 @@
-"""Who attacks and with what: ``python attackers.py NUMBER PORT RECIPIENT SECONDS`` prints the answers, counted, as JSON.
+"""Who attacks and with what: ``python attackers.py NUMBER PORT RECIPIENT SECONDS`` prints the answers as JSON.
 
 A process of its own, apart from the measuring in ``attacks.py``. Each attacker is a thread that sends from a buffer
 made beforehand: it hardly needs the CPU that the daemon wants.

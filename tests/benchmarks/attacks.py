@@ -1,6 +1,6 @@
 """``make proof WHAT=attack``: attacks the real daemon and says what honest clients feel and how much memory it takes meanwhile.
 
-``python tests/benchmarks/attacks.py [NUMBER …]``: all attacks, or those whose number begins so. Each has a fresh daemon.
+``python tests/benchmarks/attacks.py [NUMBER …]``: all attacks, or those whose number begins so, each on a fresh daemon.
 The exit code is 1 if anything is over its bound. What the attackers do stands in ``attackers.py``.
 """
 

@@ -1,4 +1,4 @@
-"""What ``docs/commands.md`` shows is true, and each completion script is one that its shell reads and that is answered."""
+"""What ``docs/commands.md`` shows is true, and each completion script is read by its shell and answered."""
 
 import re
 import subprocess

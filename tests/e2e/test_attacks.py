@@ -1,4 +1,4 @@
-"""Under attack the daemon's memory stays small and honest mail gets its 250. The other attacks are in ``make proof WHAT=attack``."""
+"""Under attack memory stays small and honest mail gets its 250. ``make proof WHAT=attack`` has the other attacks."""
 
 import smtplib
 import socket

@@ -1,4 +1,4 @@
-"""Whatever a mail holds, everybody else is served within half a second, and the mail itself within five; HTML costs little."""
+"""Whatever a mail holds, others are served within half a second, and it itself within five; HTML costs little."""
 
 import pytest
 

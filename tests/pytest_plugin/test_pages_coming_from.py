@@ -1,4 +1,4 @@
-"""What docs/coming-from.md says of us exists: calls at the client, and all other names in pages that other tests hold."""
+"""What docs/coming-from.md says of us exists: calls at the client, and other names in pages that tests hold."""
 
 import re
 from pathlib import Path

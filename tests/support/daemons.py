@@ -137,7 +137,7 @@ class Daemon:
         return "".join(line for line in lines if " INFO tmpmaild." not in line)
 
     def memory_mib(self, what):
-        """Return the memory that it has, ``VmRSS``, or the most that it has had, ``VmHWM``, as the kernel has noted it."""
+        """Return the memory that it has, ``VmRSS``, or the most that it has had, ``VmHWM``."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) / 1024
 

@@ -15,7 +15,7 @@ PICTURE = "--b\r\nContent-Type: image/png\r\nContent-ID: <1>\r\n\r\n"
 
 
 def mail(kind, size, piece, before="", after=""):
-    """Return a mail that a piece, ``%d`` in which is a number that differs, fills up to a size, behind fields or a text."""
+    """Return a mail that a piece fills up to a size, behind fields or a text; ``%d`` is a number that differs."""
     count = size // len(piece)
     filling = (
         "".join(piece % number for number in range(count)).encode()[:size] if "%d" in piece else piece.encode() * count

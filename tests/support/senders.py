@@ -18,7 +18,8 @@ ACCEPTED = 250
 class Sender(threading.Thread):
     """Sends mail after mail, large and small, until the server is gone or it is over; notes what was acknowledged.
 
-    ``sent`` are the digests of all mails that may be stored, ``refused`` says how many were not taken, ``refusals`` why.
+    ``sent`` are the digests of all mails that may be stored, ``refused`` is how many were not taken, ``refusals`` with
+    which codes.
     """
 
     def __init__(self, port, addresses, seed):
