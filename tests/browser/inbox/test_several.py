@@ -1,6 +1,7 @@
 """Several inboxes in one browser are all alive: what comes to one is told wherever the reader is."""
 
 import re
+import uuid
 
 import pytest
 
@@ -132,3 +133,23 @@ async def test_after_the_end_of_an_inbox_the_next_one_is_shown_with_a_note_of_wh
     await expect(tab.inboxes).to_be_hidden()
     tab.daemon.request(f"addresses/{first}", "PATCH", {"expires_in_seconds": 1}, (await tab.kept())[0]["token"])
     await expect(tab.heading("This address has expired")).to_be_visible()
+
+
+BOX = "one => one.getBoundingClientRect().toJSON()"
+NARROW = {"width": 390, "height": 844}
+LONG = "a-rather-long-name-for-an-inbox-so-that-it-does-not-fit"
+
+
+@pytest.mark.browsers("firefox", "webkit")
+async def test_how_many_mails_are_unread_stands_beside_the_name_however_long_that_is(any_tab, daemon, keep, expect):
+    shown, other = daemon.create(), daemon.create(local_part=f"{LONG}-{uuid.uuid4().hex[:8]}")
+    for number in range(10):
+        daemon.deliver(other.address, str(number))
+    tab = await any_tab(viewport=NARROW)
+    await keep(tab.page, daemon, other, shown)
+    await (await tab.visit()).until_live()
+    row = tab.inboxes.locator(".inbox", has_text=LONG)
+    await expect(row.locator(".unread-count")).to_have_text("10 unread")
+    name, count = [await row.locator(part).evaluate(BOX) for part in ("b", ".unread-count")]
+    assert abs(name["top"] + name["bottom"] - count["top"] - count["bottom"]) <= 6
+    assert name["right"] <= count["left"]
