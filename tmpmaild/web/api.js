@@ -83,8 +83,8 @@ export class Api {
   }
 
   // Return where the message can be framed: `url`, and `remote_images`, a count.
-  view(inbox, id, remoteImages) {
-    return this.#json(`${pathOf(inbox)}/messages/${id}/view`, { inbox, method: "POST", json: { remote_images: remoteImages } });
+  view(inbox, id, remote_images) {
+    return this.#json(`${pathOf(inbox)}/messages/${id}/view`, { inbox, method: "POST", json: { remote_images } });
   }
 
   source(inbox, id) {

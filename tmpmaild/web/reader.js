@@ -91,7 +91,7 @@ export class Reader {
 
   // Print the message as it is shown; a frame prints all that is in it.
   print() {
-    const frame = this.#mode === "html" ? this.#part("iframe") : undefined;
+    const frame = this.#mode === "html" && this.#part("iframe");
     (frame?.contentWindow ?? window).print();
   }
 

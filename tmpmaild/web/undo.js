@@ -146,8 +146,8 @@ export class Removals {
     const all = waiting ? [waiting] : [...this.#unanswered];
     const n = all.reduce((sum, { ids }) => sum + ids.length, 0);
     const text = all.length && (n ? t("deleting", { n }) : t("deleting-inbox", { name: nameOf(all[0].inbox) }));
-    const undo = () => button("undo", t("undo"), { class: "quiet", click: () => this.undo() });
-    redraw(this.#element, "button", text ? [h("span", text), waiting && undo()] : []);
+    const undo = waiting && button("undo", t("undo"), { class: "quiet", click: () => this.undo() });
+    redraw(this.#element, "button", text ? [h("span", text), undo] : []);
   }
 }
 

@@ -60,7 +60,7 @@ export async function zip(files, date) {
     const crc = crc32(new Uint8Array(await blob.arrayBuffer()));
     const about = [[VERSION, 2], [UTF8_NAMES, 2], [0, 2], ...dosTime(date), [crc, 4], [blob.size, 4], [blob.size, 4], [name.length, 2], [0, 2]];
     parts.push(packed([HEADER.local, 4], ...about), name, blob);
-    directory.push(packed([HEADER.central, 4], [VERSION, 2], ...about, [0, 6], [0, 4], [offset, 4]), name);
+    directory.push(packed([HEADER.central, 4], [VERSION, 2], ...about, [0, 10], [offset, 4]), name);
     offset += 30 + name.length + blob.size;
   }
   const size = directory.reduce((sum, { length }) => sum + length, 0);

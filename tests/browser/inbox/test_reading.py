@@ -291,3 +291,20 @@ async def test_on_a_phone_reloading_a_mail_adds_no_step_to_the_way_back(open_inb
     await tab.page.go_back()
     await expect(tab.reader).to_be_hidden()
     await expect(tab.row("one")).to_be_visible()
+
+
+async def test_a_long_mail_is_printed_on_as_many_sheets_as_it_takes_and_the_list_where_none_is_open(
+    open_inbox, daemon, inbox
+):
+    daemon.deliver(inbox.address, "Long", text="A line.\n\n" * 200)
+    tab = await open_inbox(inbox)
+    await tab.open("Long")
+    assert sheets(await tab.page.pdf()) > 4
+    await tab.page.keyboard.press("Escape")
+    assert sheets(await tab.page.pdf()) == 1
+    await tab.page.emulate_media(media="print")
+    assert await tab.list.is_visible()
+
+
+def sheets(pdf):
+    return len(re.findall(rb"/Type /Page\b", pdf))
