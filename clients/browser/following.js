@@ -13,6 +13,9 @@ const FIRST_OCTET_MS = 10_000;
 const SILENCE_MS = 25_000; // the server's heartbeat comes every 15 s
 const WAIT_SECONDS = 20;
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [2000, 25_000];
+const ENOUGH = 2; // streams that did not come, until requests that wait take their place
+const MOST_ASKED = 15; // such requests, until a stream is tried again
+const AWAY = ["error_unreachable", "permission_missing"];
 const CHANGED = new Error("other inboxes are to be followed");
 
 const MEANINGS = {
@@ -28,7 +31,8 @@ let running = false;
 let step = new AbortController(); // ends the request or the pause it is in
 let timer;
 let covered = []; // the addresses of the request under way
-let silences = 0; // streams in a row without an octet in time; two are enough
+let missed = 0; // streams in a row that did not come from the service at `base`, then also the requests instead
+let base;
 let failures = 0;
 let round = 0;
 
@@ -62,16 +66,26 @@ async function run() {
 
 async function attempt(wanted) {
   const service = await Service.configured();
-  if (silences >= 2) return ask(service, wanted);
-  silences += 1;
+  if (service.base !== base) [missed, base] = [0, service.base];
+  if (missed >= ENOUGH && missed < ENOUGH + MOST_ASKED) return ask(service, wanted).then(() => void missed++);
   expect(FIRST_OCTET_MS);
-  const { body } = await service.events(wanted, step.signal);
+  const { body } = await service.events(wanted, step.signal).catch(miss);
   const [reader, parser] = [body.getReader(), new EventStreamParser()];
-  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+  let piece = await reader.read().catch(miss);
+  if (piece.done) miss(new Error("empty"));
+  for (missed = 0; !piece.done; piece = await reader.read()) {
     await note(SILENCE_MS);
     for (const { event, data } of parser.feed(piece.value)) await take(event, JSON.parse(data));
   }
   return undefined;
+}
+
+// No stream has come: refused, cut or held back. Only requests can tell then what is wrong, so nobody is told yet.
+function miss(fault) {
+  const { aborted, reason } = step.signal;
+  if (reason === CHANGED || (!aborted && AWAY.includes(fault.code))) throw fault;
+  missed = Math.min(missed + 1, ENOUGH);
+  throw Object.assign(new Error(fault.code), { retryAfterSeconds: fault.retryAfterSeconds });
 }
 
 // Wait for mail to the newest inbox, after a look at one of the others.
@@ -97,7 +111,7 @@ async function take(event, { address, ...value }) {
 
 // The service is there. A call of the browser's is what keeps a background alive.
 async function note(nextMs) {
-  [silences, failures] = [0, 0];
+  failures = 0;
   expect(nextMs);
   if (await told("trouble")) await tell("trouble");
 }

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from passing import HELD, Proxy
 from playwright.sync_api import sync_playwright
 
 import daemons
@@ -78,6 +79,17 @@ def served_by(browser, daemon, tmp_path):
     browser.connect(daemon.url)
     for one in running:
         one.close()
+
+
+@pytest.fixture
+def proxy(browser, daemon):
+    """Connect the extension with a proxy in front of the service."""
+    proxy = Proxy(daemon.url)
+    assert browser.connect(proxy.url).startswith("Connected")
+    yield proxy
+    proxy.answers.clear()
+    browser.connect(daemon.url)
+    proxy.close()
 
 
 @pytest.fixture(autouse=True)
@@ -211,6 +223,32 @@ def test_a_service_that_is_away_and_comes_back(browser, site, served_by):
     until(lambda: browser.badge() == "1", "the badge", seconds=60)
     browser.press_button()
     browser.says("730418")
+    assert browser.popup("document.querySelector('#trouble').hidden")
+
+
+STREAMLESS = {
+    "refused": (503, {}, b"no streams"),
+    "limited": (429, {"Retry-After": "1"}, b'{"code": "too-many-streams"}'),
+    "held": HELD,
+    "cut": (200, {"Content-Type": "text/event-stream"}, b""),
+}
+
+
+@pytest.mark.parametrize("kind", STREAMLESS)
+def test_where_no_stream_comes_through_requests_wait_for_mail(browser, site, proxy, kind):
+    proxy.answers["events"] = STREAMLESS[kind]
+    browser.open(site.url("/react"))
+    browser.press_button()
+    browser.click("#new")
+    browser.says("Waiting for mail")
+    address = browser.popup("document.querySelector('.address').textContent")
+    until(lambda: "messages" in proxy.asked, "a request", seconds=60, instead=lambda: str(proxy.asked))
+    streams = proxy.asked.count("events")
+    assert streams == 2
+    for code in ("730418", "551207"):
+        site.mail(address, f"Your code is {code}.\n")
+        browser.says(code)
+    assert proxy.asked.count("events") == streams  # it does not go back to what has failed
     assert browser.popup("document.querySelector('#trouble').hidden")
 
 

@@ -111,14 +111,6 @@ class Browser:
         until(lambda: not self.is_popup_open(), "the end of the popup")
 
 
-CHANGE_SETTINGS = """(async () => {
-  const events = chrome.developerPrivate.onItemStateChanged;
-  const changed = new Promise((done) => events.addListener(({ event_type: type }) => /^(LOADED|PERMISSIONS_CHANGED)/.test(type) && done()));
-  await chrome.developerPrivate.%s;
-  await Promise.race([changed, new Promise((done) => setTimeout(done, 5000))]);
-})()"""
-
-
 class Chromium(Browser):
     """Debian's Chromium without windows, by Playwright."""
 
@@ -137,8 +129,12 @@ class Chromium(Browser):
             "--enable-unsafe-extension-debugging",  # to press the button in the toolbar
             "--host-resolver-rules=MAP *.example 127.0.0.1",
         ]
+        self._profile = Path(tempfile.mkdtemp(prefix="chromium-"))
+        (self._profile / "Default").mkdir()
+        chosen = {"extensions": {"ui": {"developer_mode": True}}}  # else its page of extensions switches ours off
+        (self._profile / "Default/Preferences").write_text(json.dumps(chosen))
         self.context = playwright.chromium.launch_persistent_context(
-            "",
+            self._profile,
             executable_path="/usr/bin/chromium",
             headless=False,
             args=switches,
@@ -153,12 +149,16 @@ class Chromium(Browser):
         self.tab = self.context.pages[0]
         until(lambda: self.tab.wait_for_timeout(20) or self.context.service_workers, "the background")
         self.id = self.context.service_workers[0].url.split("/")[2]
-        if display:
-            self._settings("updateProfileConfiguration({inDeveloperMode: true})")
+        if display:  # it is loaded again, which closes its own tabs, and with the last of all the browser
+            until(lambda: any(one["url"].endswith("/options.html") for one in self._pages()), "the options page")
+            self.tab = self.context.new_page()
+            before = self.target("/background.js")
             self._settings(f"updateExtensionConfiguration({{extensionId: '{self.id}', incognitoAccess: true}})")
+            until(lambda: self.target("/background.js") not in {None, before}, "the background, loaded again")
 
     def close(self):
         self.context.close()
+        shutil.rmtree(self._profile, ignore_errors=True)
 
     def open(self, url):
         if not self._private:
@@ -258,12 +258,10 @@ class Chromium(Browser):
         return target["browserContextId"] not in {one["browserContextId"] for one in workers}
 
     def _settings(self, call):
-        """Change something as the browser's own page of extensions does, and wait until it has taken effect."""
+        """Change something as the browser's own page of extensions does."""
         page = self.context.new_page()
         page.goto("chrome://extensions")
-        page.evaluate(CHANGE_SETTINGS % call)
-        state = f"chrome.developerPrivate.getExtensionInfo('{self.id}').then(({{state}}) => state)"
-        until(lambda: page.evaluate(state) == "ENABLED", "the extension")
+        page.evaluate(f"chrome.developerPrivate.{call}")
         page.close()
 
     def popup(self, expression):

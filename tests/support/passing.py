@@ -1,0 +1,73 @@
+"""A reverse proxy in front of a service that answers some paths itself, or not at all."""
+
+import http.client
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+HELD = None
+"""What an answer is that a proxy holds back."""
+
+
+class Proxy:
+    """``answers`` has by the last part of a path what is said there: status, headers and octets; ``asked`` what was asked for."""
+
+    def __init__(self, service):
+        self.answers, self.asked = {}, []
+        self._ended = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, urlsplit(service).netloc))
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def answer_to(self, path):
+        """Return what to answer instead of the service; False if nothing."""
+        name = urlsplit(path).path.rpartition("/")[2]
+        self.asked.append(name)
+        answer = self.answers.get(name, False)
+        if answer is HELD:
+            self._ended.wait(60)
+        return answer
+
+    def close(self):
+        self._ended.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(proxy, service):
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            answer = proxy.answer_to(self.path)
+            if answer is HELD:
+                self.close_connection = True
+                return
+            with suppress(ConnectionError):
+                self._say(*(answer or self._passed_on(body)))
+
+        def _passed_on(self, body):
+            connection = http.client.HTTPConnection(service, timeout=60)
+            connection.request(self.command, self.path, body, dict(self.headers.items()))
+            answer = connection.getresponse()
+            said = answer.status, dict(answer.getheaders()), answer.read()
+            connection.close()
+            return said
+
+        def _say(self, status, headers, octets):
+            self.send_response_only(status)
+            for name, value in headers.items():
+                if name.lower() not in {"content-length", "transfer-encoding", "connection"}:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(octets)))
+            self.end_headers()
+            self.wfile.write(octets)
+
+        def log_message(self, *_):
+            pass
+
+    for method in ("GET", "POST", "PATCH", "DELETE"):
+        setattr(Handler, f"do_{method}", Handler._answer)
+    return Handler
