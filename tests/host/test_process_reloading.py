@@ -12,16 +12,18 @@ from tmpmaild.host.control import NoArguments
 from tmpmaild.host.process import Outcome, Reloaded, Reloading
 
 
-async def test_signals_during_a_reload_are_answered_by_one_more(monkeypatch):
-    monkeypatch.setattr(process, "_PAUSE_SECONDS", 0)
+async def reloads(monkeypatch, pause_seconds, *signals, fails=False):
+    """Return whether more was wanted when each reload began; in each so many signals come, in the last as in those after."""
+    monkeypatch.setattr(process, "_PAUSE_SECONDS", pause_seconds)
     wanted, begun = asyncio.Event(), []
 
     async def reload():
         begun.append(wanted.is_set())
-        if len(begun) == 1:
-            for _ in range(3):  # signals
-                wanted.set()
-                await asyncio.sleep(0)
+        for _ in range(signals[min(len(begun), len(signals)) - 1]):
+            wanted.set()
+            await asyncio.sleep(0)
+        if fails:
+            raise RuntimeError("ours")
         return Outcome("all of it", [])
 
     wanted.set()
@@ -31,40 +33,19 @@ async def test_signals_during_a_reload_are_answered_by_one_more(monkeypatch):
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
-    assert begun == [False, False]
+    return begun
 
 
-async def test_after_a_reload_there_is_a_pause_before_the_next():
-    wanted, begun = asyncio.Event(), []
+async def test_signals_during_a_reload_are_answered_by_one_more(monkeypatch):
+    assert await reloads(monkeypatch, 0, 3, 0) == [False, False]
 
-    async def reload():
-        begun.append(1)
-        wanted.set()  # a storm of signals
-        return Outcome("all of it", [])
 
-    wanted.set()
-    task = asyncio.create_task(Reloading(reload).reload_when(wanted))
-    for _ in range(50):
-        await asyncio.sleep(0)
-    task.cancel()
-    assert begun == [1]
+async def test_after_a_reload_there_is_a_pause_before_the_next(monkeypatch):
+    assert await reloads(monkeypatch, process._PAUSE_SECONDS, 1) == [False]
 
 
 async def test_a_fault_of_ours_is_logged_and_the_next_signal_reloads_all_the_same(caplog, monkeypatch):
-    monkeypatch.setattr(process, "_PAUSE_SECONDS", 0)
-    wanted, begun = asyncio.Event(), []
-
-    async def reload():
-        begun.append(1)
-        wanted.set()
-        raise RuntimeError("ours")
-
-    wanted.set()
-    task = asyncio.create_task(Reloading(reload).reload_when(wanted))
-    for _ in range(10):
-        await asyncio.sleep(0)
-    task.cancel()
-    assert len(begun) > 1
+    assert len(await reloads(monkeypatch, 0, 1, fails=True)) > 1
     assert caplog.records[0].getMessage() == "reloading failed"
 
 

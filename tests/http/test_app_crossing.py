@@ -7,6 +7,8 @@ from tables import rows_of, table
 from tmpmaild.http.app import OPERATIONS
 from tmpmaild.model import Envelope
 
+pytestmark = pytest.mark.both_engines
+
 ROWS = rows_of(__file__)
 
 SECRET = b"X-Secret: swordfish\r\n"
@@ -59,7 +61,6 @@ def test_every_operation_that_names_an_inbox_is_asked():
     assert {operation.id for operation in OPERATIONS} - {operation.id for operation in OF_ADDRESS} == ELSEWHERE
 
 
-@pytest.mark.both_engines
 async def test_an_id_of_another_inbox_is_an_id_that_never_was(client, attacker, victim):
     for operation in OF_MESSAGE:
         answers = [
@@ -90,7 +91,6 @@ async def test_no_form_of_an_address_opens_an_inbox_it_does_not_name(client, att
             assert answer.status in (404, 422), path
 
 
-@pytest.mark.both_engines
 async def test_filters_positions_and_streams_stay_in_their_inbox(client, attacker, victim):
     async def ask(query):
         target = f"/api/v1/addresses/{attacker.address}/messages?{query}"
@@ -107,7 +107,6 @@ async def test_filters_positions_and_streams_stay_in_their_inbox(client, attacke
         assert victim.message_id.encode() not in answer.body, query
 
 
-@pytest.mark.both_engines
 async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, victim):
     for operation in OF_ADDRESS:
         if victim.private or operation.security == "required":
@@ -116,7 +115,6 @@ async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, vi
     assert (await client.get(victim.messages(), victim.headers)).json()["messages"]
 
 
-@pytest.mark.both_engines
 async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(world, client):
     one, other = await client.create(local_part="one"), await client.create(local_part="other")
     inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]

@@ -38,10 +38,7 @@ async def test_any_well_formed_host_is_welcome_and_never_repeated(client, host):
         assert len(host) < 4 or host not in text
 
 
-@table(
-    "host",
-    [None, "", " ", "a b", "a/b", "a@b", "a:b", "a:", "a:123456", "[::1", "[x]", "a,b", "é", "<script>", "a" * 300],
-)
+@table("host", [*ROWS["a host that is missing or none is refused"], "a" * 300])
 async def test_a_host_that_is_missing_or_none_is_refused(client, host):
     answer = await client.post(host=host)
     assert (answer.status, answer.json()["code"]) == (400, "bad-host")

@@ -11,6 +11,8 @@ from tmpmaild.model import AcceptedRecipient, SmtpSession
 
 from .conftest import bearer, expected
 
+pytestmark = pytest.mark.both_engines
+
 RAW = Path(__file__).with_name("messages-one.eml").read_bytes()
 
 
@@ -19,7 +21,6 @@ def at(held):
     return f"/api/v1/addresses/{held['address']}/messages"
 
 
-@pytest.mark.both_engines
 async def test_one_message_shows_exactly_these_fields(world, client, held, at):
     message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@mail.example.com")
     answer = await client.get(f"{at}/{message_id}")
@@ -34,7 +35,6 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
     assert [code["value"] for code in message["codes"]] == ["481516"]
 
 
-@pytest.mark.both_engines
 async def test_the_session_that_brought_a_message_is_shown_with_it(world, client, held, at):
     recipients = (AcceptedRecipient("Chosen+tag@mail.example.com", 1_790_000_000_001),)
     session = SmtpSession(
@@ -44,7 +44,6 @@ async def test_the_session_that_brought_a_message_is_shown_with_it(world, client
     assert (await client.get(f"{at}/{message_id}")).json()["session"] == expected("session", message_id)
 
 
-@pytest.mark.both_engines
 async def test_what_a_mail_does_not_say_is_null_or_empty(world, client, held, at):
     message_id = await world.deliver(held["address"], b"\r\nbody\r\n", sender="")
     message = (await client.get(f"{at}/{message_id}")).json()
@@ -53,7 +52,6 @@ async def test_what_a_mail_does_not_say_is_null_or_empty(world, client, held, at
     assert message["envelope"]["from"] == ""
 
 
-@pytest.mark.both_engines
 async def test_attachments_are_fetched_by_their_url(world, client, held, at):
     message_id = await world.deliver(held["address"], RAW)
     (message,) = (await client.get(at)).json()["messages"]
@@ -88,7 +86,6 @@ async def test_range_requests_get_the_whole(world, client, held, at):
         assert answer.header("content-range") is None
 
 
-@pytest.mark.both_engines
 async def test_a_large_message_comes_whole(world, client, held, at):
     text, content = "x" * 200_000, bytes(range(256)) * 4000
     raw = RAW.replace(b"Your", text.encode(), 1).replace(b"aGVsbG8=", base64.encodebytes(content))
@@ -98,7 +95,6 @@ async def test_a_large_message_comes_whole(world, client, held, at):
     assert (await client.get(message["attachments"][1]["url"])).body == content
 
 
-@pytest.mark.both_engines
 async def test_a_deleted_message_is_gone_and_its_neighbours_stay(world, client, held, at):
     first, second, third = [await world.deliver(held["address"], RAW) for _ in range(3)]
     answer = await client.ask("DELETE", f"{at}/{second}", bearer(held["token"]))

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.both_engines
+
 RAW = b"Subject: x\nX-Odd:\xff\0\r\n\r\nbody without a line end \xfe"
 LARGE = b"Subject: large\r\n\r\n" + bytes(range(256)) * 4000
 
@@ -15,7 +17,6 @@ async def inbox(client):
     return (await client.create(local_part="chosen"))["address"]
 
 
-@pytest.mark.both_engines
 async def test_the_source_is_our_trace_fields_and_the_octets_as_they_came(world, client, inbox):
     message_id = await world.deliver(inbox, RAW, recipient="Chosen+tag@mail.example.com")
     answer = await client.get(path(inbox, message_id))
@@ -51,7 +52,6 @@ async def test_what_is_over_while_it_waits_for_a_place_is_not_shown(world, clien
     assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 
 
-@pytest.mark.both_engines
 async def test_a_message_of_another_inbox_or_of_none_is_not_found(world, client, inbox):
     other = (await client.create(local_part="other"))["address"]
     message_id = await world.deliver(other)
@@ -65,7 +65,6 @@ async def test_a_message_of_another_inbox_or_of_none_is_not_found(world, client,
     assert (await client.get(path(other, message_id) + "%0A")).json()["code"] == "not-found"
 
 
-@pytest.mark.both_engines
 async def test_the_operators_mail_is_not_served(world, client, inbox):
     message_id = await world.deliver("postmaster@mail.example.com")
     for address in ("postmaster@mail.example.com", "abuse@mail.example.com", "postmaster", inbox):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http import requests
@@ -17,11 +17,10 @@ from tmpmaild.model import Page
 
 from .conftest import scope_of
 
+ROWS = rows_of(__file__)
 
-@table(
-    ("field", "token"),
-    [("Bearer x", "x"), ("bearer  x ", "x"), ("Basic x", None), ("Bearer ", None), ("x", None), ("", None)],
-)
+
+@table(("field", "token"), ROWS["a token is what follows bearer"])
 def test_a_token_is_what_follows_bearer(field, token):
     assert requests.token(Request(scope_of("/", "GET", {"Authorization": field}))) == token
 

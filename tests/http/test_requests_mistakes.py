@@ -12,6 +12,7 @@ ROWS = rows_of(__file__)
 OUR_HOOKS = "https://hooks.example.org/"
 # For each member: the mistake's pointer by a value that has it.
 CREATE = [*ROWS["CREATE"], {"expires_in_seconds": 10**9}, {"webhook": {"url": OUR_HOOKS, "events": ["verdict"]}}]
+OF_NEW = ("local_part", "domain", "private")
 QUERY = ["limit=abc", "order=up", "after=x", "has=verdict", "has=x", "wait=51"]
 
 
@@ -31,20 +32,17 @@ def pointers(answer):
     return sorted(error["pointer"] for error in answer.json()["errors"])
 
 
-async def test_two_mistakes_of_a_new_address_are_named_at_once_whatever_they_are(client):
-    alone = [pointers(await client.post(body=one)) for one in CREATE]
-    assert all(len(found) == 1 for found in alone)
-    named = {str(one): found for one, found in zip(CREATE, alone, strict=True)}
-    for one, other in pairs(CREATE, lambda mistake: next(iter(mistake))):
-        assert pointers(await client.post(body=one | other)) == sorted(named[str(one)] + named[str(other)])
-
-
-async def test_two_mistakes_of_a_change_are_named_at_once_whatever_they_are(client):
+async def test_two_mistakes_of_a_new_address_or_a_change_are_named_at_once_whatever_they_are(client):
     held = Held(client, await client.create())
-    mistakes = [one for one in CREATE if {"local_part", "domain", "private"}.isdisjoint(one)]
-    for one, other in pairs(mistakes, lambda mistake: next(iter(mistake))):
-        alone = [pointers(await held.ask("PATCH", body=mistake)) for mistake in (one, other)]
-        assert pointers(await held.ask("PATCH", body=one | other)) == sorted(alone[0] + alone[1])
+    for ask, members in (
+        (lambda body: client.post(body=body), ()),
+        (lambda body: held.ask("PATCH", body=body), OF_NEW),
+    ):
+        mistakes = [one for one in CREATE if one.keys().isdisjoint(members)]
+        named = {str(one): pointers(await ask(one)) for one in mistakes}
+        assert all(len(found) == 1 for found in named.values())
+        for one, other in pairs(mistakes, lambda mistake: next(iter(mistake))):
+            assert pointers(await ask(one | other)) == sorted(named[str(one)] + named[str(other)])
 
 
 async def test_a_change_that_is_wrong_in_one_member_changes_nothing(client):

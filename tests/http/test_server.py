@@ -71,13 +71,6 @@ async def reset(stream):
     await stream.aclose()
 
 
-async def test_a_connection_is_kept_for_the_next_request(served):
-    async with await served.connect() as stream:
-        for _ in range(3):
-            await stream.send(GET)
-            assert await read_answer(stream) == 200
-
-
 MALFORMED = [*ROWS["MALFORMED"], b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200)]
 
 

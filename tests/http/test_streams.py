@@ -103,18 +103,6 @@ async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follo
         assert await stream.next() is None
 
 
-@pytest.mark.both_engines
-async def test_expiry_is_told_and_ends_the_stream(world, held, follow, clock):
-    clock.advance(ms=3_600_000 - 50)
-    async with follow() as stream:
-        await until(lambda: len(world.service.bus))
-        clock.advance(ms=50)
-        event = await stream.next()
-        assert (event.id, event.name, event.data) == (None, "expired", {})
-        assert await stream.next() is None
-    assert len(world.service.bus) == 0
-
-
 async def test_a_stop_ends_the_stream_without_an_event(world, follow):
     async with follow() as stream:
         await until(lambda: len(world.service.bus))

@@ -6,13 +6,14 @@ from services import rules
 from tmpmaild.errors import AddressNotFound
 from tmpmaild.smtp import replies
 
+pytestmark = pytest.mark.both_engines
+
 
 @pytest.fixture
 def catch_all(talk):
     return lambda **settings: talk(accept_unknown=True, **settings)
 
 
-@pytest.mark.both_engines
 async def test_an_address_that_never_was_is_there_after_its_first_mail(catch_all):
     async with catch_all() as (house, client):
         for _ in range(2):
@@ -31,7 +32,6 @@ async def test_rcpt_alone_creates_nothing(catch_all):
             await house.service.find("john@ours.test")
 
 
-@pytest.mark.both_engines
 async def test_two_forms_of_one_address_in_a_mail_make_one_inbox_and_one_message(catch_all):
     async with catch_all() as (house, client):
         assert (await client.deliver("john", "JOHN+tag", "mary")).startswith("250")
@@ -39,7 +39,6 @@ async def test_two_forms_of_one_address_in_a_mail_make_one_inbox_and_one_message
         assert len(await house.messages("mary")) == 1
 
 
-@pytest.mark.both_engines
 async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_longer_are(catch_all):
     async with catch_all() as (house, client):
         await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "DATA")
@@ -64,7 +63,6 @@ async def test_a_name_that_could_not_be_chosen_is_not_created(catch_all, name):
         assert said[1][:3] in ("550", "501")
 
 
-@pytest.mark.both_engines
 async def test_an_address_that_is_over_stays_so_until_its_quarantine_ends(catch_all, clock):
     async with catch_all() as (house, client):
         await client.deliver("john")
@@ -76,7 +74,6 @@ async def test_an_address_that_is_over_stays_so_until_its_quarantine_ends(catch_
         assert len(await house.messages("john")) == 1
 
 
-@pytest.mark.both_engines
 async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail(catch_all):
     async with catch_all() as (house, client):
         await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "DATA")
@@ -85,7 +82,6 @@ async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail
         assert len(await house.messages("john")) == 1
 
 
-@pytest.mark.both_engines
 @pytest.mark.parametrize(("names", "answer"), [(("john",), "550 5.1.1"), (("john", "abc"), "250 2.0.0")])
 async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(catch_all, monkeypatch, names, answer):
     async def gone(*_):
@@ -99,7 +95,6 @@ async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(c
         assert len(house.sources()) == answer.startswith("250")
 
 
-@pytest.mark.both_engines
 async def test_a_sender_whose_share_is_used_up_creates_nothing_more(catch_all):
     async with catch_all(storage_bytes=10_000_000, limits={"max_share_per_creator": 0.01}) as (house, client):
         replies = [await client.deliver(f"name{number}", mail="Subject: x\r\n\r\nhello") for number in range(30)]

@@ -4,6 +4,8 @@ import pytest
 
 from tmpmaild.model import AcceptedRecipient, Page, SmtpSession
 
+pytestmark = pytest.mark.both_engines
+
 
 async def read(house, name):
     (message,) = await house.messages(name)
@@ -11,7 +13,6 @@ async def read(house, name):
     return full.envelope
 
 
-@pytest.mark.both_engines
 async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recipients(talk, certificate, clock):
     ours, theirs = certificate
     async with talk(tls=ours, names=("abc", "def"), auth="any") as (house, client):
@@ -41,7 +42,6 @@ async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recip
     assert (abc.helo, abc.remote_ip, abc.tls) == ("real.example", "127.0.0.1", True)
 
 
-@pytest.mark.both_engines
 async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
     async with serve(names=("abc", "def")) as house:
         client = await house.connect()
@@ -53,7 +53,6 @@ async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
     assert session == SmtpSession("HELO", data_at_ms=clock(), recipients=(AcceptedRecipient("def@ours.test", clock()),))
 
 
-@pytest.mark.both_engines
 async def test_an_inbox_that_the_mail_creates_has_the_session_too(talk):
     async with talk(accept_unknown=True) as (house, client):
         await client.deliver("abc", "brand-new")
@@ -61,7 +60,6 @@ async def test_an_inbox_that_the_mail_creates_has_the_session_too(talk):
         assert (await house.service.mail.list("abc@ours.test", Page())).messages
 
 
-@pytest.mark.both_engines
 async def test_any_octets_are_kept_and_line_feeds_get_their_carriage_return(serve):
     async with serve() as house:
         client = await house.at_data()
