@@ -4,7 +4,7 @@ from enum import IntEnum
 
 import pytest
 
-from tables import rows_of
+from tables import rows_of, table
 from tmpmaild.findings import candidates, links
 from tmpmaild.findings.lexicon import Lexicon, fold
 
@@ -32,13 +32,14 @@ def found(text):
     return [(text[mark.start : mark.end], mark.cue.name) for mark in LEXICON.marks(text)]
 
 
-@pytest.mark.parametrize(("text", "marks"), ROWS["words are found whatever their case accents and script"])
+FOUND = (
+    *ROWS["words are found whatever their case accents and script"],
+    *ROWS["what only looks like a word is left out"],
+)
+
+
+@table(("text", "marks"), FOUND)
 def test_words_are_found_whatever_their_case_accents_and_script(text, marks):
-    assert found(text) == marks
-
-
-@pytest.mark.parametrize(("text", "marks"), ROWS["what only looks like a word is left out"])
-def test_what_only_looks_like_a_word_is_left_out(text, marks):
     assert found(text) == marks
 
 

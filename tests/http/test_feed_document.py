@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tables import rows_of
+from tables import rows_of, table
 from tmpmaild.http import feed
 from tmpmaild.mail import mime
 from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message
@@ -63,7 +63,7 @@ def test_whatever_mail_comes_the_feed_is_good(raw):
     assert title == (kept(mail.subject) if kept(mail.subject).strip() else "(no subject)")
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@table("text", HOSTILE.values())
 def test_nothing_hostile_becomes_markup(text):
     feed = made(message(from_address=text, from_name=text, subject=text, body=text)).decode()
     assert set(re.findall(r"<[!?/]?(\w+)", feed)) == {
@@ -73,7 +73,7 @@ def test_nothing_hostile_becomes_markup(text):
     assert "]]>" not in feed
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@table("text", HOSTILE.values())
 def test_a_reader_of_feeds_finds_nothing_wrong(text):
     """It takes U+0085 for what it is in an old character set, and strips blanks."""
     read = feedparser.parse(made(message(subject=text, body=text, from_address="ann@example.org")))

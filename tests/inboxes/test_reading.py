@@ -216,29 +216,15 @@ def lock(find):
 findings = lock(lambda house: house.mail._detector._small_lock)  # where codes and links are looked for
 forming = lock(lambda house: house.forming)
 threads, extractors, renderers = limiter("threads"), limiter("extractors"), limiter("renderers")
-HELD_UP = [
-    (list_, reader),
-    (list_, findings),
-    (list_, threads),
-    (search, reader),
-    (search, findings),
-    (encode, findings),
-    (encode, forming),
-    (message, reader),
-    (message, findings),
-    (message, threads),
-    (encode_message, forming),
-    (source, reader),
-    (find_attachment, reader),
-    (attachment, reader),
-    (attachment, extractors),
-    (permit, reader),
-    (permit, renderers),
-    (look, reader),
-    (look, threads),
-    (look, renderers),
-    (find, reader),
-]
+HELD_UP_BY = {
+    reader: (list_, search, message, source, find_attachment, attachment, permit, look, find),
+    findings: (list_, search, encode, message),
+    threads: (list_, message, look),
+    forming: (encode, encode_message),
+    extractors: (attachment,),
+    renderers: (permit, look),
+}
+HELD_UP = [(read, hold) for hold, reads in HELD_UP_BY.items() for read in reads]
 WARM = [(encode, forming), (message, threads)]  # all that is found is known already
 
 ALL = [(*pair, False) for pair in HELD_UP] + [(*pair, True) for pair in WARM]

@@ -56,18 +56,7 @@ PIECES = st.lists(
     ),
     max_size=6,
 ).map("".join)
-SHEETS = st.lists(
-    st.sampled_from(
-        [
-            "p{margin:0}",
-            ".o{display:none}",
-            "a:hover{color:red}",
-            "@media(max-width:9px){.o{color:#fff}}",
-            "td .t{top:0}",
-        ]
-    ),
-    max_size=3,
-).map("".join)
+SHEETS = st.lists(st.sampled_from(ROWS["SHEETS"]), max_size=3).map("".join)
 
 
 @given(

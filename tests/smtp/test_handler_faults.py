@@ -59,14 +59,6 @@ async def test_another_recipient_is_taken_although_one_is_refused(house):
     assert (len(await house.messages("abc")), len(await house.messages("def"))) == (0, 1)
 
 
-async def test_of_several_recipients_the_first_with_a_fault_decides_for_all(house):
-    await house.order("def", Fault("end", GREYLISTED, times=100))
-    client = await house.greeted()
-    said = await client.say(*START, "RCPT TO:<def@ours.test>", "DATA", "Subject: x\r\n\r\nhello\r\n.")
-    assert said[-1] == GREYLISTED
-    assert await house.messages("abc") == ()
-
-
 async def test_two_hundred_transactions_at_once_use_up_exactly_as_many_as_were_ordered(house):
     await house.order("abc", Fault("rcpt", GREYLISTED, times=17), Fault("end", "452 4.2.2 Full", times=9))
     clients = await asyncio.gather(*(house.greeted() for _ in range(40)))
