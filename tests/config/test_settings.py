@@ -53,12 +53,13 @@ def in_environment(**variables):
 # Which file
 
 
-def test_without_any_file_the_defaults_are_used():
+def test_without_any_file_the_defaults_are_used_and_an_empty_config_variable_names_none():
     assert find(None, {}) is None
     assert load(None, {}) == Config()
+    assert find(None, {"TMPMAILD_CONFIG": ""}) is None
 
 
-def test_the_first_place_that_has_a_file_wins(written, tmp_path):
+def test_of_the_places_only_the_first_that_has_a_file_is_read(written, tmp_path):
     written("[expiry]\ninterval_seconds = 5", "etc.toml")
     assert load(None, {}).expiry.interval_seconds == 5
     written("[expiry]\ninterval_seconds = 6", "here.toml")
@@ -68,16 +69,9 @@ def test_the_first_place_that_has_a_file_wins(written, tmp_path):
     given = written("[expiry]\ninterval_seconds = 8")
     assert load(given, named).expiry.interval_seconds == 8
     assert find(given, named) == given
-
-
-def test_only_one_file_is_read(written):
     written("[log]\nlevel = 'debug'", "etc.toml")
     written("[log]\nformat = 'json'", "here.toml")
     assert load(None, {}).log.level == "info"
-
-
-def test_an_empty_config_variable_names_no_file():
-    assert find(None, {"TMPMAILD_CONFIG": ""}) is None
 
 
 def test_a_file_that_was_asked_for_must_exist(tmp_path):
@@ -98,16 +92,10 @@ def test_a_usual_place_that_may_not_be_looked_at_is_not_passed_over(monkeypatch,
 # Files that cannot be read
 
 
-def test_a_directory_is_no_configuration(tmp_path):
+def test_what_is_no_file_of_utf8_is_named_and_a_byte_order_mark_forgiven(tmp_path, written):
     assert mistakes(tmp_path) == [f"{tmp_path}: cannot be read: Is a directory"]
-
-
-def test_a_file_that_is_not_utf8_is_named(written):
     path = written(b"# caf\xe9\n")
     assert mistakes(path) == [f"{path}: is not UTF-8 (at byte 5)"]
-
-
-def test_a_byte_order_mark_is_forgiven(written):
     assert load(written(b"\xef\xbb\xbfdomains = ['a.example']"), {}).domains == ("a.example",)
 
 
@@ -171,11 +159,8 @@ def test_all_mistakes_are_said_at_once(written):
     ]
 
 
-def test_a_broken_file_does_not_hide_the_mistakes_of_the_environment(tmp_path):
+def test_neither_a_broken_file_nor_a_wrong_value_hides_or_makes_other_mistakes(tmp_path, written):
     assert len(mistakes(tmp_path, {"TMPMAILD_LOG__LEVEL": "x"})) == 2
-
-
-def test_a_wrong_value_is_not_blamed_for_a_conflict_too(written):
     path = written("[smtp]\ntls_key = 5\ntls_certificate = 'c'")
     assert len(mistakes(path)) == 1
 
@@ -223,15 +208,12 @@ def test_every_key_written_with_one_underscore_is_named_with_the_right_variable(
         assert variables_without_effect({right: "", wrong: ""}) == told
 
 
-def test_a_variable_that_a_part_of_ours_reads_is_not_named():
+def test_variables_that_ours_or_kubernetes_set_are_not_named():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     ours = [ROOT / name for name in files if name.startswith(("tmpmaild/", "clients/typescript/src/"))]
     read = {name for file in ours for name in re.findall(rb"\bTMPMAILD_[A-Z_]*[A-Z]\b", file.read_bytes())}
     assert b"TMPMAILD_URL" in read
     assert variables_without_effect({name.decode(): "x" for name in read}) == []
-
-
-def test_what_kubernetes_sets_for_a_service_of_that_name_is_not_named():
     ports = {"PORT_25_TCP": "tcp://10.0.0.1:25", "PORT_25_TCP_PORT": "25", "PORT": "tcp://10.0.0.1:25"}
     service = {"SERVICE_HOST": "10.0.0.1", "SERVICE_PORT": "25", "SERVICE_PORT_SMTP": "25"}
     assert variables_without_effect({f"TMPMAILD_{name}": text for name, text in (ports | service).items()}) == []
@@ -306,11 +288,8 @@ def uncommented():
     return re.sub(r"^#(?=[a-z_]+ = )", "", text, flags=re.MULTILINE)
 
 
-def test_the_example_shows_the_defaults_and_nothing_but_them(written):
+def test_the_example_shows_every_key_commented_out_with_its_default(written):
     assert load(written(uncommented()), {}) == Config()
-
-
-def test_the_example_shows_every_key_commented_out(written):
     tree = tomllib.loads(uncommented())
     shown = {f"{section}.{key}" for section, members in tree.items() if section != "domains" for key in members}
     assert shown | {"domains"} == set(kinds_by_key())

@@ -14,33 +14,21 @@ def test_a_text_becomes_lines(text, lines):
     assert candidates.plain_lines(text) == lines
 
 
-def test_a_line_of_inhuman_length_is_broken_between_words():
+def test_of_very_long_lines_very_many_lines_and_very_many_numbers_the_beginning_is_read():
     pieces = candidates.plain_lines("word " * 1000)
     assert max(map(len, pieces)) <= 800
     assert "".join(pieces).count("word") == 1000
     assert all(piece.strip().endswith("word") for piece in pieces)
-
-
-def test_of_very_many_lines_the_beginning_is_read():
     assert len(candidates.plain_lines("word\n" * 10_000)) == candidates.MAX_LINES
-
-
-def test_of_very_many_numbers_the_first_are_looked_at():
     found = candidates.find(["123456, " * 1000])
     assert len(found[0]) == candidates.MAX_SHAPES
 
 
-def test_a_shape_knows_its_line_and_place():
+def test_a_shape_knows_its_place_and_ends_where_a_reader_would_end_it():
     (shape,) = candidates.find(["none", "it is 481 516 here"])[1]
     assert (shape.start, shape.end, shape.value, shape.kind) == (6, 13, "481516", Kind.DIGITS)
-
-
-def test_a_year_of_a_date_is_no_shape_and_an_armenian_full_stop_ends_one():
     assert not candidates.find(["2026年11月23日", "2026년 11월"])
     assert [shape.value for shape in candidates.find(["481516\u0589"])[0]] == ["481516"]
-
-
-def test_minutes_behind_an_ascii_comma_do_not_belong_to_a_number():
     (shape,) = candidates.find(["码481516,5分钟"])[0]
     assert (shape.end, shape.value) == (7, "481516")
     assert not candidates.find(["481516,50元"])

@@ -48,16 +48,10 @@ def test_a_code_that_stands_several_times_is_listed_once():
     ]
 
 
-def test_the_subject_alone_is_enough():
+def test_the_subject_may_name_or_hold_the_code_and_a_number_set_apart_needs_no_name():
     assert values("Hello, the code is above.", "481516 is your login code") == ["481516"]
-
-
-def test_the_subject_may_name_what_the_text_shows():
     assert values("Hello Anna,\n\n481516\n\nBye", "Your login code") == ["481516"]
     assert values("Hello Anna,\n\nOrder:\n481516\n\nBye", "Your parcel") == []
-
-
-def test_a_number_set_apart_needs_no_name():
     assert values("Saluton Anna,\n\n481516\n\nBonan tagon", "Preskau finita") == ["481516"]
     assert values("Saluton Anna,\n\n481516\n\n20418\n\n$ 12.00\n\nBonan tagon", "Preskau finita") == []
 

@@ -95,9 +95,6 @@ def test_the_best_comes_first_and_equals_keep_their_order():
         ]
     )
     assert [href[18:19] for href in hrefs("", html)] == ["v", "c", "a", "u", "b"]
-
-
-def test_the_best_comes_first_at_every_confidence():
     html = '<a href="https://x.example/a">Shop</a><a href="https://x.example/b">News</a><a href="https://x.example/c">Log in</a>'
     assert [href[18:] for href in hrefs("", html)] == ["c", "b", "a"]
 
@@ -163,12 +160,9 @@ def test_the_name_of_a_host_before_a_link_does_not_say_what_it_is_for(host):
     assert confidence(f"{said} https://{host}/invitations/accept-invite/{TOKEN}") >= LIKELY
 
 
-def test_at_most_a_hundred_links_are_listed():
+def test_at_most_a_hundred_links_are_listed_none_of_a_very_long_address_or_with_a_very_long_text():
     html = "".join(f"<a href=https://x.example/{number}>t</a>" for number in range(250))
     assert len(links.find("", html)) == links.MAX_LINKS
-
-
-def test_a_very_long_address_is_left_out_and_a_very_long_text_is_cut():
     long = "https://x.example/" + "a" * 8200
     assert hrefs(f"{long} https://x.example/") == ["https://x.example/"]
     assert links.find("", f"<a href={long}>t</a><a href=https://x.example/>{'t ' * 500}</a>")[0].text == "t " * 99 + "t"
@@ -206,7 +200,7 @@ def test_any_mail_gives_sound_links(body, html):
         (link.href + link.text).encode(errors="surrogatepass" if "\ud800" in body else "strict")
 
 
-def test_html_tells_what_stands_before_each_link():
+def test_html_tells_the_last_words_before_each_link():
     html = (
         "<p>Go <a href=https://x.example/1>one</a> or</p><p>even <img alt=more><a href=https://x.example/2>two</a></p>"
     )
@@ -214,8 +208,5 @@ def test_html_tells_what_stands_before_each_link():
         ("Go", "https://x.example/1", "one"),
         ("or even more", "https://x.example/2", "two"),
     ]
-
-
-def test_html_remembers_only_the_last_words_before_a_link():
     ((before, _, _),) = htmltext.links("x" * 10_000 + "<a href=https://x.example>t</a>")
     assert before == "x" * htmltext.BEFORE_CHARACTERS

@@ -321,13 +321,17 @@ async def test_a_command_of_the_unit_finds_it_although_the_configuration_has_cha
         assert controlsocket.found(changed, {}) == elsewhere
 
 
-def test_where_the_default_path_is_too_long_there_is_none_and_the_log_says_so(tmp_path, caplog):
+def test_a_place_that_can_be_none_is_told_by_the_service_and_to_the_command(tmp_path, caplog):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     config = Config(storage=Storage(path=str(folder / "mail.db")))
     with controlsocket.bound(config, {}) as listener:
         assert listener is None
     assert "longer than the 107 octets of a socket; set control.listen" in caplog.text
+    config = Config(storage=Storage(path=str(tmp_path / ("x" * 200) / "mail.db")))
+    with pytest.raises(CommandError):
+        control.ask(config, "count")
+    assert Path(config.storage.path).name == "mail.db"
 
 
 def test_it_can_be_switched_off(config):
@@ -364,10 +368,3 @@ def test_a_service_that_does_not_answer_is_not_waited_for_for_ever(config, monke
         listener.listen()
         with pytest.raises(CommandError, match="no answer within"):
             control.ask(config, "count")
-
-
-def test_a_path_that_cannot_be_one_is_told(tmp_path):
-    config = Config(storage=Storage(path=str(tmp_path / ("x" * 200) / "mail.db")))
-    with pytest.raises(CommandError):
-        control.ask(config, "count")
-    assert Path(config.storage.path).name == "mail.db"

@@ -17,13 +17,18 @@ def said(records):
     return [one.getMessage() for one in records]
 
 
-def test_what_repeats_within_a_minute_is_counted_and_told_once():
+def test_what_repeats_within_a_minute_is_counted_and_told_once_and_what_came_once_never():
     repeats = Repeats()
     assert [repeats.passes(record("refused: %s", "192.0.2.1"), now) for now in (0, 1, 59.9)] == [True, False, False]
     assert repeats.due(59.9) == []
     assert said(repeats.due(60)) == ["refused: 192.0.2.1 (2 more times within a minute)"]
     assert repeats.is_idle
     assert repeats.passes(record("refused: %s", "192.0.2.1"), 60)
+    repeats = Repeats()
+    assert repeats.passes(record("stopped"), 0)
+    assert not repeats.is_idle
+    assert repeats.due(60) == []
+    assert repeats.is_idle
 
 
 def test_no_line_is_from_the_future_when_the_process_ends_within_the_minute():
@@ -32,14 +37,6 @@ def test_no_line_is_from_the_future_when_the_process_ends_within_the_minute():
         repeats.passes(record("refused"), 0)
     (counted,) = repeats.due(math.inf)
     assert counted.created <= time.time()
-
-
-def test_what_came_once_is_not_told_again():
-    repeats = Repeats()
-    assert repeats.passes(record("stopped"), 0)
-    assert not repeats.is_idle
-    assert repeats.due(60) == []
-    assert repeats.is_idle
 
 
 def test_events_differ_by_logger_template_and_arguments_or_by_what_they_are_about():

@@ -60,13 +60,10 @@ async def test_a_file_comes_as_it_is_on_disk_and_a_page_as_it_was_made(client, p
     assert answer.header("vary") == "Accept-Encoding"
 
 
-async def test_the_description_may_load_its_style_and_run_nothing(client):
+async def test_the_description_may_load_its_style_and_run_nothing_and_a_file_by_itself_may_do_nothing(client):
     answer = await client.get("/docs")
     assert answer.header("content-security-policy") == DOCS_POLICY
     assert set(DOCS_POLICY.split("; ")) == set(ROWS["the policy of the description"])
-
-
-async def test_a_file_that_is_opened_by_itself_may_do_nothing(client):
     answer = await client.get("/docs.css")
     assert answer.header("content-security-policy") == CONTENT_SECURITY_POLICY
 

@@ -60,20 +60,17 @@ class References(HTMLParser):
             self.preloaded.append(found)
 
 
-def test_the_style_of_the_description_is_small():
-    assert (WEB / DOCS_STYLE).stat().st_size < 6_000
-
-
 def without_comments(name, text):
     if name in STYLES:
         return re.sub(r"/\*.*?\*/\n*", "", text, flags=re.DOTALL)
     return re.sub(r"^\s*//.*\n|(?<=[;,{(]) //.*", "", text, flags=re.MULTILINE)
 
 
-def test_the_inbox_is_small():
+def test_the_inbox_and_the_style_of_the_description_are_small():
     """Its code and style, that is; comments, markup and words come on top."""
     counted = {name: text for name, text in (MODULES | STYLES).items() if name != DOCS_STYLE}
     assert sum(len(without_comments(name, text).encode()) for name, text in counted.items()) < 150_000
+    assert (WEB / DOCS_STYLE).stat().st_size < 6_000
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -89,9 +86,6 @@ def test_a_page_refers_to_what_is_there_and_ours(name):
 def test_a_script_names_no_other_host_and_loads_by_fetch_alone():
     assert {name: found for name, text in SCRIPTS.items() if (found := elsewhere(text))} == {}
     assert {name: found for name, text in SCRIPTS.items() if (found := other_loaders(text))} == {}
-
-
-def test_one_module_of_the_inbox_fetches_besides_the_worker():
     assert [name for name, text in MODULES.items() if re.search(r"\bfetch\(", text)] == ["api.js", "worker.js"]
 
 

@@ -22,18 +22,12 @@ def test_a_language_is_looked_up(chosen, accepted):
     assert best_language([accepted.strip()], OFFERED, "en") == chosen
 
 
-def test_several_fields_are_one_list():
+def test_several_fields_are_one_list_none_means_the_default_and_nobody_makes_us_read_a_long_one():
     assert best_language(["fr", "de;q=0.1"], OFFERED, "en") == "de"
     assert prefers_gzip(["br", "gzip"])
     assert not prefers_gzip(["gzip", "identity", "gzip;q=0"])
-
-
-def test_who_says_nothing_gets_the_default():
     assert best_language([], OFFERED, "en") == "en"
     assert not prefers_gzip([])
-
-
-def test_nobody_makes_us_read_a_long_list():
     assert best_language(["x," * 63 + "de"], OFFERED, "en") == "de"
     assert best_language(["x," * 64 + "de"], OFFERED, "en") == "en"
     assert not prefers_gzip(["x," * 64 + "gzip"])

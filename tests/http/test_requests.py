@@ -33,10 +33,6 @@ def test_a_wrong_member_is_raised_or_kept_for_the_caller_who_gets_what_is_right(
     assert [pointer for pointer, _ in mistakes.errors] == ["/domain"]
 
 
-def test_a_query_that_does_not_say_so_waits_for_nothing():
-    assert read_query(b"limit=7", PageQuery, Mistakes()).wait == 0
-
-
 @pytest.mark.parametrize(("struct", "member"), [(CreateRequest, "faults"), (FollowRequest, "inboxes")])
 def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatch, struct, member):
     read = []
@@ -54,8 +50,9 @@ def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair
         read_query(pair * 1000, PageQuery, Mistakes())
 
 
-def test_a_query_has_a_hundred_parameters():
+def test_a_query_has_a_hundred_parameters_and_does_not_wait_unless_it_says_so():
     assert read_query(b"limit=7" + b"&x=y" * 99, PageQuery, Mistakes()).limit == 7
+    assert read_query(b"limit=7", PageQuery, Mistakes()).wait == 0
 
 
 @given(body=st.binary(max_size=40), content_type=st.none() | st.text(max_size=30))

@@ -29,14 +29,11 @@ def test_faults_are_used_up_in_their_order_step_by_step(faults):
     assert (faults.left("7"), len(faults)) == ((), 0)
 
 
-def test_the_first_recipient_that_has_a_fault_decides(faults):
+def test_the_first_recipient_that_has_a_fault_decides_and_new_faults_take_the_place_of_others(faults):
     faults.order(ADA, [SLOW])
     faults.order(BOB, [replace(SLOW, delay_seconds=9)])
     assert faults.take(["5", "8", "7"], "end").delay_seconds == 9
     assert (faults.left("8"), faults.left("7")) == ((), (SLOW,))
-
-
-def test_new_faults_take_the_place_of_those_before(faults):
     faults.order(ADA, [TWICE])
     faults.order(ADA, [SLOW])
     assert faults.left("7") == (SLOW,)

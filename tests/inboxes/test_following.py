@@ -20,11 +20,14 @@ async def finished(task):
         return await task
 
 
-async def test_a_wait_returns_as_soon_as_mail_comes(house):
+async def test_a_wait_returns_as_soon_as_mail_comes_and_ends_empty_without(house):
     async with house.waiting() as waiting:
         message_id = await house.deliver()
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
     assert len(house.service.bus) == 0
+    listing = await finished(house.service.follower.wait(house.inbox.address, Page(after=message_id), None, 0.01))
+    assert listing.messages == ()
+    assert listing.inbox.id == house.inbox.id
 
 
 @pytest.mark.parametrize("ascending", [False, True])
@@ -97,12 +100,6 @@ async def test_a_wait_with_a_filter_stays_after_its_position(house):
             await house.deliver("Your code")
         await anyio.sleep(0.02)
         assert not waiting.done()
-
-
-async def test_a_wait_for_nothing_ends_empty(house):
-    listing = await finished(house.service.follower.wait(house.inbox.address, Page(), None, 0.01))
-    assert listing.messages == ()
-    assert listing.inbox.id == house.inbox.id
 
 
 async def test_no_wake_up_is_lost_between_look_and_sleep(house):

@@ -230,10 +230,13 @@ def test_an_image_of_every_kind_becomes_a_url(content_type):
     assert extracts.images(raw, {"a@b"}, 1000) == {"a@b": url(content_type, KINDS[content_type])}
 
 
-def test_only_the_images_that_are_asked_for_are_given():
+def test_only_the_images_that_are_asked_for_are_given_as_what_they_are_whatever_they_are_called():
     raw = related(image("a", PNG), image("b", GIF, "image/gif"))
     assert extracts.images(raw, ["b", "c"], 1000) == {"b": url("image/gif", GIF)}
     assert extracts.images(raw, [], 1000) == {}
+    assert extracts.images(related(image("a", GIF, "image/jpg")), ["a"], 1000) == {"a": url("image/gif", GIF)}
+    raw = related(image("a", PNG).replace(b"Content-ID", b"Content-Disposition: attachment\r\nContent-ID"))
+    assert list(extracts.images(raw, ["a"], 1000)) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -250,15 +253,6 @@ def test_what_is_no_image_by_its_name_and_its_octets_is_left_out(stated, octets)
     assert extracts.images(related(image("a", octets, stated)), ["a"], 1000) == {}
 
 
-def test_an_image_under_the_name_of_another_kind_is_called_what_it_is():
-    assert extracts.images(related(image("a", GIF, "image/jpg")), ["a"], 1000) == {"a": url("image/gif", GIF)}
-
-
-def test_an_image_may_be_called_an_attachment_all_the_same():
-    raw = related(image("a", PNG).replace(b"Content-ID", b"Content-Disposition: attachment\r\nContent-ID"))
-    assert list(extracts.images(raw, ["a"], 1000)) == ["a"]
-
-
 def test_images_that_do_not_fit_are_passed_over_for_smaller_ones():
     large, small = PNG + bytes(1000), PNG
     raw = related(image("1", large), image("2", small), image("3", large), image("4", small), image("5", small))
@@ -268,9 +262,11 @@ def test_images_that_do_not_fit_are_passed_over_for_smaller_ones():
     assert list(extracts.images(raw, "12345", len(small) - 1)) == []
 
 
-def test_of_several_parts_with_one_id_the_first_counts():
+def test_of_several_parts_with_one_id_the_first_counts_and_spellings_of_one_share_a_url():
     assert extracts.images(related(image("a", PNG), image("a", GIF)), ["a"], 1000) == {"a": url("image/png", PNG)}
     assert extracts.images(related(image("a", b"<html>"), image("a", GIF)), ["a"], 1000) == {}
+    found = extracts.images(related(image("a", PNG)), ["a", "%61"], len(PNG))
+    assert found == {"a": url("image/png", PNG), "%61": url("image/png", PNG)}
 
 
 @pytest.mark.parametrize(
@@ -279,11 +275,6 @@ def test_of_several_parts_with_one_id_the_first_counts():
 def test_a_content_id_counts_as_written_or_with_its_escapes_undone(content_id, written, found):
     raw = related(image(content_id, PNG))
     assert list(extracts.images(raw, [written], 1000)) == [written] * found
-
-
-def test_spellings_of_one_id_share_one_url_that_counts_once():
-    found = extracts.images(related(image("a", PNG)), ["a", "%61"], len(PNG))
-    assert found == {"a": url("image/png", PNG), "%61": url("image/png", PNG)}
 
 
 def test_many_spellings_of_one_id_cost_one_decoding():

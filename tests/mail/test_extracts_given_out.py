@@ -41,16 +41,13 @@ def fields(*args, **kwargs):
     return extracts.trace_fields(full(*args, **kwargs), "mx.mail.example.com")
 
 
-def test_the_fields_are_these():
+def test_the_fields_are_these_and_the_null_sender_an_empty_path():
     assert fields() == (
         b"Return-Path: <bob@example.com>\r\n"
         b"Received: from mx.example.com ([192.0.2.7])\r\n"
         b"\tby mx.mail.example.com with ESMTP id msg_01m7y0sgyf0000000000000000\r\n"
         b"\tfor <ada+x@mail.example.com>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
     )
-
-
-def test_the_null_sender_is_an_empty_path():
     assert fields(sender="").startswith(b"Return-Path: <>\r\n")
 
 

@@ -45,11 +45,8 @@ def test_a_short_header_is_read_as_a_long_one(pieces):
     assert (fields[1:], end - len(long), warnings) == split(block)
 
 
-def test_lines_at_the_end_that_are_no_fields_are_left_for_the_body():
+def test_lines_at_the_end_that_are_no_fields_are_left_for_the_body_and_a_long_field_is_cut():
     assert split(b"A: b\nDear reader,\nhello\n") == ([("A", "b")], 5, [])
-
-
-def test_a_long_field_is_cut_and_the_next_is_still_read():
     fields, _, warnings = split(b"A: " + b"x" * 100_000 + b"\nSubject: here\n")
     assert [len(value) for _, value in fields] == [headers.MAX_FIELD_BYTES - 1, 4]
     assert warnings == [headers.FIELD_CUT]

@@ -16,19 +16,18 @@ def allowed(name, attributes):
     return htmlview.allowed(name, attributes, StyleAttributes())
 
 
-def test_only_known_attributes_with_plain_values_stay():
+def test_only_known_attributes_with_plain_values_stay_addresses_of_links_alone_and_names_with_a_prefix():
     given_ones = {"width": "60%", "onclick": "x()", "bgcolor": "#fff", "face": "a<b", "colspan": "0"}
     assert allowed("td", given_ones) == {"width": "60%", "bgcolor": "#fff"}
+    assert allowed("a", {"href": "https://x.example/"}) == {"href": "https://x.example/"}
+    assert allowed("p", {"href": "https://x.example/"}) == {}
+    names = {"class": " btn  md:w-1/2\tm_x", "id": "top bar"}
+    assert allowed("p", names) == {"class": "m_btn m_md_3a_w-1_2f_2 m_x", "id": "m_top_bar"}
 
 
 @pytest.mark.parametrize(("value", "stays"), [("1", True), ("99", True), ("100", False), ("0", False), ("x", False)])
 def test_a_cell_spans_less_than_a_hundred(value, stays):
     assert ("colspan" in allowed("td", {"colspan": value})) is stays
-
-
-def test_only_links_have_an_address():
-    assert allowed("a", {"href": "https://x.example/"}) == {"href": "https://x.example/"}
-    assert allowed("p", {"href": "https://x.example/"}) == {}
 
 
 @pytest.mark.parametrize("address", ["https://x.example/", "HTTP://x.example/?a=1", "mailto:a@x.example?subject=b c"])
@@ -40,11 +39,6 @@ def test_addresses_of_the_web_and_of_mail_stay(address):
 @pytest.mark.parametrize("address", ROWS["other addresses do not"])
 def test_other_addresses_do_not(address):
     assert link(address) == ""
-
-
-def test_classes_and_ids_get_a_prefix_and_no_character_that_a_selector_would_escape():
-    names = {"class": " btn  md:w-1/2\tm_x", "id": "top bar"}
-    assert allowed("p", names) == {"class": "m_btn m_md_3a_w-1_2f_2 m_x", "id": "m_top_bar"}
 
 
 @given(st.dictionaries(st.sampled_from(["style", "title", "align", "href"]), st.text()))

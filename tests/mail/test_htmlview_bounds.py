@@ -50,8 +50,9 @@ def test_soup_within_the_bounds_is_written_as_it_comes(soup):
     assert bounded(soup).markup() == soup
 
 
-def test_line_ends_at_the_start_of_preformatted_text_are_dropped():
+def test_neither_line_ends_of_preformatted_text_nor_end_tags_are_kept_where_a_browser_drops_them():
     assert bounded("<pre>\n\na\n").markup() == "<pre>a\n"
+    assert render("</div></body></div><p>a</div>b", {}, remote_images=False).html.endswith("<body><p>ab</p></body>")
 
 
 @pytest.mark.parametrize("tag", ["<div>", "<b>", "<span>", "<ul><li>", "<table><tr><td>", "<h1><i>", "<table><td><b>"])
@@ -71,11 +72,8 @@ def test_formatting_counts_on_behind_the_blocks_that_end_around_it(between):
     assert repaired(f"x<b>{between}" * 20 + "y").rpartition("x")[2].count("<b>") <= MAX_FORMATTING + 1
 
 
-def test_formatting_that_is_well_formed_is_not_ended_early_by_the_end_tags_of_what_was_left_out():
+def test_formatting_ends_where_its_own_end_tags_reach_all_blocks_and_not_early():
     assert repaired("<b>" * 9 + "x" + "</b>" * 8 + "y</b>").endswith("y</b>")
-
-
-def test_an_end_tag_that_does_not_reach_all_blocks_leaves_the_formatting_open():
     soup = ("<b>" + "<div>" * 9 + "</b>" + "</div>" * 9) * 20 + "x"
     assert repaired(soup).partition("x")[2] == "</b>" * MAX_FORMATTING
 
@@ -96,10 +94,6 @@ def test_formatting_that_is_made_anew_has_a_bound(soup):
 def test_the_markup_has_a_bound():
     with pytest.raises(TooLargeError):
         bounded("<p>" * 400_000)
-
-
-def test_end_tags_do_not_end_the_body():
-    assert render("</div></body></div><p>a</div>b", {}, remote_images=False).html.endswith("<body><p>ab</p></body>")
 
 
 NAMES = sorted(ELEMENTS)

@@ -28,12 +28,9 @@ def test_selectors_that_are_known_stay(text, kept):
     assert written(text).replace(SCOPE, "") == kept
 
 
-def test_a_selector_reaches_what_is_in_the_body_and_counts_what_it_counted():
+def test_a_selector_reaches_what_is_in_the_body_and_those_within_others_are_counted():
     assert written("*,p a") == f"*{SCOPE},p{SCOPE} a"
     assert written("html *,html>body") == f"html *{SCOPE},html>body{SCOPE}"
-
-
-def test_selectors_within_others_are_counted():
     inner = ",".join(f".c{n}" for n in range(500))
     assert written(",".join([f"p:is({inner})"] * 10)).count(":is(") == MAX_SELECTORS // 500 - 1
 

@@ -122,13 +122,10 @@ def test_what_is_no_answer_is_an_error_that_may_pass(zones, spoil):
         Resolver(zones.place).ask("x.example", "TXT", soon(1))
 
 
-def test_an_answer_of_64_kb_by_tcp_is_refused(zones):
+def test_a_long_answer_by_tcp_is_refused_before_it_is_parsed(zones):
     zones.set("".join(text_record("x.example", f"{number:05}" * 400) for number in range(32)))
     with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
         Resolver(zones.place).ask("x.example", "TXT", soon())
-
-
-def test_a_long_answer_by_tcp_is_refused_before_it_is_parsed(zones):
     zones.set(text_record("x.example", "a" * 2000))
     zones.spoil = lambda wire: wire if wire[2] & 2 else wire + bytes(16 * 1024)  # truncated: that by UDP
     with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):

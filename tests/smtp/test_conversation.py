@@ -126,16 +126,13 @@ def test_no_path_makes_it_say_what_it_was_told(paths):
 # Memory
 
 
-def test_an_endless_command_is_cut_off_and_little_of_it_is_held():
+def test_a_line_that_is_too_long_is_refused_and_one_that_does_not_end_is_cut_off_and_little_of_it_held():
     world = World()
     said = b""
     while not world.conversation.closed:
         said += world.receive(b"x" * 1000)
         assert world.conversation.input.waiting_bytes <= 2048
     assert said == b"421 4.7.0 Line without end, closing\r\n"
-
-
-def test_a_line_that_is_too_long_is_refused_and_one_of_more_than_64_kib_ends_the_conversation():
     for size, code in ((65_536, 500), (65_537, 421)):
         assert World().receive(b"x" * size + b"\n")[:3] == b"%d" % code
 

@@ -140,15 +140,12 @@ def test_nothing_is_held_beyond_the_limit_of_what_cannot_be_cut(octet):
         assert reader.held_bytes <= MAX_BYTES + 2 * 10
 
 
-def test_a_mail_of_several_times_the_limit_is_endless():
+def test_a_mail_of_several_times_the_limit_is_endless_and_one_that_is_dropped_still_ends():
     reader = DataReader(MAX_BYTES)
     reader.feed(b"x" * (4 * MAX_BYTES))
     assert not reader.endless
     reader.feed(b"x")
     assert reader.endless
-
-
-def test_a_mail_that_is_dropped_still_ends():
     reader = DataReader(MAX_BYTES)
     reader.feed(b"hello\r\n.")
     reader.drop()

@@ -70,14 +70,11 @@ async def test_the_last_token_is_for_one_session_even_if_others_ask_at_the_same_
     assert await guesser.name("gone") == [replies.UNKNOWN_RECIPIENT]
 
 
-async def test_recipients_that_are_known_cost_nothing(house):
+async def test_recipients_that_are_known_cost_nothing_and_tokens_come_back_one_by_one(house):
     guesser = Guesser(house)
     for _ in range(10):
         assert set(await guesser.name("abc", "def", "postmaster", "ABC+tag")) == {replies.RECIPIENT_OK}
     assert await guesser.name(*["gone"] * BURST) == [replies.UNKNOWN_RECIPIENT] * BURST
-
-
-async def test_tokens_come_back_one_by_one(house):
     guesser = Guesser(house)
     await guesser.name(*["gone"] * BURST)
     guesser.now += 60 / PER_MINUTE

@@ -47,12 +47,9 @@ CODES = {name: " ".join(one for one in rest if one != "mistake") for name, *rest
 MISTAKES = {name for name, *rest in ROWS if "mistake" in rest}
 
 
-def test_a_reply_has_the_codes_that_senders_know_it_by():
+def test_a_reply_has_the_codes_that_senders_know_it_by_and_one_to_a_mistake_is_for_good():
     assert REPLIES.keys() == CODES.keys()
     assert [name for name, codes in CODES.items() if not str(REPLIES[name]).startswith(f"{codes} ")] == []
-
-
-def test_mistakes_are_permanent_and_no_recipient_that_was_refused_is_one():
     assert {name for name, reply in REPLIES.items() if reply.is_mistake} == MISTAKES
     assert all(REPLIES[name].code // 100 == 5 for name in MISTAKES)
     assert not MISTAKES & {"UNKNOWN_RECIPIENT", "NOT_OURS", "MAILBOX_FULL"}

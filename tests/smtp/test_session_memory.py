@@ -23,14 +23,11 @@ def test_the_bounds_hold_whatever_is_taken_and_all_comes_back(steps):
     assert not memory._shares
 
 
-def test_an_allowance_is_free():
+def test_an_allowance_is_free_and_who_sends_more_than_declared_pays_for_it():
     memory = MailMemory(0, 0)
     account = MemoryAccount(memory, "a")
     assert account.hold(ALLOWANCE_BYTES)
     assert not account.hold(ALLOWANCE_BYTES + 1)
-
-
-def test_a_sender_who_sends_more_than_declared_pays_for_it():
     memory = MailMemory(100_000, 100_000)
     account = MemoryAccount(memory, "a")
     assert account.reserve(10)

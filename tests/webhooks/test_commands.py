@@ -22,11 +22,8 @@ async def answered(commands, name, wanted):
     return line
 
 
-async def test_urls_that_cannot_be_read_are_counted_and_the_other_hosts_shown(commands):
+async def test_a_host_is_shown_and_forgotten_where_other_urls_cannot_be_read_but_are_counted(commands):
     listed = await answered(commands, "webhooks", NoArguments())
     assert [(entry.host, entry.webhooks) for entry in listed.hosts] == [("", 3), ("a.example", 1)]
-
-
-async def test_a_host_is_forgotten_where_other_urls_cannot_be_read(commands):
     assert (await answered(commands, "webhooks-forget", Named("a.example"))).count == 1
     assert [entry.webhooks for entry in (await answered(commands, "webhooks", NoArguments())).hosts] == [3]

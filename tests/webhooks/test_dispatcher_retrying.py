@@ -51,12 +51,9 @@ def test_retry_after_is_seconds_or_a_date(text, seconds):
     assert delay_seconds(Outcome(500, retry_after=text)) == 1
 
 
-def test_nothing_is_tried_beyond_the_expiry_but_the_expiry_itself():
+def test_nothing_is_tried_beyond_the_expiry_and_a_webhook_ends_with_its_target_or_its_inbox():
     assert after(Outcome(500), expires_at_ms=NOW_MS + 10).next_at_ms == NOW_MS + 10
     assert delay_seconds(Outcome(500), expires_at_ms=NOW_MS - 10) == 1
-
-
-def test_a_webhook_ends_when_its_target_is_gone_and_when_the_end_is_told():
     assert after(Outcome(410)) is None
     assert after(Outcome(200), told=None) is None
     assert after(Outcome(500), told=None).failures == 1

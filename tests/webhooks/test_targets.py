@@ -61,9 +61,6 @@ def test_a_network_is_allowed_for_its_ports_only():
     rules = tuple(map(parse_rule, ["*.corp.example:9200", "10.0.0.0/8", "10.9.0.0/16:9200"]))
     target = parse_url("http://search.corp.example:9200/")
     assert [permits_address(rules, target, address) for address in ("10.1.2.3", "10.9.2.3")] == [False, True]
-
-
-def test_an_address_in_a_url_is_permitted_by_a_network_only():
     assert permits_address(RULES, parse_url("http://10.1.2.3/"), "10.1.2.3")
     assert not permits_address(RULES, parse_url("http://8.8.8.8/"), "8.8.8.8")
 
