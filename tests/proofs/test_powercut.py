@@ -51,13 +51,15 @@ def send(daemon, count, kept):
     for sender in senders:
         sender.start()
     while sum(len(sender.acknowledged) for sender in senders) < count:
-        address = daemon.create()
+        created = daemon.request("/api/v1/addresses", "POST").json
+        address = created["address"]
         doomed.append(Sender(daemon.smtp_port, [address], address))
         doomed[-1].start()
         doomed[-1].join(0.2)
         doomed[-1].over.set()
         doomed[-1].join()
-        daemon.request(f"/api/v1/addresses/{address}", "DELETE")
+        token = {"Authorization": f"Bearer {created['token']}"}
+        assert daemon.request(f"/api/v1/addresses/{address}", "DELETE", headers=token).status == 204
     for sender in senders:
         sender.over.set()
     for sender in senders:
