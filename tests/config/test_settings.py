@@ -74,14 +74,14 @@ def test_of_the_places_only_the_first_that_has_a_file_is_read(written, tmp_path)
     assert load(None, {}).log.level == "info"
 
 
-def test_a_file_that_was_asked_for_must_exist(tmp_path):
+def test_a_place_that_was_asked_for_must_exist_and_one_that_may_not_be_looked_at_is_not_passed_over(
+    tmp_path, monkeypatch
+):
     missing = tmp_path / "missing.toml"
     expected = [f"{missing}: cannot be read: No such file or directory"]
     assert mistakes(missing) == expected
     assert mistakes(None, {"TMPMAILD_CONFIG": str(missing)}) == expected
 
-
-def test_a_usual_place_that_may_not_be_looked_at_is_not_passed_over(monkeypatch, tmp_path):
     def refuse(_path):
         raise PermissionError(13, "Permission denied")
 
@@ -264,20 +264,17 @@ def test_an_impossible_value_of_the_environment_is_refused(name, text):
     assert len(mistakes(None, {f"TMPMAILD_{name}": text})) == 1
 
 
-def test_free_ports_may_be_taken_twice():
+def test_free_ports_may_be_taken_twice_and_addresses_always_live_as_long_as_they_are_created_for():
     config = in_environment(HTTP__LISTEN="127.0.0.1:0,127.0.0.1:0", SMTP__LISTEN="127.0.0.1:0")
     assert len(config.http.listen) == 2
+    assert Addresses(lifetime_seconds=7200).max_lifetime_seconds == 7200
+    assert in_environment(ADDRESSES__LIFETIME_SECONDS="7200").addresses.max_lifetime_seconds == 7200
+    assert Addresses(lifetime_seconds=1).max_lifetime_seconds == 3600
 
 
 def test_a_wildcard_is_not_the_first_domain():
     told = "expected the first to be a name that new addresses can have, found '*.a.example'; put 'a.example' before it"
     assert mistakes(None, {"TMPMAILD_DOMAINS": "*.a.example"}) == [f"TMPMAILD_DOMAINS: domains: {told}"]
-
-
-def test_addresses_may_always_live_as_long_as_they_are_created_for():
-    assert Addresses(lifetime_seconds=7200).max_lifetime_seconds == 7200
-    assert in_environment(ADDRESSES__LIFETIME_SECONDS="7200").addresses.max_lifetime_seconds == 7200
-    assert Addresses(lifetime_seconds=1).max_lifetime_seconds == 3600
 
 
 # The example and the documentation
@@ -297,13 +294,10 @@ def test_the_example_shows_every_key_commented_out_with_its_default(written):
     assert not any(untouched.values())
 
 
-def test_the_example_and_the_documentation_are_what_is_made_of_the_settings():
+def test_the_example_and_the_documentation_are_what_is_made_of_the_settings(monkeypatch):
     assert configuration.EXAMPLE.read_text("utf-8") == configuration.example(), "run python tools/stable.py"
     text = configuration.PAGE.read_text("utf-8")
     assert text == configuration.page(text), "run python tools/stable.py"
-
-
-def test_a_key_without_a_text_cannot_be_documented(monkeypatch):
     monkeypatch.setattr(configuration, "_texts", lambda _struct: {})
     with pytest.raises(ValueError, match=r"domains has no text below it in tmpmaild/config/settings\.py"):
         configuration.example()

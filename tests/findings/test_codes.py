@@ -61,13 +61,10 @@ def test_without_a_name_or_a_place_a_number_is_no_code(text):
     assert values(text) == []
 
 
-def test_a_surer_code_has_more_confidence():
+def test_a_surer_code_has_more_confidence_and_words_need_more_than_the_word_code():
     sure = codes.find("", "Your one-time verification code is 481516")[0].confidence
     less = codes.find("", "code: 481516")[0].confidence
     assert 0 < less < sure <= 1
-
-
-def test_words_need_more_than_the_word_code():
     assert values("The dress code is smart-casual-please") == []
     assert values("code: correct-horse-battery") == []
     assert values("Your login code: correct-horse-battery") == ["correct-horse-battery"]

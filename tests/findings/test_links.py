@@ -112,12 +112,9 @@ def test_a_home_page_stands_behind_what_the_mail_is_about(home):
     assert hrefs(f"Log in at {home}\nRead https://x.example/guide") == [home, "https://x.example/guide"]
 
 
-def test_a_page_of_one_script_is_known_by_what_stands_behind_the_hash():
+def test_what_a_mail_is_about_may_stand_behind_a_hash_or_be_a_document_but_no_date_for_the_calendar():
     reset = f"https://x.example/#/reset?token={TOKEN}"
     assert hrefs(f"Your account at https://x.example/#top\n{reset}\nhttps://x.example/")[0] == reset
-
-
-def test_a_document_may_be_what_a_mail_is_about_and_a_date_for_the_calendar_is_not():
     ticket, date = "https://x.example/tickets/K7.pdf", f"https://x.example/cal/{TOKEN}.ics"
     assert hrefs("", f'<a href="{date}">Add to calendar</a><a href="{ticket}">Ticket</a>') == [ticket, date]
 

@@ -58,14 +58,11 @@ def test_beyond_a_hundred_lines_a_minute_the_rest_is_counted():
     assert repeats.passes(record("refused: %s", 0), 60)
 
 
-def test_errors_are_written_when_harmless_lines_have_used_up_their_share():
+def test_of_over_a_hundred_lines_a_minute_only_errors_debugging_and_the_access_log_are_written():
     repeats = Repeats()
     for number in range(MAX_LINES + 1):
         repeats.passes(record("refused: %s", number), 0)
     assert repeats.passes(record("the database is gone", level=logging.ERROR), 0)
-
-
-def test_neither_debugging_nor_the_access_log_is_limited():
     repeats = Repeats()
     for _ in range(MAX_LINES + 1):
         assert repeats.passes(record("debug", level=logging.DEBUG), 0)

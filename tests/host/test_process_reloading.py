@@ -13,7 +13,7 @@ from tmpmaild.host.process import Outcome, Reloaded, Reloading
 
 
 async def reloads(monkeypatch, pause_seconds, *signals, fails=False):
-    """Return whether more was wanted when each reload began; in each so many signals come, in the last as in those after."""
+    """Return whether more was wanted when each reload began; so many signals come in each, the last number in all others."""
     monkeypatch.setattr(process, "_PAUSE_SECONDS", pause_seconds)
     wanted, begun = asyncio.Event(), []
 

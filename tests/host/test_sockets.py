@@ -75,9 +75,6 @@ def test_each_mistake_is_named(opened, tmp_path):
         "passed socket 'metrics': expected a stream socket that listens (ListenStream=, Accept=no)",
         "passed socket 'http': is not a socket",
     ]
-
-
-def test_a_socket_without_a_name_is_a_mistake(opened):
     (line,) = passed("", opened())
     assert "''" in line
     assert "FileDescriptorName=" in line

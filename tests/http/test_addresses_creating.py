@@ -117,9 +117,6 @@ async def test_a_body_over_64_kib_is_too_large(client):
     assert (await client.post(body=fits)).status == 201
     answer = await client.post(body=fits + b" ")
     assert (answer.status, answer.json()["code"]) == (413, "body-too-large")
-
-
-async def test_a_body_that_breaks_off_creates_nothing(client):
     answer = await client.post(parts=[b'{"local_part":"chosen"}', None])
     assert answer.status == 400
     assert (await client.get(f"{PATH}/chosen@mail.example.com")).status == 404

@@ -62,16 +62,13 @@ async def test_what_cannot_be_is_named_by_its_pointer(client, faults, pointers):
         assert sorted(one["pointer"] for one in answer.json()["errors"]) == pointers
 
 
-async def test_what_just_fits_is_taken(client):
+async def test_what_just_fits_is_taken_and_a_number_that_is_none_is_no_delay(client):
     most = [
         {"at": "data", "reply": "599 " + "~" * 400, "times": 100, "delay_seconds": 60},
         {"at": "rcpt", "reply": "400  ", "times": 1e0, "delay_seconds": 0},
     ] * 5
     created = await client.create(faults=most)
     assert [one["reply"] for one in created["faults"]] == [one["reply"] for one in most]
-
-
-async def test_a_number_that_is_none_is_no_delay(client):
     answer = await client.post(body=b'{"faults": [{"at": "end", "delay_seconds": 1e999}]}')
     assert [one["pointer"] for one in answer.json()["errors"]] == ["/faults/0/delay_seconds"]
     answer = await client.post(body=b'{"faults": [{"at": "end", "delay_seconds": NaN}]}')

@@ -53,12 +53,9 @@ async def test_without_fetch_metadata_our_own_host_and_listed_origins_may_change
     assert await ask("POST", {"Origin": origin}, host=host) == 201
 
 
-async def test_an_image_of_a_mail_that_our_page_frames_may_not_ask_the_api(ask):
+async def test_an_image_may_not_ask_the_api_and_a_port_that_is_not_the_default_of_its_scheme_counts(ask):
     assert await ask("GET", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "image"}) == "cross-site"
     assert await ask("GET", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "empty"}) == 404
-
-
-async def test_a_port_that_is_not_the_default_of_its_scheme_counts(ask):
     assert await ask("POST", {"Origin": "http://inbox.example:443"}, host="inbox.example:443") == 201
     assert await ask("POST", {"Origin": "http://inbox.example:443"}, host="inbox.example") == "cross-site"
 

@@ -68,19 +68,18 @@ async def test_the_description_may_load_its_style_and_run_nothing_and_a_file_by_
     assert answer.header("content-security-policy") == CONTENT_SECURITY_POLICY
 
 
-async def test_what_gzip_does_not_make_smaller_is_never_packed(tmp_path, monkeypatch):
+async def test_what_a_client_may_keep_has_its_own_strong_entity_tag_and_what_gzip_does_not_make_smaller_is_never_packed(
+    client, tmp_path, monkeypatch
+):
+    tags = [(await client.get(path, headers)).header("etag") for path in FILES for headers in ({}, GZIP)]
+    assert len(set(tags)) == 4
+    assert [tag for tag in tags if not re.fullmatch(r'"[0-9a-f]{32}"', tag)] == []
     (tmp_path / "tiny.css").write_text("a{}")
     monkeypatch.setattr(files, "_FOLDER", tmp_path)
     answer = await Client(serving({"/tiny.css": static_file("tiny.css")})).get("/tiny.css", GZIP)
     assert answer.body == b"a{}"
     assert answer.header("content-encoding") is None
     assert answer.header("vary") is None
-
-
-async def test_each_representation_has_its_own_strong_entity_tag(client):
-    tags = [(await client.get(path, headers)).header("etag") for path in FILES for headers in ({}, GZIP)]
-    assert len(set(tags)) == 4
-    assert [tag for tag in tags if not re.fullmatch(r'"[0-9a-f]{32}"', tag)] == []
 
 
 HOLDS = [*ROWS["HOLDS"], ('""' * 4000, 200)]

@@ -20,16 +20,13 @@ def modules(tmp_path):
     return join
 
 
-def test_each_module_runs_after_those_that_it_imports_and_once(modules):
+def test_each_module_runs_once_after_those_that_it_imports_and_default_imports_come_first(modules):
     joined = modules(
         app='import { one } from "./part.js";\nimport { two } from "./other.js";\n\none(two);\n',
         part='// What it is for.\nimport { two } from "./other.js";\nexport const one = () => two;\n',
         other="export class two {\n  // inside\n}\nexport async function three() {}\n",
     )
     assert joined == "class two{}\nasync function three(){}\nconst one=()=>two;one(two);\n"
-
-
-def test_a_default_import_stays_and_comes_first(modules):
     joined = modules(
         app='import { t } from "./words.js";\nt();\n',
         words='import messages from "./messages.js";\nexport const t = () => messages;\n',

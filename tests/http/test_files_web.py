@@ -99,13 +99,9 @@ def test_a_style_sheet_loads_nothing(name):
     assert not foreign_style(STYLES[name])
 
 
-def test_no_file_knows_a_path_from_the_root():
-    """Below a path prefix only relative references lead to our files."""
-    assert {name: found for name, text in TEXTS.items() if (found := from_the_root(text))} == {}
-
-
 def test_no_script_makes_markup_or_code_of_text():
     assert {name: found for name, text in SCRIPTS.items() if (found := markup_sink(text))} == {}
+    assert {name: found for name, text in TEXTS.items() if (found := from_the_root(text))} == {}
 
 
 @pytest.mark.parametrize("name", PAGES)

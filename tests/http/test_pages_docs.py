@@ -75,7 +75,7 @@ def test_every_operation_tells_what_it_takes_and_how_it_fails(operation):
 ADDRESSES = "https://host.example/mail/api/v1/addresses"
 
 
-def test_the_first_three_calls_are_commands_for_a_shell():
+def test_the_first_three_calls_are_commands_for_a_shell_that_runs_nothing_else():
     assert commands() == [
         f'curl -X POST "{ADDRESSES}"',
         f'curl "{ADDRESSES}/$ADDRESS/messages?wait=30"',
@@ -83,9 +83,6 @@ def test_the_first_three_calls_are_commands_for_a_shell():
     ]
     command, *_ = commands(pages.docs(describe_api()).decode())
     assert command == 'curl -X POST "http://localhost:8025/api/v1/addresses"'
-
-
-def test_what_a_shell_would_run_stays_text_in_a_command():
     command, *_ = commands(pages.docs(describe_api(), 'https://host.example/$(x)`y`"z').decode())
     assert command == r'curl -X POST "https://host.example/\$(x)\`y\`\"z/api/v1/addresses"'
 
@@ -102,7 +99,4 @@ def test_every_text_is_escaped():
     page = pages.docs(json.dumps(document).encode(), f"https://host.example/{hostile}").decode()
     assert "<img" not in page
     assert Outline(page).tags == Outline(PAGE).tags
-
-
-def test_elements_escape_texts_and_attributes_alone():
     assert pages.tag("a", "<", pages.Html("<b>"), href='"', class_="x") == '<a href="&quot;" class="x">&lt;<b></a>'

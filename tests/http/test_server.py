@@ -84,15 +84,12 @@ async def test_what_is_no_http_gets_a_bare_refusal(served, octets):
     await served.drained()
 
 
-async def test_a_chunked_body_is_read(served):
+async def test_a_chunked_body_is_read_and_a_client_that_waits_for_100_continue_asked_on(served):
     received = await served.ask(
         CREATE + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"pri\r\n9\r\nvate":tru\r\n2\r\ne}\r\n0\r\n\r\n'
     )
     assert received.startswith(b"HTTP/1.1 201")
     assert b'"private":true' in received
-
-
-async def test_a_client_that_waits_for_100_continue_is_asked_on(served):
     async with await served.connect() as stream:
         await stream.send(CREATE + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
         assert b"100" in await stream.receive()

@@ -54,11 +54,13 @@ def found(links=(), codes=("1",)):
     return Findings(tuple(Code(one, 1.0) for one in codes), tuple(Link(one, "", 1.0) for one in links))
 
 
-async def test_a_plain_text_is_looked_at_as_it_stands_in_the_list():
+async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_is_deleted_meanwhile_too():
     shelf = Shelf()
     (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1")])
     assert [code.value for code in completed.findings.codes] == ["481516"]
     assert shelf.reads == []
+    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", has_html=True)])
+    assert [code.value for code in completed.findings.codes] == ["481516"]
 
 
 async def test_html_and_a_cut_text_are_read_for_it():
@@ -123,11 +125,6 @@ async def test_a_message_is_looked_at_once():
     await asyncio.gather(*[detector.add_findings(inbox(), [one]) for _ in range(5)])
     await detector.add_findings(inbox(), [one])
     assert shelf.reads == [["msg_1"]]
-
-
-async def test_a_message_that_is_deleted_meanwhile_is_shown_with_what_its_list_said():
-    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", has_html=True)])
-    assert [code.value for code in completed.findings.codes] == ["481516"]
 
 
 async def test_links_of_one_message_are_bounded():

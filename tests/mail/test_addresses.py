@@ -152,8 +152,8 @@ class Wrong(Exception):
 ABOVE_ASCII = r"[^\x00-\x9f\u2028\u2029\ufffd]"
 ATOM = rf"(?:[{re.escape(ATEXT)}]|{ABOVE_ASCII})+"
 QUOTED = rf'"(?:[ !#-\[\]-~]|{ABOVE_ASCII}|\\[ -~])*"'
-# An underscore is no letter of RFC 5321, but hosts have it; it is in none of our domains. What is made of labels that are
-# not ASCII is none of this pattern's.
+# An underscore is no letter of RFC 5321, but hosts have it; it is in none of our domains. What is made of labels that
+# are not ASCII is not this pattern's affair.
 LABEL = r"(?:(?!-)[A-Za-z0-9_-]{1,63}(?<!-)|(?=[^.,:@]*[^\x00-\x7f])[^\x00- .,:@<>\"\\\[\]()]+)(?=[.,:]|$)"
 DOMAIN = rf"{LABEL}(?:\.{LABEL})*"
 PATH = re.compile(

@@ -37,10 +37,14 @@ def test_rules_for_dark_readers_apply_in_the_dark_view_too_and_not_in_the_light_
     assert written("p{color:red}", query) == expected
 
 
-def test_rules_for_dark_readers_within_others_are_not_written_many_times():
+def test_a_sheet_of_another_medium_stays_out_of_this_one_and_rules_for_dark_readers_are_written_twice():
     dark = "@media (prefers-color-scheme:dark){"
     assert written(f"{dark * 4}p{{color:red}}{'}' * 4}").count("color:red") == 2
     assert written(f"{dark}p{{color:red}}}}", "(prefers-color-scheme:dark)").count("color:red") == 2
+    sheet = Sheet()
+    sheet.add("p{color:red}", "print")
+    sheet.add("a{color:red}")
+    assert sheet.written(1, 1).replace(SCOPE, "") == "@media print{p{color:red}}a{color:red}"
 
 
 @pytest.mark.parametrize(
@@ -48,13 +52,6 @@ def test_rules_for_dark_readers_within_others_are_not_written_many_times():
 )
 def test_rules_stay_and_every_other_at_rule_goes(text, kept):
     assert written(text).replace(SCOPE, "").partition("{color")[0] == kept
-
-
-def test_a_sheet_of_another_kind_of_medium_stays_out_of_this_one():
-    sheet = Sheet()
-    sheet.add("p{color:red}", "print")
-    sheet.add("a{color:red}")
-    assert sheet.written(1, 1).replace(SCOPE, "") == "@media print{p{color:red}}a{color:red}"
 
 
 def test_images_elsewhere_are_counted_in_rules_and_never_written():

@@ -143,11 +143,14 @@ def test_padding_counts_where_it_makes_a_mail_wider(html, width):
     assert f"(max-width:{width + 16 - 1}px){{#size" in page  # with the margins of the body
 
 
-def test_the_page_is_a_document_that_opens_links_elsewhere():
+def test_the_page_is_a_document_that_opens_links_elsewhere_and_shows_a_text_as_it_is():
     page = render("<p>x", {}, remote_images=False).html
     assert page.startswith('<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN"><meta charset="utf-8">')
     assert '<base target="_blank">' in page
     assert "color-scheme" in page
+    view = render_text("<script>one</script>\n  two & three")
+    assert "<pre>\n&lt;script&gt;one&lt;/script&gt;\n  two &amp; three</pre>" in view.html
+    assert view.remote_images == 0
 
 
 @pytest.mark.parametrize(("html", "tag"), ROWS["the body of the mail is that of the page"])
@@ -205,11 +208,15 @@ def test_content_ids_are_those_of_the_source_and_an_image_within_the_source_stay
     assert "src=" not in body("<img src='data:image/svg+xml;base64,AAAA'>")
 
 
-def test_images_that_repeat_stop_at_a_bound():
+def test_an_image_that_repeats_stops_at_a_bound_and_a_small_one_keeps_its_words_on_one_line():
     image = "data:image/png;base64," + "A" * 1024 * 1024
     page = body("<img src=cid:a alt=gone>" * 1000, {"a": image})
     assert len(page) < MAX_IMAGE_CHARACTERS + 100_000
     assert page.endswith('<img alt="gone" referrerpolicy="no-referrer">')
+    page = body("<img src=https://x.example/1 width=24 height=24 alt='Our page'>")
+    assert (
+        page == '<img alt="Our page" width="24" height="24" role="img" title="Our page" referrerpolicy="no-referrer">'
+    )
 
 
 def test_a_mail_neither_switches_its_view_nor_names_what_does():
@@ -220,13 +227,6 @@ def test_a_mail_neither_switches_its_view_nor_names_what_does():
         '</style><body><p id="m_dark"><a target="_blank" rel="noopener noreferrer nofollow">x</a></p></body>'
     )
     assert page.html.count('id="dark"') == page.html.count('id="light"') == 1
-
-
-def test_a_small_image_that_cannot_be_shown_keeps_its_words_on_one_line_and_tells_them_when_pointed_at():
-    page = body("<img src=https://x.example/1 width=24 height=24 alt='Our page'>")
-    assert (
-        page == '<img alt="Our page" width="24" height="24" role="img" title="Our page" referrerpolicy="no-referrer">'
-    )
 
 
 def test_remote_images_wait_until_they_are_asked_for():
@@ -305,12 +305,6 @@ def test_several_threads_may_render_at_once():
     for thread in threads:
         thread.join()
     assert [pages[n] for n in range(4)] == [body(mail) for mail in mails]
-
-
-def test_a_text_without_html_is_a_page_that_shows_it_as_it_is():
-    view = render_text("<script>one</script>\n  two & three")
-    assert "<pre>\n&lt;script&gt;one&lt;/script&gt;\n  two &amp; three</pre>" in view.html
-    assert view.remote_images == 0
 
 
 @pytest.mark.parametrize(("html", "is_dark"), ROWS["a mail that is dark by design is not inverted for dark readers"])

@@ -182,12 +182,19 @@ def test_what_stands_in_every_list_is_bounded_and_the_longest_address_whole():
     assert mime.clean_filename("dir/" + "a" * 300 + ".txt") == "a" * 255
 
 
-def test_an_image_with_a_long_id_is_found_for_the_html_that_names_it():
+def test_a_line_of_text_before_a_large_attachment_is_kept_apart_and_a_long_id_found():
     """The list shows its beginning; what the HTML refers to is the whole id."""
     content_id = "x" * 400
     raw = MIXED + f"--x\r\nContent-Type: image/gif\r\nContent-ID: <{content_id}>\r\n\r\nGIF89a\r\n--x--".encode()
     assert mime.parse(raw).attachments[0].content_id == "x" * 255
     assert extracts.images(raw, {content_id}, 1000).keys() == {content_id}
+
+    def mixed(attached):
+        return MIXED + b"--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n" + bytes(attached) + b"\r\n--x--\r\n"
+
+    assert mime.parse(mixed(100_000)).body == "hello"
+    assert mime.parse(mixed(1000)).body != "hello"  # a small source is read in no time
+    assert read(mixed(1000)).body == "hello"
 
 
 def test_a_decoded_text_of_many_megabytes_is_cut_and_one_that_stands_in_the_source_is_whole():
@@ -200,15 +207,6 @@ def test_a_decoded_text_of_many_megabytes_is_cut_and_one_that_stands_in_the_sour
     text = "Lorem ipsum\n" * 800_000
     mail = read(b"Subject: x\n\n" + text.encode())
     assert (mail.body, mail.warnings) == (text, ())
-
-
-def test_a_line_of_text_before_a_large_attachment_is_kept_apart_from_the_source():
-    def mixed(attached):
-        return MIXED + b"--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n" + bytes(attached) + b"\r\n--x--\r\n"
-
-    assert mime.parse(mixed(100_000)).body == "hello"
-    assert mime.parse(mixed(1000)).body != "hello"  # a small source is read in no time
-    assert read(mixed(1000)).body == "hello"
 
 
 @pytest.mark.parametrize("body", [*ROWS["quoted printable reads the same in steps"], b"without a line end =3D " * 20])

@@ -148,7 +148,7 @@ def test_while_a_question_is_open_nothing_is_answered():
     assert conversation.input.waiting_bytes == 6 * 2000
 
 
-def test_a_mail_that_is_dropped_is_refused_at_its_end_and_the_next_is_taken():
+def test_a_mail_that_is_dropped_is_refused_at_its_end_and_what_stands_behind_is_read_at_once():
     world = World()
     start = ("MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA")
     world.say("EHLO c", *start, "hello")
@@ -157,9 +157,6 @@ def test_a_mail_that_is_dropped_is_refused_at_its_end_and_the_next_is_taken():
     assert world.codes("more", ".") == [452]
     assert world.codes(*start, "hello", ".") == [250, 250, 354, 250]
     assert [mail.content for mail, _, _ in world.mails] == [b"hello\r\n"]
-
-
-def test_what_stands_behind_a_mail_that_is_refused_is_read_at_once():
     world = World()
     world.say("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA")
     world.conversation.input.append(b"x" * (MAX_MESSAGE_BYTES + 1) + b"\r\n.\r\nNOOP\r\n")
@@ -178,7 +175,7 @@ def test_a_client_that_leaves_has_missed_something_before_its_sender_and_after_i
     assert [missed and missed[0] for missed in after] == ["EHLO", None, "DATA"]
 
 
-def test_a_sender_who_is_refused_begins_nothing():
+def test_a_sender_who_is_refused_begins_nothing_and_no_limit_on_unknown_recipients_is_none():
     world = World()
     world.say("EHLO c")
     world.conversation.input.append(b"MAIL FROM:<>\r\n")
@@ -186,6 +183,9 @@ def test_a_sender_who_is_refused_begins_nothing():
     world.conversation.answer(replies.SYSTEM_FULL)
     assert world.conversation.refusals == [("MAIL FROM:<>", replies.SYSTEM_FULL)]
     assert world.codes("RCPT TO:<abc@ours.test>") == [452, 503]
+    world = World(max_unknown_recipients=0)
+    world.say("EHLO c", "MAIL FROM:<>")
+    assert world.codes(*["RCPT TO:<x@ours.test>"] * 500) == [550] * 500
 
 
 def test_data_that_is_refused_lets_the_transaction_go_on():
@@ -205,9 +205,3 @@ def test_an_answer_of_421_ends_the_conversation():
     world.conversation.answer(replies.STOPPING)
     assert world.conversation.closed
     assert world.codes("NOOP") == [421]
-
-
-def test_no_limit_on_unknown_recipients_is_none():
-    world = World(max_unknown_recipients=0)
-    world.say("EHLO c", "MAIL FROM:<>")
-    assert world.codes(*["RCPT TO:<x@ours.test>"] * 500) == [550] * 500

@@ -107,9 +107,6 @@ async def test_of_several_addresses_only_those_that_are_allowed_are_tried():
         places = (f"hooks.example.org:{inside.port}", f"127.0.0.2/32:{inside.port}")
         assert (await call(f"http://hooks.example.org:{inside.port}/", *places, caller=caller)).status == 204
         assert (inside.connections, allowed.connections) == (0, 1)
-
-
-async def test_an_address_that_refuses_leaves_its_turn_to_the_next():
     async with receiving(host="127.0.0.2") as receiver:
         caller = Caller(resolve=resolving(["127.0.0.3", "127.0.0.2"])[0])
         places = (f"hooks.example.org:{receiver.port}", f"127.0.0.0/8:{receiver.port}")
@@ -214,12 +211,13 @@ async def test_a_look_up_for_which_there_is_no_thread_is_an_error_and_the_next_o
     assert outcome == Outcome(reason="not-allowed")
 
 
-async def test_a_name_that_does_not_exist_is_an_error_of_dns():
-    def resolve(*_):
+async def test_a_name_that_does_not_exist_is_an_error_of_dns_and_an_address_is_looked_up_as_itself():
+    def fail(*_):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    outcome = await call("https://hooks.example.org/", "hooks.example.org", caller=Caller(resolve=resolve))
+    outcome = await call("https://hooks.example.org/", "hooks.example.org", caller=Caller(resolve=fail))
     assert outcome == Outcome(reason="dns")
+    assert (resolve("127.0.0.1", 443), resolve("::1", 443)) == (["127.0.0.1"], ["::1"])
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +267,3 @@ async def test_a_target_that_resets_the_connection_after_tls_is_an_error(folder,
             f"https://127.0.0.1:{receiver.port}/", f"127.0.0.1:{receiver.port}", caller=trusting(folder)
         )
         assert outcome == Outcome(reason="connection")
-
-
-def test_an_address_is_looked_up_as_itself_and_once():
-    assert (resolve("127.0.0.1", 443), resolve("::1", 443)) == (["127.0.0.1"], ["::1"])

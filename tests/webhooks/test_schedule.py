@@ -69,7 +69,7 @@ def test_one_busy_host_does_not_keep_others_from_their_turn(schedule):
     assert [job.inbox_id for job in taken(schedule)] == ["busy0", "other", "busy1"]
 
 
-def test_what_is_due_later_is_called_then_and_once(schedule):
+def test_what_is_due_later_or_ends_later_is_called_then_and_once(schedule):
     job = schedule.know("a", "a.example")
     schedule.call_at(job, 5000, 1000)
     schedule.call_at(job, 5000, 2000)
@@ -77,6 +77,10 @@ def test_what_is_due_later_is_called_then_and_once(schedule):
     assert taken(schedule, 5000) == [job]
     schedule.ended(job, 0.1)
     assert (taken(schedule, 9000), schedule.next_ms()) == ([], None)
+    job = schedule.know("a", "a.example")
+    schedule.end_at(job, 1000)
+    schedule.end_at(job, 5000)
+    assert (taken(schedule, 1000), taken(schedule, 5000)) == ([], [job])
 
 
 def test_what_comes_during_a_call_is_told_after_it_but_not_before_a_retry(schedule):
@@ -90,13 +94,6 @@ def test_what_comes_during_a_call_is_told_after_it_but_not_before_a_retry(schedu
     schedule.call_at(job, 5000, 0)
     schedule.ended(job, 0.1)
     assert (taken(schedule), taken(schedule, 5000)) == ([], [job])
-
-
-def test_an_expiry_that_is_moved_counts_where_it_is_now(schedule):
-    job = schedule.know("a", "a.example")
-    schedule.end_at(job, 1000)
-    schedule.end_at(job, 5000)
-    assert (taken(schedule, 1000), taken(schedule, 5000)) == ([], [job])
 
 
 def test_a_webhook_that_is_forgotten_or_leads_elsewhere_is_not_called_there(schedule):
