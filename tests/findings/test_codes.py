@@ -56,6 +56,26 @@ def test_the_subject_may_name_or_hold_the_code_and_a_number_set_apart_needs_no_n
     assert values("Saluton Anna,\n\n481516\n\n20418\n\n$ 12.00\n\nBonan tagon", "Preskau finita") == []
 
 
+@table("tag", ROWS["what stands before a subject changes nothing"])
+def test_what_stands_before_a_subject_changes_nothing(tag):
+    assert values("Hello, your code is 481516.", f"{tag} Sign in") == ["481516"]
+    assert values("Hello, the code is above.", f"{tag} 481516 is your login code") == ["481516"]
+    assert values("Hello Anna,\n\n481516\n\nBye", f"{tag} Your login code") == ["481516"]
+    assert values("Your verification code was entered. All is well.", f"{tag} Your code was right") == []
+
+
+@pytest.mark.parametrize("subject", ["[481516] is your login code", "Test code: 481516"])
+def test_a_code_may_be_the_tag_of_a_subject(subject):
+    assert values("Hello, the code is above.", subject) == ["481516"]
+
+
+@pytest.mark.parametrize(
+    "place", ["*** STAGING ENVIRONMENT ***\n\n{}", "Environment: staging\n\n{}", "{}\n\nSent from staging"]
+)
+def test_a_banner_of_a_test_environment_hides_no_code(place):
+    assert values(place.format("Hello,\n\nYour code is 481516."), "Sign in") == ["481516"]
+
+
 @pytest.mark.parametrize("text", ["", "\n", "481516", "code", "no digits at all", "481516 481516"])
 def test_without_a_name_or_a_place_a_number_is_no_code(text):
     assert values(text) == []

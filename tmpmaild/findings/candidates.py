@@ -136,10 +136,11 @@ _SECRET = re.compile(
 )
 
 _CURRENCIES = "$\u00a2-\u00a5\u0e3f\u20a0-\u20cf"
-# Behind these a number is an amount, a part of something longer, or the rest of a masked one; "**1234**" is emphasis.
+# Behind these a number is an amount, the year of a copyright, a part of something longer, or the rest of a masked one;
+# "**1234**" is emphasis.
 _NO_START = re.compile(
     rf"(?:[+/.@\\]|(?<=\S )\*|[(\[]#|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2}}[ -]?|[.\u2026]{{2}}|\u2026"
-    r"|[0-9]\) ?)\Z"
+    r"|[0-9]\) ?|(?:\u00a9|\([cC]\)) ?)\Z"
 )
 _NO_START_CHARACTERS = 6
 # "1234 S. Broadway", "1200 Example Ave"

@@ -63,6 +63,16 @@ _TOLD_MORE_BEHIND = re.compile("codi.*|cod|codul.*|claves?|kod(?:y|em|om|ow|i|o)
 _FIRST_EAST_ASIAN = "\u1100"
 
 
+_MOST_TAGS = 3
+_ENVIRONMENT = re.compile(
+    r"[^\w\s]{0,4}(?:staging|stage|stg|test|testing|dev|development|uat|qa|sandbox|demo|integration|pre-?prod|prod|production"
+    r"|preview|local|localhost|spam|ext|extern|externe|externo|external)(?:[ _-]?[a-z]{0,3}[0-9]{1,2})?"
+    r"(?:[\])}\u3011*]{1,4}[:\s]*+|\s?[:|]\s*+|\s[-\u2013\u2014]\s+)",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"\A\s*+(?:[\[(\u3010][^\W\d_][^\W\d_ .&-]{0,30}+[\])\u3011]|\*{1,3}[^\W\d_]{1,20}\*)")
+
+
 class Line:
     """A line, what may be a code in it, and its cues, which are read when first asked for."""
 
@@ -148,7 +158,7 @@ class Mail:
     """The lines of a mail, of which the first ``first`` are its subject; ``numbers`` are those with a shape."""
 
     def __init__(self, subject: str, text: str) -> None:
-        texts = candidates.plain_lines(subject)
+        texts = candidates.plain_lines(_without_tags(subject))
         self.first = len(texts)
         texts += candidates.plain_lines(text)
         found = candidates.find(texts)
@@ -158,6 +168,19 @@ class Mail:
     def cues(self, begin: int, end: int) -> frozenset[Cue]:
         """Return the cues of some lines."""
         return frozenset[Cue]().union(*[line.cues for line in self.lines[begin:end]])
+
+
+def _without_tags(subject: str) -> str:
+    """Return a subject without what a test environment or a gateway puts before it: "[STAGING]", "EXTERNAL:".
+
+    Other tags, such as the name of a list, keep their meaning, but their capitals are no code.
+    """
+    for _ in range(_MOST_TAGS):
+        found = _ENVIRONMENT.match(subject)
+        if found is None:
+            break
+        subject = subject[found.end() :]
+    return _TAG.sub(lambda tag: tag[0].lower(), subject, count=1)
 
 
 def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
