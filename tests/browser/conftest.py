@@ -56,6 +56,7 @@ SWITCHES = [
 EXPECTED = (
     "Failed to load resource",  # an answer of 400 and above, which the page shows as it should
     "The Cross-Origin-Opener-Policy header has been ignored, because the URL's origin was untrustworthy",  # plain HTTP
+    "Service Worker registration blocked by Playwright",  # where a test asks for that
 )
 OWN = ("http://127.0.0.1:", "http://localhost:", "blob:http://127.0.0.1:", "http://inbox.example:", "data:")
 
