@@ -63,8 +63,9 @@ async function remove(inbox) {
   await state.forget(inbox.address);
 }
 
+// The browser's own choice of a window could be one that is not private.
 async function openInbox({ address, token }) {
-  await chrome.tabs.create({ url: `${(await service()).base}#${address}.${token}` });
+  await chrome.tabs.create({ windowId: tab.windowId, url: `${(await service()).base}#${address}.${token}` });
   close();
 }
 

@@ -107,6 +107,15 @@ class Browser:
         self.click("#fill")
         self.closes()
 
+    @contextlib.contextmanager
+    def private_window(self):
+        """Go on in a private window, which is closed in the end."""
+        self.open_private()
+        try:
+            yield
+        finally:
+            self.close_private()
+
     def closes(self):
         until(lambda: not self.is_popup_open(), "the end of the popup")
 
@@ -155,6 +164,8 @@ class Chromium(Browser):
             before = self.target("/background.js")
             self._settings(f"updateExtensionConfiguration({{extensionId: '{self.id}', incognitoAccess: true}})")
             until(lambda: self.target("/background.js") not in {None, before}, "the background, loaded again")
+        self.background("1")  # who looks at it keeps it alive
+        (self._ours,) = {one["browserContextId"] for one in self._pages()}
 
     def close(self):
         self.context.close()
@@ -254,8 +265,7 @@ class Chromium(Browser):
         return [one for one in self._cdp.send("Target.getTargets")["targetInfos"] if one["type"] == "page"]
 
     def _is_private(self, target):
-        workers = [one for one in self._cdp.send("Target.getTargets")["targetInfos"] if one["type"] == "service_worker"]
-        return target["browserContextId"] not in {one["browserContextId"] for one in workers}
+        return target["browserContextId"] != self._ours
 
     def _settings(self, call):
         """Change something as the browser's own page of extensions does."""
