@@ -33,14 +33,18 @@ export async function newInbox(tab) {
 }
 
 // Look at the fields of the page, also in frames that the browser lets us into, and choose. Throws a Fault.
-async function find({ id: tabId }, choose, frameId) {
+async function find(tab, choose, frameId) {
+  const { id: tabId } = tab;
   const target = frameId === undefined ? { tabId, allFrames: true } : { tabId, frameIds: [frameId] };
   const run = (script) => chrome.scripting.executeScript({ target, ...script });
+  const site = siteOf(tab);
   const why = frameId ? "foreign_frame" : "page_closed";
   const answers = await run({ files: ["page.js"] }).then(() => run({ func: () => tmpmaildPage.look() })).catch(() => {
     throw new Fault(why);
   });
   const looks = answers.filter(({ result }) => result);
+  // Our own service's host is always open to us, so the page may have gone there since the person has pressed.
+  if (looks.some(({ frameId: frame, result }) => frame === 0 && result.host !== site)) throw new Fault("page_closed");
   const fields = looks.flatMap(({ frameId: frame, result }) => result.fields.map((field, index) => ({ ...field, frame, index })));
   const chosen = choose(fields);
   if (chosen.why) throw new Fault(fields.length === 0 && looks.some(({ result }) => result.hasForeignFrames) ? "foreign_frame" : chosen.why);

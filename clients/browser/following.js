@@ -3,7 +3,7 @@
 
 import { EventStreamParser } from "./eventstream.js";
 import { withMessage } from "./findings.js";
-import { Service } from "./service.js";
+import { Fault, Service } from "./service.js";
 import { forget, inboxes, tell, told, update } from "./state.js";
 
 const ALARM = "follow";
@@ -75,7 +75,7 @@ async function attempt(wanted) {
   if (piece.done) miss(new Error("empty"));
   for (missed = 0; !piece.done; piece = await reader.read()) {
     await note(SILENCE_MS);
-    for (const { event, data } of parser.feed(piece.value)) await take(event, JSON.parse(data));
+    for (const { event, data } of parser.feed(piece.value)) await take(event, parsed(data));
   }
   return undefined;
 }
@@ -100,13 +100,26 @@ async function ask(service, wanted) {
       return forget(inbox.address);
     });
     await note(SILENCE_MS);
-    for (const message of messages ?? []) await MEANINGS.message(inbox.address, message);
+    for (const message of messages ?? []) await take("message", { ...message, address: inbox.address });
   }
 }
 
-async function take(event, { address, ...value }) {
+function parsed(data) {
+  try {
+    return JSON.parse(data);
+  } catch {
+    throw new Fault("no_tmpmaild");
+  }
+}
+
+async function take(event, data) {
   if (event === "limited") throw Object.assign(new Error(event), { retryAfterSeconds: 12 }); // two requests
-  await MEANINGS[event]?.(address, value);
+  try {
+    const { address, ...value } = data;
+    await MEANINGS[event]?.(address, value);
+  } catch {
+    throw new Fault("no_tmpmaild");
+  }
 }
 
 // The service is there. A call of the browser's is what keeps a background alive.

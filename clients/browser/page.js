@@ -33,9 +33,10 @@ globalThis.tmpmaildPage ??= (() => {
 
   // Tell whether the person can see the field and write into it.
   function isUsable(element, focused) {
-    const { width, height } = element.getBoundingClientRect();
+    const { width, height, right, bottom } = element.getBoundingClientRect();
+    const isInReach = Math.max(right, right + scrollX) > 0 && Math.max(bottom, bottom + scrollY) > 0; // what is not is a trap for robots
     const opaque = element !== focused && element.maxLength !== 1; // fields behind drawn boxes may be transparent
-    return width > 1 && height > 1 && !element.disabled && !element.readOnly &&
+    return width > 1 && height > 1 && isInReach && !element.disabled && !element.readOnly &&
       element.checkVisibility({ visibilityProperty: true, opacityProperty: opaque });
   }
 
@@ -64,6 +65,7 @@ globalThis.tmpmaildPage ??= (() => {
     const forms = [...new Set(found.map(({ form }) => form))];
     const isForeign = (frame) => frame.contentDocument === null && frame.offsetWidth > 99 && frame.offsetHeight > 29;
     return {
+      host: location.hostname,
       fields: found.map((element) => describe(element, focused, forms)),
       hasForeignFrames: [...document.querySelectorAll("iframe")].some(isForeign),
     };

@@ -1,6 +1,10 @@
 // Asks the HTTP API of the person's own tmpmaild, and says what went wrong as a sentence.
 
 const PATIENCE_MS = 15_000;
+const LONGEST_PAUSE_SECONDS = 3600;
+const ADDRESS = /^[!-?A-~]{1,64}@[!-?A-~]{1,253}$/;
+const TOKEN = /^[\w-]{1,200}$/;
+const CODE = /^[a-z0-9-]{1,60}$/; // of an error
 const SENTENCES = {
   "address-expired": "error_address_expired",
   "address-not-found": "error_address_not_found",
@@ -48,19 +52,21 @@ export class Service {
 
   // Throw a Fault unless a tmpmaild answers.
   async check() {
-    const answer = await (await this.#ask("openapi.json")).json().catch(() => undefined);
+    const answer = await this.#json("openapi.json");
     if (answer?.info?.title !== "tmpmaild") throw new Fault("no_tmpmaild");
   }
 
   // Create an address that only its token opens: the site that gets it must not read its mail.
   async create() {
-    const answer = await (await this.#ask("addresses", { method: "POST", json: { private: true } })).json();
-    const { address, token, created_at, expires_at, extendable_until } = answer;
-    return { address, token, expires_at, extendable_until, skewMs: Date.parse(created_at) - Date.now() };
+    const answer = await this.#json("addresses", { method: "POST", json: { private: true } });
+    const { address, token, created_at, expires_at, extendable_until } = answer ?? {};
+    const times = [created_at, expires_at, extendable_until].map(Date.parse);
+    if (!ADDRESS.test(address) || !TOKEN.test(token ?? "") || times.some(Number.isNaN)) throw new Fault("no_tmpmaild");
+    return { address, token, expires_at, extendable_until, skewMs: times[0] - Date.now() };
   }
 
-  async extend(inbox, seconds) {
-    return (await this.#ask(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } })).json();
+  extend(inbox, seconds) {
+    return this.#json(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } });
   }
 
   remove(inbox) {
@@ -68,7 +74,9 @@ export class Service {
   }
 
   async messages(inbox, query, signal) {
-    return (await (await this.#ask(`${pathOf(inbox)}/messages?${new URLSearchParams(query)}`, { inbox, signal })).json()).messages;
+    const answer = await this.#json(`${pathOf(inbox)}/messages?${new URLSearchParams(query)}`, { inbox, signal });
+    if (!Array.isArray(answer?.messages)) throw new Fault("no_tmpmaild");
+    return answer.messages;
   }
 
   // Return the open answer of the event stream of inboxes.
@@ -84,8 +92,14 @@ export class Service {
     const answer = await fetch(new URL(`api/v1/${path}`, this.base), about).catch(() => undefined);
     if (!answer) throw await this.#unreachable();
     if (answer.ok) return answer;
-    const { code = `status-${answer.status}` } = await answer.json().catch(() => ({}));
-    throw faultOf(code, answer.status, Math.ceil(Number(answer.headers.get("Retry-After"))));
+    const said = await answer.json().catch(() => undefined);
+    throw faultOf(CODE.test(said?.code ?? "") ? said.code : `status-${answer.status}`, answer.status, pauseOf(answer));
+  }
+
+  async #json(path, about) {
+    return (await this.#ask(path, about)).json().catch(({ name }) => {
+      throw new Fault(name === "SyntaxError" ? "no_tmpmaild" : "error_unreachable");
+    });
   }
 
   // Without the permission the browser does not let the request out, or its answer in.
@@ -94,6 +108,9 @@ export class Service {
     return isAllowed ? new Fault("error_unreachable") : new Fault("permission_missing", [new URL(this.base).host]);
   }
 }
+
+// Return the seconds to wait; of a date, which it can be too, none. What no timer can hold would be no pause at all.
+const pauseOf = ({ headers }) => Math.min(Math.max(Math.ceil(Number(headers.get("Retry-After"))) || 0, 0), LONGEST_PAUSE_SECONDS);
 
 function faultOf(code, status, retryAfterSeconds) {
   if (status === 429) return new Fault("error_rate_limited", [retryAfterSeconds || 1], { code, retryAfterSeconds });

@@ -87,7 +87,7 @@ def proxy(browser, daemon):
     proxy = Proxy(daemon.url)
     assert browser.connect(proxy.url).startswith("Connected")
     yield proxy
-    proxy.answers.clear()
+    proxy.answers.clear(), proxy.delays.clear()
     browser.connect(daemon.url)
     proxy.close()
 
@@ -334,30 +334,29 @@ def test_an_inbox_is_opened_in_a_tab_of_its_own(browser, site, daemon):
 def test_private_windows_have_inboxes_of_their_own_until_the_last_is_closed(browser, site, daemon):
     browser.open(site.url("/react", "other.example"))
     browser.fill_address()
-    browser.open_private()
-    browser.open(site.url("/react"))
-    browser.press_button()
-    browser.says("Private window: these addresses are forgotten when the last one is closed.")
-    assert "other.example" not in browser.popup_text()
-    browser.page("void document.querySelector('input').remove()")
-    browser.click("#fill")
-    browser.says("There is no e-mail field on this page.")
-    browser.popup("void close()")
-    browser.closes()
-    browser.open(site.url("/vue"))
-    browser.press_button()
-    browser.click("#fill")
-    browser.closes()
-    address = until(lambda: browser.page("document.querySelector('input').value"))
-    site.mail(address, f"Your code is {CODE}.\n")
-    browser.press_button()
-    browser.says(CODE)
-    browser.click("[data-key^='open ']")
-    browser.closes()
-    text, is_private = browser.opened(daemon.url)
-    assert address in text
-    assert is_private
-    browser.close_private()
+    with browser.private_window():
+        browser.open(site.url("/react"))
+        browser.press_button()
+        browser.says("Private window: these addresses are forgotten when the last one is closed.")
+        assert "other.example" not in browser.popup_text()
+        browser.page("void document.querySelector('input').remove()")
+        browser.click("#fill")
+        browser.says("There is no e-mail field on this page.")
+        browser.popup("void close()")
+        browser.closes()
+        browser.open(site.url("/vue"))
+        browser.press_button()
+        browser.click("#fill")
+        browser.closes()
+        address = until(lambda: browser.page("document.querySelector('input').value"))
+        site.mail(address, f"Your code is {CODE}.\n")
+        browser.press_button()
+        browser.says(CODE)
+        browser.click("[data-key^='open ']")
+        browser.closes()
+        text, is_private = browser.opened(daemon.url)
+        assert address in text
+        assert is_private
     browser.press_button()
     browser.says("other.example")
     stored = "chrome.storage.session.get('inboxes').then(({inboxes}) => inboxes.map(({site}) => site).join())"
@@ -423,6 +422,13 @@ def test_nothing_of_the_extension_can_be_loaded_or_framed_by_a_page(browser, sit
     for name in ("popup.html", "options.html", "page.js", "icons/16.png", "manifest.json"):
         asked = f"fetch('{base}/{name}').then(() => 'loaded', () => 'refused')"
         assert browser.page(asked) == "refused", name
+    for tag, name in {"img": "icons/16.png", "script": "page.js"}.items():
+        asked = f"""new Promise((done) => {{
+          const element = document.createElement("{tag}");
+          element.onerror = () => done("refused"); element.onload = () => done("loaded"); element.src = "{base}/{name}";
+          document.body.append(element); setTimeout(done, 2000, "nothing");
+        }})"""
+        assert browser.page(asked) == "refused", name
     framed = f"""new Promise((done) => {{
       const frame = document.createElement("iframe");
       frame.src = "{base}/popup.html";
@@ -470,16 +476,95 @@ def test_a_code_for_one_site_is_not_written_into_another_unmarked(browser, site)
     assert browser.popup("document.querySelector('[data-key^=\"code \"]').className") == ""
 
 
+# The second is the host of the service, which the extension may reach at all times.
+@pytest.mark.parametrize("elsewhere", ["other.example", "127.0.0.1"])
 @pytest.mark.parametrize("wish", ["#fill", "[data-key^='code ']"])
-def test_a_page_that_has_gone_elsewhere_meanwhile_gets_nothing(browser, site, wish):
+def test_a_page_that_has_gone_elsewhere_meanwhile_gets_nothing(browser, site, wish, elsewhere):
     signed_up(browser, site, "react")
     browser.press_button()
     browser.says(CODE)
-    browser.page(f"void (location.href = '{site.url('/plain', 'other.example')}')")
-    until(lambda: browser.page("location.hostname + document.readyState") == "other.examplecomplete")
+    browser.page(f"void (location.href = '{site.url('/plain', elsewhere)}')")
+    until(lambda: browser.page("location.hostname + document.readyState") == f"{elsewhere}complete")
     browser.click(wish)
     browser.says("Nothing can be filled in on this page.")
     assert browser.page("[...document.querySelectorAll('input')].map(e => e.value).join('')") == ""
+
+
+@pytest.mark.parametrize("elsewhere", ["shop.example", "other.example", "127.0.0.1"])
+def test_a_page_that_goes_elsewhere_while_the_address_is_made_gets_nothing(browser, site, proxy, elsewhere):
+    proxy.delays["addresses"] = 3
+    browser.open(site.url("/react"))
+    browser.press_button()
+    browser.page(f"void setTimeout(() => (location.href = '{site.url('/plain', elsewhere)}'), 1000)")
+    browser.click("#fill")
+    until(lambda: browser.page("location.pathname + document.readyState") == "/plaincomplete")
+    browser.says("Nothing can be filled in on this page.")
+    assert browser.page("[...document.querySelectorAll('input')].map(e => e.value).join('')") == ""
+
+
+def test_a_field_that_is_a_trap_for_robots_is_left_empty(browser, site):
+    far = "position: absolute; left: -5000px"
+    site.pages["/trap"] = (
+        f"<!doctype html><form><p style='{far}'><input type=email name=trap></p><input type=email name=real></form>"
+    )
+    browser.open(site.url("/trap"))
+    browser.fill_address()
+    assert "@mail.example.com" in browser.page("document.querySelector('[name=real]').value")
+    assert browser.page("document.querySelector('[name=trap]').value") == ""
+
+
+def test_a_frame_of_another_site_over_the_form_learns_nothing(browser, site):
+    site.pages["/over"] = (
+        "<!doctype html><input type=email autofocus style='position: fixed; inset: 0; width: 100%; height: 90%'>"
+        "<script>setInterval(() => parent.postMessage(document.querySelector('input').value, '*'), 50);"
+        "addEventListener('message', ({ data }) => parent.postMessage('heard ' + data, '*'))</script>"
+    )
+    site.pages["/under"] = (
+        "<!doctype html><input type=email><script>heard = new Set(); addEventListener('message', e => heard.add(e.data))</script>"
+        f"<iframe src='{site.url('/over', 'frame.example')}' style='position: fixed; inset: 0; width: 100%; height: 100%'></iframe>"
+    )
+    browser.open(site.url("/under"))
+    until(lambda: browser.page("heard.size > 0"))
+    browser.fill_address()
+    assert "@mail.example.com" in browser.page("document.querySelector('input').value")
+    browser.page("new Promise(done => setTimeout(done, 300))")
+    assert browser.page("[...heard].join()") == ""
+
+
+# What a service answers, and what the popup says then. No address comes of it, and none is filled in.
+BAD_ANSWERS = {
+    "a redirect": (302, {"Location": "/elsewhere"}, b"", "The service cannot be reached."),
+    "another shape": (201, {}, b'{"address": ["a@b.example"], "token": 1}', "There is no tmpmaild at this address."),
+    "no JSON": (200, {}, b"<!doctype html>Log in", "There is no tmpmaild at this address."),
+    "ten megabytes": (201, {}, json.dumps({"address": "a" * 10_000_000}).encode(), "There is no tmpmaild"),
+    "a fault of ten megabytes": (
+        500,
+        {},
+        json.dumps({"code": "a" * 10_000_000}).encode(),
+        "This did not work (status-500).",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_ANSWERS)
+def test_a_service_that_answers_what_it_should_not(browser, site, proxy, kind):
+    *proxy.answers["addresses"], said = BAD_ANSWERS[kind]
+    browser.open(site.url("/react"))
+    browser.press_button()
+    browser.click("#fill")
+    browser.says(said)
+    assert "elsewhere" not in proxy.asked
+    assert browser.popup("document.querySelectorAll('li').length") == 0
+    assert browser.page("document.querySelector('input').value") == ""
+
+
+def test_a_cookie_of_the_service_is_not_kept(browser, site, proxy):
+    proxy.headers["Set-Cookie"] = "spy=1; Path=/"
+    browser.open(site.url("/react"))
+    browser.fill_address()
+    proxy.headers.clear()
+    browser.open(f"{proxy.url}/robots.txt")
+    assert browser.page("document.cookie") == ""
 
 
 def test_a_page_whose_elements_take_the_names_of_what_is_asked_does_no_harm(browser, site):

@@ -11,10 +11,13 @@ HELD = None
 
 
 class Proxy:
-    """``answers`` has by the last part of a path what is said there: status, headers and octets; ``asked`` what was asked for."""
+    """``answers`` has by the last part of a path what is said there: status, headers and octets; ``delays`` when, in seconds.
+
+    ``headers`` has what is added to the service's own answers; ``asked`` is what was asked for.
+    """
 
     def __init__(self, service):
-        self.answers, self.asked = {}, []
+        self.answers, self.asked, self.delays, self.headers = {}, [], {}, {}
         self._ended = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, urlsplit(service).netloc))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -24,6 +27,7 @@ class Proxy:
         """Return what to answer instead of the service; False if nothing."""
         name = urlsplit(path).path.rpartition("/")[2]
         self.asked.append(name)
+        self._ended.wait(self.delays.get(name, 0))
         answer = self.answers.get(name, False)
         if answer is HELD:
             self._ended.wait(60)
@@ -45,14 +49,14 @@ def _handler(proxy, service):
             if answer is HELD:
                 self.close_connection = True
                 return
-            with suppress(ConnectionError):
+            with suppress(OSError, ValueError, http.client.HTTPException):
                 self._say(*(answer or self._passed_on(body)))
 
         def _passed_on(self, body):
             connection = http.client.HTTPConnection(service, timeout=60)
             connection.request(self.command, self.path, body, dict(self.headers.items()))
             answer = connection.getresponse()
-            said = answer.status, dict(answer.getheaders()), answer.read()
+            said = answer.status, {**dict(answer.getheaders()), **proxy.headers}, answer.read()
             connection.close()
             return said
 
