@@ -225,3 +225,11 @@ def test_a_lone_cr_is_found_wherever_a_step_ends(monkeypatch, step_bytes):
     for at in range(len(b"Subject: x\r\n\r\n"), len(lines) + 1):
         if lines[at : at + 1] != b"\n" and lines[at - 1 : at] != b"\r":
             assert mime.parse(lines[:at] + b"\r" + lines[at:]).body.count("\n") == 4
+
+
+@table("less", [b"<html> ", b"<head>", b"</title> ", b"<meta ", b"; "])
+def test_white_space_that_anyone_may_add_to_a_signed_body_changes_no_charset(less):
+    raw = (Path(__file__).parents[1] / "senders/dkim-tampering-koi8.eml").read_bytes()
+    more = raw.replace(less, less + b" " * 5_000)
+    assert more != raw
+    assert mime.parse(more).html.split() == mime.parse(raw).html.split()

@@ -70,7 +70,7 @@ _ENVIRONMENT = re.compile(
     r"(?:[\])}\u3011*]{1,4}[:\s]*+|\s?[:|]\s*+|\s[-\u2013\u2014]\s+)",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"\A\s*+(?:[\[(\u3010][^\W\d_][^\W\d_ .&-]{0,30}+[\])\u3011]|\*{1,3}[^\W\d_]{1,20}\*)")
+_SUBJECT_TAG = re.compile(r"\A\s*+(?:[\[(\u3010][^\W\d_][^\W\d_ .&-]{0,30}+[\])\u3011]|\*{1,3}[^\W\d_]{1,20}\*)")
 
 
 class Line:
@@ -180,7 +180,7 @@ def _without_tags(subject: str) -> str:
         if found is None:
             break
         subject = subject[found.end() :]
-    return _TAG.sub(lambda tag: tag[0].lower(), subject, count=1)
+    return _SUBJECT_TAG.sub(lambda tag: tag[0].lower(), subject, count=1)
 
 
 def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:

@@ -219,7 +219,9 @@ def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:
         octets = octets[: octets.rfind(b"\n", 0, MAX_TEXT_BYTES) + 1 or MAX_TEXT_BYTES]
     charset = part.parameters.get("charset", "")
     if not charset and part.content_type == "text/html" and not charsets.is_utf8(octets):
-        meta = _META_CHARSET.search(octets, 0, _META_WITHIN_BYTES)
+        # More white space may have been added to a signed body: where the element stands is counted without it.
+        beginning = b" ".join(octets.split(maxsplit=_META_WITHIN_BYTES))
+        meta = _META_CHARSET.search(beginning, 0, _META_WITHIN_BYTES)
         charset = meta[1].decode("ascii", "replace") if meta else ""
     return charsets.to_text(octets, charset, warnings)
 
