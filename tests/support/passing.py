@@ -2,7 +2,7 @@
 
 import http.client
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -53,12 +53,10 @@ def _handler(proxy, service):
                 self._say(*(answer or self._passed_on(body)))
 
         def _passed_on(self, body):
-            connection = http.client.HTTPConnection(service, timeout=60)
-            connection.request(self.command, self.path, body, dict(self.headers.items()))
-            answer = connection.getresponse()
-            said = answer.status, {**dict(answer.getheaders()), **proxy.headers}, answer.read()
-            connection.close()
-            return said
+            with closing(http.client.HTTPConnection(service, timeout=60)) as connection:
+                connection.request(self.command, self.path, body, dict(self.headers.items()))
+                with connection.getresponse() as answer:
+                    return answer.status, {**dict(answer.getheaders()), **proxy.headers}, answer.read()
 
         def _say(self, status, headers, octets):
             self.send_response_only(status)
