@@ -41,7 +41,7 @@ def daemons(start, request, tmp_path, target):
 def test_no_event_of_an_acknowledged_mail_is_lost_by_kills_and_none_is_invented(
     daemons, target, chance, amount, figure
 ):
-    kills = amount(whole=60, quick=6)
+    kills = amount(whole=60, quick=3)
     addresses = [target.inbox(daemons[0])["address"] for _ in range(INBOXES)]
     acknowledged = set()
     for number in range(kills):
