@@ -33,7 +33,7 @@ READERS = 16
 READ_MAILS = 20
 STORED_MAILS = 10_000
 LATENCY_MAILS = 300
-TARGETS = {"new": 3.5, "kept": 3.0, "read": 0.5}
+TARGETS = {"new": 3.5, "kept": 3.0, "read": 0.85}
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 
