@@ -270,7 +270,7 @@ def scripted_inbox(connect, scripted, fake_time):
 
 @pytest.fixture
 def nobody():
-    """Name a place where nobody listens."""
+    """Yield an address where nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     return f"http://127.0.0.1:{port}"

@@ -281,14 +281,14 @@ def test_a_server_that_says_nothing_is_not_listened_to_for_much_longer_than_the_
 
 @pytest.fixture
 def silent():
-    """Name a place where connections are taken and never answered."""
+    """Yield an address where connections are taken and never answered."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture
 def full():
-    """Name a place where no more connections are taken, and none is refused."""
+    """Yield an address where no more connections are taken, and none is refused."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.create_connection(server.getsockname()):
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 

@@ -411,3 +411,8 @@ def test_a_field_of_an_answer_is_checked_as_by_h11(name, value):
 
     by_h11 = checked(lambda: h11.Response(headers=[(name, value)], status_code=200).headers)
     assert checked(lambda: server.Headers([server._valid(name, value)])) == by_h11
+
+
+@table("name", [b"location", b"link", b"content-disposition", b"content-type"])
+def test_no_field_that_may_name_an_address_or_a_file_is_remembered(name):
+    assert name not in server._KNOWN

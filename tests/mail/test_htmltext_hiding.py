@@ -35,6 +35,11 @@ def test_hiding_ends_where_a_browser_ends_the_element(html):
     assert words(page) == re.findall("shown", html)
 
 
+@table("times", [40_000, 80_000])
+def test_a_mail_too_large_to_be_read_again_keeps_what_was_read(times):
+    assert words("<p>shown</p><td><div hidden>no</td>" + "<b>x</b>" * times)[:1] == ["shown"]
+
+
 @pytest.mark.parametrize("piece", ROWS["following what is open takes linear time"])
 def test_following_what_is_open_takes_linear_time(piece):
     assert_linear(lambda text: to_text(f"<b><span><p>{'<i>' * 99}{text}<div hidden>"), piece * (100_000 // len(piece)))

@@ -185,8 +185,8 @@ def web_files() -> tuple[Callable[[int], Endpoint], dict[str, Endpoint]]:
     and image in the folder belongs to it, every style sheet in ``styles`` and every language in ``messages``. The page
     loads all scripts as one, and all style sheets as one, without comments and spaces. They lie below a version, which
     changes with any of them and with the page: a browser that has them asks for none, and the service worker, which
-    names them, is another with each version. Raises ``OSError`` when a file is missing, such as
-    the words of the default language.
+    names them, is another with each version. Raises ``OSError`` when a file is missing, such as the words of the
+    default language.
     """
     tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name != _WORKER]

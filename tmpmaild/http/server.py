@@ -375,7 +375,7 @@ class _Protocol(H11Protocol):
             fields = [*event.headers, *self.config.response_headers("h11")]
             if self.keep_alive_requests >= self.config.keep_alive_max_requests:
                 fields.append((b"connection", b"close"))
-            valid = Headers([_valid(name, value) for name, value in fields])
+            valid = Headers([(_known if name in _KNOWN else _valid)(name, value) for name, value in fields])
             await self._send_h11_event(h11.Response(headers=valid, status_code=event.status_code))
         elif type(event) is Body:
             await self._send_h11_event(h11.Data(data=event.data))
@@ -387,14 +387,19 @@ class _Protocol(H11Protocol):
             await super().stream_send(event)
 
 
-@lru_cache(maxsize=512)
 def _valid(name: bytes, value: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return a field of an answer as h11 keeps it. Raises ``h11.LocalProtocolError`` if it is none.
-
-    To check each field of each answer takes a tenth of a small request; most are the same in all.
-    """
+    """Return a field of an answer as h11 keeps it. Raises ``h11.LocalProtocolError`` if it is none."""
     ((raw_name, checked),) = h11.Response(headers=[(name, value)], status_code=200).headers.raw_items()
     return raw_name, raw_name.lower(), checked
+
+
+# Checking each field of each answer takes a tenth of a small request. Other fields may name addresses and files, which
+# are not to stay in memory.
+_KNOWN = frozenset(
+    {b"content-length", b"x-content-type-options", b"referrer-policy", b"cache-control", b"vary", b"date"}
+)
+_KNOWN |= {b"ratelimit-policy", b"ratelimit", b"content-security-policy"}
+_known = lru_cache(maxsize=512)(_valid)
 
 
 async def _result(reading: asyncio.Future[bytes]) -> bytes | None:

@@ -16,14 +16,16 @@ _CELLS = names("td th caption")
 _SCOPES = _CELLS | names("table template object applet marquee")
 _SPECIAL = BLOCKS | TABLE_PARTS | _SCOPES | names("button fieldset form hgroup listing search select")
 _ENDS_PARAGRAPHS = BLOCKS | names("fieldset form hgroup hr listing plaintext search table xmp")
+_PARAGRAPH, _AROUND_PARAGRAPHS = names("p"), _SCOPES | names("button")
+_AROUND_TABLES = names("table template")
 _ROWS = names("tbody tfoot thead")
-# What the start of an element ends, and what of it may stand in between.
+# What the start of an element ends, and what ends the search for it.
 _ENDS_AT_START = {
     "li": (names("li"), _SPECIAL - names("address div p li")),
     **dict.fromkeys(("dd", "dt"), (names("dd dt"), _SPECIAL - names("address div p dd dt"))),
-    **dict.fromkeys(("td", "th"), (_CELLS, names("table template"))),
-    "tr": (names("tr"), names("table template")),
-    **dict.fromkeys(_ROWS, (_ROWS, names("table template"))),
+    **dict.fromkeys(("td", "th"), (_CELLS, _AROUND_TABLES)),
+    "tr": (names("tr"), _AROUND_TABLES),
+    **dict.fromkeys(_ROWS, (_ROWS, _AROUND_TABLES)),
     "a": (names("a"), _SCOPES),
 }
 _NOTHING = (names(""), names(""))
@@ -63,7 +65,7 @@ class _Open:
     def start(self, name: str) -> Iterator[tuple[str, str, str]]:
         """Yield the ends of what ends where an element begins, and open it."""
         if name in self._ending_paragraphs:
-            yield from self._close(self._find(names("p"), _SCOPES | {"button"}))
+            yield from self._close(self._find(_PARAGRAPH, _AROUND_PARAGRAPHS))
         if name in _HEADINGS and self._names and self._names[-1] in _HEADINGS:
             yield from self._close(len(self._names) - 1)
         if name in _ENDS_AT_START:
@@ -106,5 +108,5 @@ class _Open:
 
 def _barriers(name: str) -> frozenset[str]:
     if name in TABLE_PARTS:
-        return names("table template") - {name}
-    return _SCOPES - {name} if name in _SPECIAL or name in FORMATTING or name == "p" else _SPECIAL
+        return _AROUND_TABLES
+    return _SCOPES if name in _SPECIAL or name in FORMATTING or name == "p" else _SPECIAL

@@ -160,14 +160,19 @@ def _read(html: str, budget: Budget, most_tokens: int | None = None) -> "_Page":
     """Read what is not hidden, or all but templates where nothing is found and what hides has no end."""
     source = charsets.scrub(html[:MAX_CHARACTERS])
     styles = _Styles(source, budget)
+
+    def read(hidden: _Hidden, *, follow: bool = False) -> _Page:
+        parts = islice(tokens(source, budget), most_tokens)
+        return _Page(_seen(nested(parts, has_type=_has_type(source)) if follow else parts, hidden))
+
     hidden = _Hidden(styles)
-    page = _Page(_seen(islice(tokens(source, budget), most_tokens), hidden))
-    if hidden.ends_elsewhere:
-        hidden = _Hidden(styles)
-        page = _Page(_seen(nested(islice(tokens(source, budget), most_tokens), has_type=_has_type(source)), hidden))
-    if not hidden.name or page.text():
-        return page
-    return _Page(_seen(islice(tokens(source, budget), most_tokens), _Hidden(styles, skips=False)))
+    page = read(hidden)
+    if hidden.ends_elsewhere and budget.take():
+        again = _Hidden(styles)
+        other = read(again, follow=True)
+        if not budget.is_spent or len(other.text()) > len(page.text()):
+            hidden, page = again, other
+    return page if not hidden.name or page.text() else read(_Hidden(styles, skips=False))
 
 
 def _has_type(source: str) -> bool:
