@@ -23,7 +23,7 @@ STYLES = {name: text for name, text in TEXTS.items() if name.endswith(".css")}
 DOCS_STYLE = "docs.css"
 
 own_paths = {
-    re.sub("^/(web/)?[0-9a-f]{16}/", r"\1", path).removeprefix("/") for path in docs_files(b"") | web_files()[1]
+    re.sub("^/(web/)?[0-9a-f]{16}/", r"\1", path).removeprefix("/") for path in docs_files(b"") | web_files().loaded
 }
 elsewhere = re.compile(r"""["'`](?:(?!http://www\.w3\.org/2000/svg["'])https?:)?//[\w\[]""").search
 other_loaders = re.compile(r"WebSocket|EventSource|XMLHttpRequest|sendBeacon|importScripts").search

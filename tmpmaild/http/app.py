@@ -20,13 +20,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES
 from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
-from tmpmaild.config.settings import Http
+from tmpmaild.config.settings import Addresses, Http
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.addresses import AddressEndpoints
 from tmpmaild.http.answers import AnswerSlots, JsonResponse, StreamSlots
 from tmpmaild.http.feed import FeedEndpoints
-from tmpmaild.http.files import docs_files, web_files
+from tmpmaild.http.files import WebFiles, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
 from tmpmaild.http.openapi import Answer, Operation, declared
@@ -76,7 +76,7 @@ class HttpSettings(Http, frozen=True, kw_only=True):
     """The section ``[http]``, and what else the application needs of ``[addresses]``, ``[limits]`` and ``[log]``."""
 
     local_url: str = ""  # where this machine finds it, "" if nowhere
-    lifetime_seconds: int = 3600
+    lifetime_seconds: int = Addresses().lifetime_seconds
     exempt: Networks = ()
     access_log: bool = False
 
@@ -133,7 +133,7 @@ class HttpApp:
             **self._api_resources(serializer, description),
             "/problems/{code}": Resource(get=problems.page),
             "/": _inbox_page(settings.lifetime_seconds),
-            **_web_resources()[1],
+            **_file_resources(_web_files().loaded),
             **self._health,
             **_file_resources(docs),
         }
@@ -207,15 +207,14 @@ def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Map
 
 
 @cache
-def _web_resources() -> tuple[Callable[[int], Endpoint], dict[str, Resource]]:
+def _web_files() -> WebFiles:
     """Read once a process: after an upgrade the files on disk are those of another version."""
-    page, files = web_files()
-    return page, _file_resources(files)
+    return web_files()
 
 
 @lru_cache(maxsize=4)  # a reload seldom changes it
 def _inbox_page(lifetime_seconds: int) -> Resource:
-    return Resource(get=_web_resources()[0](lifetime_seconds))
+    return Resource(get=_web_files().page(lifetime_seconds))
 
 
 def _file_resources(files: Mapping[str, Endpoint]) -> dict[str, Resource]:

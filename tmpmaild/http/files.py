@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -178,22 +179,31 @@ def _docs_style() -> StaticContent:
     return static_file("docs.css")
 
 
-def web_files() -> tuple[Callable[[int], Endpoint], dict[str, Endpoint]]:
-    """Return what makes the page of the inbox, which is ``/``, and by their paths the files that the page loads.
+class WebFiles(NamedTuple):
+    """What makes the page of the inbox for a lifetime of addresses in seconds, and by their paths the files it loads.
 
-    The page is made for a lifetime of addresses in seconds, which it names where there is no JavaScript. Every script
-    and image in the folder belongs to it, every style sheet in ``styles`` and every language in ``messages``. The page
-    loads all scripts as one, and all style sheets as one, without comments and spaces. They lie below a version, which
-    changes with any of them and with the page: a browser that has them asks for none, and the service worker, which
-    names them, is another with each version. Raises ``OSError`` when a file is missing, such as the words of the
-    default language.
+    The page names the lifetime where there is no JavaScript.
+    """
+
+    page: Callable[[int], Endpoint]
+    loaded: dict[str, Endpoint]
+
+
+def web_files() -> WebFiles:
+    """Return the page of the inbox, which is ``/``, and the files that it loads.
+
+    Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
+    ``messages``. The page loads all scripts as one, and all style sheets as one, without comments and spaces. They lie
+    below a version, which changes with any of them and with the page: a browser that has them asks for none, and the
+    service worker, which names them, is another with each version. Raises ``OSError`` when a file is missing, such as
+    the words of the default language.
     """
     tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name != _WORKER]
     images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
     web = f"web/{_version()}/"
     page, worker = (_versioned_references.sub(web, (_FOLDER / name).read_text()) for name in ("index.html", _WORKER))
-    return partial(_page_saying, page, tags), {
+    loaded: dict[str, Endpoint] = {
         f"/{_MANIFEST}": static_file(_MANIFEST),
         f"/{_WORKER}": StaticContent(
             minify_script(worker).encode(), "text/javascript", {"Content-Security-Policy": WORKER_POLICY}
@@ -204,6 +214,7 @@ def web_files() -> tuple[Callable[[int], Endpoint], dict[str, Endpoint]]:
         f"/{web}inbox.css": StaticContent(_joined_styles(), "text/css", _KEPT_FOR_GOOD),
         f"/{web}messages.js": Translated({tag: _words_in(tag) for tag in tags}),
     }
+    return WebFiles(partial(_page_saying, page, tags), loaded)
 
 
 def _page_saying(page: str, tags: Sequence[str], lifetime_seconds: int) -> Endpoint:
