@@ -53,18 +53,6 @@ async def test_an_inbox_lives_until_the_moment_its_end_was_moved_to(engine):
         await engine.add(later)
 
 
-@pytest.mark.parametrize("swept", [False, True])
-async def test_the_end_of_what_is_over_cannot_be_moved(engine, swept):
-    inbox = await engine.inbox("ada")
-    engine.clock.advance(ms=LIFETIME_MS)
-    if swept:
-        await engine.sweep()
-    with pytest.raises(AddressExpired) as refusal:
-        await engine.move(inbox, engine.clock() + LIFETIME_MS)
-    assert refusal.value.expired_at_ms == inbox.expires_at_ms
-    assert (await engine.find("ada")).expires_at_ms == inbox.expires_at_ms
-
-
 async def test_who_asked_a_moment_before_the_end_but_comes_to_its_turn_after_it_is_too_late(engine):
     """A sweep may have begun with the inbox."""
     inbox = await engine.inbox("ada")

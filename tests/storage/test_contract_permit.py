@@ -27,12 +27,6 @@ async def message_id(engine):
     return await engine.add(await engine.inbox("ada"))
 
 
-async def test_what_the_permit_raises_is_raised(engine, message_id):
-    for read in reads(engine.storage, message_id, refuse):
-        with pytest.raises(AddressNotFound):
-            await read()
-
-
 async def test_the_permit_sees_the_inbox_and_is_asked_once(engine, message_id):
     for read in reads(engine.storage, message_id, (seen := []).append):
         seen.clear()

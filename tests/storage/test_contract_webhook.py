@@ -210,13 +210,6 @@ async def test_setting_and_ending_at_once_leave_no_webhook_after_the_sweep(engin
     assert list(await engine.storage.list_webhooks()) == []
 
 
-async def test_the_last_of_two_that_are_set_at_once_is_there_as_a_whole(engine):
-    inbox = await engine.inbox("ada")
-    webhooks = [replace(OTHER, url=f"{OTHER.url}{number}", secret=f"whsec_{number}") for number in range(8)]
-    await asyncio.gather(*(engine.storage.set_webhook(inbox.id, one, engine.clock()) for one in webhooks))
-    assert (await engine.storage.read_webhook(inbox.id)).webhook in webhooks
-
-
 async def test_a_webhook_takes_no_room_from_the_mail_of_its_inbox(open_engine):
     async with open_engine(max_bytes_per_inbox=100_000) as engine:
         plain, told = await engine.inbox("plain"), await engine.inbox("told")
