@@ -93,6 +93,10 @@ def truncated(left_bytes):
     return lambda path: os.truncate(path, left_bytes)
 
 
+def theirs(mode):
+    return lambda path: (path.unlink(), change(path, f"PRAGMA journal_mode = {mode}", "CREATE TABLE theirs (x)"))
+
+
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
@@ -100,18 +104,15 @@ def truncated(left_bytes):
         (damage_header, "damaged"),
         (damage_pages, "damaged ("),
         *((truncated(left_bytes), AWAY) for left_bytes in (50, 4096, 50_000)),
+        *((theirs(mode), "another program") for mode in ("delete", "wal")),
     ],
 )
-async def test_a_newer_or_damaged_database_is_refused(open_engine, path, clock, spoil, reason):
+async def test_a_newer_or_damaged_database_or_one_of_another_program_is_refused(
+    open_engine, path, clock, spoil, reason
+):
     await fill(open_engine)
     spoil(path)
     await assert_refused_untouched(path, clock, reason)
-
-
-@pytest.mark.parametrize("mode", ["delete", "wal"])
-async def test_a_database_of_another_program_is_refused(path, clock, mode):
-    change(path, f"PRAGMA journal_mode = {mode}", "CREATE TABLE theirs (x)")
-    await assert_refused_untouched(path, clock, "another program")
 
 
 @pytest.mark.parametrize(
@@ -170,16 +171,15 @@ async def test_a_missing_folder_is_refused(path, clock):
             pass
 
 
-async def test_an_empty_file_becomes_a_database(open_engine, path):
-    path.touch()
-    async with open_engine() as engine:
-        await engine.inbox("ada")
-
-
-async def test_a_file_whose_first_start_was_cut_short_becomes_a_database(open_engine, path):
-    path.touch()
-    database.connect(path).close()  # writes the first page, and no table
+def begin(path):
+    """Leave what a first start does that is cut short: the first page, and no table."""
+    database.connect(path).close()
     assert path.stat().st_size > 0
+
+
+@pytest.mark.parametrize("made", [Path.touch, begin])
+async def test_a_file_without_tables_becomes_a_database(open_engine, path, made):
+    made(path)
     async with open_engine() as engine:
         await engine.inbox("ada")
 

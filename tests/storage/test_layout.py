@@ -12,7 +12,7 @@ from tmpmaild.mail import mime
 from tmpmaild.model import Envelope, NewMail
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import migrate
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, NO_CONTENT, PAGE_BYTES, content_columns, insert
+from tmpmaild.storage.sqlite.layout import NO_CONTENT, PAGE_BYTES, content_columns, insert
 
 from .conftest import new_mail
 
@@ -122,10 +122,6 @@ def test_what_was_charged_is_given_back_to_the_octet(table):
         table.delete(key)
         assert execute("SELECT stored_bytes FROM inbox WHERE id = 5").fetchone()[0] == before - cost_bytes
     assert execute("SELECT stored_bytes, message_count FROM inbox WHERE id = 5").fetchone() == (0, 0)
-
-
-def test_the_smallest_mail_is_charged_the_least(table):
-    assert table.add(5, raw=b"", body="", subject="") == LEAST_STORED_BYTES
 
 
 def worst_mail(size_bytes):

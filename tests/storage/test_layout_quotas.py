@@ -1,6 +1,5 @@
 """Quotas are kept in memory from batch to batch: as long as no other operation can have changed them."""
 
-import asyncio
 import sqlite3
 from contextlib import closing
 
@@ -12,8 +11,6 @@ from tmpmaild.storage.base import Limits
 from tmpmaild.storage.sqlite import layout
 from tmpmaild.storage.sqlite.engine import migrate
 from tmpmaild.storage.sqlite.layout import InboxQuotas
-
-from .conftest import LIFETIME_MS
 
 
 @pytest.fixture
@@ -46,35 +43,6 @@ def test_an_inbox_is_read_once_until_it_is_forgotten(quotas, connection):
     assert load(quotas, connection, "5", "6") == 1
 
 
-def test_what_a_batch_took_counts_in_the_next(quotas, connection):
-    for taken in (True, True, False):
-        load(quotas, connection, "5")
-        assert quotas.charge(["5"], 10) is taken
-
-
-def test_what_was_forgotten_is_read_from_the_tables_again(quotas, connection):
-    load(quotas, connection, "5")
-    assert quotas.charge(["5"], 100_000)
-    quotas.forget()
-    load(quotas, connection, "5")
-    assert quotas.charge(["5"], 100_000)
-
-
-def test_changes_are_those_of_this_batch(quotas, connection):
-    load(quotas, connection, "5", "6")
-    quotas.charge(["5"], 100_000)
-    assert [(change.inbox_id, change.full) for change in quotas.changes()] == [("5", True)]
-    load(quotas, connection, "6")
-    assert quotas.changes() == []
-
-
-def test_a_remembered_inbox_is_over_at_its_time(quotas, connection):
-    for now_ms, lives in ((99, True), (100, False)):
-        load(quotas, connection, "5", now_ms=now_ms)
-        assert quotas.is_live("5") is lives
-    assert not quotas.is_live("7")
-
-
 async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engine, path):
     async with open_engine(max_messages_per_inbox=2) as engine:
         inbox = await engine.inbox("ada")
@@ -89,21 +57,6 @@ async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engi
         with pytest.raises(MailboxFull):
             await engine.add(inbox)
         assert len(await engine.messages("ada", Page())) == 2
-
-
-async def test_a_sweep_gives_a_creator_its_room_back_within_the_same_batch(open_engine):
-    async with open_engine(max_share_per_creator=0.01, max_bytes=100_000_000) as engine:  # 1,000,000 octets
-        short = await engine.inbox("short", lifetime_ms=1, creator="192.0.2.1")
-        await engine.add(short, raw=b"x" * 950_000)
-        long = await engine.inbox("long", creator="192.0.2.1")
-        with pytest.raises(MailboxFull):
-            await engine.add(long, raw=b"x" * 100_000)
-        engine.clock.advance(ms=LIFETIME_MS - 1)
-        # Behind a create both are queued while the writer is busy, and so go together.
-        await asyncio.gather(
-            engine.inbox("third"), engine.storage.sweep(engine.clock()), engine.add(long, raw=b"x" * 100_000)
-        )
-        assert len(await engine.messages("long", Page())) == 1
 
 
 def test_no_more_inboxes_are_remembered_than_is_good(quotas, connection, monkeypatch):

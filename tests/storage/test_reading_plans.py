@@ -20,14 +20,6 @@ def database():
         yield connection
 
 
-def test_the_database_is_filled_as_in_production(database):
-    counts = [
-        database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("inbox", "message", "content")
-    ]
-    assert counts == [2001, 6000, 6000]
-    assert not database.execute("SELECT 1 FROM sqlite_schema WHERE name LIKE 'sqlite_stat%'").fetchall()
-
-
 @table(
     ("sql", "line"),
     [*ROWS["grows"], (_INBOXES.format(marks="?").replace("+i.swept", "i.swept"), "inbox_by_expiry (swept=?)")],
@@ -68,22 +60,6 @@ def test_what_triggers_do_is_planned_too(database):
     found = objections(database, "DELETE FROM message WHERE id = ?")
     database.execute("ROLLBACK")
     assert ["SCAN inbox" in objection for objection in found] == [True]
-
-
-def test_only_what_our_own_code_runs_is_recorded(tmp_path):
-    recorder = Recorder()
-    with closing(recorder.connect(tmp_path / "x.db", isolation_level=None)) as connection:
-        connection.execute("CREATE TABLE t (x)")
-        connection.execute("SELECT count(*) FROM t")
-        assert recorder.statements == {}
-        ours = {"__name__": "tmpmaild.storage.somewhere", "connection": connection}
-        exec("connection.execute('SELECT x FROM t WHERE x IN (?, ?)', (1, 2))", ours)
-        exec("connection.executemany('DELETE FROM t WHERE x = ?', [(1,)])", ours)
-        exec("connection.execute('BEGIN')", ours)
-    assert recorder.statements == {
-        "SELECT x FROM t WHERE x IN (?)": "tmpmaild.storage.somewhere",
-        "DELETE FROM t WHERE x = ?": "tmpmaild.storage.somewhere",
-    }
 
 
 async def test_every_connection_of_the_engine_is_recorded(monkeypatch, open_engine):

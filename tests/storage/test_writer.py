@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tmpmaild.errors import Stopping, StorageUnavailable
+from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import InboxChange, Page
 from tmpmaild.storage.sqlite.engine import close, prepare
 from tmpmaild.storage.sqlite.writer import MAX_BATCH_OPERATIONS, Operation, Writer
@@ -135,13 +135,6 @@ async def test_who_waits_is_woken_when_the_clock_raises(connection):
     assert {type(outcome) for outcome in outcomes} == {OSError}
 
 
-async def test_a_closed_writer_takes_nothing(writer):
-    await writer.close()
-    await writer.close()
-    with pytest.raises(Stopping):
-        await writer.submit(Insert(1))
-
-
 async def test_a_writer_whose_loop_is_gone_ends(connection, clock):
     def elsewhere():
         loop = asyncio.new_event_loop()
@@ -162,40 +155,16 @@ async def test_a_writer_whose_loop_is_gone_ends(connection, clock):
     assert not await asyncio.to_thread(elsewhere)
 
 
-class Locked:
-    """Another program that holds the database's write lock."""
-
-    def __init__(self, path):
-        self._connection = sqlite3.connect(path, isolation_level=None)
-
-    def __enter__(self):
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, *_):
-        self._connection.execute("ROLLBACK")
-        self._connection.close()
-
-
 async def test_a_locked_database_refuses_a_whole_batch_after_one_wait(writer, connection, path, caplog):
     connection.execute("PRAGMA busy_timeout = 50")
-    with Locked(path):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
         outcomes = await submit_together(writer, map(Insert, range(60)))
     assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
     assert len({id(outcome) for outcome in outcomes}) == 60
     refusals = [record for record in caplog.records if "did not answer" in record.message]
     assert [(len(refusals), refusals[0].levelno)] == [(1, logging.ERROR)]  # one look at the lock, not sixty
     assert await writer.submit(Insert(1)) == 1
-
-
-async def test_an_engine_behind_a_foreign_lock_says_unavailable_and_still_reads(open_engine, path):
-    async with open_engine() as engine:
-        inbox = await engine.inbox("ada")
-        engine.storage._writer._connection.execute("PRAGMA busy_timeout = 50")
-        with Locked(path):
-            with pytest.raises(StorageUnavailable):
-                await engine.add(inbox)
-            assert await engine.messages("ada", Page()) == ()
-        await engine.add(inbox)
 
 
 async def test_no_reader_of_ours_keeps_a_transaction_open(open_engine):
