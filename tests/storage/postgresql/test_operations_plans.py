@@ -63,25 +63,21 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
     def batch(client):
         return Batch(client, clock(), storage._usage)
 
+    def run(*of_one_kind):
+        return lambda client: type(of_one_kind[0]).run(batch(client), of_one_kind)
+
     new = NewInbox("new@x.test", clock(), clock() + 1000, private=False, token_hash=b"", creator="192.0.2.1")
     work = {
-        "create": lambda client: operations.CreateInbox.run(
-            batch(client), [operations.CreateInbox(new, b"n" * 16, b"c" * 16)]
-        ),
-        "deliver": lambda client: operations.AddMessage.run(
-            batch(client), [operations.AddMessage(new_mail("57", "58", "59"))]
-        ),
-        "delete": lambda client: operations.DeleteMessage.run(batch(client), [operations.DeleteMessage(57, 56)]),
+        "create": run(operations.CreateInbox(new, b"n" * 16, b"c" * 16)),
+        "deliver": run(operations.AddMessage(new_mail("57", "58", "59"))),
+        "delete": run(operations.DeleteMessage(57, 56)),
         "end": lambda client: operations.move_expiry(batch(client), 57, clock(), clock()),
         "move": lambda client: operations.move_expiry(batch(client), 57, clock() + 2 * SLOT_MS, clock()),
         "set a webhook": lambda client: operations.set_webhook(batch(client), 57, clock(), 1, "{}"),
-        "store webhooks": lambda client: operations.StoreWebhook.run(
-            batch(client),
-            [operations.StoreWebhook(StateRow(number, 1, 0, 0, 0, 1, None, "")) for number in (57, 58, 59)],
+        "store webhooks": run(
+            *(operations.StoreWebhook(StateRow(number, 1, 0, 0, 0, 1, None, "")) for number in (57, 58, 59))
         ),
-        "take webhooks away": lambda client: operations.StoreWebhook.run(
-            batch(client), [operations.StoreWebhook(StateRow(number, 1)) for number in (57, 58, 59)]
-        ),
+        "take webhooks away": run(*(operations.StoreWebhook(StateRow(number, 1)) for number in (57, 58, 59))),
         "domains": lambda client: client.fetchval("SELECT count_usage(1, 0, 0, 0)"),
     }
     rows = {what: await counted(one) for what, one in work.items()}

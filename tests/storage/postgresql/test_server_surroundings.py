@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -19,7 +20,6 @@ from .conftest import connected, said
 
 READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
-UNSUPPORTED = b"SERROR\0VERROR\0C08P01\0Munsupported\0\0"
 
 
 async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(own, cluster):
@@ -31,18 +31,9 @@ async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(own, clust
     assert found == [expected for _, _, expected in settings]
 
 
-LEAST_AND_MOST = """
-SELECT name, CASE vartype WHEN 'bool' THEN 'off' WHEN 'enum' THEN enumvals[1] ELSE min_val END,
-       CASE vartype WHEN 'bool' THEN 'on' WHEN 'enum' THEN enumvals[cardinality(enumvals)] ELSE max_val END
-FROM pg_settings WHERE context = 'user' AND vartype <> 'string' AND name !~ '^transaction_' AND name NOT IN (
-    'default_transaction_read_only', 'synchronous_commit'  -- which say what the operator wants, and are told
-) ORDER BY name
-"""
-
-
 @pytest.mark.parametrize("which", [1, 2])
 async def test_no_setting_that_a_role_may_have_keeps_a_daemon_from_working(own, cluster, clock, which):
-    found = {row[0]: row[which] for row in cluster.fetch(LEAST_AND_MOST)}
+    found = {row[0]: row[which] for row in cluster.fetch(Path(__file__).with_suffix(".sql").read_text())}
     assert len(found) > 100
     alter = f"ALTER DATABASE {own.database}"
     sets = [f"{alter} SET {name} = '{value}'" for name, value in found.items()]
@@ -74,17 +65,6 @@ async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(own, mo
     assert (await said(own)).endswith("the settings of a connection do not last; connect without a pooler")
 
 
-async def test_a_pooler_that_refuses_the_settings_is_not_waited_for(tmp_path):
-    async def serve(reader, writer):
-        await reader.read(10_000)
-        writer.write(b"E" + struct.pack("!i", 4 + len(UNSUPPORTED)) + UNSUPPORTED)
-        writer.close()
-
-    url = databaseurl.parse(f"postgresql://ada@/mail?host={tmp_path}")
-    async with await asyncio.start_unix_server(serve, f"{tmp_path}/.s.PGSQL.5432"):
-        assert (await said(url)).endswith(": unsupported; connect to the server itself, without a pooler")
-
-
 async def test_extensions_are_no_change_of_the_schema(own, run):
     run("CREATE EXTENSION pg_buffercache")
     await engine.upgrade(postgresql_settings(own))
@@ -100,10 +80,10 @@ def stranger(cluster):
     cluster.execute("DROP ROLE other_role")
 
 
-WHAT = ["TABLE inbox", "TABLE schema_step", "TABLE message_0", "FUNCTION sweep", "SEQUENCE content_id", "VIEW mail"]
-
-
-@pytest.mark.parametrize("what", WHAT)
+@pytest.mark.parametrize(
+    "what",
+    ["TABLE inbox", "TABLE schema_step", "TABLE message_0", "FUNCTION sweep", "SEQUENCE content_id", "VIEW mail"],
+)
 async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error_of_ours_while_running(
     own, opened, run, stranger, what
 ):

@@ -89,15 +89,6 @@ async def test_blocks_are_told_and_found_by_who_was_not_told(quick_looks, two, m
             pass
 
 
-async def test_what_one_daemon_ends_the_other_does_not_find(two):
-    one, other = two
-    inboxes = [await one.inbox(f"name{number}") for number in range(5)]
-    found = await asyncio.gather(*[other.find(f"name{number}") for number in range(6)])
-    assert [inbox and inbox.id for inbox in found] == [*[inbox.id for inbox in inboxes], None]
-    await one.end(inboxes[2])
-    assert (await other.find("name2")).expires_at_ms <= other.clock()
-
-
 async def test_while_the_database_is_away_there_are_no_tokens(two, monkeypatch):
     one, _ = two
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import asyncpg
@@ -213,31 +214,13 @@ async def test_what_cannot_be_serialized_is_tried_again(engine, strangers, prepa
     assert await case.stored() == case.expected
 
 
-@pytest.mark.needs("postgresql")
-async def test_the_isolation_is_ours_whatever_the_database_has(engine):
-    session = engine.storage._writer._session
-    assert await (await session.connection()).fetchval("SHOW transaction_isolation") == "read committed"
-
-
-FAILS_ONCE = """
-CREATE SEQUENCE attempt;
-CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-BEGIN
-    IF nextval('attempt') = 2 THEN RAISE 'on purpose' USING ERRCODE = '40001'; END IF;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER fail_once AFTER INSERT ON content FOR EACH STATEMENT EXECUTE FUNCTION fail_once();
-"""
-
-
 async def test_what_was_stored_of_a_batch_is_not_stored_again_with_the_rest(engine, strangers):
     """One of the mails has no room, so they are stored in parts; the second part is undone."""
     ada, bob, full = [await engine.inbox(name) for name in ("ada", "bob", "full")]
     for _ in range(2):
         await engine.add(full)
     onlooker = strangers[2]
-    await onlooker.execute(FAILS_ONCE)
+    await onlooker.execute(Path(__file__).with_suffix(".sql").read_text())
     try:
         outcomes = await asyncio.gather(*map(engine.add, (ada, bob, full)), return_exceptions=True)
     finally:
@@ -268,11 +251,10 @@ async def test_a_table_that_stays_locked_is_a_storage_that_is_away(engine, stran
         await engine.move(inbox, inbox.expires_at_ms + 31 * SLOT_MS)
 
 
-ENDS = ["pg_cancel_backend", "pg_terminate_backend"]
 END = "SELECT {}(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
 @pytest.mark.parametrize("prepare", [delivery, tokens])
 async def test_what_an_administrator_ends_has_changed_nothing_and_the_next_one_works(engine, strangers, prepare, end):
     case = await prepare(engine)
