@@ -65,11 +65,6 @@ def test_a_network_is_allowed_for_its_ports_only():
     assert not permits_address(RULES, parse_url("http://8.8.8.8/"), "8.8.8.8")
 
 
-@table("address", ROWS["special addresses are not public"])
-def test_special_addresses_are_not_public(address):
-    assert not is_public(address)
-
-
-@pytest.mark.parametrize("address", ["1.1.1.1", "172.32.0.1", "223.255.255.254", "2606:4700::1111", "2a00:1450::1"])
-def test_others_are(address):
-    assert is_public(address)
+@table(("public", "addresses"), [(public, ROWS[f"public: {public}"]) for public in (False, True)])
+def test_special_addresses_are_not_public_and_others_are(public, addresses):
+    assert [address for address in addresses if is_public(address) is not public] == []
