@@ -4,7 +4,7 @@ from threading import Lock
 
 import pytest
 
-from signing import Ed25519Signer, Signer
+from signing import Signer
 from tmpmaild.model import Envelope
 from tmpmaild.senders.resolver import Lookup, Resolver
 from zones import Zones
@@ -15,27 +15,22 @@ def signer():
     return Signer()
 
 
-@pytest.fixture(scope="session")
-def ed25519_signer():
-    return Ed25519Signer()
-
-
 @pytest.fixture
 def zones():
     with Zones() as served:
         yield served
 
 
+def lookup_at(place):
+    """Return the questions of one check to the resolver at a place."""
+    turn = Lock()
+    turn.acquire()
+    return Lookup(Resolver(place), 20, turn)
+
+
 @pytest.fixture
 def lookup(zones):
-    """Return a function that returns the questions of one check, which may take so many seconds."""
-
-    def made(seconds=20):
-        turn = Lock()
-        turn.acquire()
-        return Lookup(Resolver(zones.place), seconds, turn)
-
-    return made
+    return lambda: lookup_at(zones.place)
 
 
 def envelope(sender="bounce@shop.example", *, helo="mx.shop.example", ip="192.0.2.1"):

@@ -24,23 +24,20 @@ def mail(*authors):
 
 
 SHOP = record("shop.example", "v=DMARC1; p=reject")
-AUTHORS = {**dict(ROWS["AUTHORS"]), b"From: " + b"c" * 307 + b"@bank.example.shop.example": "none"}
+LONG = b"From: " + b"c" * 307 + b"@bank.example.shop.example"
 
 
-@pytest.mark.parametrize("field", AUTHORS)
-def test_an_author_is_who_is_shown_as_one(zones, lookup, field):
+@table(("field", "result"), [*ROWS["AUTHORS"], (LONG, "none")])
+def test_an_author_is_who_is_shown_as_one(zones, lookup, field, result):
     zones.set(SHOP)
     raw = field + b"\r\n\r\nbody\r\n"
     found = dmarc.check(raw, SPF, (), lookup())
-    assert found.result == AUTHORS[field]
+    assert found.result == result
     if found.result == "pass":
         assert mime.parse(raw).from_address.lower() == "a@shop.example"
 
 
-PIECES = ROWS["PIECES"]
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=8))
+@given(st.lists(st.sampled_from(ROWS["PIECES"]), max_size=8))
 def test_no_field_is_proven_that_is_shown_with_an_address_elsewhere(pieces):
     raw = f"From: {''.join(pieces)}\r\n\r\n".encode()
     domains, _ = dmarc._authors(headers.of_mail(raw)[0])

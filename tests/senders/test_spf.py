@@ -1,12 +1,14 @@
-"""SPF: whose address is checked, and what records that attack may cost."""
+"""SPF: the suite of openspf, whose address is checked, and what records that attack may cost."""
 
+import openspf
 import pytest
 
 from tables import rows_of, table
+from tmpmaild.model import Envelope
 from tmpmaild.senders import spf
 from zones import text_record
 
-from .conftest import envelope
+from .conftest import envelope, lookup_at
 
 ROWS = rows_of(__file__)
 
@@ -19,6 +21,20 @@ def test_mail_from_or_helo_is_checked(zones, lookup, by, result, domain):
     sender, helo, ip = by
     found = spf.check(envelope(sender, helo=helo, ip=ip), lookup())
     assert (found.result, found.domain) == (result, domain)
+
+
+@pytest.fixture(scope="module")
+def scenarios():
+    with openspf.Zones(None) as served:
+        yield served
+
+
+@table(("case", "scenario"), [(case, one) for one in openspf.SCENARIOS.values() for case in one["tests"].values()])
+def test_openspf(scenarios, case, scenario):
+    """By a resolver that is asked over a socket; whole daemons have this suite in the proofs."""
+    scenarios.set(scenario)
+    by = Envelope(case.get("mailfrom") or "", ("a@x.example",), case["helo"], case["host"], tls=False)
+    assert spf.check(by, lookup_at(scenarios.place)).result in openspf.expected(case)
 
 
 def _nested(count):
