@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import socket
 import ssl
+import subprocess
 from contextlib import asynccontextmanager
 
 import pytest
@@ -129,6 +130,13 @@ class House:
         await client.begin(*recipients)
         return client
 
+    async def run(self, program, arguments, octets):
+        """Run a program that sends what it reads; it gets the port as ``{port}``."""
+        command = [program, *(one.format(port=self.address[1]) for one in arguments)]
+        given = {"input": octets, "capture_output": True, "timeout": 30, "check": False}
+        done = await asyncio.to_thread(subprocess.run, command, **given)
+        assert done.returncode == 0, done.stdout + done.stderr
+
     async def create(self, *names, creator=None):
         for name in names:
             await self.service.create(NewAddress(local_part=name), creator)
@@ -226,7 +234,8 @@ def talk(serve):
     return run
 
 
-def make_certificate():
+@pytest.fixture(scope="session")
+def certificate():
     """Make a certificate for localhost; return the server's and the client's context."""
     ca = trustme.CA()
     ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -234,13 +243,3 @@ def make_certificate():
     theirs = ssl.create_default_context()
     ca.configure_trust(theirs)
     return ours, theirs
-
-
-@pytest.fixture(scope="session")
-def certificate():
-    return make_certificate()
-
-
-@pytest.fixture(scope="session")
-def other_certificate():
-    return make_certificate()
