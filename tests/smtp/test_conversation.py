@@ -6,8 +6,9 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tables import table
 from tmpmaild.mail import addresses
-from tmpmaild.smtp import replies
+from tmpmaild.smtp import conversation, replies
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, StartTls
 
@@ -123,16 +124,42 @@ def test_no_path_makes_it_say_what_it_was_told(paths):
         assert said in REPLIES
 
 
+# The short way that most commands take says the same as the grammar.
+
+PLAIN_PATHS = st.from_regex(rb"<[a-zA-Z0-9]{1,66}@[a-z0-9.-]{1,30}>", fullmatch=True)
+SIZES = st.sampled_from([b"", b"1", b"2000", b"2001", b"0", b"9" * 18]).map(b" SIZE=".__add__) | st.sampled_from(
+    [b"", b" "]
+)
+
+
+@given(PLAIN_PATHS, SIZES, st.booleans())
+def test_a_plain_sender_is_read_as_by_the_grammar(path, declared, extended):
+    argument = b"FROM:" + path + declared
+    by_grammar = conversation._parse_any_mail(argument, 2000, extended=extended, auth=False)
+    assert conversation.parse_mail(argument, 2000, extended=extended) == by_grammar
+
+
+@given(PLAIN_PATHS)
+def test_a_plain_recipient_is_read_as_by_the_grammar(path):
+    plain, by_grammar = (conversation.parse_rcpt(start + path, utf8=False) for start in (b"TO:", b"TO: "))
+    assert plain == by_grammar
+
+
 # Memory
 
 
-def test_a_line_that_is_too_long_is_refused_and_one_that_does_not_end_is_cut_off_and_little_of_it_held():
-    world = World()
+@table(("begin", "most_bytes"), [(b"", 2048), (b"HELO c\r\nAUTH LOGIN\r\n", 12_290)])
+def test_little_is_held_of_a_line_that_does_not_end(begin, most_bytes):
+    world = World(offers_auth=True)
+    world.receive(begin)
     said = b""
     while not world.conversation.closed:
         said += world.receive(b"x" * 1000)
-        assert world.conversation.input.waiting_bytes <= 2048
+        assert world.conversation.input.waiting_bytes <= most_bytes
     assert said == b"421 4.7.0 Line without end, closing\r\n"
+
+
+def test_a_line_of_64_kibibytes_is_refused_and_a_longer_one_cut_off():
     for size, code in ((65_536, 500), (65_537, 421)):
         assert World().receive(b"x" * size + b"\n")[:3] == b"%d" % code
 
@@ -175,33 +202,30 @@ def test_a_client_that_leaves_has_missed_something_before_its_sender_and_after_i
     assert [missed and missed[0] for missed in after] == ["EHLO", None, "DATA"]
 
 
-def test_a_sender_who_is_refused_begins_nothing_and_no_limit_on_unknown_recipients_is_none():
-    world = World()
-    world.say("EHLO c")
-    world.conversation.input.append(b"MAIL FROM:<>\r\n")
-    world.conversation.next_request()
-    world.conversation.answer(replies.SYSTEM_FULL)
-    assert world.conversation.refusals == [("MAIL FROM:<>", replies.SYSTEM_FULL)]
-    assert world.codes("RCPT TO:<abc@ours.test>") == [452, 503]
+def test_a_session_without_a_limit_on_unknown_recipients_may_name_any_number():
     world = World(max_unknown_recipients=0)
     world.say("EHLO c", "MAIL FROM:<>")
     assert world.codes(*["RCPT TO:<x@ours.test>"] * 500) == [550] * 500
 
 
-def test_data_that_is_refused_lets_the_transaction_go_on():
-    world = World()
-    world.say("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>")
-    world.conversation.input.append(b"DATA\r\n")
-    world.conversation.next_request()
-    world.conversation.answer(replies.SYSTEM_FULL)
-    assert world.codes("NOOP", "DATA", ".") == [452, 250, 354, 250]
+SENDER, RECIPIENT = "MAIL FROM:<>", "RCPT TO:<abc@ours.test>"
 
 
-def test_an_answer_of_421_ends_the_conversation():
+@table(
+    ("before", "refused", "reply", "behind", "codes"),
+    [
+        ((), SENDER, replies.SYSTEM_FULL, [RECIPIENT], [452, 503]),  # it has begun nothing
+        ((SENDER, RECIPIENT), "DATA", replies.SYSTEM_FULL, ["NOOP", "DATA", "."], [452, 250, 354, 250]),
+        ((), SENDER, replies.STOPPING, ["NOOP"], [421]),
+    ],
+)
+def test_behind_a_command_that_the_server_refuses_the_conversation_goes_on_as_the_reply_says(
+    before, refused, reply, behind, codes
+):
     world = World()
-    world.say("EHLO c")
-    world.conversation.input.append(b"MAIL FROM:<>\r\nNOOP\r\n")
+    world.say("EHLO c", *before)
+    world.conversation.input.append(f"{refused}\r\n".encode())
     world.conversation.next_request()
-    world.conversation.answer(replies.STOPPING)
-    assert world.conversation.closed
-    assert world.codes("NOOP") == [421]
+    world.conversation.answer(reply)
+    assert world.conversation.refusals == [(refused, reply)]
+    assert world.codes(*behind) == codes

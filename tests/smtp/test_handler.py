@@ -81,15 +81,3 @@ async def test_recipients_that_are_known_cost_nothing_and_tokens_come_back_one_b
     assert await guesser.name("abc") == [replies.RECIPIENT_OK]
     assert await guesser.name("gone") == [replies.UNKNOWN_RECIPIENT]
     assert await guesser.name("abc") == [replies.UNKNOWN_TOO_OFTEN]
-
-
-def test_an_exempt_client_and_a_rate_of_zero_have_no_limit():
-    unknown = UnknownRecipients(lambda: 0)
-    assert all(unknown.may_name("a") and unknown.take("a") for _ in range(2000))
-    unknown.limit(1, 1)
-    assert all(unknown.may_name(None) and unknown.take(None) for _ in range(2000))
-    assert unknown.take("a")
-    assert not unknown.may_name("a")
-    assert unknown.may_name("b")
-    unknown.limit(0, 1)
-    assert unknown.may_name("a")

@@ -141,22 +141,6 @@ async def test_an_address_takes_mail_until_its_last_millisecond(talk, clock):
         assert [reply[:9] for reply in said] == ["250 2.1.0", "550 5.1.1", "554 5.5.1"]
 
 
-# Two forms of one inbox
-
-
-async def test_all_forms_of_an_inbox_in_a_transaction_make_one_message(talk):
-    async with talk(limits=ONE) as (house, client):
-        forms = ["abc+first", "ABC", '"a\\bc"', "abc", "abc+last"]
-        paths = [f"{form}@ours.test" for form in forms] + ["@relay.example:abc@ours.test"]
-        said = await client.say(SENDER, *[f"RCPT TO:<{path}>" for path in paths], "DATA")
-        assert [reply[:9] for reply in said] == ["250 2.1.0", *["250 2.1.5"] * 6, "354 End d"]
-        said = await at_the_dot(client)
-        (message,) = await house.messages("abc")
-        assert said == STORED + message.id
-        assert message.recipient == "abc+first@ours.test"
-        assert house.read("SELECT count(*) FROM message") == [(1,)]
-
-
 # What is acknowledged is what is on disk
 
 
@@ -213,13 +197,3 @@ async def test_what_forty_senders_were_promised_is_on_disk_and_nothing_else_is_a
         assert len(shown) == len(set(shown))
         assert set(shown) == {(name, number) for name, number in sender.promised if name in others}
         assert {"452 4.2.2 Mailbox full, try again later", "550 5.1.1 No such address here"} <= set(sender.refusals)
-
-
-async def test_senders_at_once_fill_an_inbox_to_its_last_place_and_not_beyond(serve):
-    async with serve(names=("abc",), limits={"max_messages_per_inbox": 7}) as house:
-        clients = [await house.at_data("abc") for _ in range(30)]
-        said = await asyncio.gather(*map(at_the_dot, clients))
-        promised = {reply.removeprefix(STORED) for reply in said if reply.startswith(STORED)}
-        assert len(promised) == 7
-        assert sum(reply.startswith(FULL) for reply in said) == 23
-        assert {message.id for message in await house.messages("abc")} == promised

@@ -51,15 +51,6 @@ async def test_the_client_that_was_silent_longest_gives_way(serve, caplog):
         assert await first.say("NOOP") == [str(replies.OK)]
 
 
-async def test_nobody_gives_way_who_was_active_a_moment_ago(serve):
-    async with serve(max_connections=2) as house:
-        first, second = [(await client_of(house, number))[0] for number in (2, 3)]
-        silent(house, 1.5)
-        for _ in range(3):
-            assert await (await house.connect()).rest() == REFUSED
-        assert await first.say("NOOP") == await second.say("NOOP") == [str(replies.OK)]
-
-
 async def test_many_new_clients_at_once_do_not_drive_out_who_is_active(serve):
     async with serve(max_connections=10) as house:
         clients = [(await client_of(house, 10 + number))[0] for number in range(10)]

@@ -6,19 +6,11 @@ import tracemalloc
 
 import pytest
 
-from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 
 pytestmark = pytest.mark.both_loops
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
-
-
-async def messages(house, name="abc"):
-    return (await house.service.mail.list(f"{name}@ours.test", Page())).messages
-
-
-# Mail
 
 
 # Clients that leave
@@ -31,7 +23,7 @@ async def test_a_client_who_half_closes_after_the_dot_gets_the_answer(serve):
         client.writer.write_eof()
         said = await client.rest()
         assert said.count("250 2.0.0 Ok: stored as") == 2
-        assert [message.subject for message in await messages(house)] == ["two", "one"]
+        assert [message.subject for message in await house.messages("abc")] == ["two", "one"]
 
 
 async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
@@ -55,7 +47,7 @@ async def test_clients_that_disconnect_right_after_the_dot_disturb_nobody(serve)
         for client in clients[::2]:
             assert (await client.reply()).startswith("250 2.0.0 Ok: stored as")
         await house.until(lambda: len(house.server.connections.open) == 10 and not house.server.connections.tasks)
-        stored = await messages(house)
+        stored = await house.messages("abc")
         assert {str(number) for number in range(0, 20, 2)} <= {message.subject for message in stored}
         assert all(message.body.strip() == "whole" for message in stored)
         assert house.server.connections.memory.held_bytes == 0

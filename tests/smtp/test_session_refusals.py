@@ -80,6 +80,7 @@ async def test_a_client_that_does_not_trust_the_certificate_is_kept(serve, certi
         with pytest.raises(ssl.SSLError):
             await asyncio.to_thread(distrust, house.address, tls_first)
         await ended(house)
+        assert not house.server.connections.per_client
         ((command, reason),) = kept(house)
         assert command == "the TLS handshake"
         assert reason.endswith("UNKNOWN_CA: the client does not trust the certificate")

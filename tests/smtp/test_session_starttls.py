@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import socket
-import ssl
 
 import pytest
 
@@ -53,16 +52,6 @@ async def test_nothing_of_a_transaction_begun_in_the_clear_goes_on_under_tls(tal
         ]
         assert house.read("SELECT envelope_from, helo, tls FROM content") == [("", "sealed.example", 1)]
         assert await house.messages("abc") == ()
-
-
-async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(talk, certificate, other_certificate):
-    async with talk(tls=certificate[0], max_connections_per_client=1) as (house, client):
-        assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
-        with pytest.raises(ssl.SSLCertVerificationError):
-            await client.start_tls(other_certificate[1])
-        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
-        assert not house.server.connections.per_client
-        assert (await (await house.connect()).reply()).startswith("220 mx.ours.test ESMTP")
 
 
 async def test_a_session_that_was_offered_starttls_gets_it_when_it_has_been_switched_off(talk, certificate):
