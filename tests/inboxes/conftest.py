@@ -1,4 +1,4 @@
-"""A service with an inbox, and mail for it (``house``), and one with what it was built from (``world``)."""
+"""A world with a service and what that was built from, a house that is one inbox of it; and what is put in by hand."""
 
 import asyncio
 import itertools
@@ -11,29 +11,82 @@ from services import service_over
 
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope, Page
+from tmpmaild.model import Envelope, Inbox, Message, NewInbox, NewMail, Page, ParsedMail
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
 DOMAINS = ("mail.example.com", "second.test")
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Hi\r\n\r\nHello\r\n"
+INBOX = Inbox("7", "ada@mail.example.com", 0, 1000, private=False, token_hash=None, message_count=1, full=False)
 
 
-class House:
-    """A service with one inbox."""
+def message(message_id, body="", **more):
+    """Return a message of a list; what is not said of it is empty."""
+    texts = dict.fromkeys(("recipient", "from_address", "from_name", "subject"), "")
+    rest = {"truncated": False, "size_bytes": 0, "has_html": False, "attachments": (), "body_bytes": len(body.encode())}
+    return Message(**{"id": message_id, "received_at_ms": 0, "body": body} | texts | rest | more)
 
-    def __init__(self, service, inbox, token, clock):
-        self.service = service
-        self.inbox = inbox
-        self.token = token
+
+async def add_inbox(storage, address, lifetime_ms=1000, *, private=False, token_hash=b"", creator=None):
+    now_ms = storage.clock()
+    new = NewInbox(address, now_ms, now_ms + lifetime_ms, private=private, token_hash=token_hash, creator=creator)
+    return await storage.create_inbox(new)
+
+
+async def add_mail(storage, inbox_id, raw=b"secret-octets", parsed=None):
+    """Store a mail; "secret-octets" are easily found in a file."""
+    envelope = Envelope("bounce@example.com", ("x@mail.example.com",), "mx.example.com", "192.0.2.1", tls=False)
+    parsed = parsed or ParsedMail("", "", "", "", None, (), (), ())
+    return await storage.add_message(NewMail(envelope, (inbox_id,), raw, parsed))
+
+
+def mailbox_of(address):
+    return Mailbox(*address.rsplit("@", 1))
+
+
+class Choice:
+    """Picks each character in turn, or always the first while ``stuck``."""
+
+    def __init__(self):
+        self.stuck = False
+        self._numbers = itertools.count()
+
+    def __call__(self, characters):
+        return characters[0 if self.stuck else next(self._numbers) % len(characters)]
+
+
+class World:
+    """A service and what it was built from."""
+
+    def __init__(self, storage, clock, **rules):
+        self.storage = storage
         self.clock = clock
+        self.choice = Choice()
+        self.gave_back = []
+        given = {"choice": self.choice, "give_memory_back": lambda: self.gave_back.append(clock())}
+        self.service = service_over(storage, domains=DOMAINS, **given, **rules)
+
+    async def create(self, **wish):
+        return await self.service.create(NewAddress(**wish), "192.0.2.1")
+
+    async def deliver(self, *recipients, raw=MAIL):
+        inbox_ids = [await self.service.recipient(mailbox_of(recipient)) for recipient in recipients]
+        envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.9", tls=False)
+        return await self.service.deliver(envelope, inbox_ids, raw)
+
+
+class House(World):
+    """A world with one inbox."""
+
+    inbox, token = None, ""
+
+    async def open_inbox(self, local_part="chosen"):
+        self.inbox, self.token = await self.create(local_part=local_part)
 
     async def deliver(self, subject="hello", address=None):
-        mailbox = Mailbox(*(address or self.inbox.address).rsplit("@", 1))
-        inbox_id = await self.service.recipient(mailbox)
-        envelope = Envelope("a@example.org", (self.inbox.address,), "client.example", "192.0.2.7", tls=False)
-        return await self.service.deliver(envelope, [inbox_id], b"Subject: %b\r\n\r\nbody\r\n" % subject.encode())
+        raw = b"Subject: %b\r\n\r\nbody\r\n" % subject.encode()
+        return await super().deliver(address or self.inbox.address, raw=raw)
 
     @asynccontextmanager
     async def waiting(self, page=None, seconds=60):
@@ -66,48 +119,9 @@ async def storage(tmp_path, clock):
 
 @pytest.fixture
 async def house(storage, clock):
-    service = service_over(storage, max_lifetime_seconds=7200)
-    inbox, token = await service.create(NewAddress(local_part="chosen"), None)
-    return House(service, inbox, token, clock)
-
-
-class Choice:
-    """Picks each character in turn, or always the first while ``stuck``."""
-
-    def __init__(self):
-        self.stuck = False
-        self._numbers = itertools.count()
-
-    def __call__(self, characters):
-        return characters[0 if self.stuck else next(self._numbers) % len(characters)]
-
-
-class World:
-    """A service and what it was built from."""
-
-    def __init__(self, storage, clock, **rules):
-        self.clock = clock
-        self.choice = Choice()
-        self.gave_back = []
-        self.service = service_over(
-            storage,
-            domains=DOMAINS,
-            choice=self.choice,
-            give_memory_back=lambda: self.gave_back.append(clock()),
-            **rules,
-        )
-
-    async def create(self, **wish):
-        return await self.service.create(NewAddress(**wish), "192.0.2.1")
-
-    async def deliver(self, *recipients, raw=MAIL):
-        inbox_ids = [await self.service.recipient(mailbox_of(recipient)) for recipient in recipients]
-        envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.9", tls=False)
-        return await self.service.deliver(envelope, inbox_ids, raw)
-
-
-def mailbox_of(address):
-    return Mailbox(*address.rsplit("@", 1))
+    house = House(storage, clock, max_lifetime_seconds=7200)
+    await house.open_inbox()
+    return house
 
 
 @pytest.fixture

@@ -7,14 +7,16 @@ import pytest
 from msgspec.structs import replace
 
 from tmpmaild.inboxes.caches import Caches, ListingCache, RecipientCache, page_characters
-from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted, Listing, Message, MessageDeleted, Page
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, Listing, MessageDeleted, Page
 
-ADA = Inbox("id-ada", "ada", 0, 1000, private=False, token_hash=None, message_count=1, full=False)
-BOB = replace(ADA, id="id-bob", address="bob")
+from .conftest import INBOX, message
 
 
 def named(name):
-    return replace(ADA, id=f"id-{name}", address=name)
+    return replace(INBOX, id=f"id-{name}", address=name)
+
+
+ADA, BOB = named("ada"), named("bob")
 
 
 def change(inbox_id, notice=None, **more):
@@ -51,8 +53,8 @@ both = pytest.mark.parametrize("kind", [Recipients, Listings])
 
 
 def listing(inbox=ADA, body=""):
-    message = Message("msg_", 0, "ada", "", "", "", body, truncated=False, size_bytes=0, has_html=False, attachments=())
-    return Listing(inbox, (message,), has_more=False, characters=page_characters([message]))
+    shown = message("msg_", body)
+    return Listing(inbox, (shown,), has_more=False, characters=page_characters([shown]))
 
 
 @both

@@ -6,8 +6,9 @@ from tables import rows_of
 from tmpmaild.errors import CommandError
 from tmpmaild.inboxes.commands import InboxCommands, Listed, Purged
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+
+from .conftest import add_inbox, add_mail
 
 ROWS = rows_of(__file__)
 
@@ -21,25 +22,11 @@ def commands(storage):
 
 
 @pytest.fixture
-async def filled(storage, clock):
+async def filled(storage):
     """Thirty inboxes of three clients, with a mail in each."""
     for number in range(30):
-        new = NewInbox(
-            f"box{number}@mail.example.com",
-            clock(),
-            clock() + LIFETIME_MS + number,
-            private=False,
-            token_hash=b"",
-            creator=CLIENTS[number % 3],
-        )
-        await deliver(storage, (await storage.create_inbox(new)).id)
-
-
-async def deliver(storage, inbox_id):
-    envelope = Envelope("", ("x@mail.example.com",), "", "", tls=False)
-    await storage.add_message(
-        NewMail(envelope, (inbox_id,), b"secret-octets", ParsedMail("", "", "", "", None, (), (), ()))
-    )
+        named = {"lifetime_ms": LIFETIME_MS + number, "creator": CLIENTS[number % 3]}
+        await add_mail(storage, (await add_inbox(storage, f"box{number}@mail.example.com", **named)).id)
 
 
 async def answers(commands, name, wanted):
@@ -68,7 +55,7 @@ async def test_the_list_is_of_all_or_of_a_client_by_any_of_its_addresses(command
 
 @pytest.mark.usefixtures("filled")
 async def test_a_purge_ends_those_that_are_meant_and_erases_their_mail(commands, storage, clock, tmp_path):
-    await deliver(storage, OPERATOR_INBOX_ID)
+    await add_mail(storage, OPERATOR_INBOX_ID)
     assert await purged(commands, address="BOX0+tag@mail.example.com") == 1
     assert await purged(commands, client="2001:db8::5") == 10
     assert await purged(commands, client="2001:db8::5") == 0

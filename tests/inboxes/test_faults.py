@@ -6,9 +6,10 @@ from msgspec.structs import replace
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.inboxes import faults as faults_module
 from tmpmaild.inboxes.faults import Fault, Faults, Refusals
-from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted, MessageDeleted
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
 
-ADA = Inbox("7", "ada@mail.example.com", 0, 1000, private=False, token_hash=None, message_count=0, full=False)
+from .conftest import INBOX as ADA
+
 BOB = replace(ADA, id="8", address="bob@mail.example.com")
 TWICE = Fault("rcpt", "451 4.7.1 Greylisted", times=2)
 THEN = Fault("rcpt", "550 5.1.1 No")

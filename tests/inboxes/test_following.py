@@ -8,11 +8,10 @@ import pytest
 
 from tmpmaild.errors import AddressExpired, Stopping
 from tmpmaild.inboxes import reading
-from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.following import Bus, Follower, Following, InboxExpired, seconds_until
-from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
+from tmpmaild.model import ExpiryMoved, InboxDeleted, MessageDeleted, Page
 
-LIFETIME_MS = 3_600_000
+from .conftest import LIFETIME_MS, World
 
 
 async def finished(task):
@@ -30,17 +29,22 @@ async def test_a_wait_returns_as_soon_as_mail_comes_and_ends_empty_without(house
     assert listing.inbox.id == house.inbox.id
 
 
+@pytest.fixture
+def looked_at(monkeypatch):
+    """Return a function that counts from now on how often each message is given to a function of ``reading``."""
+
+    def count(name):
+        found, really = [], getattr(reading, name)
+        monkeypatch.setattr(reading, name, lambda message, *more: found.append(message.id) or really(message, *more))
+        return found
+
+    return count
+
+
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
+async def test_a_wait_looks_at_each_message_once(house, looked_at, ascending):
     """Not at all of them again for each that comes."""
-    looked_at = []
-    matches = reading.matches
-
-    def counted(message, page, body):
-        looked_at.append(message.id)
-        return matches(message, page, body)
-
-    monkeypatch.setattr(reading, "matches", counted)
+    looked_at = looked_at("matches")
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(subject="code", ascending=ascending)) as waiting:
@@ -55,17 +59,10 @@ async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, ascending):
+async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, looked_at, ascending):
     """At what is there in several pages, then at each that comes."""
     monkeypatch.setattr(reading, "MOST_LOOKED_AT", 8)
-    looked_at = []
-    has_findings = reading._has_findings
-
-    def counted(message, page):
-        looked_at.append(message.id)
-        return has_findings(message, page)
-
-    monkeypatch.setattr(reading, "_has_findings", counted)
+    looked_at = looked_at("_has_findings")
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(has=frozenset({"code"}), ascending=ascending)) as waiting:
@@ -226,26 +223,11 @@ async def test_an_event_may_be_shown_until_its_message_or_its_inbox_is_gone(hous
         assert (end, await following.may_show(end)) == (InboxExpired(), True)
 
 
-async def test_a_stream_lives_as_long_as_its_extended_inbox(house):
-    async with house.follow() as following:
-        await house.service.change(house.inbox.address, house.token, 2 * 3600)
-        house.clock.advance(ms=LIFETIME_MS)
-        (moved,) = await following.next(60)
-        assert await following.next(0.01) == []
-        house.clock.now_ms = moved.expires_at_ms
-        assert await following.next(60) == [InboxExpired()]
-
-
 async def test_a_long_body_is_cut_in_a_stream(house):
-    await house.service.deliver(
-        Envelope("a@example.org", (house.inbox.address,), "client.example", "192.0.2.7", tls=False),
-        [house.inbox.id],
-        b"\r\n" + b"x" * 100_000,
-    )
+    await World.deliver(house, house.inbox.address, raw=b"\r\n" + b"x" * 100_000)
     async with house.follow() as following:
         (message,) = await following.next(60)
-    assert message.truncated
-    assert len(message.body) == 1024
+    assert (message.truncated, len(message.body)) == (True, 1024)
 
 
 def test_a_sleep_lasts_until_the_end_and_is_never_nothing():
@@ -267,18 +249,9 @@ async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house
         assert await following.next(0.01) == expected
 
 
-async def test_a_shortened_inbox_expires_and_is_not_taken_for_deleted(house):
-    async with house.follow() as following:
-        assert await following.next(0) == []
-        moved = await house.service.change(house.inbox.address, house.token, 1)
-        house.clock.advance(ms=1000)
-        assert await following.next(60) == [ExpiryMoved(moved.expires_at_ms)]
-        assert await following.next(60) == [InboxExpired()]
-
-
 async def test_a_quiet_listener_keeps_nothing_of_what_others_delete(house):
     """What was deleted since it last looked is reachable from it; each look lets go of that."""
-    other, token = await house.service.create(NewAddress(), None)
+    other, token = await house.create()
     async with house.follow() as following:
         assert await following.next(0) == []
         for lifetime_seconds in range(1, 51):

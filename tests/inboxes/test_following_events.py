@@ -8,7 +8,7 @@ import pytest
 from tmpmaild.errors import Stopping
 from tmpmaild.inboxes import following
 from tmpmaild.inboxes.following import Bus, Overflow
-from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+from tmpmaild.model import ExpiryMoved, InboxChange
 
 
 def mail(inbox_id="1"):
@@ -45,16 +45,6 @@ async def test_a_change_wakes_those_of_its_inbox_and_nobody_else():
         sleeping.cancel()
 
 
-async def test_notices_are_told_in_order_and_once():
-    bus = Bus()
-    told = [MessageDeleted("msg_1"), ExpiryMoved(5), InboxDeleted()]
-    with bus.subscribe("1") as subscription:
-        bus.publish([notice(one) for one in told])
-        assert not subscription.take_mail()
-        assert subscription.take_notices() == told
-        assert subscription.take_notices() == []
-
-
 async def test_who_never_looks_holds_a_bounded_amount_and_learns_that_it_missed_something():
     bus = Bus()
     with bus.subscribe("1") as subscription:
@@ -63,20 +53,6 @@ async def test_who_never_looks_holds_a_bounded_amount_and_learns_that_it_missed_
         assert len(subscription._notices) == following._MAX_NOTICES
         with pytest.raises(Overflow):
             subscription.take_notices()
-
-
-async def test_who_is_cancelled_is_forgotten():
-    bus = Bus()
-
-    async def listen():
-        with bus.subscribe("1") as subscription:
-            await subscription.wait(60)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(listen)
-        await anyio.wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()
-    assert bus.listeners == {}
 
 
 async def test_a_stop_wakes_everybody_now_and_in_future():

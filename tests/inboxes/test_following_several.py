@@ -8,14 +8,13 @@ import pytest
 
 from tmpmaild.errors import Stopping
 from tmpmaild.inboxes import following
-from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.following import BacklogShown, InboxExpired, InboxToFollow, NotLookedAt, Overflow, Unavailable
 from tmpmaild.model import ExpiryMoved, Message, MessageDeleted
 
 
 @pytest.fixture
 async def other(house):
-    inbox, _ = await house.service.create(NewAddress(local_part="other"), None)
+    inbox, _ = await house.create(local_part="other")
     return inbox
 
 

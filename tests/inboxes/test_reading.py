@@ -4,20 +4,18 @@ import asyncio
 import itertools
 import threading
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
 import pytest
-from services import service_over
 
 from tables import table
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.service import InboxService
-from tmpmaild.model import Envelope, Page, unchecked
+from tmpmaild.model import Page, unchecked
 
-LIFETIME_MS = 3_600_000
+from . import conftest
+from .conftest import LIFETIME_MS, World
+
 MAIL = (
     b"Subject: hello\r\nContent-Type: multipart/related; boundary=b\r\n\r\n"
     b'--b\r\nContent-Type: text/html\r\n\r\n<p>Your code: 481516</p><img src="cid:logo">\r\n'
@@ -25,26 +23,18 @@ MAIL = (
 )
 
 
-@dataclass
-class House:
-    """A service with an inbox that holds two mails, and what ends them."""
+class House(conftest.House):
+    """A house whose inbox holds two mails, and what ends them."""
 
-    service: InboxService
-    storage: object
-    clock: object
-    inbox: object = None
-    token: str = ""
-    message_ids: list[str] = field(default_factory=list)
-    secret: str = ""
-    grant: object = None
-    attachment: object = None
-    forming: anyio.Lock = field(default_factory=anyio.Lock)
-    numbers: itertools.count = field(default_factory=itertools.count)
+    def __init__(self, storage, clock):
+        super().__init__(storage, clock, max_lifetime_seconds=7200)
+        self.mail = self.service.mail
+        self.forming = anyio.Lock()
+        self.numbers = itertools.count()
 
     async def open_inbox(self):
         """Create an inbox with two mails, whatever has become of the one before it."""
-        wish = NewAddress(local_part=f"chosen{next(self.numbers)}")
-        self.inbox, self.token = await self.service.create(wish, None)
+        await super().open_inbox(f"chosen{next(self.numbers)}")
         self.message_ids = []
         await self.deliver()
         await self.deliver()
@@ -54,13 +44,8 @@ class House:
     def address(self):
         return self.inbox.address
 
-    @property
-    def mail(self):
-        return self.service.mail
-
-    async def deliver(self, raw=MAIL):
-        envelope = Envelope("a@example.org", (self.address,), "client.example", "192.0.2.7", tls=False)
-        self.message_ids.append(await self.service.deliver(envelope, [self.inbox.id], raw))
+    async def deliver(self):
+        self.message_ids.append(await World.deliver(self, self.address, raw=MAIL))
 
     # These do as the service does once it has found the inbox: the one reader may be held up.
 
@@ -84,7 +69,7 @@ class House:
 
 @pytest.fixture
 async def house(storage, clock):
-    house = House(service_over(storage, max_lifetime_seconds=7200), storage, clock)
+    house = House(storage, clock)
     await house.open_inbox()
     return house
 
@@ -283,7 +268,7 @@ async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(h
 @held_up
 async def test_what_others_delete_meanwhile_changes_nothing(house, read, hold, warm):
     await prepare(house, warm=warm)
-    other, _ = await house.service.create(NewAddress(local_part=f"other{next(house.numbers)}"), None)
+    other, _ = await house.create()
     async with hold(house, read) as reading:
         await house.storage.move_expiry(other.id, house.clock(), house.clock())
     expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
@@ -291,7 +276,7 @@ async def test_what_others_delete_meanwhile_changes_nothing(house, read, hold, w
 
 
 async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_nothing_to_others(house):
-    house.inbox, token = await house.service.create(NewAddress(local_part="secret", private=True), None)
+    house.inbox, token = await house.create(local_part="secret", private=True)
     await house.deliver()
 
     async def with_token(house):

@@ -5,41 +5,28 @@ import pytest
 
 from tables import rows_of
 from tmpmaild.inboxes.reading import MOST_LOOKED_AT, filtered, matches, rest_of
-from tmpmaild.model import Attachment, Code, Findings, Inbox, Link, Listing, Message, Page
+from tmpmaild.model import Attachment, Code, Findings, Link, Listing, Page
 from tmpmaild.storage.rows import message_id_of
+
+from .conftest import INBOX, message
 
 ROWS = rows_of(__file__)
 
-INBOX = Inbox("7", "ada@mail.example.com", 0, 1, private=False, token_hash=None, message_count=0, full=False)
 CODE = Findings(codes=(Code("481516", 0.3),))
 LINK = Findings(links=(Link("https://shop.example/", "", 0),))
 BOTH = Findings(CODE.codes, LINK.links)
 NEITHER = Findings()
 
 
-def message(number, findings, body="x"):
-    return Message(
-        id=message_id_of(number),
-        received_at_ms=0,
-        recipient="",
-        from_address="",
-        from_name="",
-        subject="",
-        body=body,
-        truncated=False,
-        size_bytes=1,
-        has_html=False,
-        attachments=(),
-        findings=findings,
-        body_bytes=len(body.encode()),
-    )
+def numbered(number, findings, body="x"):
+    return message(message_id_of(number), body, size_bytes=1, findings=findings)
 
 
 class Shelf:
     """Messages in the order of their arrival, read as from storage; it counts how often each is looked at."""
 
     def __init__(self, *findings, body="x"):
-        self.messages = [message(number, found, body) for number, found in enumerate(findings, start=1)]
+        self.messages = [numbered(number, found, body) for number, found in enumerate(findings, start=1)]
         self.looked_at = []
 
     async def read(self, page):
@@ -101,7 +88,7 @@ async def test_a_page_holds_no_more_text_than_another():
     """Bodies that the page has no room for are cut, of the oldest first; and other texts end it."""
     shelf = Shelf(*[CODE] * 120, body="€" * 1000)
     page = await filtered(Page(has=frozenset({"code"}), bodies_bytes=150_000, ascending=True), shelf)
-    assert [message.truncated for message in page.messages] == [True] * 50 + [False] * 50
+    assert [one.truncated for one in page.messages] == [True] * 50 + [False] * 50
     page = await filtered(Page(has=frozenset({"code"}), other_characters=1), shelf)
     assert (len(page.messages), page.has_more) == (1, True)
     page = await filtered(Page(has=frozenset({"code"}), other_characters=2000), Shelf(*[CODE] * 3, body="x" * 5000))
@@ -112,7 +99,7 @@ async def test_newest_first_what_comes_meanwhile_is_left_to_the_next_wait():
     class Growing(Shelf):
         async def read(self, page):
             found = await super().read(page)
-            self.messages.append(message(100, CODE))
+            self.messages.append(numbered(100, CODE))
             return found
 
     shelf = Growing(*[NEITHER] * 60)
@@ -126,9 +113,7 @@ async def test_an_empty_inbox_has_an_empty_page():
     assert (page.messages, page.has_more, page.looked_to) == ((), False, None)
 
 
-LETTER = msgspec.structs.replace(
-    message(1, NEITHER), from_address="No-Reply@Example.com", from_name="Straße GmbH", subject="ΚΩΔΙΚΌΣ 42"
-)
+LETTER = message("", from_address="No-Reply@Example.com", from_name="Straße GmbH", subject="ΚΩΔΙΚΌΣ 42")
 FILE = Attachment(0, "a.pdf", "application/pdf", 1, "00", inline=False, content_id=None)
 IMAGE = Attachment(1, '"inline":false', "image/png", 1, "00", inline=True, content_id="x")
 

@@ -5,36 +5,22 @@ import asyncio
 import anyio
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from growth import SLACK_SECONDS, assert_within, cpu_seconds
 from tmpmaild.inboxes import caches, reading
 from tmpmaild.inboxes.caches import Caches, FindingsCache, findings_characters
 from tmpmaild.inboxes.reading import Detector
 from tmpmaild.mail import htmltext
-from tmpmaild.model import (
-    Code,
-    ExpiryMoved,
-    Findings,
-    Inbox,
-    InboxChange,
-    InboxDeleted,
-    Link,
-    Message,
-    MessageDeleted,
-    Texts,
-)
+from tmpmaild.model import Code, ExpiryMoved, Findings, InboxChange, InboxDeleted, Link, MessageDeleted, Texts
+
+from .conftest import INBOX, message
 
 SIGN_UP = "Your verification code is 481516."
 
 
 def inbox(inbox_id="1", expires_at_ms=1000):
-    return Inbox(inbox_id, "ada", 0, expires_at_ms, private=False, token_hash=None, message_count=1, full=False)
-
-
-def message(message_id, body=SIGN_UP, *, has_html=False, truncated=False, subject="", size_bytes=0):
-    return Message(
-        message_id, 0, "ada", "", "", subject, body, truncated, size_bytes, has_html=has_html, attachments=()
-    )
+    return replace(INBOX, id=inbox_id, expires_at_ms=expires_at_ms)
 
 
 class Shelf:
@@ -56,10 +42,12 @@ def found(links=(), codes=("1",)):
 
 async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_is_deleted_meanwhile_too():
     shelf = Shelf()
-    (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1")])
+    (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1", SIGN_UP)])
     assert [code.value for code in completed.findings.codes] == ["481516"]
     assert shelf.reads == []
-    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", has_html=True)])
+    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(
+        inbox(), [message("msg_1", SIGN_UP, has_html=True)]
+    )
     assert [code.value for code in completed.findings.codes] == ["481516"]
 
 

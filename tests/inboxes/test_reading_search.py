@@ -8,11 +8,12 @@ from services import service_over
 
 from tmpmaild.inboxes import reading
 from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.model import SEARCHED_CHARACTERS, Envelope, NewMail, Page, ParsedMail, Verbatim
+from tmpmaild.model import SEARCHED_CHARACTERS, Page, ParsedMail, Verbatim
+
+from .conftest import add_mail
 
 pytestmark = pytest.mark.both_engines
 
-LIFETIME_MS = 60_000
 LIMITS = {"max_bytes": 1 << 30, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}
 
 
@@ -30,8 +31,7 @@ class Engine:
         self, inbox, *, subject="A subject", sender="ada@example.com", name="Ada", body="", html=None, raw=b""
     ):
         parsed = ParsedMail(sender, name, subject, body, html, (), (), ())
-        envelope = Envelope("bounce@example.com", ("x@mail.example.com",), "mx.example.com", "192.0.2.1", tls=False)
-        return await self.storage.add_message(NewMail(envelope, (inbox.id,), raw, parsed))
+        return await add_mail(self.storage, inbox.id, raw, parsed)
 
 
 async def listing(engine, **page):
