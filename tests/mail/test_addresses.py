@@ -47,9 +47,13 @@ def test_an_argument_is_split_into_path_and_parameters(argument, expected):
 
 
 @table("argument", ROWS["an argument without a proper path is refused"])
-def test_an_argument_without_a_proper_path_is_refused(argument):
-    with pytest.raises(PathSyntaxError):
-        split_path(argument)
+def test_an_argument_without_a_proper_path_is_refused_at_little_cost(argument):
+    def read():
+        for _ in range(100):
+            with pytest.raises(PathSyntaxError):
+                split_path(argument)
+
+    assert_within(1, read)
 
 
 @given(st.binary(max_size=300))
@@ -64,16 +68,7 @@ def test_splitting_loses_nothing(argument):
 # Paths that are accepted
 
 
-@table(
-    ("path", "local_part", "domain"),
-    [
-        *ROWS["a path names a mailbox"],
-        (b"a" * 64 + b"@ours.test", "a" * 64, "ours.test"),
-        (b'"' + b"a" * 62 + b'"@ours.test', "a" * 62, "ours.test"),
-        (b"a@" + b"b" * 63 + b".test", "a", "b" * 63 + ".test"),
-        (b"a@" + b"b." * 125 + b"cc", "a", "b." * 125 + "cc"),
-    ],
-)
+@table(("path", "local_part", "domain"), ROWS["a path names a mailbox"])
 def test_a_path_names_a_mailbox(path, local_part, domain):
     assert parse_path(path) == Mailbox(local_part, domain) == parse_path(path, utf8=True)
 
@@ -88,25 +83,7 @@ def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
 # Paths that are refused
 
 
-@table(
-    "path",
-    [
-        *ROWS["what is no path is refused"],
-        b"abc@" + b"b" * 64 + b".test",
-        b"a" * 65 + b"@ours.test",
-        b'"' + b"a" * 63 + b'"@ours.test',
-        b"a@" + b"b." * 126 + b"c",
-        b"a@" + b"b" * 300,
-        b"@" + b"r." * 120 + b"example:abc@ours.test",
-        b"a" * 100_000,
-        "a\u0085b@ours.test".encode(),
-        "a\u2028b@ours.test".encode(),
-        "a\ufffdb@ours.test".encode(),
-        '"\\é"@ours.test'.encode(),
-        "é" * 33 + "@ours.test",
-        "abc@" + "é" * 60 + ".test",
-    ],
-)
+@table("path", ROWS["what is no path is refused"])
 def test_what_is_no_path_is_refused(path):
     octets = path.encode() if isinstance(path, str) else path
     for utf8 in (True, False):
@@ -118,7 +95,7 @@ def test_what_is_no_path_is_refused(path):
 # Which inbox
 
 
-@pytest.mark.parametrize("path", [*ROWS["these all reach one inbox"], "abc+tåg@ours.test".encode()])
+@table("path", ROWS["these all reach one inbox"])
 def test_these_all_reach_one_inbox(path):
     assert inbox_of(path, utf8=True) == "abc@ours.test"
 
@@ -279,20 +256,7 @@ def test_a_url_reaches_what_mail_reaches_and_knows_no_route(path):
 # Addresses in URLs
 
 
-@table(
-    "text",
-    [
-        *ROWS["what is no address is none and costs little"],
-        f"abc{chr(0xD800)}@ours.test",
-        "a" * 10_000,
-        "@" * 10_000,
-        '"' * 10_000,
-        "\ud800" * 10_000,
-        "a@" + "b." * 5_000,
-        "a@" + "é" * 5_000,
-        "a@" + "é" * 250,
-    ],
-)
+@table("text", ROWS["what is no address is none and costs little"])
 def test_what_is_no_address_is_none_and_costs_little(text):
     def read():
         for _ in range(100):
@@ -307,27 +271,15 @@ def test_any_text_folds_to_an_address_or_none(text):
     assert folded is None or "@" in folded
 
 
-@pytest.mark.parametrize(
-    "argument", [b"<" + b'"' * 2047, b"<" + b'"\\' * 1023, b'<"a" ' * 400, b"<" * 2048, b" " * 2048, b"<a" * 1000]
-)
-def test_hostile_arguments_cost_little(argument):
-    def read():
-        for _ in range(100):
-            with pytest.raises(PathSyntaxError):
-                split_path(argument)
-
-    assert_within(1, read)
-
-
 # Names that people choose
 
 
-@pytest.mark.parametrize(("text", "expected"), [*ROWS["a local part can be chosen"], ("a" * 64, "a" * 64)])
+@table(("text", "expected"), ROWS["a local part can be chosen"])
 def test_a_local_part_can_be_chosen(text, expected):
     assert check_local_part(text) == expected
 
 
-@table("text", [*ROWS["a malformed local part cannot be chosen"], "a" * 65, "abc" * 100_000, "." * 100_000])
+@table("text", ROWS["a malformed local part cannot be chosen"])
 def test_a_malformed_local_part_cannot_be_chosen(text):
     with pytest.raises(LocalPartError, match="3 to 64"):
         check_local_part(text)
@@ -369,9 +321,7 @@ def test_random_local_parts_come_from_the_given_source_and_no_inbox_from_abuse_a
 # The operator
 
 
-@pytest.mark.parametrize(
-    "path", [*ROWS["the operator gets mail for postmaster and abuse"], "abuse@bücher.test".encode()]
-)
+@table("path", ROWS["the operator gets mail for postmaster and abuse"])
 def test_the_operator_gets_mail_for_postmaster_and_abuse(path):
     assert is_operator(parse_path(path, utf8=True), OURS)
 
@@ -396,12 +346,9 @@ def test_a_u_label_and_its_a_label_are_one_name(label):
         assert shown == unicodedata.normalize("NFC", label.lower())
 
 
-@pytest.mark.parametrize("path", [b"=?utf-8?q?abc?=@ours.test", b"x=?UTF-8?B?YWJj?=@ours.test"])
-def test_an_encoded_word_is_no_recipient(path):
-    with pytest.raises(PathSyntaxError):
-        parse_recipient(path)
-
-
-@pytest.mark.parametrize("path", [b"a=?b@ours.test", b"abc@ours.test", b"=?a?=@ours.test"])
-def test_what_is_no_encoded_word_is_a_recipient_like_any_other(path):
-    assert parse_recipient(path) == parse_path(path)
+def test_a_recipient_may_look_like_an_encoded_word_but_be_none():
+    for path in (b"=?utf-8?q?abc?=@ours.test", b"x=?UTF-8?B?YWJj?=@ours.test"):
+        with pytest.raises(PathSyntaxError):
+            parse_recipient(path)
+    for path in (b"a=?b@ours.test", b"abc@ours.test", b"=?a?=@ours.test"):
+        assert parse_recipient(path) == parse_path(path)

@@ -47,9 +47,7 @@ def test_a_sheet_of_another_medium_stays_out_of_this_one_and_rules_for_dark_read
     assert sheet.written(1, 1).replace(SCOPE, "") == "@media print{p{color:red}}a{color:red}"
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"), [*ROWS["rules stay and every other at rule goes"], ("@media all{" * 5 + "p{color:red}", "")]
-)
+@table(("text", "kept"), ROWS["rules stay and every other at rule goes"])
 def test_rules_stay_and_every_other_at_rule_goes(text, kept):
     assert written(text).replace(SCOPE, "").partition("{color")[0] == kept
 
@@ -77,17 +75,7 @@ def test_what_passes_a_bound_is_left_out():
     assert written("p{color:red}", "screen," * 50) == ""
 
 
-PIECES = (
-    st.sampled_from(sorted(PROPERTIES))
-    | st.sampled_from(
-        "@media @import @supports @font-face screen and not only (width<1px) (max-width:1px) prefers-color-scheme dark "
-        "p a td body html :root * .a #b [class*=a] [style='x'] :hover ::before :not( :is( :where( :nth-child( 2n+1 "
-        "> + ~ , ; : { } ( ) [ ] ! / \\ \" ' < & | - = % # . @ <!-- --> /* */ // </style> \\3c \\22 \\a \\d800 \0 \f "
-        "url( url(//x) url('//x') src( image-set( calc( min( rgb( linear-gradient( repeat( var( attr( expression( "
-        "1 1px -1.5em 50% 1e9 1e999 red #fff 'Arial' \"x\" '</style' !important ur/**/l( \\75rl( u+1f".split(" ")
-    )
-    | st.text(max_size=4)
-)
+PIECES = st.sampled_from(sorted(PROPERTIES)) | st.sampled_from(ROWS["PIECES"]) | st.text(max_size=4)
 SOUP = st.lists(PIECES, max_size=40).flatmap(
     lambda pieces: st.sampled_from(["", " "]).map(lambda between: between.join(pieces))
 )
@@ -103,13 +91,9 @@ def test_soup_never_raises_nor_leaves_what_could_load_or_end_the_sheet(rules, me
     assert_harmless_style(style(rules))
 
 
-@pytest.mark.parametrize(
-    ("rules", "elements", "depth", "is_kept"),
-    [
-        pytest.param(500, 5000, 30, True, id="a very large newsletter"),
-        pytest.param(2000, 20_000, 1, False, id="as many as there may be"),
-        pytest.param(2000, 2000, 1, True, id="rules, elements"),
-    ],
+# A very large newsletter, as many as there may be of both, and of rules alone.
+@table(
+    ("rules", "elements", "depth", "is_kept"), [(500, 5000, 30, True), (2000, 20_000, 1, False), (2000, 2000, 1, True)]
 )
 def test_more_rules_than_a_browser_has_time_for_with_the_elements_are_left_out(rules, elements, depth, is_kept):
     sheet = Sheet()

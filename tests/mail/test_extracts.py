@@ -31,16 +31,7 @@ def ms(*moment):
 
 
 def test_the_header_says_who_else_when_and_which():
-    head = (
-        b"From: ann@example.org\r\n"
-        b'Cc: "B, Bob" <bob@example.org>,\r\n =?utf-8?q?C=C3=A9m?= <cem@example.org>\r\n'
-        b"Reply-To: Team: dan@example.org;\r\n"
-        b"Date: Sat, 21 Nov 2026 03:00:57 +0100\r\n"
-        b"CC: eve@example.org (Eve)\r\n"
-        b"Message-ID: <abc@example.org>\r\n"
-        b"\r\n"
-        b"Cc: body@example.org\r\n"
-    )
+    head = Path(__file__).with_name("extracts-head.eml").read_bytes()
     assert extracts.details(head) == HeaderDetails(
         cc=(Person("bob@example.org", "B, Bob"), Person("cem@example.org", "Cém"), Person("eve@example.org", "Eve")),
         reply_to=(Person("dan@example.org", ""),),
@@ -69,14 +60,7 @@ def test_a_date_is_read(value, moment):
     assert extracts.details(f"Date: {value}\r\n\r\n".encode()).date_ms == expected_ms
 
 
-@table(
-    "value",
-    [
-        *ROWS["a date that no calendar has is none"],
-        *("Sat, 2\u0661 Nov 2026 03:00:57 +0000", "(" * 300, "()" * 4000 + "21 Nov 2026 03:00 +0000"),
-        "Sat, " + " " * 300 + "21 Nov 2026 03:00:57 +0000",
-    ],
-)
+@table("value", ROWS["a date that no calendar has is none"])
 def test_a_date_that_no_calendar_has_is_none(value):
     assert extracts.details(f"Date: {value}\r\n\r\n".encode()).date_ms is None
 
@@ -93,9 +77,7 @@ def test_what_was_written_as_a_date_comes_back(moment, zone):
     assert iso == second_ms + moment.microsecond // 1000
 
 
-@pytest.mark.parametrize(
-    ("value", "message_id"), [*ROWS["a message id is read"], (b"<" + b"x" * 2000 + b">", "x" * 998)]
-)
+@table(("value", "message_id"), ROWS["a message id is read"])
 def test_a_message_id_is_read(value, message_id):
     assert extracts.details(b"Message-ID: " + value + b"\r\n\r\n").message_id == message_id
 
@@ -126,12 +108,6 @@ def test_details_take_little_time_whatever_the_header(name, piece):
     assert_linear(read, piece * (8000 // len(piece)))
 
 
-def test_a_date_would_take_linear_time_even_without_its_cap(monkeypatch):
-    monkeypatch.setattr(extracts, "_MAX_DATE_CHARACTERS", 50_000)
-    for piece in ("a", "a ", "1", "1 Nov ", "Sat, 1 Nov 2026 ", "2026-11-21T03:00:57.1", "\\(", "()", ", ", "-", " +1"):
-        assert_linear(extracts._date_ms, piece * (50_000 // len(piece)))
-
-
 # Attachments
 
 
@@ -153,14 +129,8 @@ def test_the_mails_have_attachments_enough_to_tell():
     assert sum(len(mime.parse(path.read_bytes()).attachments) for path in MAILS) > 20
 
 
-TYPES = st.sampled_from(
-    [b"text/plain", b"text/html", b"image/png", b"message/rfc822", b"multipart/mixed; boundary=y", b"x"]
-)
-ENCODINGS = st.sampled_from([b"base64", b"quoted-printable", b"8bit", b"x-none", b""])
-DISPOSITIONS = st.sampled_from([b"", b"inline", b"attachment; filename=a", b"junk"])
-CONTENT = st.binary(max_size=60) | st.sampled_from(
-    [b"QUJD", b"QUJD=\r\n=", b"=41=4", b"--y\r\n\r\ntext\r\n--y--", b"--x--"]
-)
+TYPES, ENCODINGS, DISPOSITIONS = (st.sampled_from(ROWS[name]) for name in ("TYPES", "ENCODINGS", "DISPOSITIONS"))
+CONTENT = st.binary(max_size=60) | st.sampled_from(ROWS["CONTENT"])
 PART = st.builds(
     lambda kind, encoding, disposition, content, end: (
         b"--x\r\nContent-Type: %b\r\nContent-Transfer-Encoding: %b\r\nContent-Disposition: %b\r\n\r\n%b%b"
@@ -190,16 +160,8 @@ def test_the_other_attachments_are_not_decoded():
 
 # Images
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
-GIF = b"GIF89a" + bytes(40)
-KINDS = {
-    "image/png": PNG,
-    "image/gif": GIF,
-    "image/jpeg": b"\xff\xd8\xff\xe0" + bytes(40),
-    "image/webp": b"RIFF\x0a\0\0\0WEBPVP8L" + bytes(40),
-    "image/bmp": b"BM\x0a\x0a\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0" + bytes(40),
-    "image/avif": b"\0\0\0\x1cftypavif\0\0\0\0avifmif1" + bytes(40),
-}
+KINDS = dict(ROWS["KINDS"])
+PNG, GIF = KINDS["image/png"], KINDS["image/gif"]
 
 
 def test_an_avif_is_one_by_any_of_its_brands():
@@ -239,16 +201,7 @@ def test_only_the_images_that_are_asked_for_are_given_as_what_they_are_whatever_
     assert list(extracts.images(raw, ["a"], 1000)) == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("stated", "octets"),
-    [
-        *ROWS["what is no image by its name and its octets is left out"],
-        ("image/svg+xml", PNG),
-        ("text/html", PNG),
-        ("application/octet-stream", PNG),
-        ("image/x-unknown", PNG),
-    ],
-)
+@table(("stated", "octets"), ROWS["what is no image by its name and its octets is left out"])
 def test_what_is_no_image_by_its_name_and_its_octets_is_left_out(stated, octets):
     assert extracts.images(related(image("a", octets, stated)), ["a"], 1000) == {}
 

@@ -56,13 +56,7 @@ def test_the_protocol_says_whether_there_was_tls_and_an_address_in_utf_8(more, k
     assert f" with {keyword} id ".encode() in fields(**more)
 
 
-@table(
-    ("helo", "ip", "says"),
-    [
-        *ROWS["from says who the client claimed to be and where it was"],
-        ("x" * 2000, "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
-    ],
-)
+@table(("helo", "ip", "says"), ROWS["from says who the client claimed to be and where it was"])
 def test_from_says_who_the_client_claimed_to_be_and_where_it_was(helo, ip, says):
     assert fields(helo=helo, ip=ip).split(b"\r\n")[1] == f"Received: from {says}".encode()
 
@@ -74,9 +68,7 @@ def test_a_path_is_written_as_it_was(path):
     assert f"\tfor <{path}>; ".encode() in octets
 
 
-@pytest.mark.parametrize(
-    "path", [EVIL, f"ada@mail.example.com{EVIL}", "a\0@b", "a>b", "a b@c", "x" * 300 + "@b", "\ud800@b"]
-)
+@table("path", [EVIL, f"ada@mail.example.com{EVIL}", *ROWS["what is no path is left out"]])
 def test_what_is_no_path_is_left_out(path):
     octets = fields(sender=path, recipient=path)
     assert octets.startswith(b"Return-Path: <>\r\n")
@@ -110,13 +102,7 @@ def test_whatever_the_envelope_says_there_are_two_fields_and_the_mail_below_is_u
     above.decode()
 
 
-@pytest.mark.parametrize(
-    ("field", "is_renamed"),
-    [
-        *ROWS["results that claim to be ours are renamed"],
-        (b"Authentication-Results: " + b"(a)" * 1000 + b"mx.example.com; spf=pass", True),
-    ],
-)
+@table(("field", "is_renamed"), ROWS["results that claim to be ours are renamed"])
 def test_results_that_claim_to_be_ours_are_renamed(field, is_renamed):
     raw = b"Subject: one\r\n" + field + b"\r\n\r\nAuthentication-Results: mx.example.com; in=body\r\n"
     found = extracts.without_results_of(raw, "mx.example.com")
@@ -175,9 +161,7 @@ def test_the_first_line_names_the_sender_and_the_time_in_utc_and_no_mail_is_quot
     assert part == (b"From bob@example.com Mon Sep 21 14:13:20 2026\nSubject: x\n\n>From here\n>>From there\n\n")
 
 
-@pytest.mark.parametrize(
-    "sender", ["", '"a b"@x.test', "x\n\nFrom y", "jörg@x.test", "a\0@x.test", "a\u2028b", "\ud800"]
-)
+@table("sender", ROWS["a sender that is not one word of ascii is not in it"])
 def test_a_sender_that_is_not_one_word_of_ascii_is_not_in_it(sender):
     assert extracts.mbox_entry(full(sender), b"x").startswith(b"From MAILER-DAEMON Mon Sep 21 14:13:20 2026\nx\n\n")
 

@@ -23,15 +23,7 @@ def split(block, **arguments):
 # Splitting a block
 
 
-@pytest.mark.parametrize(
-    ("block", "fields", "warnings"),
-    [
-        *ROWS["a block is split into unfolded fields"],
-        (b" stray\nA: b\n", [("A", "b")], [headers.NO_FIELD]),
-        (b"A: b\nno field\nC: d\n", [("A", "b"), ("C", "d")], [headers.NO_FIELD]),
-        (b"From x Fri Nov 20 12:00:00 2026\nA: b\n", [("A", "b")], [headers.NO_FIELD]),
-    ],
-)
+@table(("block", "fields", "warnings"), ROWS["a block is split into unfolded fields"])
 def test_a_block_is_split_into_unfolded_fields(block, fields, warnings):
     assert split(block) == (fields, len(block), warnings)
 

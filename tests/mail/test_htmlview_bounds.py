@@ -80,15 +80,7 @@ def test_formatting_ends_where_its_own_end_tags_reach_all_blocks_and_not_early()
     assert repaired(soup).partition("x")[2] == "</b>" * MAX_FORMATTING
 
 
-@pytest.mark.parametrize(
-    "soup",
-    [
-        "<b>" * 8 + "<p>x" * 5000,
-        "<p>" + "<font>" * 100 + "<li>x" * 5000,
-        ("<b><i><u><s>" + "<div>" * 7 + "</b>" + "</div>" * 7) * 1000,
-        ("<b>" + "<div>" * 9 + "</b>" + "</div>" * 9) * 1000,
-    ],
-)
+@table("soup", ROWS["formatting that is made anew has a bound"])
 def test_formatting_that_is_made_anew_has_a_bound(soup):
     assert len(repaired(soup)) < 500_000
 
