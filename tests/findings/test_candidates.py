@@ -2,7 +2,7 @@
 
 import pytest
 
-from tables import rows_of
+from tables import rows_of, table
 from tmpmaild.findings import candidates
 from tmpmaild.findings.candidates import Kind
 
@@ -34,25 +34,9 @@ def test_a_shape_knows_its_place_and_ends_where_a_reader_would_end_it():
     assert not candidates.find(["481516,50元"])
 
 
-@pytest.mark.parametrize(
-    ("line", "kinds"),
-    [
-        ("481516", [Kind.DIGITS]),
-        ("G-481516", [Kind.MIXED]),
-        ("BMS 3PT", [Kind.MIXED]),
-        ("2026", [Kind.YEAR]),
-        ("K7M3Q9", [Kind.MIXED]),
-        ("K7M-3Q9", [Kind.MIXED]),
-        ("KXQWPZ", [Kind.LETTERS]),
-        ("KXQ-WPZ", [Kind.LETTERS]),
-        ("K X Q W", [Kind.LETTERS]),
-        ("correct-horse-battery", [Kind.WORDS]),
-        ("plain lower words, Names and numbers 12", []),
-        ("SIGN-IN E-MAIL UTF-8", []),
-    ],
-)
+@table(("line", "kinds"), ROWS["a shape knows what it is made of"])
 def test_a_shape_knows_what_it_is_made_of(line, kinds):
-    assert [shape.kind for shapes in candidates.find([line]).values() for shape in shapes] == kinds
+    assert [shape.kind.name for shapes in candidates.find([line]).values() for shape in shapes] == kinds
 
 
 @pytest.mark.parametrize(("better", "worse"), ROWS["some shapes look more like a code than others"])

@@ -24,10 +24,7 @@ def test_each_shape_becomes_what_is_typed(shown, value):
     assert values(f"Your verification code is: {shown}") == [value]
 
 
-@table(
-    "marked",
-    "*◊* **◊** [◊] (◊) 「◊」 【◊】 『◊』 '◊' \"◊\" “◊” «◊» `◊` <b>◊</b> >◊< ◊. ◊, ◊! :◊ =◊ ◊です ◊입니다 '◊'dir #◊".split(),
-)
+@table("marked", ROWS["marks around a code do not hide it"])
 def test_marks_around_a_code_do_not_hide_it(marked):
     assert values("Your login code: " + marked.replace("◊", "481516")) == ["481516"]
 
@@ -48,14 +45,6 @@ def test_a_code_that_stands_several_times_is_listed_once():
     ]
 
 
-def test_the_subject_may_name_or_hold_the_code_and_a_number_set_apart_needs_no_name():
-    assert values("Hello, the code is above.", "481516 is your login code") == ["481516"]
-    assert values("Hello Anna,\n\n481516\n\nBye", "Your login code") == ["481516"]
-    assert values("Hello Anna,\n\nOrder:\n481516\n\nBye", "Your parcel") == []
-    assert values("Saluton Anna,\n\n481516\n\nBonan tagon", "Preskau finita") == ["481516"]
-    assert values("Saluton Anna,\n\n481516\n\n20418\n\n$ 12.00\n\nBonan tagon", "Preskau finita") == []
-
-
 @table("tag", ROWS["what stands before a subject changes nothing"])
 def test_what_stands_before_a_subject_changes_nothing(tag):
     assert values("Hello, your code is 481516.", f"{tag} Sign in") == ["481516"]
@@ -64,19 +53,7 @@ def test_what_stands_before_a_subject_changes_nothing(tag):
     assert values("Your verification code was entered. All is well.", f"{tag} Your code was right") == []
 
 
-@pytest.mark.parametrize("subject", ["[481516] is your login code", "Test code: 481516"])
-def test_a_code_may_be_the_tag_of_a_subject(subject):
-    assert values("Hello, the code is above.", subject) == ["481516"]
-
-
-@pytest.mark.parametrize(
-    "place", ["*** STAGING ENVIRONMENT ***\n\n{}", "Environment: staging\n\n{}", "{}\n\nSent from staging"]
-)
-def test_a_banner_of_a_test_environment_hides_no_code(place):
-    assert values(place.format("Hello,\n\nYour code is 481516."), "Sign in") == ["481516"]
-
-
-@pytest.mark.parametrize("text", ["", "\n", "481516", "code", "no digits at all", "481516 481516"])
+@table("text", ["", "\n", "481516", "code", "no digits at all", "481516 481516"])
 def test_without_a_name_or_a_place_a_number_is_no_code(text):
     assert values(text) == []
 
@@ -90,7 +67,7 @@ def test_a_surer_code_has_more_confidence_and_words_need_more_than_the_word_code
     assert values("Your login code: correct-horse-battery") == ["correct-horse-battery"]
 
 
-PIECES = [*ROWS["PIECES"], *"1 a A - . , : ( ) [ « * @ # % ' \n \t \r".split(" ")]
+PIECES = ROWS["PIECES"]
 
 
 @table("piece", PIECES)
