@@ -169,6 +169,7 @@ async def take_inboxes(studio, running):
         await page.locator("#state.live").wait_for()
         running.deliver(inboxes[0]["address"], OTHER_CODE)
         await page.locator(".inbox.new", has_text="730418").wait_for()
+        await open_mail(page, CODE.subject, "Not you?")
         await studio.take(page, "inboxes")
 
 
@@ -207,4 +208,5 @@ async def main():
         await take_troubles(studio)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
