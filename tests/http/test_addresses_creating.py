@@ -52,11 +52,6 @@ async def test_json_is_known_by_its_media_type_or_by_none(client, content_type, 
 BROKEN = [*ROWS["BROKEN"], b"[" * 60_000, b'{"a":' * 10_000]
 
 
-async def test_a_wish_is_granted(client):
-    created = await client.create(local_part="My.Name_1-x", domain="SECOND.test", private=True)
-    assert (created["address"], created["private"]) == ("my.name_1-x@second.test", True)
-
-
 @table("body", BROKEN)
 async def test_broken_json_is_malformed(client, body):
     answer = await client.post(body=body, headers=JSON)

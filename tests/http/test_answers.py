@@ -27,15 +27,6 @@ def refused(monkeypatch):
     return refused
 
 
-async def test_one_client_cannot_take_all_places(refused):
-    slots = AnswerSlots()
-    async with slots.take(client("greedy")), slots.take(client("greedy")):
-        assert await refused(slots, client("greedy")) == "busy"
-        async with slots.take(client("modest")):
-            pass
-    assert slots._of_client == {}
-
-
 async def test_a_place_that_comes_free_is_given_to_who_waits():
     slots = AnswerSlots()
     served = anyio.Event()

@@ -68,7 +68,10 @@ async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox)
     assert first not in link
 
 
-@table(("query", "parameter"), [*ROWS["an impossible value is invalid"], ("limit=" + "9" * 5000, "limit")])
+@table(
+    ("query", "parameter"),
+    [*ROWS["an impossible value is invalid"], ("limit=" + "9" * 5000, "limit"), ("wait=" + "9" * 400, "wait")],
+)
 async def test_an_impossible_value_is_invalid(client, inbox, query, parameter):
     answer = await client.get(path(inbox, "?" + query))
     assert (answer.status, answer.json()["code"]) == (422, "invalid-request")

@@ -105,18 +105,6 @@ async def three(world, held):
     return [await world.deliver(held["address"], b"Subject: %b\r\n\r\n" % name) for name in (b"one", b"two", b"six")]
 
 
-async def test_it_is_broken_off_when_another_mail_cannot_be_read(world, client, at, three, monkeypatch):
-    async def away(*_args, **_more):
-        raise StorageUnavailable("away")
-
-    slow = Slow(client.app, at)
-    await slow.first_part()
-    monkeypatch.setattr(world.storage, "read_message", away)
-    await slow.take_all()
-    assert not slow.is_complete
-    assert (await client.get(at)).status == 503
-
-
 @pytest.mark.usefixtures("three")
 async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(client, at, monkeypatch):
     monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)

@@ -8,8 +8,6 @@ import anyio
 import pytest
 from services import rules
 
-from tables import table
-
 from .conftest import read_all
 from .streams import until
 
@@ -76,13 +74,6 @@ async def test_a_wait_of_no_seconds_and_a_head_request_do_not_wait(client, held)
     assert (await finished(client.ask("HEAD", at(held, "wait=50"), stays=True))).status == 200
 
 
-@table("value", ["51", "-1", "x", "", "1.5", "1e1", "%2B1", "9" * 400])
-async def test_an_impossible_wait_is_invalid(client, held, value):
-    answer = await client.get(at(held, f"wait={value}"))
-    assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
-    assert [error["pointer"] for error in answer.json()["errors"]] == ["wait"]
-
-
 @pytest.mark.both_engines
 async def test_expiry_ends_a_wait(world, client, held, clock):
     clock.advance(ms=3_600_000 - 30)
@@ -118,15 +109,6 @@ async def test_waits_beyond_the_cap_are_refused_and_a_place_comes_free_with_its_
 async def wait_until_gone(client, target, scope):
     with scope:
         await client.get(target, stays=True)
-
-
-async def test_a_client_that_goes_away_ends_its_wait(world, client, held):
-    gone = anyio.Event()
-    async with anyio.create_task_group() as group:
-        group.start_soon(lambda: client.get(at(held, "wait=50"), stays=gone))
-        await until(lambda: len(world.service.bus))
-        gone.set()
-        await until(lambda: not len(world.service.bus))
 
 
 @pytest.mark.parametrize("mails", [0, 1])

@@ -97,12 +97,6 @@ async def test_a_chunked_body_is_read_and_a_client_that_waits_for_100_continue_a
         assert await read_answer(stream) == 201
 
 
-@pytest.mark.parametrize("target", [b"http://user@x/", b"http:///problems/not-found"])
-async def test_the_host_of_the_absolute_form_is_the_host(served, target):
-    received = await served.ask(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    assert received.startswith(b"HTTP/1.1 400")
-
-
 @table("target", [*ROWS["a strange target is not found"], b"/web?" + b"&=%" * 900])
 async def test_a_strange_target_is_not_found(served, target):
     for method in (b"GET", b"OPTIONS", b"CONNECT"):
@@ -301,20 +295,19 @@ async def test_an_offer_to_switch_protocols_is_not_heard(served, upgrade):
     await served.drained()
 
 
-@pytest.mark.parametrize(
+@table(
     ("octets", "status"),
     [
+        (LAST.replace(b"GET /", b"GET http://user@x/"), b"400"),
+        (LAST.replace(b"GET /", b"GET http:///"), b"400"),
+        (GET[:-2] + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
         (GET.replace(b"GET", b"get"), b"501"),
-        (GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), b"400"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9), b"505"),
+        (GET.replace(b"1.1", b"2.0"), b"505"),
     ],
 )
-async def test_a_method_in_small_letters_and_two_lengths_are_refused(served, octets, status):
+async def test_a_refusal_says_whether_it_is_the_host_the_length_the_method_or_the_version(served, octets, status):
     assert (await served.ask(octets)).startswith(b"HTTP/1.1 " + status)
-
-
-@pytest.mark.parametrize("octets", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9), GET.replace(b"1.1", b"2.0")])
-async def test_no_other_version_of_http_is_spoken(served, octets):
-    assert (await served.ask(octets)).startswith(b"HTTP/1.1 505")
     await served.drained()
 
 
