@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 
 from costs import speak_of_costs
-from following import speak_of_streams, speak_of_waiting
 from nodes import speak_of_nodes
 from scale import speak_of_scale
 from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, compared, seconds_from_dot, smtp_source
@@ -143,8 +142,6 @@ PARTS = {
     "commits": speak_of_group_commit,
     "latency": speak_of_latency,
     "reading": speak_of_reading,
-    "waiting": speak_of_waiting,
-    "streams": speak_of_streams,
     "memory": speak_of_memory,
     "scale": speak_of_scale,
     "nodes": speak_of_nodes,

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import resource
+import socket
 import subprocess
 import time
 import urllib.request
@@ -9,7 +11,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from following import allow_files, opened_stream, until_retry
 from servers import Tmpmaild, smtp_source
 
 MAILS, MAIL_BYTES, SENDERS = 1500, 30 * 1024, 32
@@ -26,7 +27,7 @@ class Used(NamedTuple):
 
 
 def speak_of_costs(folder):
-    allow_files(ADDRESSES + 100)
+    _allow_files(ADDRESSES + 100)
     with Tmpmaild(folder / "costs", TMPMAILD_HTTP__MAX_CONNECTIONS="0", TMPMAILD_EXPIRY__INTERVAL_SECONDS="1") as ours:
         _speak_of_mail(ours)
         _speak_of_requests(ours)
@@ -63,9 +64,9 @@ def _speak_of_requests(ours):
     _print("listing its mail", before, _used(ours), ADDRESSES)
     with ExitStack() as opened:
         before, resident = _used(ours), ours.resident_mib()
-        streams = [opened.enter_context(opened_stream(ours, address)) for address in addresses]
+        streams = [opened.enter_context(_opened_stream(ours, address)) for address in addresses]
         for stream in streams:
-            until_retry(stream, 5)
+            _until_retry(stream, 5)
         _print("opening a stream", before, _used(ours), ADDRESSES)
         print(f"memory of a stream: {(ours.resident_mib() - resident) * 2**20 / ADDRESSES:,.0f} octets", flush=True)
         before = _used(ours)
@@ -91,3 +92,22 @@ def _when_quiet(ours):
 def _print(name, before, after, count):
     cpu, written, wire = ((new - old) / count for new, old in zip(after, before, strict=True))
     print(f"{name}: {cpu * 1e6:,.0f} µs of CPU, {written:,.0f} octets written, {wire:,.0f} on the wire", flush=True)
+
+
+def _opened_stream(ours, address):
+    stream = socket.create_connection(("127.0.0.1", ours.http_port))
+    stream.sendall(f"GET /api/v1/addresses/{address}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return stream
+
+
+def _until_retry(stream, seconds):
+    stream.settimeout(seconds)
+    octets = b""
+    while b"retry" not in octets:
+        octets += stream.recv(65536)
+    return octets
+
+
+def _allow_files(count):
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2 * count, most), most))
