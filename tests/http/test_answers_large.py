@@ -68,7 +68,7 @@ async def test_one_small_mail_of_many_parts_is_a_large_answer(world, held, monke
 
 
 @pytest.mark.parametrize(("exempt", "status"), [("192.0.2.0/24", 200), ("198.51.100.0/24", 503)])
-async def test_an_exempt_client_does_not_wait_for_its_third_large_answer(world, held, monkeypatch, exempt, status):
+async def test_a_client_waits_for_its_third_large_answer_unless_it_is_exempt(world, held, monkeypatch, exempt, status):
     if status == 503:
         monkeypatch.setattr(answers, "_WAIT_SECONDS", 0.05)
     await world.deliver(held["address"], LARGE)

@@ -1,5 +1,7 @@
 """Nothing crosses from one inbox to another: every endpoint, asked the way an attacker would ask."""
 
+from pathlib import Path
+
 import anyio
 import pytest
 
@@ -11,14 +13,7 @@ pytestmark = pytest.mark.both_engines
 
 ROWS = rows_of(__file__)
 
-SECRET = b"X-Secret: swordfish\r\n"
-RAW = (
-    b"From: bank@example.org\r\nSubject: swordfish\r\n" + SECRET + b"MIME-Version: 1.0\r\n"
-    b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
-    b"--b\r\nContent-Type: text/plain\r\n\r\nswordfish: your verification code is 481516\r\n"
-    b"--b\r\nContent-Type: text/html\r\n\r\n<p>swordfish</p>\r\n"
-    b"--b\r\nContent-Type: application/x\r\nContent-Disposition: attachment; filename=a\r\n\r\nswordfish\r\n--b--\r\n"
-)
+RAW = Path(__file__).with_name("app-crossing.eml").read_bytes()
 
 
 # All operations are asked here but these, which name no inbox in their path.

@@ -1,6 +1,7 @@
 """``POST …/view``, and the page behind the path it gives."""
 
 import asyncio
+from pathlib import Path
 
 import anyio
 import pytest
@@ -16,17 +17,7 @@ from .streams import until
 ROWS = rows_of(__file__)
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-RAW = (
-    b"From: shop@example.org\r\nSubject: Hello\r\nMIME-Version: 1.0\r\n"
-    b"Content-Type: multipart/related; boundary=b\r\n\r\n"
-    b"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
-    b'<h1 onclick="steal()">Hello</h1><script>steal()</script><img src="cid:pixel">'
-    b'<img src="https://shop.example/logo.png" width=10><img src="http://track.example/1.gif">'
-    b'<a href="https://shop.example/confirm">Confirm</a>\r\n'
-    b"--b\r\nContent-Type: image/png\r\nContent-ID: <pixel>\r\nContent-Transfer-Encoding: base64\r\n\r\n"
-    + PIXEL.encode()
-    + b"\r\n--b--\r\n"
-)
+RAW = Path(__file__).with_name("messages-views.eml").read_bytes()
 
 
 async def view(client, address, message_id, body=b"", headers=()):
