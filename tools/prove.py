@@ -52,7 +52,9 @@ PROOFS: Final = {
     "wheel": Proof("wheel oldest", "what a wheel installs, and the oldest dependencies", "5 min", "network"),
     "release": Proof("release", "two builds of a commit are equal", "3 min", "npm, binutils"),
     "systemd": Proof("booted booted_several install", "units and shell blocks on Debian 12 and 13", "20 min", MACHINES),
-    "deb": Proof("deb", "the package: install, upgrade, purge, Debian's own upgrade", "15 min", f"{MACHINES}, lintian"),
+    "deb": Proof(
+        "deb", "the package: install, upgrade, move, purge, Debian's own upgrade", "20 min", f"{MACHINES}, lintian"
+    ),
     "fresh": Proof("fresh", "the README's commands on a bare Debian 12 and 13", "30 min", MACHINES),
     "tests": Proof("--proof", "all tests, with what takes long, on both engines", "15 min", "as make test-peers"),
     "properties": Proof("-m hypothesis --hypothesis-profile=thorough", "a thousand examples of each", "15 min"),

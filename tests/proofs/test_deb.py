@@ -1,19 +1,23 @@
-"""The package on a Debian 12 and a Debian 13 that boot: installed, upgraded, removed and purged, and Debian upgraded below it.
+"""The package on a Debian 12 and a Debian 13 that boot: installed, upgraded, moved, removed and purged, Debian upgraded below it.
 
 By ``make proof WHAT=deb``, as root; the first time it makes these Debians from the network, and each time it fetches the upgrade
 to Debian 13.
 """
 
+import json
 import os
+import re
 import shutil
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import apt
 import pytest
 
+import certificates
 import chroot_image
 import deb
 import machines
@@ -28,6 +32,20 @@ CONFIG = "/etc/tmpmaild/config.toml"
 INSTALL = next(block.script for block in shell_blocks("README.md") if block.heading == "Install on a server")
 UPDATES = "Updates that install themselves"
 SERVE = Path(__file__).with_name("deb-serve.py.txt").read_text()
+# Print all that is seen of three addresses and of STARTTLS; without arguments make these, one private, one for 20 seconds.
+LOOK = Path(__file__).with_name("deb-look.py.txt").read_text()
+# Print an address, send to it until that fails, and print what was acknowledged.
+SEND = Path(__file__).with_name("deb-send.py.txt").read_text()
+DELIVER = "import smtplib, sys; smtplib.SMTP('127.0.0.1', 25).sendmail('a@example.com', sys.argv[1], b'Subject: new\\r\\n\\r\\n')"
+PASSWORD = "correct horse"
+CREDENTIAL = "[Service]\nLoadCredential=postgresql:/etc/tmpmaild/postgresql-password\n"
+POSTGRESQL = """\
+url = "postgresql://tmpmaild@127.0.0.1/tmpmaild"
+password_file = "/run/credentials/tmpmaild.service/postgresql"
+[control]
+listen = "unix:/run/tmpmaild/control.sock"
+"""
+LIMITS = '[limits]\nexempt = ["127.0.0.0/8"]\n'
 MOVES = ("Backups", "Restore")
 FETCH_UPGRADE = """
 sed -i s/bookworm/trixie/ /etc/apt/sources.list
@@ -192,6 +210,91 @@ def test_mail_moves_to_a_machine_where_the_service_never_ran(machine, suite, fol
         second.run("systemctl", "stop", "tmpmaild")
         refused = second.run("tmpmaild", "restore", "/root/tmpmaild.copy", check=False)
         assert (refused.returncode, "holds 1 inbox and 1 message; move" in refused.stderr) == (1, True)
+
+
+def blocks(page, heading):
+    return [block.script for block in shell_blocks(page) if block.heading == heading]
+
+
+def perform(machine, script, stdin=None):
+    """Run a script without a terminal, where createuser reads the password from its standard input, twice."""
+    done = machine.run("setsid", "--wait", "bash", "-euo", "pipefail", "-c", script, stdin=stdin, check=False)
+    assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}\n{machine.log()}"
+
+
+def make_database(machine):
+    perform(machine, blocks("docs/scaling.md", "The database")[0], stdin=f"{PASSWORD}\n{PASSWORD}\n")
+
+
+def serve(machine, package, engine, folder):
+    """Install the service on an engine, with a certificate that is kept as certbot does it."""
+    install(machine, package)
+    configured = machine.run("cat", CONFIG).stdout
+    if engine == "postgresql":
+        make_database(machine)
+        machine.write("/etc/tmpmaild/postgresql-password", PASSWORD, "0600")
+        machine.write("/etc/systemd/system/tmpmaild.service.d/password.conf", CREDENTIAL)
+        configured = re.sub("^path = .*\n", POSTGRESQL, configured, flags=re.MULTILINE)
+    machine.write(CONFIG, configured + LIMITS)
+    certificates.make(folder, "mx.tmp.example.org", certificate="fullchain.pem", key="privkey.pem")
+    for name in ("fullchain.pem", "privkey.pem"):
+        machine.write(f"/etc/letsencrypt/archive/tmp.example.org/{name}", (folder / name).read_text(), "0600")
+    link = "mkdir /etc/letsencrypt/live; ln -s ../archive/tmp.example.org /etc/letsencrypt/live/"
+    perform(machine, link + "\n" + blocks("docs/operations.md", "STARTTLS")[0])
+
+
+@pytest.fixture
+def old_and_new(engine, package, tmp_path):
+    """Return a Debian 12 that serves, and a Debian 13 where the package is installed."""
+    packages = PACKAGES if engine == "sqlite" else (*PACKAGES, "postgresql", "sudo")
+    mounts = {"/packages": package.parent}
+    before, after = chroot_image.SUITES
+    with (
+        machines.booted(packages, mounts, tmp_path / "old.txt", before) as old,
+        machines.booted(packages, mounts, tmp_path / "new.txt", after) as new,
+    ):
+        serve(old, package, engine, tmp_path)
+        new.run("apt-get", "install", "--yes", f"/packages/{package.name}")
+        if engine == "postgresql":
+            make_database(new)
+        yield old, new
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_the_service_moves_to_a_newer_debian_where_its_clients_see_the_same(engine, old_and_new, figure):
+    """By the blocks of docs/operations.md and docs/scaling.md, while mail comes in and an address expires."""
+    old, new = old_and_new
+    pack, unpack, delete = blocks("docs/operations.md", "Move to another machine")
+    if engine == "postgresql":
+        dump, load, drop = blocks("docs/scaling.md", "Move the database")
+        pack, unpack, delete = pack + dump, load + unpack, delete + drop
+    before = json.loads(old.python(LOOK))
+    with old.background(SEND) as sending:
+        address = sending.stdout.readline().strip()
+        perform(old, pack)
+        sent = json.loads(sending.stdout.read())
+    for path in old.run("find", "/root", "-name", "*.tar", "-o", "-name", "*.dump").stdout.split():
+        copy = old.run("base64", path).stdout
+        new.run("bash", "-c", 'umask 077; base64 --decode > "$0"', path, stdin=copy)
+    time.sleep(20)  # so that the third address has expired
+    perform(new, unpack)
+    after = json.loads(new.python(LOOK, json.dumps(before["keys"])))
+    assert (after["certificate"], after["seen"][:2]) == (before["certificate"], before["seen"][:2])
+    assert after["seen"][2] == [410] * 4
+    subjects = new.python(READ, address).split()
+    assert 0 < len(sent["acknowledged"]) <= len(subjects) <= len(sent["acknowledged"]) + 1, sent
+    assert set(sent["acknowledged"]) <= set(subjects)
+    kept = before["keys"][0][0]
+    new.python(DELIVER, kept)
+    assert new.python(READ, kept) == "new kept"
+    held = {"inboxes": 3, "messages": len(subjects) + 6}  # with three for postmaster, and what has expired is deleted
+    end = time.monotonic() + machines.PATIENCE_SECONDS
+    while (numbers := json.loads(new.run("tmpmaild", "status", "--json").stdout)["numbers"]) != numbers | held:
+        assert time.monotonic() < end, numbers
+        time.sleep(1)
+    perform(old, delete)
+    assert old.run("find", "/root", "/var/lib/private", "-type", "f", "-mmin", "-60").stdout == ""
+    figure(f"a move from Debian 12 to 13 on {engine}", f"{len(subjects)} mails came meanwhile, all are there", "all")
 
 
 @pytest.mark.needs("gpg")

@@ -23,6 +23,7 @@ ALONE = (
     "From a checkout",
     "Debian 12 to Debian 13",
     "Restore",
+    "Move to another machine",
     "Updates that install themselves",
 )  # those in test_booted.py and test_deb.py
 OPERATIONS = [block for block in shell_blocks("docs/operations.md") if block.heading not in ALONE]
