@@ -1,6 +1,5 @@
 """Under attack memory stays small and honest mail gets its 250. ``make proof WHAT=attack`` has the other attacks."""
 
-import smtplib
 import socket
 from contextlib import ExitStack
 
@@ -25,9 +24,7 @@ def test_thirty_mails_that_are_held_unfinished_and_undeclared(tmp_path, start_in
     with ExitStack() as stack:
         for _ in range(30):
             begin_mail(daemon, address, stack).sendall(filling)
-        with smtplib.SMTP(
-            "127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=GENEROUS_SECONDS
-        ) as honest:
+        with daemon.smtp(timeout=GENEROUS_SECONDS) as honest:
             assert honest.sendmail("a@example.com", [address], "Subject: honest\r\n\r\nmail\r\n") == {}
         assert daemon.memory_mib("VmHWM") < MAX_MEMORY_MIB
     assert daemon.errors() == ""

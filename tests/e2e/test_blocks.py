@@ -22,39 +22,32 @@ def run(command, tmp_path):
     return run
 
 
-def connect(daemon, source=None):
-    return smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30, source_address=source)
-
-
-def create(daemon, client, name=None):
-    body = json.dumps({"local_part": name} if name else {}).encode()
-    headers = {"X-Forwarded-For": client, "Content-Type": "application/json"}
-    return daemon.request("/api/v1/addresses", "POST", body, headers)
+def create(daemon, client, **wish):
+    return daemon.request("/api/v1/addresses", "POST", wish, {"X-Forwarded-For": client})
 
 
 def test_a_client_is_refused_at_once_and_after_a_restart(start, run):
     limited = {**NO_LIMITS, "TMPMAILD_LIMITS__EXEMPT": ""}
     daemon = start(**limited, TMPMAILD_HTTP__TRUSTED_PROXIES="127.0.0.1/32")
     address = create(daemon, "192.0.2.1").json["address"]
-    with connect(daemon, THERE) as open_session:
+    with daemon.smtp(source_address=THERE) as open_session:
         open_session.ehlo()
         assert "--force blocks it all the same" in run("block", "--client", "127.0.0.2", code=1)
         assert run("block", "--client", "127.0.0.2", "--client", "192.0.2.0/24", "--force") == "2 blocked\n"
         assert open_session.docmd("MAIL FROM:<a@example.com>") == (550, b"5.7.1 Sender not accepted here")
     for _ in range(2):
         with pytest.raises(smtplib.SMTPConnectError) as refusal:
-            connect(daemon, THERE)
+            daemon.smtp(source_address=THERE)
         assert (refusal.value.smtp_code, refusal.value.smtp_error) == (554, b"5.7.1 Access denied")
-        with connect(daemon) as other:
+        with daemon.smtp() as other:
             assert other.noop()[0] == 250
         refused = create(daemon, "192.0.2.77")
         assert (refused.status, refused.json["code"]) == (403, "blocked")
         assert create(daemon, "198.51.100.1").status == 201
         assert daemon.messages(address) == []  # what was created stays
         daemon.restart()
-    log = (daemon.folder / "stderr.txt").read_text()
-    assert "SMTP connection from 127.0.0.2 refused: blocked" in log
-    assert "HTTP from 192.0.2.77 refused: blocked" in log
+    assert "SMTP connection from 127.0.0.2 refused: blocked" in daemon.log()
+    assert "HTTP from 192.0.2.77 refused: blocked" in daemon.log()
     assert run("blocks") == "client  127.0.0.2/32\nclient  192.0.2.0/24\n"
     assert run("unblock", "--client", "192.0.2.0/24") == "1 unblocked\n"
     assert create(daemon, "192.0.2.77").status == 201
@@ -64,10 +57,10 @@ def test_a_client_is_refused_at_once_and_after_a_restart(start, run):
 def test_names_and_senders(start, run):
     daemon = start(**NO_LIMITS, TMPMAILD_SMTP__ACCEPT_UNKNOWN="create")
     assert run("block", "--name", "Shop", "--sender", "spam.example", "--for", "1d") == "2 blocked\n"
-    refused = create(daemon, "192.0.2.1", "SHOP")
+    refused = create(daemon, "192.0.2.1", local_part="SHOP")
     assert refused.status == 422
     assert refused.json["errors"] == [{"pointer": "/local_part", "detail": "this name is reserved"}]
-    with connect(daemon) as client:
+    with daemon.smtp() as client:
         client.ehlo()
         assert client.docmd("MAIL FROM:<a@mail.spam.example>") == (550, b"5.7.1 Sender not accepted here")
         assert client.docmd("MAIL FROM:<a@example.com>")[0] == 250

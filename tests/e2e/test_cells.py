@@ -15,7 +15,6 @@ HOST = "tmp.example.org"
 ADDRESSES = "/api/v1/addresses"
 DOMAINS = {"a": "one.example.org", "b": "two.example.org,*.two.example.org", "c": "three.example.org"}
 GLOBAL = "{{\n\tadmin unix/{folder}/admin.sock\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}}\n"
-JSON = {"Content-Type": "application/json"}
 MAIL = b"Subject: %s\r\n\r\nHello\r\n"
 ADD_C = {
     "to {a} {b}": "to {a} {b} {c}",
@@ -110,7 +109,7 @@ def next_line(stream, text):
 
 def test_each_address_is_found_by_its_domain(cells):
     named = {"local_part": "alice", "domain": "acme.two.example.org"}
-    assert cells.daemons["b"].request(ADDRESSES, "POST", json.dumps(named).encode(), JSON).status == 201
+    assert cells.daemons["b"].request(ADDRESSES, "POST", named).status == 201
     made = cells.create(2)
     assert set(made) == {"a", "b"}
     for name, address in [*((name, one["address"]) for name, one in made.items()), ("b", "alice@acme.two.example.org")]:
@@ -151,7 +150,7 @@ def test_a_cell_is_added_without_a_pause_and_another_is_drained_and_stopped(cell
         assert b"two" in next_line(stream, b"data: ")
         assert cells.subjects(kept) == ["two", "one"]
 
-        token = {"Authorization": f"Bearer {made['a']['token']}", **JSON}
+        token = {"Authorization": f"Bearer {made['a']['token']}", "Content-Type": "application/json"}
         assert cells.ask(f"{ADDRESSES}/{kept}", "PATCH", b'{"expires_in_seconds": 1}', token).status == 200
         assert next_line(stream, b"event: expired")
         assert cells.ask(f"{ADDRESSES}/{kept}").status == 410

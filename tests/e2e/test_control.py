@@ -83,7 +83,7 @@ def test_inboxes_are_listed_and_purged_by_client_and_by_address(daemon, run):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "tmpmaild: no live inbox has this address\n")
     assert run("purge", "--client", "127.0.0.1").stdout == f"{len(of_client) - 1} inboxes ended, their mail erased\n"
     assert run("purge", "--all", "--yes").stdout == "0 inboxes ended, their mail erased\n"
-    assert made[0].partition("@")[0] not in (daemon.folder / "stderr.txt").read_text()
+    assert made[0].partition("@")[0] not in daemon.log()
 
 
 def test_a_backup_is_a_private_file_and_the_service_starts_where_it_is_restored(daemon, run, command, start, tmp_path):

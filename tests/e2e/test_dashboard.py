@@ -9,6 +9,7 @@ import pytest
 
 import peers
 from daemons import PATIENCE_SECONDS, Daemon
+from proxies import free_port
 
 from .test_metrics import url_of_metrics
 
@@ -37,8 +38,7 @@ def daemons(tmp_path, cluster):
 @pytest.fixture
 def prometheus(tmp_path, daemons):
     """Return the URL of a Prometheus that reads the numbers of the daemons five times a second."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        place = f"127.0.0.1:{free.getsockname()[1]}"
+    place = f"127.0.0.1:{free_port()}"
     targets = [url_of_metrics(daemon).removeprefix("http://") for daemon in daemons]
     scrape = {"job_name": "tmpmaild", "scrape_interval": "200ms", "scrape_timeout": "200ms"}
     config = tmp_path / "prometheus.yml"
@@ -54,8 +54,8 @@ def prometheus(tmp_path, daemons):
 
 def be_used(daemon):
     """Let mail come and webhooks be called, and have something refused."""
-    webhook = json.dumps({"webhook": {"url": "http://127.0.0.1:9/"}}).encode()
-    address = daemon.request("/api/v1/addresses", "POST", webhook, {"Content-Type": "application/json"}).json["address"]
+    webhook = {"webhook": {"url": "http://127.0.0.1:9/"}}
+    address = daemon.request("/api/v1/addresses", "POST", webhook).json["address"]
     daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
     with socket.create_connection(("127.0.0.1", daemon.smtp_port)) as first:
         first.recv(1000)

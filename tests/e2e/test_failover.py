@@ -3,8 +3,6 @@
 import asyncio
 import signal
 import smtplib
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,6 +14,8 @@ from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.engines import PostgresqlSettings
 from tmpmaild.storage.postgresql import engine, writer
+
+from .test_metrics import ask
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
 pytestmark = pytest.mark.needs("postgresql")
@@ -51,20 +51,11 @@ def test_a_mail_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pair,
     assert daemon.messages(address)[0]["subject"] == "again"
 
 
-def is_ready(daemon):
-    try:
-        with urllib.request.urlopen(f"{daemon.url}/readyz", timeout=60) as answer:
-            return answer.status == 200
-    except urllib.error.HTTPError as error:
-        error.close()
-        return False
-
-
 def test_no_acknowledged_mail_is_lost_with_the_primary(pair, daemon):
     pair.have_standby()
     missing, _ = lose(pair, daemon, signal.SIGKILL, senders=2)
     assert missing == []
-    wait_until(lambda: is_ready(daemon))
+    wait_until(lambda: ask(f"{daemon.url}/readyz")[0] == 200)
 
 
 @pytest.mark.proof

@@ -1,7 +1,6 @@
 """Clients that others' generators make of the description the daemon serves, and what they can do with that daemon."""
 
 import importlib
-import smtplib
 import subprocess
 import sys
 from pathlib import Path
@@ -41,11 +40,6 @@ def generate(tmp_path_factory, daemon):
     sys.path.remove(str(folder))
 
 
-def deliver(daemon, address):
-    with smtplib.SMTP("127.0.0.1", daemon.smtp_port) as smtp:
-        smtp.sendmail("ann@example.org", [address], MAIL)
-
-
 @pytest.mark.proof
 def test_openapi_python_client(daemon, generate):
     """It makes functions and classes; each answer is of the class that the description names."""
@@ -67,7 +61,7 @@ def test_openapi_python_client(daemon, generate):
         assert call("addresses.create_address", client=client).address.endswith("@kit.test")
 
     with made.AuthenticatedClient(daemon.url, created.token) as client:
-        deliver(daemon, created.address)
+        daemon.deliver_octets(created.address, MAIL, sender="ann@example.org")
         (listed,) = call("messages.list_messages", created.address, client=client, wait=10, subject="code").messages
         assert (listed.from_, listed.codes[0].value) == ("ann@example.org", "481516")
         message = call("messages.get_message", created.address, listed.id, client=client)
@@ -113,7 +107,7 @@ def test_datamodel_code_generator(daemon, generate):
         assert ask("GET", "/domains", models.DomainList).domains == ["kit.test"]
         created = ask("POST", "/addresses", models.AddressResource, models.CreateRequest(domain="kit.test"))
         path = f"/addresses/{created.address}"
-        deliver(daemon, created.address)
+        daemon.deliver_octets(created.address, MAIL, sender="ann@example.org")
         (listed,) = ask("GET", f"{path}/messages?wait=10", models.MessageList).messages
         message = ask("GET", f"{path}/messages/{listed.id}", models.FullMessageItem)
         assert ("Subject", "Your code") in message.headers

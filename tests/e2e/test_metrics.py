@@ -30,7 +30,7 @@ def daemon(start):
 
 
 def url_of_metrics(daemon):
-    while not (found := re.search(r"metrics on (127\.0\.0\.1:\d+)", (daemon.folder / "stderr.txt").read_text())):
+    while not (found := re.search(r"metrics on (127\.0\.0\.1:\d+)", daemon.log())):
         assert daemon.process.poll() is None  # a thread of its own writes the log, after the service has begun
     return "http://" + found[1]
 

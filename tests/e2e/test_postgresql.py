@@ -2,12 +2,12 @@
 
 import http.client
 import signal
-import socket
 import time
 
 import pytest
 
 from daemons import FREE_PORTS, environment
+from proxies import free_port
 from warm import Program
 
 
@@ -23,8 +23,7 @@ def daemon(tmp_path_factory, start_in, settings):
 
 def test_while_the_database_is_away_at_the_start_it_is_not_ready_and_then_it_is(cluster, tmp_path):
     there = tmp_path / "server"
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     settings = FREE_PORTS | {"TMPMAILD_HTTP__LISTEN": f"127.0.0.1:{port}"}
     url = cluster.url(cluster.database()).replace(str(cluster.folder), str(there))
     with (tmp_path / "log").open("wb") as log:

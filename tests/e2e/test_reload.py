@@ -2,7 +2,6 @@
 
 import re
 import signal
-import smtplib
 import ssl
 import time
 from pathlib import Path
@@ -24,26 +23,22 @@ def write(tmp_path):
     return (tmp_path / "tmpmaild.toml").write_text
 
 
-def log_of(daemon):
-    return (daemon.folder / "stderr.txt").read_text()
-
-
 def until(daemon, text, *, times=1):
     """Wait for a line in the log."""
-    while log_of(daemon).count(text) < times:
+    while daemon.log().count(text) < times:
         assert daemon.process.poll() is None
         time.sleep(0.01)
 
 
 def reload(daemon, text):
     """Send SIGHUP, and wait for one more line with this text."""
-    times = log_of(daemon).count(text) + 1
+    times = daemon.log().count(text) + 1
     daemon.process.send_signal(signal.SIGHUP)
     until(daemon, text, times=times)
 
 
 def said(daemon, *commands):
-    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30) as client:
+    with daemon.smtp() as client:
         return [client.docmd(command) for command in ("EHLO localhost", *commands)]
 
 
@@ -51,16 +46,15 @@ def answer_to(daemon, recipient):
     return said(daemon, "MAIL FROM:<a@example.com>", f"RCPT TO:<{recipient}>")[-1]
 
 
-def create(daemon, domain, **members):
-    body = b'{"domain": "%s", "local_part": "%s"}' % (domain.encode(), members.get("name", "alice").encode())
-    return daemon.request("/api/v1/addresses", "POST", body, {"Content-Type": "application/json"})
+def create(daemon, domain, name="alice"):
+    return daemon.request("/api/v1/addresses", "POST", {"domain": domain, "local_part": name})
 
 
-def presented(port):
+def presented(daemon):
     """Return the certificate that STARTTLS shows."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with smtplib.SMTP("127.0.0.1", port, local_hostname="localhost") as client:
+    with daemon.smtp() as client:
         client.starttls(context=context)
         return client.sock.getpeercert(binary_form=True)
 
@@ -70,18 +64,18 @@ def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_pa
     tls = f'[smtp]\ntls_certificate = "{tmp_path}/cert.pem"\ntls_key = "{tmp_path}/key.pem"\n'
     write(ONE + tls)
     daemon = start()
-    first = presented(daemon.smtp_port)
+    first = presented(daemon)
     certificates.make(tmp_path, "two")
-    assert presented(daemon.smtp_port) == first
+    assert presented(daemon) == first
     reload(daemon, "reloaded: ")
-    second = presented(daemon.smtp_port)
+    second = presented(daemon)
     assert second != first
     reload(daemon, " tmpmaild.host.process: the certificate is the same as before, valid until ")
     (tmp_path / "cert.pem").write_text("no certificate")
     write(BOTH + tls)
     stays = "the configuration stays as it was"
     reload(daemon, f"{stays}: smtp.tls_certificate {tmp_path}/cert.pem: expected a certificate in PEM")
-    assert presented(daemon.smtp_port) == second
+    assert presented(daemon) == second
     assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
     write(ONE)
     reload(daemon, "reloaded: ")
@@ -105,9 +99,8 @@ def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start
         assert answer_to(daemon, "postmaster@two.test")[0] == 250
         assert answer_to(daemon, "alice@three.test") == (550, b"5.7.1 Relaying denied")
         daemon.restart()
-    fields = {"Authorization": f"Bearer {address['token']}", "Content-Type": "application/json"}
-    request = b'{"expires_in_seconds": 1}'
-    assert daemon.request("/api/v1/addresses/alice@two.test", "PATCH", request, fields).status == 200
+    token = {"Authorization": f"Bearer {address['token']}"}
+    assert daemon.request("/api/v1/addresses/alice@two.test", "PATCH", {"expires_in_seconds": 1}, token).status == 200
     write(BOTH)
     reload(daemon, "reloaded: ")
     assert create(daemon, "two.test", name="bob").status == 201
@@ -117,7 +110,7 @@ def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start
 def test_limits_and_what_the_api_says_of_itself_change_at_once(start, write, command):
     write(ONE)
     daemon = start()
-    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30) as open_session:
+    with daemon.smtp() as open_session:
         open_session.ehlo()
         write(CHANGED)
         done = command("reload")
@@ -169,7 +162,7 @@ def test_what_needs_a_restart_is_named(start, write, command):
     for _ in range(2):
         assert command("reload").stdout == "reloaded\nchanged, and needs a restart: metrics.listen\n"
     until(daemon, "changed, and needs a restart: metrics.listen\n", times=2)
-    assert len(re.findall(r"WARNING .*: changed, and needs a restart: metrics\.listen\n", log_of(daemon))) == 2
+    assert len(re.findall(r"WARNING .*: changed, and needs a restart: metrics\.listen\n", daemon.log())) == 2
     assert daemon.request("/api/v1/domains").json["domains"] == ["one.test", "two.test"]
     write(BOTH)
     assert command("reload").stdout == "reloaded\n"

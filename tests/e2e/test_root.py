@@ -2,7 +2,6 @@
 
 import json
 import os
-import smtplib
 import stat
 import subprocess
 import sys
@@ -64,7 +63,7 @@ def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state
         assert int(found[kind], 16) == KEPT & int(own["CapPrm"], 16)
     assert int(found["CapInh"], 16) == 0
     address = daemon.create()
-    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30) as client:
+    with daemon.smtp() as client:
         client.sendmail("a@example.com", [address, "postmaster"], b"Subject: hello\r\n\r\nmail\r\n")
     assert "hello" in command("postmaster").stdout
     assert command("status").stdout.startswith("tmpmaild ")

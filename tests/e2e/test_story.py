@@ -1,7 +1,6 @@
 """What a newcomer does first."""
 
 import json
-import smtplib
 import subprocess
 import urllib.request
 
@@ -47,8 +46,7 @@ def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(daemon):
     url = daemon.setting("STORAGE__URL")
     shell = ["psql", "-At", url, "-c"] if url else ["sqlite3", "-readonly", daemon.database]
     address = daemon.create()
-    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:
-        client.sendmail("bob@example.com", [address], "Subject: shell\r\n\r\nfor eyes\r\n")
+    daemon.deliver_octets(address, b"Subject: shell\r\n\r\nfor eyes\r\n", sender="bob@example.com")
     query = f"""SELECT address, sender, subject, body FROM mail WHERE address = '{address}';
         SELECT address, message_count FROM inboxes WHERE address = '{address}'"""
     done = subprocess.run([*shell, query], capture_output=True, text=True, check=True)

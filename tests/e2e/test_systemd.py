@@ -32,7 +32,7 @@ def test_a_restart_refuses_nobody(start, listeners):
         assert waiting.recv(1000).startswith(b"220 ")
     daemon.deliver_octets(address, b"Subject: after\r\n\r\nthe restart\r\n")
     assert [mail["subject"] for mail in daemon.messages(address)] == ["after"]
-    assert "listening for smtp, http on sockets that systemd has passed" in (daemon.folder / "stderr.txt").read_text()
+    assert "listening for smtp, http on sockets that systemd has passed" in daemon.log()
 
 
 @pytest.mark.cold

@@ -4,7 +4,6 @@ import re
 import smtplib
 import socket
 import ssl
-import urllib.request
 from contextlib import closing
 
 import certificates
@@ -13,7 +12,7 @@ from daemons import FREE_PORTS, environment
 from tmpmaild.cli.doctor import machine
 from tmpmaild.config.kinds import parse_endpoint
 
-from .test_metrics import samples, url_of_metrics
+from .test_metrics import ask, samples, url_of_metrics
 from .test_reload import ONE, reload
 
 
@@ -34,7 +33,7 @@ def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start
     port = int(re.search(r"SMTPS on 127\.0\.0\.1:(\d+)\n", daemon.banner)[1])
     first = shown(port)
     place = f"127.0.0.1:{port}"
-    assert f" with STARTTLS; SMTP within TLS on {place};" in (tmp_path / "stderr.txt").read_text()
+    assert f" with STARTTLS; SMTP within TLS on {place};" in daemon.log()
     assert f"  SMTPS     {place}\n" in command("status").stdout
     for leaf, level in ((first, "ok"), (b"another", "warning")):
         result = machine._answer(place, machine._connected(parse_endpoint(place), tls_first=True), leaf)
@@ -48,8 +47,7 @@ def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start
     config.write_text(ONE)
     reload(daemon, "changed, and needs a restart: smtp.tls_listen")
     assert shown(port) == second
-    with urllib.request.urlopen(f"{daemon.url}/readyz", timeout=30) as answer:
-        assert answer.status == 200
+    assert ask(f"{daemon.url}/readyz")[0] == 200
     assert daemon.stop() == 0
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from targets import JSON, Target
+from targets import Target
 
 from daemons import wait_until
 
@@ -62,14 +62,14 @@ def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
     assert (again.returncode, again.stderr) == (1, "tmpmaild: this host was not paused\n")
     assert run("--forget", "127.0.0.1") == "1 taken away\n"
     assert run("--json") == ""
-    assert "secret" not in (daemon.folder / "stderr.txt").read_text()
+    assert "secret" not in daemon.log()
 
 
 def test_a_daemon_that_is_reloaded_goes_by_the_new_rules(start, command, target, tmp_path):
     (tmp_path / "tmpmaild.toml").write_text("[webhooks]\nallow = []\n")
     daemon = start()
-    wanted = b'{"webhook": {"url": "https://hooks.example.org/"}}'
-    refused = daemon.request("/api/v1/addresses", "POST", wanted, JSON)
+    wanted = {"webhook": {"url": "https://hooks.example.org/"}}
+    refused = daemon.request("/api/v1/addresses", "POST", wanted)
     assert (refused.status, refused.json["code"]) == (403, "webhooks-off")
     (tmp_path / "tmpmaild.toml").write_text(f'[webhooks]\nallow = ["127.0.0.1:{target.port}"]\n')
     assert command("reload").returncode == 0

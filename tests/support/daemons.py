@@ -131,9 +131,13 @@ class Daemon:
         """Return what the environment sets, such as ``STORAGE__URL``; "" for nothing."""
         return self._environ.get(f"TMPMAILD_{name}", "")
 
+    def log(self):
+        """Return what it has written to standard error so far."""
+        return (self.folder / "stderr.txt").read_text()
+
     def errors(self):
-        """Return what it has written to standard error so far, except what is for information only."""
-        lines = (self.folder / "stderr.txt").read_text().splitlines(keepends=True)
+        """Return that except what is for information only."""
+        lines = self.log().splitlines(keepends=True)
         return "".join(line for line in lines if " INFO tmpmaild." not in line)
 
     def memory_mib(self, what):
@@ -153,6 +157,9 @@ class Daemon:
         self.start()
 
     def request(self, path, method="GET", body=None, headers=()):
+        """Ask by HTTP; a dict is sent as JSON."""
+        if isinstance(body, dict):
+            body, headers = json.dumps(body).encode(), {"Content-Type": "application/json", **dict(headers)}
         request = urllib.request.Request(self.url + path, method=method, data=body, headers=dict(headers))
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
@@ -167,9 +174,14 @@ class Daemon:
     def messages(self, address, query=""):
         return self.request(f"/api/v1/addresses/{address}/messages{query}").json["messages"]
 
+    def smtp(self, **options):
+        """Return a client of ``smtplib`` that has connected."""
+        given = {"local_hostname": "localhost", "timeout": PATIENCE_SECONDS, **options}
+        return smtplib.SMTP("127.0.0.1", self.smtp_port, **given)
+
     def deliver_octets(self, address, *mails, sender="alice@example.com"):
         """Send mails as they are, in one session."""
-        with smtplib.SMTP("127.0.0.1", self.smtp_port, local_hostname="localhost", timeout=PATIENCE_SECONDS) as client:
+        with self.smtp() as client:
             for octets in mails:
                 client.sendmail(sender, [address], octets)
 

@@ -5,8 +5,6 @@ import json
 import threading
 from typing import NamedTuple
 
-JSON = {"Content-Type": "application/json"}
-
 
 class Told(NamedTuple):
     """One request, and what was answered."""
@@ -69,6 +67,6 @@ class Target:
     def inbox(self, daemon, **webhook):
         """Create an address whose webhook leads here; return what is answered."""
         webhook = {"url": f"http://127.0.0.1:{self.port}/in", **webhook}
-        made = daemon.request("/api/v1/addresses", "POST", json.dumps({"webhook": webhook}).encode(), JSON)
+        made = daemon.request("/api/v1/addresses", "POST", {"webhook": webhook})
         assert made.status == 201, made.json
         return made.json
