@@ -59,19 +59,9 @@ def test_a_look_up_in_10_000_networks_looks_once_at_each_length_of_prefix(clock)
 
 def test_a_sender_is_blocked_with_the_domains_below_it(clock):
     known = blocking(clock, ("sender", "spam.example"), ("sender", "[192.0.2.1]"), ("sender", "xn--bcher-kva.example"))
-    for path in ("a@spam.example", "a@SPAM.example", "a@x.y.spam.example", '"a@b"@spam.example', "a@bücher.example"):
-        assert known.has_sender(path), path
-    for path in (
-        "",
-        "a@@spam.example",
-        "a@notspam.example",
-        "a@example",
-        "spam.example@ok.example",
-        "a@[192.0.2.2]",
-        "a@spam.example.com",
-    ):
-        assert not known.has_sender(path), path
-    assert known.has_sender("a@[192.0.2.1]")
+    blocked, others = ROWS["a sender is blocked with the domains below it"]
+    assert [path for path in blocked if not known.has_sender(path)] == []
+    assert [path for path in others if known.has_sender(path)] == []
 
 
 def test_a_block_ends_to_the_millisecond_and_is_forgotten(clock):

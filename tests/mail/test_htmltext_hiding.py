@@ -47,17 +47,10 @@ def test_following_what_is_open_takes_linear_time(piece):
 
 # Each hides a run of text in an element that begins a line.
 HIDING = ROWS["HIDING"]
-BOXES = {"max-height:0;overflow:hidden", "height:1px;width:1px;overflow:hidden", "margin-left:-9999px"}
-BOXES |= {"transform:scale(0)", "text-indent:-9999px", "content-visibility:hidden"}
+BOXES = ROWS["BOXES"]
 """What hides only elements that are boxes."""
-NOT_HIDING = ["color:red", "font-size:14px", "max-height:0", "left:-9999px", "opacity:0.9", "display:block", ""]
-SELECTORS = [".s", "#s", "section", "section.s", "section#s", "*.s", ".s.t", ".other, .s", "@media screen{.s"]
-PIECES = st.lists(
-    st.sampled_from(
-        ["shown ", "<p>", "</p>", "<br>", "<b>shown</b>", "<a href=https://a.test/x>shown</a>", "<img alt=shown>"]
-    ),
-    max_size=6,
-).map("".join)
+NOT_HIDING, SELECTORS = ROWS["NOT_HIDING"], ROWS["SELECTORS"]
+PIECES = st.lists(st.sampled_from(ROWS["PIECES"]), max_size=6).map("".join)
 SHEETS = st.lists(st.sampled_from(ROWS["SHEETS"]), max_size=3).map("".join)
 
 
