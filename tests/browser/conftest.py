@@ -5,6 +5,7 @@ Whatever a page complains of, or fetches from elsewhere, fails its test.
 
 import json
 import random
+import socket
 import urllib.request
 from contextlib import AsyncExitStack
 from email.message import EmailMessage
@@ -20,6 +21,7 @@ from services import service_over
 import daemons
 import peers
 from daemons import NO_LIMITS
+from tmpmaild.http.server import HttpServer
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
@@ -396,6 +398,21 @@ async def service(tmp_path, clock):
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
         yield service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}")
+
+
+@pytest.fixture(scope="module")
+async def serve_app():
+    """Return a function that serves an application in this process until the module ends, and gives the port."""
+    async with AsyncExitStack() as stack:
+
+        async def serve_app(app):
+            listener = socket.create_server(("127.0.0.1", 0))
+            server = HttpServer(app, max_connections=0)
+            await server.start([listener])
+            stack.push_async_callback(server.stop, 0.2)
+            return listener.getsockname()[1]
+
+        yield serve_app
 
 
 @pytest.fixture(scope="session")

@@ -1,46 +1,18 @@
 """What pages of other sites can make a real browser send to the API, and that it neither works nor costs a token."""
 
-import socket
-from contextlib import AsyncExitStack
 from itertools import product
 from types import SimpleNamespace
 
 import anyio
 import pytest
 
+from tables import scripts_of
 from tmpmaild.http.app import HttpApp, HttpSettings
-from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 
-# Each sends one request without asking anybody; it says by whom it was sent in its query.
-WAYS = """
-const add = (tag, properties) => document.body.appendChild(Object.assign(document.createElement(tag), properties));
-const ways = {
-  fetch: (url) => fetch(url, { method: "POST", mode: "no-cors" }),
-  beacon: (url) => navigator.sendBeacon(url, "x"),
-  opaque: (url) => add("iframe", { sandbox: "allow-scripts",
-    srcdoc: `<script>fetch("${url}", { method: "POST", mode: "no-cors" })</script>` }),
-  form: (url) => {
-    add("iframe", { name: "target" });
-    add("form", { method: "post", action: url, target: "target" }).submit();
-  },
-  socket: (url) => void new WebSocket(url.replace("http:", "ws:")),
-  prefetch: (url) => add("link", { rel: "prefetch", href: url }),
-  speculation: (url) => add("script", { type: "speculationrules",
-    textContent: JSON.stringify({ prefetch: [{ source: "list", urls: [url] }] }) }),
-  image: (url) => add("img", { src: url }),
-  script: (url) => add("script", { src: url }),
-  frame: (url) => add("iframe", { src: url }),
-  object: (url) => add("object", { data: url }),
-  reading: (url) => fetch(url),
-  stream: (url) => void new EventSource(url),
-  preflight: (url) => fetch(url, { method: "PATCH" }),
-};
-"""
-SEND = f"""([url, names]) => {{ {WAYS}
-  for (const name of names) Promise.resolve(ways[name](`${{url}}?by=${{name}}`)).catch(() => 0);
-}}"""
+SCRIPTS = scripts_of(__file__)
+
 WITHOUT_FETCH_METADATA = {"fetch", "beacon", "opaque", "form", "socket", "prefetch"}
 EVERY_WAY = WITHOUT_FETCH_METADATA | set("speculation image script frame object reading stream preflight".split())
 
@@ -92,20 +64,6 @@ async def elsewhere(scope, _receive, send):
     await send({"type": "http.response.body", "body": b"<!doctype html><title>elsewhere</title><body>"})
 
 
-@pytest.fixture(scope="module")
-async def serve_app():
-    async with AsyncExitStack() as stack:
-
-        async def serve_app(app):
-            listener = socket.create_server(("127.0.0.1", 0))
-            server = HttpServer(app, max_connections=0)
-            await server.start([listener])
-            stack.push_async_callback(server.stop, 0.2)
-            return listener.getsockname()[1]
-
-        yield serve_app
-
-
 @pytest.fixture
 async def house(service, serve_app):
     inbox, _ = await service.create(NewAddress(), None)
@@ -141,7 +99,7 @@ async def test_no_page_of_another_origin_reaches_the_api_or_costs_its_visitor_a_
     for name in NAMES:
         house.open()
         page = (await site(name)).page
-        await page.evaluate(SEND, [house.url(), sorted(EVERY_WAY)])
+        await page.evaluate(SCRIPTS["SEND"], [house.url(), sorted(EVERY_WAY)])
         assert (name, await house.answered(EVERY_WAY)) == (name, {way: [403] for way in EVERY_WAY})
         assert len(house.buckets) == 0
 
@@ -149,7 +107,7 @@ async def test_no_page_of_another_origin_reaches_the_api_or_costs_its_visitor_a_
 async def test_over_plain_http_on_a_name_no_page_of_another_origin_changes_anything(house, site):
     house.open()
     page = (await site("elsewhere.example")).page
-    await page.evaluate(SEND, [house.url("inbox.example"), sorted(WITHOUT_FETCH_METADATA)])
+    await page.evaluate(SCRIPTS["SEND"], [house.url("inbox.example"), sorted(WITHOUT_FETCH_METADATA)])
     assert await house.answered(WITHOUT_FETCH_METADATA) == {way: [403] for way in WITHOUT_FETCH_METADATA}
     assert len(house.buckets) == 0
 
@@ -159,8 +117,7 @@ async def test_a_form_of_another_site_is_refused_in_a_tab_too(house, site):
         house.open()
         page = (await site("elsewhere.example")).page
         await page.evaluate(
-            """(url) => document.body.appendChild(
-                 Object.assign(document.createElement("form"), { method: "post", action: url })).submit()""",
+            SCRIPTS["SUBMIT"],
             house.url(target),
         )
         await page.get_by_text("cross-site").first.wait_for()
@@ -188,7 +145,7 @@ async def test_a_link_that_the_browser_tried_to_fetch_ahead_leads_to_the_api_all
     house.open()
     page = (await site("elsewhere.example")).page
     url = house.url(path=f"/api/v1/addresses/{house.inbox.address}")
-    await page.evaluate(SEND, [url, ["speculation"]])
+    await page.evaluate(SCRIPTS["SEND"], [url, ["speculation"]])
     await house.answered({"speculation"})
     await page.evaluate("(url) => location.assign(url)", f"{url}?by=speculation")
     await page.get_by_text(house.inbox.address).wait_for()
@@ -200,12 +157,7 @@ async def test_a_page_of_a_listed_origin_may_create_and_follow(house, site):
         visited = await site("elsewhere.example")
         house.open(cors_origins=[visited.origin])
         created = await visited.page.evaluate(
-            """async (url) => {
-              const answer = await fetch(url, { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
-              const { address } = await answer.json();
-              await new Promise((resolve) => { new EventSource(`${url}/${address}/events`).onopen = resolve; });
-              return [answer.status, address];
-            }""",
+            SCRIPTS["CREATE_AND_FOLLOW"],
             house.url(target),
         )
         assert created[0] == 201

@@ -1,27 +1,28 @@
 """The page ``/docs`` in a browser: it reads well on any screen, needs no script, and loads its own files alone."""
 
 import re
-import socket
 from importlib.resources import files
 
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
+from tables import scripts_of
 from tmpmaild.http import pages as pages_for_people
 from tmpmaild.http.app import OPERATIONS, CrossSite, Middleware, describe_api
 from tmpmaild.http.files import docs_files
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.requests import Resource
-from tmpmaild.http.server import HttpServer
 from tmpmaild.measures import Count
 from tmpmaild.ratelimit import RateLimits
 
 from .inbox.test_access import AXE, CONTRAST, RULES
 
+SCRIPTS = scripts_of(__file__)
+
 
 @pytest.fixture(scope="module")
-async def origin():
+async def origin(serve_app):
     """Serve the page, at the root and below a prefix."""
     problems = Problems("")
     page = pages_for_people.docs(describe_api())
@@ -30,24 +31,15 @@ async def origin():
         Route("/problems/{code}", Resource(get=problems.page)),
     ]
     app = Starlette(routes=[*routes, Mount("/some/prefix", routes=routes)])
-    listener = socket.create_server(("127.0.0.1", 0))
     parts = {
         "limits": RateLimits(),
         "requests": Count("requests", "", ("operation", "status")),
         "cross_site": CrossSite(),
     }
-    server = HttpServer(Middleware(app, problems=problems, **parts), max_connections=100)
-    await server.start([listener])
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    await server.stop(0.2)
+    return f"http://127.0.0.1:{await serve_app(Middleware(app, problems=problems, **parts))}"
 
 
 ON_A_PHONE = ["target-size", "scrollable-region-focusable"]  # the colours are the same on all screens
-# All operations look alike, and so do the lines of a list; the contrast of a thousand texts takes six seconds.
-THIN_OUT = """() => {
-  [...document.querySelectorAll("article")].slice(1).forEach((one) => one.remove());
-  for (const one of document.querySelectorAll("ul, ol, pre")) [...one.children].slice(2).forEach((more) => more.remove());
-}"""
 
 
 async def test_the_page_fetches_itself_and_its_style_alone(pages, origin):
@@ -78,7 +70,7 @@ async def test_nothing_is_wider_than_the_window_and_axe_finds_nothing(pages, ori
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
         assert await page.locator("pre, p, li").evaluate_all(cut) == [], width
     await page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
-    await page.evaluate(THIN_OUT)
+    await page.evaluate(SCRIPTS["THIN_OUT"])
     for width, scheme, rules in ((1440, "light", RULES), (360, "light", ON_A_PHONE), (1440, "dark", CONTRAST)):
         await page.set_viewport_size({"width": width, "height": 844})
         await page.emulate_media(color_scheme=scheme)
@@ -92,11 +84,6 @@ async def test_a_picture_from_elsewhere_is_refused(browser, origin):
     context = await browser.new_context()
     page = await context.new_page()
     await page.goto(f"{origin}/docs")
-    directive = await page.evaluate(
-        """() => new Promise((resolve) => {
-            addEventListener("securitypolicyviolation", (event) => resolve(event.effectiveDirective));
-            document.body.append(Object.assign(new Image(), {src: "http://127.0.0.1:1/elsewhere.png"}));
-        })"""
-    )
+    directive = await page.evaluate(SCRIPTS["VIOLATE"])
     await context.close()
     assert directive == "img-src"

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from modules import in_node
-from tables import rows_of, table
+from tables import rows_of, scripts_of, table
+
+SCRIPTS = scripts_of(__file__)
 
 BARE = "<!doctype html><title>bare</title><link rel=icon href='data:,'>"
 QUICK = {
@@ -14,40 +16,6 @@ QUICK = {
     "pausesMs": [100, 200],
     "helloMs": 300,
 }
-# Stands where the page will: holds the mail and notes what it is told, in order.
-APP = """
-async ([inboxes, timings]) => {
-  const [web] = /web\\/\\w+\\//.exec(await (await fetch("/")).text());
-  const { Api } = await import(`/${web}api.js`);
-  const { Live } = await import(`/${web}live.js`);
-  const messages = [];
-  const app = (window.app = { inboxes: new Map(), messages, told: [], about: {}, states: [], twice: [] });
-  const note = (name) => (value, address) => app.told.push([name, value, ...(inboxes.length > 1 ? [address] : [])]);
-  app.add = (inbox) => app.inboxes.set(inbox.address, inbox.messages ? inbox : { ...inbox, messages: [] });
-  const arrive = (message, address) => {
-    const { messages } = app.inboxes.get(address);
-    if (messages.some(({ id }) => id === message.id)) return app.twice.push(message.subject);
-    messages.unshift(message);
-    app.messages.unshift(message);
-  };
-  inboxes.forEach(app.add);
-  app.live = new Live({
-    api: new Api(new URL("/api/v1/", location)),
-    name: "live",
-    inboxes: () => [...app.inboxes.values()],
-    timings,
-    on: {
-      messages: (list, address) => list.forEach((message) => arrive(message, address)),
-      about: (about, address) => (app.about[address] = about),
-      deleted: note("deleted"),
-      extended: (value, address) => value && note("extended")(value, address),
-      gone: (reason, address) => { app.inboxes.delete(address); note("gone")(reason, address); },
-      state: (state) => app.states.push(state),
-    },
-  });
-  app.live.start();
-}
-"""
 
 
 class Tab:
@@ -64,7 +32,7 @@ class Tab:
 
     async def follow(self, daemon, *inboxes, **timings):
         await self.visit(daemon)
-        await self.page.evaluate(APP, [[vars(one) for one in inboxes], {**QUICK, **timings}])
+        await self.page.evaluate(SCRIPTS["APP"], [[vars(one) for one in inboxes], {**QUICK, **timings}])
         return self
 
     async def add(self, inbox):
@@ -143,23 +111,10 @@ def inbox(daemon):
     return daemon.create()
 
 
-PARSE_EVERY_CUT = """
-({ EventStreamParser }, octets) => {
-  const parse = (...pieces) => {
-    const parser = new EventStreamParser();
-    const events = pieces.flatMap((piece) => parser.feed(new Uint8Array(piece)));
-    return JSON.stringify(events.map(({ event, data }) => [event, data]));
-  };
-  const cuts = octets.map((_, at) => parse(octets.slice(0, at), octets.slice(at)));
-  return [...new Set([parse(octets), parse(...octets.map((one) => [one])), ...cuts])].map((one) => JSON.parse(one));
-}
-"""
-
-
 @pytest.mark.needs("node")
 @table(("name", "octets", "events"), rows_of(__file__)["STREAMS"])
 def test_a_stream_is_parsed_the_same_wherever_it_is_cut(name, octets, events):
-    assert in_node("following.js", PARSE_EVERY_CUT, list(octets)) == [events]
+    assert in_node("following.js", SCRIPTS["PARSE_EVERY_CUT"], list(octets)) == [events]
 
 
 async def test_mail_arrives_and_what_else_happens_is_told_and_the_end_once(tab, daemon):
@@ -181,13 +136,6 @@ async def test_mail_arrives_and_what_else_happens_is_told_and_the_end_once(tab, 
     await tab.until("told.length === 4")
     assert (await tab.ask("app.told"))[3] == ["gone", "expired"]
     assert tab.requests() == ["events"]
-
-
-async def test_many_mails_come_in_order(tab, daemon, inbox):
-    mails = [b"Subject: %d\r\n\r\nbody\r\n" % number for number in range(150)]
-    daemon.deliver_octets(inbox.address, *mails)
-    await tab.follow(daemon, inbox)
-    await tab.until_subjects(*map(str, range(150)))
 
 
 async def test_tabs_share_one_stream_and_each_is_told_what_it_does_not_hold_and_nothing_else(
@@ -222,20 +170,6 @@ async def test_the_next_tab_takes_over_when_the_one_with_the_stream_closes(tab, 
         await left.until_state("live")
         assert await left.ask("app.twice") == []
     assert (second.requests(), third.requests()) == (["events"], [])
-
-
-async def test_a_tab_that_stops_leaves_the_stream_to_the_next_and_hears_nothing_more(tab, open_tab, daemon, inbox):
-    await (await tab.follow(daemon, inbox)).until_state("live")
-    second = await (await open_tab()).follow(daemon, inbox)
-    await second.until_state("live")
-    await tab.ask("app.live.stop()")
-    daemon.deliver(inbox.address, "one")
-    await second.until_subjects("one")
-    assert second.requests() == ["events"]
-    assert await tab.ask("app.messages") == []
-    await tab.ask("app.live.start()")
-    await tab.until_subjects("one")
-    assert tab.requests() == ["events"]
 
 
 async def test_a_tab_that_leads_but_does_not_answer_is_replaced(tab, open_tab, daemon, inbox):
@@ -286,30 +220,6 @@ async def test_changes_that_one_tab_makes_are_told_to_the_others(tab, open_tab, 
     await second.ask(f"app.live.tell({{ address: '{address}', gone: 'deleted' }})")
     await tab.until("told.length === 2")
     assert (await tab.ask("app.told"))[-1] == ["gone", "deleted"]
-
-
-async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_lost_or_told_twice(tab, mortal_daemon):
-    daemon = mortal_daemon
-    inbox = daemon.create()
-    daemon.deliver(inbox.address, "one")
-    await (await tab.follow(daemon, inbox)).until_subjects("one")
-    daemon.stop()
-    await tab.until_state("lost")
-    daemon.start()
-    daemon.deliver(inbox.address, "two")
-    await tab.until_subjects("one", "two")
-    await tab.until_state("live")
-    daemon.deliver(inbox.address, "three")
-    await tab.until_subjects("one", "two", "three")
-    assert await tab.ask("app.twice") == []
-    retry_at_ms = await tab.ask("app.states.find(({ name }) => name === 'lost').retryAtMs")
-    assert abs(retry_at_ms - await tab.ask("Date.now()")) < 60_000
-
-
-async def test_a_stream_that_falls_silent_is_opened_again(tab, daemon, inbox):
-    await tab.follow(daemon, inbox, silenceMs=200)
-    await tab.until("states.filter(({ name }) => name === 'live').length === 2")
-    assert await tab.state_names() == ["connecting", "connecting", "live", "lost", "lost", "live"]
 
 
 async def test_a_retry_does_not_wait_for_its_time(tab, mortal_daemon):

@@ -5,15 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tables import scripts_of
 from tmpmaild.http.files import minify_style
 
+SCRIPTS = scripts_of(__file__)
+
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
-# Values with variables in them keep the spaces with which they were written.
-RULES = """text => {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(text);
-  return [...sheet.cssRules].map((rule) => rule.cssText.replaceAll(/\\s+/g, ' ').replaceAll(', ', ','));
-}"""
 
 
 declared = re.compile(r"^(?:export )?(?:const|let|class|function|async function) +(\w+)", re.MULTILINE).findall
@@ -23,8 +20,8 @@ declared = re.compile(r"^(?:export )?(?:const|let|class|function|async function)
 async def test_a_browser_reads_the_same_rules_in_the_style_we_serve_and_in_what_we_wrote(pages):
     page = await pages.borrow()
     texts = [path.read_text() for path in sorted((WEB / "styles").iterdir())]
-    written = [await page.evaluate(RULES, text) for text in texts]
-    served = [await page.evaluate(RULES, minify_style(text)) for text in texts]
+    written = [await page.evaluate(SCRIPTS["RULES"], text) for text in texts]
+    served = [await page.evaluate(SCRIPTS["RULES"], minify_style(text)) for text in texts]
     assert served == written
     assert sum(map(len, written)) > 200
 

@@ -3,19 +3,13 @@
 import re
 from pathlib import Path
 
-from tables import rows_of
+from tables import rows_of, scripts_of
 from tmpmaild.mail.htmlview import render
+
+SCRIPTS = scripts_of(__file__)
 
 VECTORS = rows_of(__file__)["VECTORS"]
 LAYOUT = Path(__file__).with_suffix(".html").read_text()
-LOOK = """() => {
-  const style = (selector) => getComputedStyle(document.querySelector(selector));
-  return {
-    width: style("table").width, phone: style("div:last-of-type").display, ground: style("body").backgroundColor,
-    colours: [...document.querySelectorAll("p")].map((one) => getComputedStyle(one).color),
-    padding: style("td").paddingLeft, size: style("div").fontSize, head: style("head").display + style("style").display,
-  };
-}"""
 
 
 def page_of(html):
@@ -48,7 +42,7 @@ async def test_no_style_sheet_loads_anything(browser):
 async def test_rules_of_a_mail_apply_as_in_a_browser_and_only_to_its_body(pages):
     page = await pages.borrow(viewport={"width": 800, "height": 600})
     await page.set_content(page_of(LAYOUT))
-    seen = await page.evaluate(LOOK)
+    seen = await page.evaluate(SCRIPTS["LOOK"])
     assert seen == {
         "width": "600px",
         "phone": "none",
@@ -59,8 +53,8 @@ async def test_rules_of_a_mail_apply_as_in_a_browser_and_only_to_its_body(pages)
         "head": "nonenone",
     }
     await page.hover("p:last-of-type")
-    assert (await page.evaluate(LOOK))["colours"][2] == "rgb(1, 2, 3)"
+    assert (await page.evaluate(SCRIPTS["LOOK"]))["colours"][2] == "rgb(1, 2, 3)"
     await page.set_viewport_size({"width": 340, "height": 600})
     await page.emulate_media(color_scheme="dark")
-    seen = await page.evaluate(LOOK)
+    seen = await page.evaluate(SCRIPTS["LOOK"])
     assert (seen["width"], seen["phone"], seen["ground"]) == ("340px", "block", "rgb(0, 0, 0)")

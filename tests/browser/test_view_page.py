@@ -1,7 +1,6 @@
 """A view of a hostile mail in a real browser, framed as a page would frame it: nothing runs, nothing is fetched."""
 
 import re
-import socket
 import struct
 import zlib
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 from tables import rows_of
 from tmpmaild.http.app import HttpApp, HttpSettings
-from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail import htmlview
 from tmpmaild.mail.htmlview import render
@@ -47,15 +45,12 @@ class House:
 
 
 @pytest.fixture
-async def house(service):
+async def house(service, serve_app):
     inbox, _ = await service.create(NewAddress(), None)
     envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)
     message_id = await service.deliver(envelope, [inbox.id], MAIL)
-    server = HttpServer(HttpApp(service, HttpSettings(), RateLimits()), max_connections=0)
-    listener = socket.create_server(("127.0.0.1", 0))
-    await server.start([listener])
-    yield House(service, inbox.address, message_id, listener.getsockname()[1])
-    await server.stop(0.2)
+    port = await serve_app(HttpApp(service, HttpSettings(), RateLimits()))
+    return House(service, inbox.address, message_id, port)
 
 
 async def framed(page, url):

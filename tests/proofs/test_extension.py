@@ -365,33 +365,7 @@ def test_private_windows_have_inboxes_of_their_own_until_the_last_is_closed(brow
 
 # Attacks.
 
-HOSTILE = """<!doctype html><title>Hostile</title>
-<form style="position:absolute;left:-99px;width:0;height:0;overflow:hidden"><input type=email name=a style="width:0;height:0;border:0;padding:0"></form>
-<form style="visibility:hidden"><input type=email name=b></form>
-<input autocomplete="one-time-code" name=otp style="opacity:0">
-<form id=real><input type=email name=real></form>
-<script>
-const seen = window.seen = [];
-for (const name of ["InputEvent", "Event", "setTimeout", "Promise"]) window[name] = new Proxy(window[name], { construct(...a) { seen.push(name); return Reflect.construct(...a); }, apply(...a) { seen.push(name); return Reflect.apply(...a); } });
-Object.defineProperty(HTMLInputElement.prototype, "value", { get() { return "got"; }, set() { seen.push("set"); } });
-HTMLElement.prototype.focus = () => seen.push("focus");
-Array.prototype.map = Array.prototype.filter = () => { seen.push("map"); throw 1; };
-const own = EventTarget.prototype.dispatchEvent;
-EventTarget.prototype.dispatchEvent = () => seen.push("dispatch");
-Element.prototype.checkVisibility = () => true;
-document.querySelectorAll = () => { seen.push("query"); return []; };
-window.tmpmaildPage = { look: () => ({ fields: [] }), write: (values) => seen.push(JSON.stringify(values)) };
-addEventListener("message", (event) => seen.push(event.data));
-addEventListener("input", ({ isTrusted, target }) => seen.push("input " + target.name), true);
-setInterval(() => {
-  const here = window.chrome?.runtime ?? window.browser?.runtime;
-  for (const data of [{ type: "fill" }, { inboxes: [] }, "fill-address"]) {
-    postMessage(data, "*");
-    try { here?.sendMessage(IDENTITY, data, () => 0); } catch {}
-    own.call(window, new CustomEvent("fill-address", { detail: data }));
-  }
-}, 50);
-</script>"""
+HOSTILE = Path(__file__).with_name("extension-hostile.html").read_text()
 
 
 def test_a_hostile_page_gets_the_address_that_it_was_given_and_nothing_else(browser, site):

@@ -17,15 +17,7 @@ from signupsite import SignUpSite
 
 STORE = Path(__file__).parents[2] / "clients/browser/store"
 WIDE = {"width": 1280, "height": 800}
-PAGE = """<!doctype html><meta charset=utf-8><title>Orchard</title><style>
-:root { color-scheme: light dark; } body { margin: 0; font: 17px/1.5 system-ui, sans-serif; background: light-dark(#f6f1e7, #1c1a16); }
-main { width: 420px; margin: 120px 0 0 140px; padding: 36px; border-radius: 16px; background: light-dark(#fff, #26231d); }
-h1 { margin: 0 0 8px; font-size: 30px; } label { display: block; margin-top: 20px; }
-input { box-sizing: border-box; width: 100%; margin-top: 6px; padding: 10px; border: 1px solid #8888; border-radius: 8px; font: inherit; }
-button { margin-top: 24px; padding: 10px 20px; border: 0; border-radius: 8px; background: #b4532a; color: #fff; font: inherit; }
-img { position: absolute; top: 12px; right: 24px; border-radius: 12px; box-shadow: 0 8px 40px #0006; }
-</style><main><h1>Join Orchard</h1>Fruit from trees near you.
-<form><label>E-mail address <input type=email></label><label>The code that we have sent <input name=code></label><button>Go on</button></form></main>"""
+PAGE = Path(__file__).with_name("extensionpictures-page.html").read_text()
 
 
 def shot(browser, scheme):

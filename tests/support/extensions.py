@@ -19,6 +19,10 @@ from pathlib import Path
 
 from playwright.sync_api import Error as PlaywrightError
 
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
+
 SOURCE = Path(__file__).parents[2] / "clients/browser"
 PATIENCE_SECONDS = 20
 HERE = "http://127.0.0.1/*"
@@ -313,47 +317,6 @@ class Chromium(Browser):
         return answer["result"]
 
 
-# Runs with the rights of the browser. What is evaluated in the popup is so in a sandbox, since its policy forbids eval().
-PRIVILEGED = """
-const [id, expression, done] = arguments;
-(async () => {
-  const { extension } = WebExtensionPolicy.getByID(id);
-  const main = Services.wm.getMostRecentWindow("navigator:browser");
-  const { ExtensionParent } = ChromeUtils.importESModule("resource://gre/modules/ExtensionParent.sys.mjs");
-  const button = ExtensionParent.apiManager.global.browserActionFor(extension);
-  const popup = main.document.querySelector("browser[webextension-view-type=popup]");
-  return JSON.stringify((await (async () => { BODY })()) ?? null);
-})().then(done, (error) => done("E" + error));
-"""
-EVALUATE = """
-const sandbox = Cu.Sandbox(popup.contentWindow, { sandboxPrototype: popup.contentWindow, wantXrays: false });
-return JSON.parse(await Cu.evalInSandbox(`(async () => JSON.stringify((await (${expression})) ?? null))()`, sandbox));
-"""
-PERMISSIONS = """
-const { ExtensionPermissions } = ChromeUtils.importESModule("resource://gre/modules/ExtensionPermissions.sys.mjs");
-"""
-# Before it is installed: the protocol's own way loads it twice, and so closes the only tab, which ends the browser.
-ALLOW_PRIVATE = f"""{PERMISSIONS}
-const [id, , done] = arguments;
-ExtensionPermissions.add(id, {{ permissions: ["internal:privateBrowsingAllowed"], origins: [] }}).then(done);
-"""
-REVOKE = f"""{PERMISSIONS}
-await ExtensionPermissions.remove(id, {{ permissions: [], origins: ["{HERE}"] }}, extension);
-"""
-CHOOSE_IN_MENU = """
-const menu = main.document.getElementById("contentAreaContextMenu");
-[...menu.querySelectorAll("menuitem")].find((one) => one.label === expression).doCommand();
-menu.hidePopup();
-"""
-ANSWER = """
-const [asked] = main.PopupNotifications.panel.querySelectorAll("popupnotification[id^=addon-webext-perm]");
-asked?.[expression].click();
-return Boolean(asked);
-"""
-PRESS = """
-const [x, y] = expression;
-for (const type of ["mousedown", "mouseup"]) popup.contentWindow.synthesizeMouseEvent(type, x, y, { clickCount: 1 });
-"""
 PREFERENCES = {
     "extensions.webextensions.remote": False,  # its windows can be reached from here
     "network.dns.localDomains": "shop.example,other.example,frame.example",
@@ -392,7 +355,7 @@ class Firefox(Browser):
         self._read()
         self._ask("WebDriver:NewSession")
         self._ask("WebDriver:SetTimeouts", script=60_000)
-        self._run_privileged(ALLOW_PRIVATE)
+        self._run_privileged(SCRIPTS["ALLOW_PRIVATE"])
         self._ask("Addon:Install", path=str(extension), temporary=True)
         until(lambda: self._ask("WebDriver:GetCurrentURL").endswith("/options.html"), "the options page")
 
@@ -424,7 +387,7 @@ class Firefox(Browser):
         (button,) = self._find("button")
         said = "document.querySelector('#result').textContent"
         self._ask("WebDriver:ElementClick", id=button)
-        until(lambda: self.page(said) or self._privileged(ANSWER, answer), "the question")
+        until(lambda: self.page(said) or self._privileged(SCRIPTS["ANSWER"], answer), "the question")
         return until(lambda: self.page(said), "the answer", instead=self.page_text)
 
     def press_button(self):
@@ -436,7 +399,7 @@ class Firefox(Browser):
         return self._privileged("return extension.uuid;")
 
     def press_at(self, x, y):
-        self._privileged(PRESS, [x, y])
+        self._privileged(SCRIPTS["PRESS"], [x, y])
 
     def clipboard(self):
         return self._privileged("return main.navigator.clipboard.readText();")
@@ -475,14 +438,14 @@ class Firefox(Browser):
         pressed = [point, {"type": "pointerDown", "button": 2}, {"type": "pointerUp", "button": 2}]
         mouse = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": pressed}
         self._ask("WebDriver:PerformActions", actions=[mouse])
-        self._privileged(CHOOSE_IN_MENU, "Fill in a new address")
+        self._privileged(SCRIPTS["CHOOSE_IN_MENU"], "Fill in a new address")
 
     def revoke(self):
         """Take the permission back, as in the browser's settings."""
-        self._privileged(REVOKE)
+        self._privileged(SCRIPTS["REVOKE"])
 
     def popup(self, expression):
-        return self._privileged(EVALUATE, expression)
+        return self._privileged(SCRIPTS["EVALUATE"], expression)
 
     def is_popup_open(self):
         return self._privileged("return Boolean(popup);")
@@ -495,7 +458,7 @@ class Firefox(Browser):
         return [next(iter(one.values())) for one in found]
 
     def _privileged(self, body, expression=""):
-        answer = self._run_privileged(PRIVILEGED.replace("BODY", body), expression)
+        answer = self._run_privileged(SCRIPTS["PRIVILEGED"].replace("BODY", body), expression)
         assert not answer.startswith("E"), f"{expression}: {answer}"
         return json.loads(answer)
 

@@ -4,23 +4,18 @@ from importlib.resources import files
 
 import pytest
 
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
+AXE, OVERFLOWING = SCRIPTS["AXE"], SCRIPTS["OVERFLOWING"]
 WIDE = {"viewport": {"width": 1440, "height": 900}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 NARROWEST = {"viewport": {"width": 320, "height": 640}}
 DEVICES = pytest.mark.parametrize("device", [WIDE, PHONE], ids=["wide", "phone"])
-# What of a mail stands in a frame is the mail's own, and no script can look at it.
-AXE = """
-async ([part, runOnly]) => {
-  const { violations } = await axe.run(part === "body" ? document : part, { runOnly, iframes: false, preload: { assets: ["media"] }, resultTypes: ["violations"], selectors: false });
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html.slice(0, 160)} ${any[0]?.message ?? ""}`));
-}
-"""
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"]
 # What of these depends on the screen: the names and roles are the same on all.
 RULES_OF_LAYOUT = ["target-size", "color-contrast", "scrollable-region-focusable", "aria-hidden-focus", "region"]
 CONTRAST = ["color-contrast"]
-VISIBLE = "const visible = (one) => one.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: false });"
-FOCUSABLE = '[...document.querySelectorAll("a[href], button, input, select, iframe")].filter(visible)'
 LONG = "an-exceptionally-long-word-that-does-not-break-anywhere-" * 4
 LONG_MAIL = {
     "sender": f"{LONG} <a@example.com>",
@@ -196,18 +191,7 @@ async def test_whatever_has_the_focus_shows_it_in_light_and_dark(visit):
     await one.page.keyboard.press("Tab")  # from here on the focus is shown
     for scheme in ("light", "dark"):
         await one.page.emulate_media(color_scheme=scheme)
-        assert (scheme, await one.page.evaluate(WITHOUT_OUTLINE)) == (scheme, [])
-
-
-WITHOUT_OUTLINE = f"""() => {{
-  {VISIBLE}
-  return {FOCUSABLE}.filter((one) => {{
-    one.focus();
-    const style = getComputedStyle(one);
-    const shown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-    return document.activeElement === one && one.tagName !== "IFRAME" && !shown;
-  }}).map((one) => one.outerHTML.slice(0, 160));
-}}"""
+        assert (scheme, await one.page.evaluate(SCRIPTS["WITHOUT_OUTLINE"])) == (scheme, [])
 
 
 @DEVICES
@@ -216,33 +200,16 @@ async def test_targets_are_large_enough_have_names_and_what_is_drawn_has_none(vi
     announcer = one.page.locator("#announcer[role=status]")
     await one.receive("First", "Second", **CODE)
     assert await announcer.text_content() == "Code 482913 from Alice"
-    found = [await small_or_nameless(one.page)]
+    found = [await one.page.evaluate(SCRIPTS["SMALL_OR_NAMELESS"])]
     await one.open()
-    found.append(await small_or_nameless(one.page))
+    found.append(await one.page.evaluate(SCRIPTS["SMALL_OR_NAMELESS"]))
     drawn = (
         "[...document.querySelectorAll('svg:not([role=img]), .wait')].filter((one) => one.ariaHidden !== 'true').length"
     )
     assert await one.page.evaluate(drawn) == 0
     await one.show("source")
-    found.append(await small_or_nameless(one.page))
+    found.append(await one.page.evaluate(SCRIPTS["SMALL_OR_NAMELESS"]))
     assert found == [[], [], []]
-
-
-async def small_or_nameless(page):
-    # Links among words may be as small as the words (WCAG 2.2, 2.5.8).
-    return await page.evaluate(
-        f"""async () => {{
-          {VISIBLE}
-          // A row that has just come has no size before it is painted.
-          const late = new Promise((resolve) => setTimeout(resolve, 1000));
-          for (const _ of "12") await Promise.race([new Promise(requestAnimationFrame), late]);
-          return {FOCUSABLE}.filter((one) => {{
-            const {{ width, height }} = one.getBoundingClientRect();
-            const name = one.ariaLabel || one.title || one.textContent.trim() || one.labels?.[0]?.innerText;
-            return !name || (!one.matches("pre a, .skip") && (width < 24 || height < 24));
-          }}).map((one) => one.outerHTML.slice(0, 160));
-        }}"""
-    )
 
 
 async def test_nothing_moves_for_who_wants_it_still(visit):
@@ -250,23 +217,6 @@ async def test_nothing_moves_for_who_wants_it_still(visit):
     assert await one.page.evaluate("document.getAnimations().length") == 0
     await one.page.emulate_media(reduced_motion="no-preference")
     assert await one.page.evaluate("document.getAnimations().length") > 0
-
-
-OVERFLOWING = f"""
-() => {{
-  {VISIBLE}
-  const wider = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
-  const lost = (one) => {{
-    const {{ left, right, width, height }} = one.getBoundingClientRect();
-    const isCut = getComputedStyle(one).overflowX === "hidden" && one.scrollWidth > one.clientWidth + 1;
-    const isSqueezed = !one.childElementCount && one.textContent.length > 2 && height > 1.5 * width && width < 24;
-    return left < -0.5 || right > innerWidth + 0.5 || isCut || isSqueezed;
-  }};
-  const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .address *, .open [dir]");
-  const clipped = [...document.querySelectorAll("body *")].filter((one) => visible(one) && !isMeant(one) && lost(one));
-  return [...wider, ...clipped.map((one) => one.outerHTML.slice(0, 120))];
-}}
-"""
 
 
 @pytest.mark.parametrize(("device", "font_size"), [(NARROWEST, 100), (PHONE, 200)], ids=["narrow", "large text"])

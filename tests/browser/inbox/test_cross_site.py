@@ -1,15 +1,10 @@
 """The page under the rule that keeps other sites away from the API, as a browser describes the sender: by name and by IP."""
 
+from pathlib import Path
+
 import pytest
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-MAIL = (
-    "From: shop@shop.example\r\nSubject: Welcome\r\nMIME-Version: 1.0\r\n"
-    "Content-Type: multipart/related; boundary=b\r\n\r\n"
-    "--b\r\nContent-Type: text/html\r\n\r\n<p>Your code is 481516</p><img src='cid:logo' alt=Logo>\r\n"
-    "--b\r\nContent-Type: image/png\r\nContent-ID: <logo>\r\nContent-Transfer-Encoding: base64\r\n\r\n"
-    f"{PIXEL}\r\n--b--\r\n"
-).encode()
+MAIL = Path(__file__).with_name("cross-site.eml").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "inbox.example"])

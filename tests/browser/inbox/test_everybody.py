@@ -6,6 +6,10 @@ from contextlib import suppress
 
 import pytest
 
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
+
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
@@ -34,31 +38,11 @@ async def test_on_a_phone_a_mail_takes_the_screen_and_going_back_or_deleting_it_
     await expect(tab.heading("Hello phone")).to_be_visible()
 
 
-IN_THE_BACKGROUND = """
-let isHidden = false;
-Object.defineProperty(Document.prototype, "hidden", { get: () => isHidden });
-window.hide = (value) => { isHidden = value; document.dispatchEvent(new Event("visibilitychange")); };
-window.asked = 0;
-window.shown = [];
-window.Notification = class extends EventTarget {
-  static permission = "default";
-  static async requestPermission() { window.asked += 1; return (this.permission = "granted"); }
-  constructor(title, { body }) {
-    super();
-    window.shown.push([title, body]);
-    this.addEventListener("click", (event) => this.onclick?.(event));
-    window.clickNotification = () => this.dispatchEvent(new Event("click"));
-  }
-  close() {}
-};
-"""
-
-
 @pytest.fixture
 async def noticed(new_tab):
     """Open a tab that can be told to be in the background, and that notes what it shows on the desktop."""
     tab = await new_tab()
-    await tab.page.add_init_script(IN_THE_BACKGROUND)
+    await tab.page.add_init_script(SCRIPTS["IN_THE_BACKGROUND"])
     return await (await tab.visit()).until_live()
 
 

@@ -2,33 +2,17 @@
 
 import pytest
 
-FACILITIES = """
-const refuse = () => { throw new DOMException("The operation is insecure.", "SecurityError"); };
-const refused = { get: refuse };
-const unkept = { request: () => Promise.reject(new DOMException("no", "SecurityError")) };
-const of = (object, facilities) => Object.entries(facilities).forEach(([name, about]) =>
-  Object.defineProperty(object, name, { configurable: true, ...about }));
-"""
-REFUSED = """
-of(window, { localStorage: refused, sessionStorage: refused, BroadcastChannel: { value: class { constructor() { refuse(); } } } });
-of(Notification, { permission: refused, requestPermission: { value: refuse } });
-of(Navigator.prototype, { locks: { value: unkept }, clipboard: { value: { writeText: () => Promise.reject(new Error("no")) } },
-  serviceWorker: refused });
-"""
-MISSING = """
-delete window.Notification;
-delete window.BroadcastChannel;
-of(window, { localStorage: { value: null }, sessionStorage: { value: null } });
-for (const name of ["locks", "clipboard", "serviceWorker"]) delete Navigator.prototype[name];
-"""
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
 
 
-@pytest.mark.parametrize("taken_away", [REFUSED, MISSING], ids=["refused", "missing"])
+@pytest.mark.parametrize("taken_away", [SCRIPTS["REFUSED"], SCRIPTS["MISSING"]], ids=["refused", "missing"])
 async def test_without_storage_locks_channels_notifications_and_clipboard_mail_is_read_and_copied(
     new_tab, expect, taken_away
 ):
     tab = await new_tab()
-    await tab.page.add_init_script(FACILITIES + taken_away)
+    await tab.page.add_init_script(SCRIPTS["FACILITIES"] + taken_away)
     await (await tab.visit()).until_live()
     tab.daemon.deliver(await tab.address(), "Sign up", text="Your verification code is 482913.")
     await tab.until_subjects("Sign up")

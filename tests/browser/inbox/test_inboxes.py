@@ -6,6 +6,10 @@ from datetime import datetime
 
 import pytest
 
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
+
 
 @pytest.fixture
 def generous_daemon(share_daemon):
@@ -17,13 +21,6 @@ def generous_daemon(share_daemon):
         TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600",
         TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="90000",
     )
-
-
-HAS_ROOM = """select => {
-  const canvas = document.createElement("canvas").getContext("2d");
-  canvas.font = getComputedStyle(select).font;
-  return canvas.measureText(select.selectedOptions[0].text).width + 40 <= select.clientWidth;
-}"""
 
 
 async def choose_name(tab, name, domain=None):
@@ -50,7 +47,7 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
     domains = tab.dialog.get_by_role("combobox", name="Domain").get_by_role("option")
     assert await domains.all_inner_texts() == ["mail.example.com", "second.test"]
     await tab.page.set_viewport_size({"width": 360, "height": 740})
-    assert await tab.dialog.get_by_role("combobox", name="Domain").evaluate(HAS_ROOM)
+    assert await tab.dialog.get_by_role("combobox", name="Domain").evaluate(SCRIPTS["HAS_ROOM"])
     error = tab.dialog.get_by_role("alert")
     await expect(error).to_have_text("This name is taken.")
     await choose_name(tab, "postmaster")

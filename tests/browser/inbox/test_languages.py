@@ -2,25 +2,17 @@
 
 from pathlib import Path
 
+from tables import scripts_of
+
 from .test_access import CODE, NARROWEST, OVERFLOWING, visit  # noqa: F401 - the fixture
 from .test_small_screens import BROKEN_WORDS
+
+SCRIPTS = scripts_of(__file__)
 
 MESSAGES = Path(__file__).parents[3] / "tmpmaild/web/messages"
 LANGUAGES = sorted({path.stem for path in MESSAGES.iterdir()} - {"en", "de"})  # other tests read those
 ARABIC_PHONE = {"viewport": {"width": 340, "height": 740}, "has_touch": True, "is_mobile": True, "locale": "ar-EG"}
 WIDTH_OF_A_LABEL = 354  # from here on the button by the address has its label
-SQUEEZED = """() => {
-  const [head, field] = [".mail-head > button", "#search input"].map((one) => document.querySelector(one).getBoundingClientRect());
-  return head.right > field.left && head.left < field.right ? ["the search field lies over the menu"] : [];
-}"""
-SPOKEN = """async () => {
-  const words = await import(document.querySelector("[rel=modulepreload]").href);
-  return [document.documentElement.lang, words.default.language];
-}"""
-IS_RIGHT = """selectors => selectors.filter((selector) => {
-  const { left, width } = document.querySelector(selector).getBoundingClientRect();
-  return left + width / 2 > innerWidth / 2;
-})"""
 
 
 async def test_nothing_is_lost_on_the_narrowest_screen_in_any_language(visit):  # noqa: F811
@@ -31,13 +23,13 @@ async def test_nothing_is_lost_on_the_narrowest_screen_in_any_language(visit):  
     for language in LANGUAGES:
         await speak(one.page, language)
         await one.begin()
-        assert await one.page.evaluate(SPOKEN) == [language] * 2
+        assert await one.page.evaluate(SCRIPTS["SPOKEN"]) == [language] * 2
         await one.page.locator("#list > li").wait_for()
         for width in (WIDTH_OF_A_LABEL, 320):
             await one.page.set_viewport_size({"width": width, "height": 640})
             found[language, width] = [
                 *await one.page.evaluate(OVERFLOWING),
-                *await one.page.evaluate(SQUEEZED),
+                *await one.page.evaluate(SCRIPTS["SQUEEZED"]),
                 *await one.page.locator(".address > span").evaluate_all(BROKEN_WORDS),
             ]
         await one.page.locator("#card .brief .tool").click()
@@ -68,7 +60,7 @@ async def test_in_arabic_the_page_goes_from_right_to_left_and_what_is_latin_stay
     await one.receive("Confirm your address", **CODE)
     found["list"] = await one.page.evaluate(OVERFLOWING)
     sides = [".brand", ".address", "#mail-title", "#list .code span", "#search", "#list time"]
-    assert await one.page.evaluate(IS_RIGHT, sides) == sides[:4]
+    assert await one.page.evaluate(SCRIPTS["IS_RIGHT"], sides) == sides[:4]
     assert (
         await one.page.locator("#list .open [dir=auto]").evaluate_all(
             "all => all.map((each) => [getComputedStyle(each).direction, getComputedStyle(each).textAlign])"

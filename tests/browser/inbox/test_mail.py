@@ -9,6 +9,10 @@ from urllib.error import HTTPError
 
 import pytest
 
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
+
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da6364f80f00010501012718e3660000000049454e44ae426082"
 )
@@ -186,17 +190,10 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its
     assert (saved.name, saved.octets) == ("thing.bin", OCTETS)
 
 
-PRINTED = """() => {
-  window.printed = [];
-  const html = document.querySelector("iframe").contentWindow;
-  for (const [name, one] of Object.entries({ html, page: window })) one.print = () => printed.push(name);
-}"""
-
-
 @pytest.mark.browsers("firefox", "webkit")
 async def test_print_and_ctrl_p_print_all_of_the_html_or_what_else_of_the_mail_is_shown(reading):
     await reading.mail.get_by_text(CODE).wait_for()
-    await reading.page.evaluate(PRINTED)
+    await reading.page.evaluate(SCRIPTS["PRINTED"])
     await reading.button("Print").click()
     await reading.page.keyboard.press("Control+p")
     await reading.button("Source").click()

@@ -5,18 +5,17 @@ import signal
 import anyio
 import pytest
 
-KEPT = """async () => {
-    const names = await caches.keys();
-    const kept = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));
-    return kept.flat().map(({ url }) => new URL(url).pathname.replace(/[0-9a-f]{16}/, "VERSION"));
-}"""
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
+
 SHELL = ["/", "/web/VERSION/app.js", "/web/VERSION/inbox.css", "/web/VERSION/messages.js"]
 CONTROLLED = "Boolean(navigator.serviceWorker.controller)"
 
 
 async def until_kept(tab):
     with anyio.fail_after(30):
-        while sorted(await tab.page.evaluate(KEPT)) != SHELL or not await tab.page.evaluate(CONTROLLED):
+        while sorted(await tab.page.evaluate(SCRIPTS["KEPT"])) != SHELL or not await tab.page.evaluate(CONTROLLED):
             await tab.page.wait_for_timeout(50)
 
 
@@ -42,7 +41,7 @@ async def test_what_is_kept_is_the_page_alone_and_no_mail_link_or_token(any_tab,
     daemon.deliver(inbox.address, "one", html="<p>It works.</p>", attachments=[("a.txt", "text/plain", b"x")])
     await tab.open("one")
     await tab.mail.get_by_text("It works.").wait_for()
-    assert sorted(await tab.page.evaluate(KEPT)) == SHELL
+    assert sorted(await tab.page.evaluate(SCRIPTS["KEPT"])) == SHELL
 
 
 async def test_another_version_takes_the_place_of_what_is_kept(new_tab):

@@ -4,6 +4,10 @@ import re
 
 import anyio
 
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
+
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
@@ -40,31 +44,15 @@ async def test_mail_that_comes_while_another_covers_the_list_is_told_in_a_bar(op
     await expect(bar).to_be_hidden()
 
 
-# Chromium closes a notification after some seconds, perhaps before the test looks, unless it requires an interaction.
-WITHOUT_NOTIFICATIONS_BY_PAGES = """
-const { prototype } = ServiceWorkerRegistration, { showNotification } = prototype;
-prototype.showNotification = function (title, options) {
-  return showNotification.call(this, title, { ...options, requireInteraction: true });
-};
-Object.defineProperty(Document.prototype, "hidden", { get: () => true });
-window.Notification = class { static permission = "granted"; constructor() { throw new TypeError("Illegal constructor"); } };
-localStorage["tmpmaild:notify"] = "on";
-"""
-
-
 async def test_where_a_page_may_not_notify_its_worker_does(desktop_pages, daemon, tab_in):
     tab = tab_in(await desktop_pages.open(permissions=["notifications"]), daemon)
-    await tab.page.add_init_script(WITHOUT_NOTIFICATIONS_BY_PAGES)
+    await tab.page.add_init_script(SCRIPTS["WITHOUT_NOTIFICATIONS_BY_PAGES"])
     async with tab.page.context.expect_event("serviceworker") as registered:
         await (await tab.visit()).until_live()
     worker = await registered.value
     tab.daemon.deliver(await tab.address(), "Sign up", text="Your verification code is 482913.")
-    ask = """async () => {
-        const [one] = await (await navigator.serviceWorker.ready).getNotifications();
-        return one && [one.title, one.body];
-    }"""
     with anyio.fail_after(30):
-        while not (shown := await tab.page.evaluate(ask)):
+        while not (shown := await tab.page.evaluate(SCRIPTS["SHOWN"])):
             await tab.page.wait_for_timeout(50)
     assert shown == ["Alice", "482913 · Sign up"]
     await worker.evaluate(

@@ -5,6 +5,10 @@ import time
 
 import pytest
 
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
+
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 SMALL = {"width": 1280, "height": 720}
 SIGN_UP = "<p>Your verification code is <b>482913</b>.</p><p><a href='https://orchard.example/confirm?t=9f2c81'>Confirm</a></p>"
@@ -190,8 +194,6 @@ async def test_a_long_address_fits_with_copy_beside_it_at_every_width(open_inbox
     assert await tab.pasted() == inbox.address
 
 
-FILLED = """() => [...document.querySelectorAll("main :is(button, a)")].filter((one) => one.checkVisibility({ visibilityProperty: true })
-  && getComputedStyle(one).backgroundColor === "rgb(11, 110, 102)").map((one) => one.innerText.trim())"""
 CONFIRM = "<a href='https://{0}/confirm?t=9f2c81'>Confirm your e-mail address{1}</a>"
 
 
@@ -204,14 +206,14 @@ async def test_one_button_is_filled_and_never_that_of_a_link_that_is_not_the_sen
         "both": {"text": "Your verification code is 482913.", "html": SIGN_UP, "sender": "a@orchard.example"},
     }
     tab = await open_inbox(inbox, viewport=SMALL)
-    assert await tab.page.evaluate(FILLED) == [await tab.button("Copy", tab.card).inner_text()]
+    assert await tab.page.evaluate(SCRIPTS["FILLED"]) == [await tab.button("Copy", tab.card).inner_text()]
     for subject, mail in mails.items():
         daemon.deliver(inbox.address, subject, **mail)
         await tab.row(subject).wait_for()
     filled = {}
     for subject in mails:
         await tab.row(subject).click()
-        filled[subject] = await tab.page.evaluate(FILLED)
+        filled[subject] = await tab.page.evaluate(SCRIPTS["FILLED"])
     assert filled == {"deceptive": [], "foreign": [], "link": ["Open click.shop.example"], "both": ["Copy"]}
     await tab.row("deceptive").click()
     for place in (tab.rows.last, tab.reader):
@@ -224,12 +226,6 @@ async def test_one_button_is_filled_and_never_that_of_a_link_that_is_not_the_sen
     await tab.button("Copy code 482913", tab.rows).click()
     await expect(tab.rows.first.get_by_text("Copied")).to_be_visible()
     assert await tab.pasted() == "482913"
-
-
-CUT_WITHOUT_A_SIGN = """all => all.filter((one) => one.scrollWidth > one.clientWidth).filter((one) => {
-  const { display, overflowX, textOverflow, whiteSpace } = getComputedStyle(one);
-  return display !== "block" || overflowX !== "hidden" || textOverflow !== "ellipsis" || whiteSpace !== "nowrap";
-}).map((one) => one.textContent)"""
 
 
 @pytest.mark.parametrize("local_part", ["maria.schneider.26", None], ids=["chosen", "random"])
@@ -245,7 +241,7 @@ async def test_an_address_that_is_shortened_says_so_and_what_is_copied_is_all_of
     for width in (360, 320):
         await tab.page.set_viewport_size({"width": width, "height": 740})
         await expect(tab.heading("one")).to_be_visible()
-        assert (width, await parts.evaluate_all(CUT_WITHOUT_A_SIGN)) == (width, [])
+        assert (width, await parts.evaluate_all(SCRIPTS["CUT_WITHOUT_A_SIGN"])) == (width, [])
     assert await parts.evaluate_all("all => all.some((one) => one.scrollWidth > one.clientWidth)")
     assert await tab.card.locator(".address").evaluate("one => getComputedStyle(one).webkitUserSelect") == "all"
     await tab.card.locator(".address").click()

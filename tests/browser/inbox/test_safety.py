@@ -8,46 +8,14 @@ from urllib.parse import quote
 
 import pytest
 
-from tables import rows_of
+from tables import rows_of, scripts_of
+
+SCRIPTS = scripts_of(__file__)
 
 ROWS = rows_of(__file__)
 HTML, MUTANTS, HREFS, TEXTS = (dict(ROWS[name]) for name in ("HTML", "MUTANTS", "HREFS", "TEXTS"))
 ALL = HTML | MUTANTS | HREFS | TEXTS
 ALARM = "window.canary = (names) => rung(names[0])"
-MADE_BY_THE_APP = (
-    "script[src$='/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, footer, h1, h2, h3, header, iframe, input[type=search], kbd, li, main, nav, "
-    "noscript, option, p, pre, section, select, small, span, time, ul, wbr"
-)
-# Opens a mail in each of its forms. Returns what stands in the page's document and was not made by the page; what
-# stands in the frame of the HTML is not in it.
-READ = f"""
-async ([row, modes]) => {{
-  const until = async (isSo) => {{ while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 5)); }};
-  const foreign = () => [
-    ...document.querySelectorAll("html > :not(head, body), body :not({MADE_BY_THE_APP}), #reader :is(script, noscript)"),
-    ...[...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => /^on|^srcdoc$/.test(name))),
-    ...document.querySelectorAll("[style]:not(.life div, .address, iframe), iframe:not([src*='/view/'])"),
-    ...document.querySelectorAll("#list a:not([href^='http']), #reader a:not([href^='http'])"),
-  ].map((one) => one.outerHTML.slice(0, 200));
-  document.querySelector("#reader:not([hidden]) .back")?.click(); // a mail that is open is not drawn again
-  const framed = new Promise((resolve) => document.addEventListener("load", resolve, {{ capture: true, once: true }}));
-  await until(() => document.querySelectorAll("#list .open")[row]);
-  document.querySelectorAll("#list .open")[row].click();
-  await framed;
-  const found = {{ html: foreign() }};
-  for (const mode of modes) {{
-    document.querySelector(`[data-mode=${{mode}}]`).click();
-    await until(() => document.querySelector(".pane:not([hidden])").ariaBusy !== "true");
-    found[mode] = foreign();
-  }}
-  for (const box of document.querySelectorAll(".attachments [aria-expanded]")) {{
-    box.click();
-    await until(() => box.ariaExpanded !== "false");
-    found.preview = [...(found.preview ?? []), ...foreign()];
-  }}
-  return found;
-}}
-"""
 MODES = ["text", "headers", "source"]
 UNTOUCHED = {"html": [], "text": [], "headers": [], "source": [], "preview": []}
 
@@ -118,7 +86,7 @@ class Inbox:
         await dialog.dismiss()
 
     async def read(self, row, modes=MODES):
-        return await self.page.evaluate(READ, [row, modes])
+        return await self.page.evaluate(SCRIPTS["READ"], [row, modes])
 
 
 async def arm(page):

@@ -5,11 +5,9 @@ import uuid
 
 import pytest
 
-WATCH_STATE = """() => {
-  const state = document.querySelector("#state");
-  window.states = [];
-  new MutationObserver(() => states.push(state.innerText)).observe(state, { childList: true, subtree: true });
-}"""
+from tables import scripts_of
+
+SCRIPTS = scripts_of(__file__)
 
 
 async def test_a_button_looks_for_mail_now_and_mail_deleted_while_the_connection_was_lost_leaves_the_list(
@@ -20,7 +18,7 @@ async def test_a_button_looks_for_mail_now_and_mail_deleted_while_the_connection
     tab = await open_inbox(inbox)
     await tab.until_subjects("three", "two", "one")
     tab.asked.clear()
-    await tab.page.evaluate(WATCH_STATE)
+    await tab.page.evaluate(SCRIPTS["WATCH_STATE"])
     await tab.button("Check for mail now").click()
     await expect(tab.page.get_by_text("Up to date. New mail appears by itself.")).to_be_visible()
     assert set(await tab.page.evaluate("states")) <= {"Live"}  # it does not blink

@@ -4,14 +4,13 @@ import re
 
 import pytest
 
+from tables import scripts_of
+
 from .test_access import CODE, OVERFLOWING, SMALL_GERMAN_PHONE, WIDE, visit  # noqa: F401 - the fixture
 
-BROKEN_WORDS = """all => all.map((one) => {
-  const range = document.createRange();
-  range.selectNodeContents(one);
-  const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top / 8)));
-  return [one.textContent, lines.size];
-}).filter(([, lines]) => lines > 1)"""
+SCRIPTS = scripts_of(__file__)
+
+BROKEN_WORDS = SCRIPTS["BROKEN_WORDS"]
 
 
 WIDE_MAIL = (
@@ -71,23 +70,6 @@ async def test_on_a_low_screen_the_address_is_a_line_that_stays_and_mail_is_in_s
     assert await one.page.evaluate(OVERFLOWING) == []
 
 
-SYSTEM_COLOURS = """() => {
-  const probe = document.body.appendChild(document.createElement("p"));
-  const colour = (name) => { probe.style.color = name; return getComputedStyle(probe).color; };
-  const of = (selector, property, pseudo) => getComputedStyle(document.querySelector(selector), pseudo)[property];
-  const found = {
-    dot: of("#list .unread .dot", "backgroundColor", "::before") === colour("Highlight"),
-    life: of(".life div", "backgroundColor") === colour("Highlight"),
-    row: of("#list > li:has([aria-current])", "outlineStyle") === "solid",
-    inbox: of(".inbox:has([aria-current=true])", "outlineStyle") === "solid",
-    tab: of(".modes [aria-pressed=true]", "borderBottomColor") === colour("Highlight"),
-    "other tab": of(".modes [aria-pressed=false]", "borderBottomColor") === colour("Canvas"),
-  };
-  probe.remove();
-  return Object.keys(found).filter((name) => !found[name]);
-}"""
-
-
 async def test_with_forced_colours_what_is_open_chosen_unread_or_left_is_seen(visit):  # noqa: F811
     one = await visit(**WIDE, forced_colors="active")
     await one.another()
@@ -96,7 +78,7 @@ async def test_with_forced_colours_what_is_open_chosen_unread_or_left_is_seen(vi
     await one.open()
     await one.page.keyboard.press("ArrowRight")
     await one.receive("Third", **CODE)
-    assert await one.page.evaluate(SYSTEM_COLOURS) == []
+    assert await one.page.evaluate(SCRIPTS["SYSTEM_COLOURS"]) == []
 
 
 LONG_MAIL = "<div style='height:1800px'>long</div>"
