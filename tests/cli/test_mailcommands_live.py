@@ -388,12 +388,6 @@ def test_a_url_that_is_wrong_is_told_with_the_variable_that_has_it(call):
     assert "Error: $TMPMAILD_URL: 'localhost:8025' is not a URL of a service" in done.stderr
 
 
-def test_an_address_that_never_was_cannot_be_watched(call):
-    done = call("watch", "nobody@mail.example.com")
-    assert (done.exit_code, done.stdout) == (3, "")
-    assert done.stderr.endswith("(404 address-not-found)\n")
-
-
 @pytest.mark.parametrize("arguments", [["new"], ["watch", "a@mail.example.com"]])
 def test_nobody_there_is_one_line(call, arguments):
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -186,12 +186,6 @@ def test_all_that_is_there_is_looked_through_however_short_the_time(inbox, world
     assert inbox.wait_for_code(timeout=0) == "481516"
 
 
-def test_who_answers_without_waiting_is_asked_each_second(scripted_inbox, scripted, fake_time):
-    scripted.say(*[scripted.messages()] * 3, scripted.messages(FIRST))
-    assert scripted_inbox.wait_for(timeout=60).id == FIRST
-    assert fake_time.slept == [1, 1, 1]
-
-
 @pytest.mark.parametrize(("timeout", "slept"), [(2.5, [1, 1, 0.5]), (-5, [])])
 def test_it_is_looked_once_more_when_the_time_is_over(scripted_inbox, scripted, fake_time, timeout, slept):
     scripted.say(scripted.messages())
