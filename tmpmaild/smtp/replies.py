@@ -205,9 +205,6 @@ class EndOfMail(Struct, frozen=True):
 class StartTls(Struct, frozen=True):
     """Send ``output`` and stop reading, call ``tls_started``, then do the handshake (RFC 3207 §4)."""
 
-    def __str__(self) -> str:
-        return "STARTTLS"
-
 
 class DelayedReply(Struct, frozen=True):
     """Call ``answer`` with this reply after a delay: the client has made many mistakes."""
