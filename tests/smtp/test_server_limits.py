@@ -7,6 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from tables import rows_of
+from tmpmaild.model import Block
 from tmpmaild.smtp import replies, server
 from tmpmaild.smtp.session import ALLOWANCE_BYTES
 
@@ -14,6 +15,7 @@ ROWS = rows_of(__file__)
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 OTHER = ("127.0.0.2", 0)
+LOCALHOST = ip_network("127.0.0.0/8")
 
 
 # Stopping
@@ -26,6 +28,7 @@ async def test_at_a_stop_a_mail_gets_its_answer_and_all_others_are_sent_away(ser
             await client.say(*MAIL[:count], "NOOP")
         stopping = asyncio.ensure_future(house.server.stop(5))
         assert [await client.rest() for client in others] == [f"{replies.STOPPING}\r\n"] * 3
+        assert not house.server.listening
         with pytest.raises(ConnectionRefusedError):
             await house.connect()
         busy.send("Subject: last", ".", *MAIL)
@@ -58,8 +61,9 @@ async def test_a_stop_waits_no_longer_than_its_grace_time(serve):
         assert house.server.connections.memory.held_bytes == 0
 
 
-async def test_who_comes_while_the_server_stops_is_refused(serve):
-    async with serve() as house:
+@pytest.mark.parametrize("trusted_proxies", [[], [LOCALHOST]])
+async def test_who_comes_while_the_server_stops_is_refused(serve, trusted_proxies):
+    async with serve(trusted_proxies=trusted_proxies) as house:
         house.server.connections.stopping = True
         assert await (await house.connect()).rest() == str(replies.STOPPING) + "\r\n"
 
@@ -91,9 +95,17 @@ async def test_a_session_that_goes_on_naming_recipients_without_an_answer_is_clo
 
 async def test_an_exempt_network_names_as_many_unknown_recipients_as_it_likes(talk):
     limits = {"unknown_recipients_burst": 1, "max_unknown_recipients": 0}
-    async with talk(**limits, exempt=[ip_network("127.0.0.0/8")]) as (_, client):
+    async with talk(**limits, exempt=[LOCALHOST]) as (_, client):
         said = await client.say("MAIL FROM:<a@example.com>", *["RCPT TO:<no@ours.test>"] * 20)
         assert {reply[:9] for reply in said[1:]} == {"550 5.1.1"}
+
+
+async def test_a_client_and_a_sender_that_are_blocked_are_refused(serve):
+    async with serve() as house:
+        client = await house.greeted()
+        house.service.blocks.add([Block("client", "127.0.0.0/8", 0), Block("sender", "spam.example", 0)])
+        assert await client.say("MAIL FROM:<a@spam.example>") == [str(replies.BLOCKED_SENDER)]
+        assert await (await house.connect()).rest() == f"{replies.BLOCKED_CLIENT}\r\n"
 
 
 # Memory of all sessions together

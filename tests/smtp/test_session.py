@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from tmpmaild.smtp import replies
+from tmpmaild.smtp import replies, server
 
 pytestmark = pytest.mark.both_loops
 
@@ -139,16 +139,18 @@ async def test_an_idle_client_is_refused(talk):
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"
 
 
-async def test_octets_of_a_command_without_end_are_no_activity(serve):
+async def test_octets_of_a_command_without_end_are_no_activity(serve, monkeypatch):
+    monkeypatch.setattr(server, "_WATCH_INTERVAL_SECONDS", 0.001)
     async with serve() as house:
         client = await house.connect()
         await client.reply()
         (session,) = house.server.connections.open
-        session._active_at -= 290
+        session._active_at -= 301
         client.write(b"NOO")
         await house.until(lambda: session._conversation.input.waiting_bytes == 3)
-        house.server.close_idle(house.server.connections.loop.time() + 11)
+        watching = asyncio.ensure_future(house.server.watch())
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"
+        watching.cancel()
 
 
 async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve):
