@@ -74,9 +74,13 @@ COMMANDS = {
 }
 
 
+def config_of(folder, **control):
+    return Config(storage=Storage(path=str(folder / "mail.db")), control=Control(**control))
+
+
 @pytest.fixture
 def config(tmp_path):
-    return Config(storage=Storage(path=str(tmp_path / "mail.db")))
+    return config_of(tmp_path)
 
 
 @asynccontextmanager
@@ -105,10 +109,16 @@ def take_octets(config):
         return [sum(map(len, answer.octets(line["octets"]))) for line in answer.lines()]
 
 
+async def begun(config, octets, **options):
+    """Return a connection on which these octets have been sent."""
+    reader, writer = await asyncio.open_unix_connection(controlsocket.place(config), **options)
+    writer.write(octets)
+    return reader, writer
+
+
 async def say(config, octets):
     """Send octets, and return all that is answered."""
-    reader, writer = await asyncio.open_unix_connection(controlsocket.place(config))
-    writer.write(octets)
+    reader, writer = await begun(config, octets)
     writer.write_eof()
     answer = await reader.read()
     writer.close()
@@ -165,9 +175,8 @@ async def test_a_line_without_end_is_refused_and_half_a_line_is_left(config, ser
 
 
 async def test_more_clients_than_are_served_at_once_are_told_so(config, server):
-    waiting = [await asyncio.open_unix_connection(controlsocket.place(config)) for _ in range(16)]
-    for reader, writer in waiting:
-        writer.write(b'{"command":"wait_for_ever"}\n')
+    waiting = [await begun(config, b'{"command":"wait_for_ever"}\n') for _ in range(16)]
+    for reader, _ in waiting:
         assert await reader.readline() == b'{"said":"waiting"}\n'
     with pytest.raises(CommandError, match="16 commands are being done"):
         await ask(config, "count", {"number": 1})
@@ -176,10 +185,9 @@ async def test_more_clients_than_are_served_at_once_are_told_so(config, server):
 
 
 async def test_two_hundred_connections_that_say_nothing_keep_nobody_out_for_long(config, server, monkeypatch):
-    path = controlsocket.place(config)
     with monkeypatch.context() as impatient:
         impatient.setattr("tmpmaild.host.control._REQUEST_SECONDS", 0.1)
-        silent = [await asyncio.open_unix_connection(path) for _ in range(200)]
+        silent = [await begun(config, b"") for _ in range(200)]
         assert all([await reader.read() is not None for reader, _ in silent])
     assert await ask(config, "count", {"number": 1}) == [{"said": "0"}]
     for _, writer in silent:
@@ -188,8 +196,7 @@ async def test_two_hundred_connections_that_say_nothing_keep_nobody_out_for_long
 
 async def test_a_client_that_does_not_read_is_left(config):
     async with serving(config, drain_seconds=0.1) as server:
-        _, writer = await asyncio.open_unix_connection(controlsocket.place(config))
-        writer.write(b'{"command":"flood"}\n')
+        _, writer = await begun(config, b'{"command":"flood"}\n')
         while not server._tasks:
             await asyncio.sleep(0)
         await asyncio.gather(*server._tasks)
@@ -198,8 +205,7 @@ async def test_a_client_that_does_not_read_is_left(config):
 
 @pytest.mark.parametrize("number", [3000, 10_000])
 async def test_a_client_that_reads_slowly_gets_all(config, server, number):
-    reader, writer = await asyncio.open_unix_connection(controlsocket.place(config), limit=4096)
-    writer.write(b'{"command":"list","arguments":{"number":%d}}\n' % number)
+    reader, writer = await begun(config, b'{"command":"list","arguments":{"number":%d}}\n' % number, limit=4096)
     while server._tasks and not reader._buffer:
         await asyncio.sleep(0)
     lines = []
@@ -213,8 +219,7 @@ async def test_a_client_that_reads_slowly_gets_all(config, server, number):
 
 async def test_stopping_ends_what_is_being_done(config):
     async with serving(config):
-        reader, writer = await asyncio.open_unix_connection(controlsocket.place(config))
-        writer.write(b'{"command":"wait_for_ever"}\n')
+        reader, writer = await begun(config, b'{"command":"wait_for_ever"}\n')
         await reader.readline()
     assert await reader.read() == b""
     writer.close()
@@ -283,7 +288,7 @@ def test_a_socket_that_was_left_is_replaced_and_one_in_use_is_not(tmp_path, conf
         with controlsocket.bound(config, {}) as second:
             assert second is None
         assert "in use by another process" in caplog.text
-        named = Config(storage=config.storage, control=Control(listen=f"unix:{path}"))
+        named = config_of(tmp_path, listen=f"unix:{path}")
         with pytest.raises(StartError, match="in use by another process"), controlsocket.bound(named, {}):
             pass
         assert path.is_socket()
@@ -301,7 +306,7 @@ def test_what_is_not_a_socket_is_left_alone(tmp_path):
 async def test_in_a_unit_it_is_in_the_runtime_directory_and_found_from_beside_the_database(tmp_path):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
-    config = Config(storage=Storage(path=str(folder / "mail.db")))
+    config = config_of(folder)
     link = controlsocket.place(config)
     for _ in range(2):
         async with serving(config, {"RUNTIME_DIRECTORY": f"{tmp_path}:/elsewhere"}):
@@ -324,18 +329,16 @@ async def test_a_command_of_the_unit_finds_it_although_the_configuration_has_cha
 def test_a_place_that_can_be_none_is_told_by_the_service_and_to_the_command(tmp_path, caplog):
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
-    config = Config(storage=Storage(path=str(folder / "mail.db")))
+    config = config_of(folder)
     with controlsocket.bound(config, {}) as listener:
         assert listener is None
     assert "longer than the 107 octets of a socket; set control.listen" in caplog.text
-    config = Config(storage=Storage(path=str(tmp_path / ("x" * 200) / "mail.db")))
     with pytest.raises(CommandError):
-        control.ask(config, "count")
-    assert Path(config.storage.path).name == "mail.db"
+        control.ask(config_of(tmp_path / ("x" * 200)), "count")
 
 
-def test_it_can_be_switched_off(config):
-    off = Config(storage=config.storage, control=Control(listen="off"))
+def test_it_can_be_switched_off(tmp_path):
+    off = config_of(tmp_path, listen="off")
     with controlsocket.bound(off, {}) as listener:
         assert listener is None
     with pytest.raises(control.NotRunning, match="off"):

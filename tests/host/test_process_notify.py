@@ -13,22 +13,19 @@ ROWS = rows_of(__file__)
 
 
 @pytest.fixture
-def supervisor(tmp_path, monkeypatch):
+def supervisor(request, tmp_path, monkeypatch):
+    name = getattr(request, "param", "") + f"{tmp_path}/notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.bind(f"{tmp_path}/notify")
+        listening.bind(name.replace("@", "\0"))
         listening.settimeout(30)
-        monkeypatch.setenv("NOTIFY_SOCKET", f"{tmp_path}/notify")
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
         yield listening
 
 
-@pytest.mark.parametrize("abstract", [False, True])
-def test_the_supervisor_hears_the_state(tmp_path, monkeypatch, abstract):
-    name = f"\0{tmp_path}/notify" if abstract else f"{tmp_path}/notify"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
-        supervisor.bind(name)
-        monkeypatch.setenv("NOTIFY_SOCKET", name.replace("\0", "@"))
-        notify("READY=1")
-        assert supervisor.recv(100) == b"READY=1"
+@pytest.mark.parametrize("supervisor", ["", "@"], indirect=True)
+def test_the_supervisor_hears_the_state(supervisor):
+    notify("READY=1")
+    assert supervisor.recv(100) == b"READY=1"
 
 
 def test_without_a_supervisor_nothing_happens(monkeypatch):
