@@ -12,12 +12,7 @@ import apt
 import pytest
 
 OPERATIONS = (Path(__file__).parents[1] / "docs/operations.md").read_text()
-CONTROL = """Package: tmpmaild
-Version: {version}
-Architecture: {architecture}
-Maintainer: Ada <ada@example.com>
-Description: a package for this test
-"""
+CONTROL = Path(__file__).with_name("apt-control.txt").read_text()
 
 pytestmark = pytest.mark.needs("apt", "gpg")
 

@@ -279,15 +279,6 @@ async def test_behind_such_a_proxy_the_other_inboxes_are_looked_at_in_turn(buffe
     assert await buffered.ask("app.told") == [["gone", "expired", shown.address]]
 
 
-async def test_the_rate_limit_is_waited_for(tab, start_daemon):
-    daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="20", TMPMAILD_RATE_LIMIT__BURST="1")
-    inbox = daemon.create()
-    await (await tab.follow(daemon, inbox)).until_state("limited")
-    left_ms = await tab.ask("app.states.at(-1).retryAtMs - Date.now()")
-    assert 0 < left_ms <= 3000
-    await tab.until_state("live")
-
-
 async def test_reconnecting_leaves_requests_to_the_reader(tab, start_daemon):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="120", TMPMAILD_RATE_LIMIT__BURST="3")
     inbox = daemon.create()

@@ -8,6 +8,9 @@ import pytest
 import zxingcpp
 
 from modules import in_node
+from tables import rows_of
+
+ROWS = rows_of(__file__)
 
 pytestmark = pytest.mark.needs("node")
 LARGEST_BYTES = [14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412]  # ISO/IEC 18004, table 7
@@ -73,16 +76,7 @@ def test_an_empty_text_has_a_code_without_content():
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "https://mail.example/#k7m3wq9xt2ab@mail.example.com.0123456789abcdef0123456789abcdef",
-        "http://127.0.0.1:8025/some/prefix/?a=1&b=%20#x",
-        "mailto:jörg@müller.example?subject=Grüße",
-        "日本語のメール",
-        "👩‍👩‍👧‍👦 and 🇩🇪",
-        "two\r\nlines\tand a \0 zero",
-        "0123456789",
-        "HELLO WORLD",
-    ],
+    ROWS["text of any kind comes back"],
 )
 def test_text_of_any_kind_comes_back(text):
     [barcode] = read_all(text)

@@ -10,10 +10,13 @@ from traceback import TracebackException
 import httpx2
 import pytest
 
+from tables import rows_of
 from tmpmaild import client as api
 from tmpmaild.client import errors, transport
 from tmpmaild.client.transport import Request
 from tmpmaild.http.problems import PROBLEMS
+
+ROWS = rows_of(__file__)
 
 # What requests of this client never cause: they are ``Problem`` with their code.
 NOT_OURS = {
@@ -89,17 +92,7 @@ def test_why_nobody_is_there_is_said(connect, nobody, url):
 
 @pytest.mark.parametrize(
     ("body", "more"),
-    [
-        (b"<html>Welcome</html>", {"kind": "text/html"}),
-        (b"<html>Not Found</html>", {"kind": "text/html", "status": "404 Not Found"}),
-        (b'{"error": "no"}', {"status": "500 Oops"}),
-        (b'{"domains": "all"}', {}),
-        (b"[]", {}),
-        (b'{"x": ' + b"[" * 100_000, {}),
-        (b"", {}),
-        (b"\xff", {}),
-        (b"not gzip", {"status": "200 OK\r\nContent-Encoding: gzip"}),
-    ],
+    [*ROWS["another server is recognised"], (b'{"x": ' + b"[" * 100_000, {})],
 )
 def test_another_server_is_recognised(connect, scripted, body, more):
     scripted.say(scripted.json(body, **more))

@@ -20,17 +20,7 @@ CLIENT = ROOT / "clients/typescript"
 KILLED = Path(__file__).with_name("typescript-killed.mjs.txt").read_text()
 ESM = Path(__file__).with_name("typescript-esm.mjs.txt").read_text()
 COMMONJS = Path(__file__).with_name("typescript-commonjs.mjs.txt").read_text()
-TSCONFIG = {
-    "compilerOptions": {
-        "module": "NodeNext",
-        "target": "ES2022",
-        "lib": ["ES2022"],
-        "strict": True,
-        "types": ["node"],
-        "skipLibCheck": True,  # those of node and of TypeScript itself take most of the time
-    },
-    "files": ["esm.mts", "commonjs.cts"],
-}
+TSCONFIG = Path(__file__).with_name("typescript-tsconfig.json").read_text()
 
 
 def test_the_types_are_those_of_our_description():
@@ -82,7 +72,7 @@ def test_the_package_works_in_an_empty_project_with_import_and_with_require(node
     assert {Path(name).suffix for name in names if name.startswith("dist/")} == {".js", ".ts", ".json"}
     (project / "esm.mts").write_text(ESM)
     (project / "commonjs.cts").write_text(COMMONJS)
-    (project / "tsconfig.json").write_text(json.dumps(TSCONFIG))
+    (project / "tsconfig.json").write_text(TSCONFIG)
     node("node", str(client / "node_modules/typescript/bin/tsc"), cwd=project)
     assert node("node", "esm.mjs", cwd=project) == "mail.example.com number true 0\n"
     assert node("node", "commonjs.cjs", cwd=project) == "true 1 function\n"

@@ -236,11 +236,7 @@ async def test_the_messages_come_in_the_reader_s_language(inbox, coding, wanted,
 
 @pytest.mark.parametrize(
     ("wanted", "language", "marked"),
-    [
-        (None, "en", '<html lang="en">'),
-        ("pt", "pt-BR", '<html lang="pt-BR">'),
-        ("ar-EG", "ar", '<html lang="ar" dir="rtl">'),
-    ],
+    ROWS["the page names its language and direction before a script runs"],
 )
 async def test_the_page_names_its_language_and_direction_before_a_script_runs(web, wanted, language, marked):
     (web / "messages/ar.js").write_text("مرحبا")
@@ -271,14 +267,7 @@ async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_prox
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [
-        (1, "1 second"),
-        (90, "90 seconds"),
-        (600, "10 minutes"),
-        (3600, "1 hour"),
-        (5400, "90 minutes"),
-        (172_800, "2 days"),
-    ],
+    ROWS["the page says without javascript how long an address lives"],
 )
 async def test_the_page_says_without_javascript_how_long_an_address_lives(world, seconds, words):
     page = await world.client(lifetime_seconds=seconds).get("/")

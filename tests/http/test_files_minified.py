@@ -33,13 +33,7 @@ def test_comments_and_spaces_of_a_style_sheet_are_left_out(style, short):
 
 
 # With the parser that Node has for itself; where a token stands and how a value is spelled does not matter.
-TREES = """
-const { parse } = require("internal/deps/acorn/acorn/dist/acorn");
-const forms = JSON.parse(require("fs").readFileSync(0, "utf8"));
-const means = (key, value) => (["start", "end", "raw"].includes(key) ? undefined : value);
-const tree = (form) => JSON.stringify(parse(form, { sourceType: "module", ecmaVersion: "latest" }), means);
-console.log(JSON.stringify(forms.map(([long, short]) => tree(long) === tree(short))));
-"""
+TREES = Path(__file__).with_name("files-minified-trees.js.txt").read_text()
 
 
 @pytest.mark.needs("node")

@@ -130,20 +130,6 @@ async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_unti
             assert [await stream._chunk() for _ in range(4)] == [b":\n\n"] * 4
 
 
-async def test_a_client_that_goes_away_frees_its_place_at_once(world, serve, held):
-    async with serve(world.app(max_streams_per_client=1)) as served:
-        for _ in range(3):
-            async with await served.connect() as connection:
-                await connection.send(request(held))
-                assert (await Stream(connection).open()).status == 200
-                async with await served.connect() as another:
-                    await another.send(request(held))
-                    refused = await Stream(another).open()
-                    assert refused.status == 429
-                    assert "retry-after: 5" in refused.head.lower()
-            await until(lambda: not len(world.service.bus))
-
-
 async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, serve, held, monkeypatch):
     monkeypatch.setattr(streams, "_SLICE_SECONDS", 0.1)
     sent = [await world.deliver(held["address"], b"\r\n" + b"x" * 6000) for _ in range(200)]

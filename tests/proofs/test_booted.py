@@ -22,12 +22,7 @@ PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
 
 pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof WHAT=systemd")
 CONFIG = Path(__file__).with_name("booted-config.toml").read_text()
-HOLD = """
-import socket, sys
-with socket.create_server(("0.0.0.0", 25)):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
+HOLD = Path(__file__).with_name("booted-hold.py.txt").read_text()
 CALL = Path(__file__).with_name("booted-call.py.txt").read_text()
 
 
@@ -36,15 +31,8 @@ ASK_AS_PROXY = Path(__file__).with_name("booted-ask-as-proxy.py.txt").read_text(
 
 LOCK = Path(__file__).with_name("booted-lock.py.txt").read_text()
 READY = Path(__file__).with_name("booted-ready.py.txt").read_text()
-CREDENTIALS = """
-[Service]
-LoadCredential=cert.pem:/etc/pem/cert.pem
-LoadCredential=key.pem:/etc/pem/key.pem
-"""
-TLS = """
-tls_certificate = "/run/credentials/tmpmaild.service/cert.pem"
-tls_key = "/run/credentials/tmpmaild.service/key.pem"
-"""
+CREDENTIALS = Path(__file__).with_name("booted-credentials.txt").read_text()
+TLS = Path(__file__).with_name("booted-tls.toml").read_text()
 # What a machine keeps when its Debian is upgraded.
 KEPT = ("opt/tmpmaild", "etc/tmpmaild", "var/lib/private/tmpmaild", "etc/systemd/system/tmpmaild.service")
 # That no time server and no DNS can be reached from here is true.
@@ -212,7 +200,7 @@ def test_doctor_knows_credentials(machine, tmp_path):
     for name in ("cert.pem", "key.pem"):
         machine.write(f"/etc/pem/{name}", (tmp_path / name).read_text(), "0600")
     machine.write("/etc/systemd/system/tmpmaild.service.d/certificate.conf", CREDENTIALS)
-    machine.write("/etc/tmpmaild/config.toml", CONFIG.replace("[smtp]", f"[smtp]{TLS}"))
+    machine.write("/etc/tmpmaild/config.toml", CONFIG.replace("[smtp]", f"[smtp]\n{TLS}"))
     machine.run("systemctl", "daemon-reload")
     assert doctor(machine).keys() == {"service"}
     machine.run("systemctl", "start", "tmpmaild")

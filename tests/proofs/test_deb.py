@@ -47,11 +47,7 @@ listen = "unix:/run/tmpmaild/control.sock"
 """
 LIMITS = '[limits]\nexempt = ["127.0.0.0/8"]\n'
 MOVES = ("Backups", "Restore")
-FETCH_UPGRADE = """
-sed -i s/bookworm/trixie/ /etc/apt/sources.list
-apt-get -qq update
-apt-get -qq --yes --download-only full-upgrade
-"""
+FETCH_UPGRADE = Path(__file__).with_name("deb-fetch-upgrade.sh.txt").read_text()
 APT_GET = "DEBIAN_FRONTEND=noninteractive apt-get --yes -o Dpkg::Options::=--force-confdef"  # no questions
 HOLDS = "find / -xdev -name '*tmpmaild*' -not -path '/packages*'; find /etc/tmpmaild /var/lib/private -mindepth 1"
 

@@ -28,11 +28,7 @@ ALONE = (
 )  # those in test_booted.py and test_deb.py
 OPERATIONS = [block for block in shell_blocks("docs/operations.md") if block.heading not in ALONE]
 BASE = ("ca-certificates", "dbus", "python3", "systemd", "systemd-sysv")
-APT_GET = """#!/bin/sh
-for word in "$@"; do
-    case $word in ./*) exec /usr/bin/apt-get "$@" ;; update|install|certbot|-*) ;; *) dpkg --status "$word" > /dev/null || exit 1 ;; esac
-done
-"""
+APT_GET = Path(__file__).with_name("install-apt-get.sh.txt").read_text()
 CERTBOT = Path(__file__).with_name("install-certbot.sh.txt").read_text()
 MAIL = Path(__file__).with_name("install-mail.py.txt").read_text()
 OFFERS_TLS = Path(__file__).with_name("install-offers-tls.py.txt").read_text()

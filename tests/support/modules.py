@@ -7,12 +7,7 @@ from daemons import finished
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
 # As data, since node takes a file of this name for another kind of module.
-RUN = """
-import { readFileSync } from "node:fs";
-const { script, expression, given } = JSON.parse(readFileSync(0, "utf8"));
-const module = await import(`data:text/javascript,${encodeURIComponent(script)}`);
-console.log(JSON.stringify(await eval(expression)(module, ...given)));
-"""
+RUN = Path(__file__).with_name("modules-run.mjs.txt").read_text()
 
 
 def in_node(name, expression, *given):

@@ -5,9 +5,10 @@ import time
 
 import pytest
 
-from tables import scripts_of
+from tables import rows_of, scripts_of
 
 SCRIPTS = scripts_of(__file__)
+CLAIMS = dict(rows_of(__file__)["CLAIMS"])
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 SMALL = {"width": 1280, "height": 720}
@@ -129,19 +130,6 @@ async def test_a_view_that_failed_and_a_frame_that_stays_empty_heal_when_the_ser
     await tab.button("HTML").click()
     await expect(tab.mail.get_by_text("read me again")).to_be_visible()
     assert tab.asked == []
-
-
-CLAIMS = {
-    "security@bank.example": True,
-    "security\uff20bank.example": True,
-    "security\ufe6bbank.example": True,
-    "Bank Security bank\uff0eexample": True,
-    "bank.example": True,
-    "evil.example": False,
-    "Evil from mail.evil.example": False,
-    "a@evil.example": False,
-    "Dr. Ada L. Byron": False,
-}
 
 
 async def test_a_name_that_looks_like_an_address_stands_beside_the_real_one(open_inbox, daemon, inbox, expect):
