@@ -1,7 +1,7 @@
 """The package on a Debian 12 and a Debian 13 that boot: installed, upgraded, moved, removed and purged, Debian upgraded below it.
 
-By ``make proof WHAT=deb``, as root; the first time it makes these Debians from the network, and each time it fetches the upgrade
-to Debian 13.
+By ``make proof WHAT=deb``, as root; the first time it makes these Debians from the network, and each time it fetches the upgrades
+to Debian 13 and to testing.
 """
 
 import json
@@ -317,20 +317,24 @@ def test_a_new_version_is_installed_by_unattended_upgrades(suite, package, folde
         assert machine.python(READ, address) == "kept"
 
 
-def test_debian_is_upgraded_below_it(package, folder, tmp_path, figure):
-    """The packages of Debian 13 are fetched before the machine boots, which has no network."""
-    before, _ = chroot_image.SUITES
+@pytest.mark.parametrize("debians", [("bookworm", "trixie"), ("trixie", "testing")])
+def test_debian_is_upgraded_below_it(package, folder, tmp_path, figure, debians):
+    """The packages of the next Debian are fetched before the machine boots, which has no network."""
+    before, after = debians
     with machines.overlay(chroot_image.debian(PACKAGES, before)) as root:
-        FreshMachine(root, package).must("root", FETCH_UPGRADE)
+        FreshMachine(root, package).must("root", FETCH_UPGRADE.format(before, after))
         with machines.booted(PACKAGES, {"/packages": folder}, tmp_path / "console.txt", root=root) as machine:
             install(machine, package)
             address = machine.python(MAIL)
             machine.run("bash", "-c", f"{APT_GET} --no-download full-upgrade")
-            assert machine.python("import sys; print(sys.version_info[:2])") == "(3, 13)"
+            python = machine.python("import sys; print('%d.%d' % sys.version_info[:2])")
+            assert python in deb.PYTHONS
+            assert python != machines.PYTHONS[before]
             assert machine.python(READ, address) == "kept"
             machine.run("systemctl", "restart", "tmpmaild")
             assert machine.python(READ, address) == "kept"
             machine.python(MAIL)
             compiled = machine.run("find", "/usr/lib/tmpmaild", "-name", "*.pyc").stdout.split()
-            assert {name.split(".")[-2] for name in compiled} == {"cpython-313"}
-    figure("Debian 12 upgraded to 13 below the package", "the service runs, its mail is there", "both")
+            assert {name.split(".")[-2] for name in compiled} == {f"cpython-{python.replace('.', '')}"}
+    runs = f"with Python {python} the service runs, its mail is there"
+    figure(f"Debian {before} upgraded to {after} below the package", runs, "both")
