@@ -1,6 +1,7 @@
 """Each rule of docs/monitoring/alerts.yml fires when it should and is silent before, as Prometheus reads it."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -64,3 +65,10 @@ def test_each_rule_fires_when_it_should_and_is_silent_before(tmp_path):
 def test_each_rule_has_a_severity_and_a_test():
     assert CASES.keys() == ALERTS.keys()
     assert {rule["labels"]["severity"] for rule in ALERTS.values()} == {"critical", "warning"}
+
+
+def test_the_lines_in_the_dashboard_are_limits_of_rules():
+    panels = json.loads(RULES.with_name("grafana.json").read_text())["panels"]
+    drawn = [panel["fieldConfig"]["defaults"].get("thresholds", {"steps": []})["steps"][1:] for panel in panels]
+    limits = {float(number) for rule in ALERTS.values() for number in re.findall(r"> ([\d.e]+)", rule["expr"])}
+    assert {0.1, 0.8} < {abs(step["value"]) for steps in drawn for step in steps} <= limits
