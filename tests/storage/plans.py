@@ -7,6 +7,7 @@ import re
 import sqlite3
 import sys
 from contextlib import closing
+from pathlib import Path
 from typing import NamedTuple
 
 from tables import rows_of
@@ -73,21 +74,14 @@ def filled_database(inboxes=3000, mails_each=4):
     """Return a database with so many inboxes and mails."""
     connection = _connect(":memory:", isolation_level=None)
     migrate(connection)
-    numbers = "WITH RECURSIVE n (n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM n LIMIT ?)"
-    connection.execute(
-        "INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private, creator)"
-        f" {numbers} SELECT n, randomblob(16), n, n + 1000, 0, CAST(n % 100 AS BLOB) FROM n",
-        (inboxes,),
-    )
-    connection.execute(
-        "INSERT INTO delivery (id, inbox_id, content_id, recipient_at, recipient_bytes, received_at_ms, size_bytes,"
-        " stored_bytes, body_bytes, tls, filler, sender, sender_name, subject, attachments, recipients, envelope_from,"
-        " helo, remote_ip, session, warnings, headers, body, source, padding)"
-        f" {numbers} SELECT n, 100 + n % ?, n, 0, 0, n, 9, 99, 0, 0, x'', '', '', '', '[]', x'', '', '', '', '[]', '[]', '[]',"
-        " '', x'', x'' FROM n",
-        (inboxes * mails_each, inboxes),
-    )
+    fill(connection, inboxes, mails_each)
     return connection
+
+
+def fill(connection, inboxes, mails_each):
+    """Store so many inboxes, the first of which has the id 100, and mails; the database may be of any schema."""
+    for statement in Path(__file__).with_name("filling.sql").read_text().split("\n\n"):
+        connection.execute(statement, {"inboxes": inboxes, "mails_each": mails_each})
 
 
 def objections(connection, sql):
