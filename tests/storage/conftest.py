@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, contextmanager
 
 import pytest
 from msgspec.structs import replace
@@ -151,6 +151,31 @@ def postgresql_settings(url, **changes):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "mail.db"
+
+
+def run(path, *statements):
+    """Run statements by a connection of our own, as another program; return the rows of the last."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for sql in statements:
+            rows = connection.execute(sql).fetchall()
+    return rows
+
+
+@contextmanager
+def stranger_that_reads(path):
+    """Keep a read transaction open as a shell of the operator's might."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
+        stranger.execute("BEGIN")
+        stranger.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        yield
+
+
+@contextmanager
+def refusing(path, change):
+    """Have the database refuse to change a table."""
+    run(path, f"CREATE TRIGGER no BEFORE {change} BEGIN SELECT RAISE(ABORT, 'no'); END")
+    yield
+    run(path, "DROP TRIGGER no")
 
 
 def pytest_generate_tests(metafunc):

@@ -21,7 +21,7 @@ from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import migrate, migrations, open_storage, upgrade
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 
-from .conftest import settings
+from .conftest import run, settings
 
 LEFT_BEHIND = ("", "-wal")
 AWAY = "mail.db, mail.db-wal and mail.db-shm away together"
@@ -50,15 +50,8 @@ async def fill(open_engine):
             await engine.add(inbox, body="x" * 10_000)
 
 
-def change(path, *statements):
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for sql in statements:
-            connection.execute(sql)
-
-
 def is_clean(path):
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,)
+    return run(path, "SELECT clean_stop FROM daemon") == [(1,)]
 
 
 def kill(path):
@@ -94,13 +87,13 @@ def truncated(left_bytes):
 
 
 def theirs(mode):
-    return lambda path: (path.unlink(), change(path, f"PRAGMA journal_mode = {mode}", "CREATE TABLE theirs (x)"))
+    return lambda path: (path.unlink(), run(path, f"PRAGMA journal_mode = {mode}", "CREATE TABLE theirs (x)"))
 
 
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda path: change(path, "PRAGMA user_version = 99"), "newer than this tmpmaild knows"),
+        (lambda path: run(path, "PRAGMA user_version = 99"), "newer than this tmpmaild knows"),
         (damage_header, "damaged"),
         (damage_pages, "damaged ("),
         *((truncated(left_bytes), AWAY) for left_bytes in (50, 4096, 50_000)),
@@ -129,7 +122,7 @@ async def test_a_newer_or_damaged_database_or_one_of_another_program_is_refused(
 )
 async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(path, clock, changes, named):
     upgrade(path)
-    change(path, *changes)
+    run(path, *changes)
     await assert_refused_untouched(path, clock, f"changed by hand: {named}")
     with pytest.raises(DatabaseError, match="undo the change, or to start with an empty one, move mail"):
         upgrade(path)
@@ -137,8 +130,8 @@ async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(
 
 async def test_tables_and_views_of_somebody_else_do_not_matter(open_engine, path):
     upgrade(path)
-    change(path, "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
-    change(path, "CREATE VIEW today AS SELECT count(*) FROM mail")
+    run(path, "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
+    run(path, "CREATE VIEW today AS SELECT count(*) FROM mail")
     async with open_engine():
         pass
 
@@ -229,9 +222,7 @@ async def test_readers_cannot_write(open_engine):
 
 
 def test_a_pragma_that_does_not_hold_stops_the_start(path):
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA auto_vacuum = NONE")
-        connection.execute("CREATE TABLE early (x)")
+    run(path, "PRAGMA auto_vacuum = NONE", "CREATE TABLE early (x)")
     with pytest.raises(DatabaseError, match="auto_vacuum is 0, wanted 2"):
         database.connect(path)
 

@@ -2,11 +2,9 @@
 
 import asyncio
 import shutil
-import sqlite3
 import stat
 import threading
 import time
-from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +12,8 @@ import pytest
 from tmpmaild.errors import StorageFull, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite import database
+
+from .conftest import run
 
 TARGET = "mail.db.unfinished-copy"
 
@@ -80,9 +80,8 @@ async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path,
     gate.go.set()
     copy = tmp_path / "copy.db"
     copy.write_bytes(await making)
-    with closing(sqlite3.connect(copy)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("SELECT count(*) FROM message").fetchone() == (1,)
+    assert run(copy, "PRAGMA integrity_check") == [("ok",)]
+    assert run(copy, "SELECT count(*) FROM message") == [(1,)]
     assert old in [message.id for message in await engine.messages("ada", Page())]
 
 

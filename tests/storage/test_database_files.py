@@ -1,9 +1,7 @@
 """A database that is removed or replaced while it is open: nothing more is accepted, and no other file is touched."""
 
-import contextlib
 import logging
 import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +13,7 @@ from tmpmaild.errors import StorageLost
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite.engine import open_storage
 
-from .conftest import new_mail, settings
+from .conftest import new_mail, run, settings
 
 
 def lose(path, command):
@@ -98,8 +96,7 @@ async def test_the_database_that_took_its_place_is_left_alone(open_engine, path,
             put_in_place(other, path)
         with pytest.raises(StorageLost):
             await engine.add(inbox)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT subject FROM mail").fetchall() == [("theirs",)]
+    assert run(path, "SELECT subject FROM mail") == [("theirs",)]
 
 
 async def test_a_database_behind_a_link_is_not_lost(open_engine, path, tmp_path):

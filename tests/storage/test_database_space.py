@@ -3,13 +3,15 @@
 import asyncio
 import shutil
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.storage.sqlite.database import DiskSpace, Files, Remeasuring
+
+from .conftest import stranger_that_reads
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -49,15 +51,6 @@ def seconds():
     return read
 
 
-@contextmanager
-def foreign_reader(path):
-    """Keep a read transaction open as a shell of the operator's might."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        yield
-
-
 def lengthen_wal(connection, mebibytes):
     """Write the same page again and again: the file does not grow."""
     connection.execute("CREATE TABLE IF NOT EXISTS again (x)")
@@ -80,7 +73,7 @@ def test_a_wal_behind_a_foreign_reader_counts_as_used(path, connection, seconds,
         files.look()
         space.measure()
 
-    with foreign_reader(path):
+    with stranger_that_reads(path):
         lengthen_wal(connection, 5)
         measure()
         assert space.has_room
@@ -96,7 +89,7 @@ def test_a_wal_behind_a_foreign_reader_counts_as_used(path, connection, seconds,
 
 
 def test_a_long_wal_that_nobody_reads_is_cut_instead_of_refusing(path, connection, caplog):
-    with foreign_reader(path):
+    with stranger_that_reads(path):
         lengthen_wal(connection, 7)
     space = DiskSpace(Files(path), connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB)
     assert space.has_room

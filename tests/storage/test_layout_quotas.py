@@ -12,6 +12,8 @@ from tmpmaild.storage.sqlite import layout
 from tmpmaild.storage.sqlite.engine import migrate
 from tmpmaild.storage.sqlite.layout import InboxQuotas
 
+from .conftest import refusing
+
 
 @pytest.fixture
 def connection():
@@ -47,12 +49,8 @@ async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engi
     async with open_engine(max_messages_per_inbox=2) as engine:
         inbox = await engine.inbox("ada")
         await engine.add(inbox)
-        with closing(sqlite3.connect(path)) as other:
-            other.execute("CREATE TRIGGER no BEFORE INSERT ON message BEGIN SELECT RAISE(ABORT, 'no'); END")
-        with pytest.raises(sqlite3.IntegrityError):
+        with refusing(path, "INSERT ON message"), pytest.raises(sqlite3.IntegrityError):
             await engine.add(inbox)
-        with closing(sqlite3.connect(path)) as other:
-            other.execute("DROP TRIGGER no")
         await engine.add(inbox)
         with pytest.raises(MailboxFull):
             await engine.add(inbox)

@@ -16,6 +16,8 @@ from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import upgrade
 from tmpmaild.storage.sqlite.restoring import restore
 
+from .conftest import run
+
 OLD = Path(__file__).parents[1] / "upgrades/1.0/sqlite.gz"
 
 
@@ -89,7 +91,7 @@ def _cut(copy):
 def _another(statement):
     def spoil(copy):
         copy.unlink()
-        _change(copy, statement)
+        run(copy, statement, "VACUUM")
 
     return spoil
 
@@ -98,20 +100,14 @@ def _with_a_log(copy):
     copy.with_name(copy.name + "-wal").write_bytes(b"x")
 
 
-def _change(copy, statement):
-    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-        connection.execute(statement)
-        connection.execute("VACUUM")
-
-
 @table(
     ("spoil", "why"),
     [
         (_damage, "damaged"),
         (_cut, "damaged"),
-        (lambda copy: _change(copy, "PRAGMA user_version = 9999"), "schema version 9999 is newer"),
+        (lambda copy: run(copy, "PRAGMA user_version = 9999"), "schema version 9999 is newer"),
         (
-            lambda copy: _change(copy, "ALTER TABLE inbox ADD COLUMN more TEXT"),
+            lambda copy: run(copy, "ALTER TABLE inbox ADD COLUMN more TEXT"),
             "changed by hand: column inbox.more is new",
         ),
         (_another("CREATE TABLE notes (text TEXT)"), "a database of another program"),

@@ -24,14 +24,11 @@ async def test_each_mail_of_a_batch_is_stored_once(open_engine, count):
 async def test_forgetting_the_values_of_a_statement_stores_nothing(engine, path):
     inbox = await engine.inbox("ada")
     await engine.add(inbox)
+    before = path.with_name("mail.db-wal").read_bytes()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        tables = ("message", "content", "inbox", "creator")
-        counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in tables]
-        version = connection.execute("PRAGMA data_version").fetchone()
         forget_values(connection)
         assert connection.total_changes == 0
-        assert [connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in tables] == counts
-        assert connection.execute("PRAGMA data_version").fetchone() == version
+        assert path.with_name("mail.db-wal").read_bytes() == before
 
 
 OF_THE_ENGINE = {"received_at_ms", "stored_bytes", "recipients", "filler", "padding"}

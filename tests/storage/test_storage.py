@@ -1,10 +1,10 @@
 """What the SQLite engine keeps in memory: what secrets permit, and that it measures again behind a long WAL."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 
 from tmpmaild.storage.sqlite import database, storage
+
+from .conftest import stranger_that_reads
 
 
 async def test_what_secrets_permit_goes_when_it_expires_and_the_oldest_where_there_are_too_many(engine, monkeypatch):
@@ -23,9 +23,7 @@ async def test_there_is_room_again_soon_after_a_stranger_has_stopped_reading(ope
     monkeypatch.setattr(database, "_MEASURE_AGAIN_EVERY_SECONDS", 0.01)
     async with open_engine(max_bytes=8 * 1024 * 1024, max_messages_per_inbox=0, max_share_per_creator=1) as engine:
         inbox = await engine.inbox("ada")
-        with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
-            stranger.execute("BEGIN")
-            stranger.execute("SELECT count(*) FROM inbox").fetchone()
+        with stranger_that_reads(path):
             while engine.storage.has_room():
                 await engine.delete(inbox, await engine.add(inbox, raw=b"x" * 500_000))
         async with asyncio.timeout(10):

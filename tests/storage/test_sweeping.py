@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import sqlite3
 
 import pytest
 
@@ -11,7 +10,7 @@ from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.sqlite import sweeping
 from tmpmaild.storage.sqlite.sweeping import STEP_SECONDS, StepSize
 
-from .conftest import LIFETIME_MS
+from .conftest import LIFETIME_MS, stranger_that_reads
 
 MIB = 1024 * 1024
 
@@ -36,8 +35,8 @@ def rows(engine):
     ]
 
 
-async def fill(engine, inboxes, mails_each, **mail):
-    made = await asyncio.gather(*(engine.inbox(f"box{number}") for number in range(inboxes)))
+async def fill(engine, inboxes, mails_each, prefix="box", **mail):
+    made = await asyncio.gather(*(engine.inbox(f"{prefix}{number}") for number in range(inboxes)))
     await asyncio.gather(*(engine.add(inbox, **mail) for inbox in made for _ in range(mails_each)))
 
 
@@ -133,15 +132,12 @@ async def test_behind_a_foreign_reader_the_file_is_not_shrunk_for_that_would_gro
     engine.clock.advance(ms=LIFETIME_MS)
     statements = []
     engine.storage._writer._connection.set_trace_callback(statements.append)
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as stranger:
-        stranger.execute("BEGIN")
-        stranger.execute("SELECT count(*) FROM inbox").fetchone()
+    with stranger_that_reads(path):
         while await engine.storage.sweep(engine.clock()):
             pass
         assert not await engine.storage.erase()
         assert not any("incremental_vacuum" in sql for sql in statements)
-        stranger.execute("COMMIT")
-        assert await engine.storage.erase()
+    assert await engine.storage.erase()
     assert any("incremental_vacuum" in sql for sql in statements)
     assert path.with_name("mail.db-wal").stat().st_size == 0
 
@@ -175,22 +171,13 @@ def _most_between_deliveries(operations):
 async def test_mail_passes_between_the_steps_of_a_sweep(engine, path, stranger_reads, monkeypatch):
     monkeypatch.setattr("tmpmaild.inboxes.expiry._ERASE_PAUSE_SECONDS", 0.001)
     await fill(engine, inboxes=400, mails_each=2)
-    await fill_large(engine)
+    await fill(engine, inboxes=1, mails_each=3, prefix="large", raw=b"x" * (4 * MIB))
     engine.clock.advance(ms=LIFETIME_MS)
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as stranger:
-        if stranger_reads:
-            stranger.execute("BEGIN")
-            stranger.execute("SELECT count(*) FROM inbox").fetchone()
+    with stranger_that_reads(path) if stranger_reads else contextlib.nullcontext():
         deliveries, operations = await _deliver_during_a_sweep(engine)
     assert deliveries > 20
     assert _most_between_deliveries(operations) <= 4
     assert rows(engine)[0] == deliveries
-
-
-async def fill_large(engine):
-    inbox = await engine.inbox("large")
-    for _ in range(3):
-        await engine.add(inbox, raw=b"x" * (4 * MIB))
 
 
 async def test_a_message_without_its_content_does_not_keep_a_sweep_going(engine):

@@ -2,9 +2,10 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
 
 import pytest
+
+from .conftest import refusing
 
 
 def pages(engine):
@@ -25,13 +26,9 @@ async def test_a_delete_that_fails_undoes_all_of_it_and_keeps_the_cap(engine, pa
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox) for _ in range(2)]
     before = pages(engine)
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("CREATE TRIGGER no BEFORE DELETE ON content BEGIN SELECT RAISE(ABORT, 'no'); END")
-    with pytest.raises(sqlite3.IntegrityError):
+    with refusing(path, "DELETE ON content"), pytest.raises(sqlite3.IntegrityError):
         await engine.delete(inbox, stored[1])
     assert ((await engine.find("ada")).message_count, pages(engine)) == (2, before)
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("DROP TRIGGER no")
     await engine.delete(inbox, stored[1])
     assert ((await engine.find("ada")).message_count, pages(engine)) == (1, before)
 
