@@ -4,10 +4,10 @@ import pytest
 
 from tables import table
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.model import NewInbox
 from tmpmaild.storage.clocks import MachineClock
-from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
+
+from .conftest import Engine, settings
 
 BEGUN = 1_790_000_000.0
 HOUR, TWO_HOURS = 3600, 7200
@@ -94,17 +94,12 @@ def test_a_clock_that_goes_on_jumping_is_not_followed(world):
     assert world.counted()[0] == 30
 
 
-async def test_neither_acknowledged_mail_nor_a_new_address_follows_a_jump(world, tmp_path):
-    settings = SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=tmp_path / "mail.db")
-    async with open_storage(settings, world.clock) as storage:
+async def test_neither_acknowledged_mail_nor_a_new_address_follows_a_jump(world, path):
+    async with open_storage(settings(path), world.clock) as storage:
         cleaner = Cleaner(storage, interval_seconds=30)
 
         async def create(name):
-            now_ms = storage.clock()
-            new = NewInbox(
-                f"{name}@mail.example.com", now_ms, now_ms + HOUR * 1000, private=False, token_hash=b"", creator=None
-            )
-            await storage.create_inbox(new)
+            await Engine(storage, storage.clock).inbox(name, lifetime_ms=HOUR * 1000)
 
         async def there():
             await cleaner.sweep()

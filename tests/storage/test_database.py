@@ -289,23 +289,15 @@ async def test_people_read_the_views_while_the_daemon_runs_and_what_was_swept_is
             reader.row_factory = sqlite3.Row
             mail = [dict(row) for row in reader.execute("SELECT * FROM mail")]
             inboxes = [dict(row) for row in reader.execute("SELECT * FROM inboxes")]
-            source = reader.execute("SELECT s.octets FROM source AS s JOIN message AS m ON m.content_id = s.id")
-            octets = [row[0] for row in source]
+        sources = run(path, "SELECT s.octets FROM source AS s JOIN message AS m ON m.content_id = s.id")
+        assert sources[:2] == [(b"raw",)] * 2
         clock.advance(ms=1)
         await engine.sweep()
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
-            assert reader.execute("SELECT address FROM inboxes").fetchall() == [("ada@mail.example.com",)]
-            left = reader.execute("SELECT address FROM mail").fetchall()
-    assert left == [("ada@mail.example.com",), ("postmaster",)]
+        assert run(path, "SELECT address FROM inboxes") == [("ada@mail.example.com",)]
+        assert run(path, "SELECT address FROM mail") == [("ada@mail.example.com",), ("postmaster",)]
     assert [row["address"] for row in mail] == ["ada@mail.example.com", "bob@mail.example.com", "postmaster"]
-    assert {key: mail[0][key] for key in ("sender", "subject", "size", "body")} == {
-        "sender": "ada@example.com",
-        "subject": "Hi",
-        "size": 3,
-        "body": "Hello\n",
-    }
+    assert mail[0].items() >= {"sender": "ada@example.com", "subject": "Hi", "size": 3, "body": "Hello\n"}.items()
     assert mail[0]["received_at"] == "2026-09-21T14:13:20.000Z"
     assert [row["address"] for row in inboxes] == ["ada@mail.example.com", "bob@mail.example.com"]
     assert inboxes[1]["expires_at"] == "2026-09-21T14:13:20.001Z"
     assert (inboxes[0]["message_count"], inboxes[0]["stored_bytes"]) == (1, LEAST_STORED_BYTES)
-    assert octets[:2] == [b"raw", b"raw"]

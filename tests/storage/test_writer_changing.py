@@ -1,9 +1,12 @@
-"""The state that deleting shares: whether the file must be erased, and by how much it may exceed its cap."""
+"""What is kept from batch to batch: quotas, whether the file must be erased, and by how much it may exceed its cap."""
 
 import asyncio
 import sqlite3
 
 import pytest
+
+from tmpmaild.errors import MailboxFull
+from tmpmaild.storage.sqlite import layout
 
 from .conftest import refusing
 
@@ -41,3 +44,26 @@ async def test_large_deletes_are_committed_a_few_at_a_time(engine):
     await asyncio.gather(engine.inbox("other"), *(engine.delete(inbox, message_id) for message_id in stored))
     between = "\n".join(statements).split("COMMIT")
     assert max(part.count("DELETE FROM content") for part in between) == 2
+
+
+async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engine, path):
+    async with open_engine(max_messages_per_inbox=2) as engine:
+        inbox = await engine.inbox("ada")
+        await engine.add(inbox)
+        with refusing(path, "INSERT ON message"), pytest.raises(sqlite3.IntegrityError):
+            await engine.add(inbox)
+        await engine.add(inbox)
+        with pytest.raises(MailboxFull):
+            await engine.add(inbox)
+        assert (await engine.find("ada")).message_count == 2
+
+
+@pytest.mark.parametrize(("remembered", "looks"), [(10_000, 2), (1, 3)])
+async def test_quotas_are_read_once_while_not_too_many_are_remembered(engine, monkeypatch, remembered, looks):
+    monkeypatch.setattr(layout, "_MAX_INBOXES", remembered)
+    first, second = await engine.inbox("first"), await engine.inbox("second")
+    statements = []
+    engine.storage._writer._connection.set_trace_callback(statements.append)
+    for inbox in (first, first, second, first):
+        await engine.add(inbox)
+    assert sum(sql.startswith(layout._INBOXES.partition("WHERE")[0]) for sql in statements) == looks

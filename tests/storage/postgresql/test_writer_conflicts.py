@@ -86,22 +86,22 @@ async def counts(engine: Engine):
     return [(await engine.find(name)).message_count for name in ("ada", "bob", "eve")]
 
 
+async def three_inboxes(engine):
+    return [await engine.inbox(name) for name in ("ada", "bob", "eve")]
+
+
 async def delivery(engine):
-    inboxes = [await engine.inbox(name) for name in ("ada", "bob", "eve")]
-    session = engine.storage._writer._session
+    inboxes, session = await three_inboxes(engine), engine.storage._writer._session
     return Case(lambda: engine.add(*inboxes), of_inboxes(inboxes), session, lambda: counts(engine), [1, 1, 1])
 
 
 async def deletion(engine):
-    inboxes = [await engine.inbox(name) for name in ("ada", "bob", "eve")]
-    messages = [[await engine.add(inbox) for _ in range(2)] for inbox in inboxes]
+    inboxes, session = await three_inboxes(engine), engine.storage._writer._session
+    first, _ = [[await engine.add(inbox) for inbox in inboxes] for _ in range(2)]
 
     async def delete():
-        await asyncio.gather(
-            *[engine.delete(inbox, first) for inbox, (first, _) in zip(inboxes, messages, strict=True)]
-        )
+        await asyncio.gather(*map(engine.delete, inboxes, first))
 
-    session = engine.storage._writer._session
     return Case(delete, of_inboxes(inboxes), session, lambda: counts(engine), [1, 1, 1])
 
 
@@ -124,10 +124,8 @@ async def tokens(engine):
 
     async def take():
         clients = ("ada", "bob", "eve")
-        missing = await asyncio.gather(
-            *[shared.take_token("slow", client, refill_seconds=3600.0, burst=10) for client in clients]
-        )
-        return [round(seconds / 3600) for seconds in missing]
+        work = [shared.take_token("slow", client, refill_seconds=3600.0, burst=10) for client in clients]
+        return [round(seconds / 3600) for seconds in await asyncio.gather(*work)]
 
     await take()
     find = "SELECT array_agg(client ORDER BY client) FROM bucket"
@@ -137,8 +135,7 @@ async def tokens(engine):
 
 
 async def calls(engine):
-    inboxes = [await engine.inbox(name) for name in ("ada", "bob", "eve")]
-    storage, now_ms = engine.storage, engine.clock()
+    inboxes, storage, now_ms = await three_inboxes(engine), engine.storage, engine.clock()
     for inbox in inboxes:
         webhook = Webhook("https://hooks.example/", frozenset({"message"}), frozenset(), "whsec_x")
         await storage.set_webhook(inbox.id, webhook, now_ms)
