@@ -1,8 +1,10 @@
-"""What every storage engine promises of a single message and its source: only the ``Storage`` protocol is known here."""
+"""What every storage engine promises of a single message, its source and verdict, and of who may read it."""
 
 import pytest
 from msgspec.structs import replace
 
+from tmpmaild import model
+from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Page, SmtpSession, Texts, Verbatim
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import MAX_KEY, message_id_of
@@ -232,3 +234,109 @@ async def test_the_next_source_is_found_when_the_one_before_was_deleted(engine):
 async def test_a_large_next_source_is_left_out_where_it_was_not_asked_for(engine):
     await engine.add(await engine.inbox("ada"), raw=b"x" * 1000)
     assert [(one.message.size_bytes, one.source) for one in await read_all(engine, up_to_bytes=999)] == [(1000, None)]
+
+
+ADA = "ada@mail.example.com"
+
+
+def refuse(_inbox):
+    raise AddressNotFound("not for you")
+
+
+def reads(storage, message_id, permit):
+    return [
+        lambda: storage.list_messages(ADA, Page(), 0, permit),
+        lambda: storage.list_messages(ADA, Page(text="hello"), 0, permit),
+        lambda: storage.read_message(ADA, message_id, 0, permit),
+        lambda: storage.read_message(ADA, message_id, 0, permit, source=True),
+        lambda: storage.read_message(ADA, "", 0, permit, source=True, is_next=True),
+    ]
+
+
+@pytest.fixture
+async def message_id(engine):
+    return await engine.add(await engine.inbox("ada"))
+
+
+async def test_the_permit_sees_the_inbox_and_is_asked_once(engine, message_id):
+    for read in reads(engine.storage, message_id, (seen := []).append):
+        seen.clear()
+        assert await read() is not None
+        assert [inbox.address for inbox in seen] == [ADA]
+
+
+async def test_nobody_is_asked_for_an_inbox_that_is_not_there(engine):
+    assert await engine.storage.list_messages("none@mail.example.com", Page(), 0, refuse) is None
+
+
+async def test_a_refusal_reads_no_message(engine, message_id):
+    """Otherwise the time of the answer would tell what is in an inbox."""
+    statements = await engine.reading_statements()
+    for read in reads(engine.storage, message_id, refuse):
+        with pytest.raises(AddressNotFound):
+            await read()
+    assert len(statements) >= 4
+    assert [one for one in statements if "message AS m" in one or "content" in one] == []
+
+
+VERDICT = model.Authentication(
+    model.SpfVerdict("pass", "bücher.example"),
+    (model.DkimVerdict("fail", "bücher.example", "s1", "bad \0 signature"),),
+    model.DmarcVerdict("pass", "reject", "bücher.example"),
+    model.ArcVerdict("none"),
+    (model.DnsAnswer("bücher.example", "TXT", "v=spf1 " + "🙂" * 9000),),
+)
+
+
+async def _read(engine, name, message_id):
+    address = f"{name}@mail.example.com"
+    (listed,) = [one for one in await engine.messages(name, model.Page()) if one.id == message_id]
+    _, full = await engine.storage.read_message(address, message_id, engine.clock())
+    _, source = await engine.storage.read_message(address, message_id, engine.clock(), source=True)
+    assert listed.authentication == full.message.authentication == source.message.authentication
+    return listed.authentication
+
+
+async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
+    told = engine.told()
+    inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
+    message_id = await engine.add(inbox, other)
+    await engine.add(inbox)
+    assert await _read(engine, "ada", message_id) is None
+    told.clear()
+    await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+    assert await _read(engine, "ada", message_id) == VERDICT
+    assert told == [
+        model.InboxChange(inbox.id, full=False, notice=model.VerdictReached(message_id, "pass", "bücher.example"))
+    ]
+    assert [one.authentication for one in await engine.messages("bob", model.Page())] == [None]
+    with pytest.raises(MessageNotFound):
+        await engine.storage.set_authentication(inbox.id, message_id, model.unchecked("none", "late"))
+    assert await _read(engine, "ada", message_id) == VERDICT
+    assert len(told) == 1
+
+
+async def test_a_verdict_stays_with_a_message_whose_inbox_lives_longer(engine):
+    inbox = await engine.inbox("ada")
+    message_id = await engine.add(inbox)
+    await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+    await engine.move(inbox, engine.clock() + 5 * LIFETIME_MS)
+    assert await _read(engine, "ada", message_id) == VERDICT
+
+
+async def test_nothing_is_stored_for_a_message_or_an_inbox_that_has_ended(engine):
+    gone, ended, expired = [await engine.inbox(name) for name in ("gone", "ended", "expired")]
+    stored = [await engine.add(inbox) for inbox in (gone, ended, expired)]
+    await engine.delete(gone, stored[0])
+    await engine.end(ended)
+    told = engine.told()
+    wrong = [(gone, stored[0]), (ended, stored[1]), (gone, stored[2]), (gone, message_id_of(1)), (gone, "x")]
+    for inbox, message_id in wrong:
+        with pytest.raises(MessageNotFound):
+            await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+    engine.clock.advance(ms=LIFETIME_MS)
+    with pytest.raises(MessageNotFound):
+        await engine.storage.set_authentication(expired.id, stored[2], VERDICT)
+    with pytest.raises(MessageNotFound):
+        await engine.storage.set_authentication(OPERATOR_INBOX_ID, stored[2], VERDICT)
+    assert told == []

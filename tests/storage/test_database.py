@@ -15,6 +15,7 @@ import anyio
 import pytest
 
 import tmpmaild
+from tables import rows_of
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.postgresql.engine import migrations as postgresql_migrations
 from tmpmaild.storage.sqlite import database
@@ -22,6 +23,8 @@ from tmpmaild.storage.sqlite.engine import migrate, migrations, open_storage, up
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 
 from .conftest import run, settings
+
+ROWS = rows_of(__file__)
 
 LEFT_BEHIND = ("", "-wal")
 AWAY = "mail.db, mail.db-wal and mail.db-shm away together"
@@ -108,18 +111,7 @@ async def test_a_newer_or_damaged_database_or_one_of_another_program_is_refused(
     await assert_refused_untouched(path, clock, reason)
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        (["ALTER TABLE block DROP COLUMN created_at_ms"], "column block.created_at_ms is missing or different"),
-        (["ALTER TABLE inbox ADD COLUMN note TEXT"], "column inbox.note is new"),
-        (["DROP INDEX inbox_by_expiry"], "index inbox_by_expiry is missing or different"),
-        (["CREATE INDEX by_subject ON content (subject)"], "index by_subject is new"),
-        (["CREATE TRIGGER copy AFTER INSERT ON message BEGIN SELECT 1; END"], "trigger copy is new"),
-        (["DROP VIEW mail", "CREATE VIEW mail AS SELECT 1 AS one"], "view mail is missing or different"),
-        (["DROP TABLE content"], "column content."),
-    ],
-)
+@pytest.mark.parametrize(("changes", "named"), ROWS["changes by hand"])
 async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(path, clock, changes, named):
     upgrade(path)
     run(path, *changes)
@@ -196,19 +188,7 @@ async def test_every_file_is_its_owners_alone(open_engine, path):
 
 
 async def test_the_writers_pragmas_hold(open_engine):
-    wanted = {
-        "journal_mode": "wal",
-        "synchronous": 2,
-        "foreign_keys": 1,
-        "busy_timeout": 5000,
-        "secure_delete": 1,
-        "auto_vacuum": 2,
-        "temp_store": 2,
-        "trusted_schema": 0,
-        "cell_size_check": 1,
-        "page_size": 4096,
-        "max_page_count": 1000,
-    }
+    wanted = dict(ROWS["pragmas of the writer"])
     async with open_engine(max_bytes=4096 * 1000) as engine:
         execute = engine.storage._writer._connection.execute
         assert {name: execute(f"PRAGMA {name}").fetchone()[0] for name in wanted} == wanted

@@ -9,7 +9,6 @@ from receivers import OK
 from webhookworld import LIFETIME_MS, SECRET
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Block, unchecked
 from tmpmaild.webhooks import dispatcher
 from tmpmaild.webhooks.model import Webhook
@@ -40,18 +39,6 @@ async def test_a_target_is_told_of_mail_signed_in_order_and_once(world):
     assert len({one.fields["webhook-id"] for one in told}) == 5
 
 
-async def test_inboxes_without_a_webhook_and_mail_from_before_it_are_not_told_of(world):
-    inbox, _ = await world.service.create(NewAddress(local_part="bob"), None)
-    await world.deliver(inbox, "nobody is told")
-    async with world.sending():
-        told_of = await world.inbox()
-        await world.deliver(inbox, "nobody is told")
-        await world.deliver(told_of, "told")
-        await world.receiver.wait(1)
-        await world.settled(told_of, next_at_ms=0, result="204")
-    assert world.subjects() == ["told"]
-
-
 async def test_a_failed_call_is_made_again_with_the_same_id_and_nothing_goes_before_it(world):
     world.receiver.answer = UNAVAILABLE
     inbox = await world.inbox()
@@ -67,17 +54,6 @@ async def test_a_failed_call_is_made_again_with_the_same_id_and_nothing_goes_bef
         await world.receiver.wait(7)
     assert world.subjects() == ["first"] * 6 + ["second"]
     assert len({one.fields["webhook-id"] for one in world.receiver.told[:6]}) == 1
-
-
-async def test_what_was_not_told_before_a_restart_is_told_after_it(world):
-    inbox = await world.inbox()
-    await world.deliver(inbox, "before")
-    async with world.sending():
-        await world.settled(inbox, next_at_ms=0, result="204")
-    await world.deliver(inbox, "between")
-    async with world.sending(world.another()):
-        await world.receiver.wait(2)
-    assert world.subjects() == ["before", "between"]
 
 
 async def test_a_daemon_that_stops_during_a_call_leaves_it_to_the_next_at_once(world):

@@ -1,7 +1,6 @@
 """The PostgreSQL engine while its server is away, silent, full, or no longer the one to write to."""
 
 import asyncio
-import time
 
 import asyncpg
 import pytest
@@ -79,14 +78,6 @@ async def test_a_primary_that_was_replaced_is_left_alone(database):
     server._timeline = "00000009"
     with pytest.raises(StorageUnavailable, match="was the primary once"):
         await server.connect()
-
-
-async def test_while_no_host_answers_the_next_are_refused_at_once(database, tmp_path):
-    server = Server(elsewhere(database, tmp_path))
-    begun = time.monotonic()
-    outcomes = await asyncio.gather(*[server.connect() for _ in range(50)], return_exceptions=True)
-    assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
-    assert time.monotonic() - begun < 20
 
 
 def test_a_full_disk_is_a_full_storage_each_failure_has_a_short_reason_and_a_mistake_of_ours_stays_what_it_is():
