@@ -4,7 +4,6 @@ Whatever a page complains of, or fetches from elsewhere, fails its test.
 """
 
 import json
-import random
 import socket
 import urllib.request
 from contextlib import AsyncExitStack
@@ -16,14 +15,12 @@ from urllib.parse import urljoin
 
 import anyio
 import pytest
-from services import service_over
+from services import opened_service
 
 import daemons
 import peers
 from daemons import NO_LIMITS
 from tmpmaild.http.server import HttpServer
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 
 QUIET = {"TMPMAILD_LOG__LEVEL": "warning"}
 # Without windows and all that belongs to them, which is a third less to do.
@@ -394,10 +391,9 @@ def share_daemon(tmp_path_factory):
 
 @pytest.fixture
 async def service(tmp_path, clock):
-    """Run a service in this process, with a predictable choice of names and tokens."""
-    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
-        chosen = random.Random(1)
-        yield service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(128):032x}")
+    """Run a service in this process."""
+    async with opened_service(tmp_path / "mail.db", clock) as service:
+        yield service
 
 
 @pytest.fixture(scope="module")

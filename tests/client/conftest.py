@@ -1,7 +1,6 @@
 """The real service on a loop of its own, servers that answer what a test scripts, and one way to call both clients."""
 
 import inspect
-import random
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
 from scripted import Scripted
-from services import service_over
+from services import opened_service
 
 from daemons import wait_until
 from tests.conftest import Clock
@@ -23,8 +22,6 @@ from tmpmaild.http.server import HttpServer
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage
 from tmpmaild.webhooks.targets import parse_rule
 
 LIFETIME_MS = 3_600_000
@@ -93,29 +90,6 @@ async def _bind(app):
         await server.stop(0.2)
 
 
-@asynccontextmanager
-async def _service(path, clock):
-    settings = SqliteSettings(
-        path=path,
-        max_bytes=1 << 30,
-        reserve_bytes=0,
-        max_messages_per_inbox=0,
-        max_bytes_per_inbox=0,
-        max_share_per_creator=1.0,
-    )
-    chosen = random.Random(1)
-    async with open_storage(settings, clock) as storage:
-        yield service_over(
-            storage,
-            domains=("mail.example.com", "second.test"),
-            max_lifetime_seconds=7200,
-            faults=True,
-            webhooks=(parse_rule("hooks.example.org"),),
-            choice=chosen.choice,
-            new_token=lambda: f"{chosen.getrandbits(256):064x}",
-        )
-
-
 @pytest.fixture(scope="session")
 def portal():
     with start_blocking_portal() as one:
@@ -126,7 +100,9 @@ def portal():
 def world(portal, tmp_path_factory):
     clock = Clock()
     path = tmp_path_factory.mktemp("client") / "mail.db"
-    with portal.wrap_async_context_manager(_service(path, clock)) as service:
+    rules = {"max_lifetime_seconds": 7200, "faults": True, "webhooks": (parse_rule("hooks.example.org"),)}
+    opened = opened_service(path, clock, domains=("mail.example.com", "second.test"), **rules)
+    with portal.wrap_async_context_manager(opened) as service:
         yield World(portal, service, clock)
 
 

@@ -64,14 +64,6 @@ def test_a_code_and_a_link_are_read_in_one_call_each(agent, daemon, address):
     assert link["link"] == {"href": "https://shop.example/confirm?t=8kq2", "text": "Confirm your address"}
 
 
-def test_a_link_that_is_not_to_be_followed_is_passed_over(agent, daemon, address):
-    daemon.deliver_octets(address, b"Subject: News\r\n\r\nUnsubscribe: https://shop.example/unsubscribe?u=8kq2\r\n")
-    assert agent.refusal("read_link", address=address, timeout_seconds=0).startswith("no such mail in time")
-    daemon.deliver_octets(address, LINK)
-    assert agent.ask("read_link", address=address)["link"]["href"] == "https://shop.example/confirm?t=8kq2"
-    assert agent.ask("wait_for_mail", address=address)["links"][0]["href"].endswith("/unsubscribe?u=8kq2")
-
-
 def test_mails_are_waited_for_listed_read_and_deleted(agent, daemon, address):
     daemon.deliver_octets(address, LINK, CODE)
     first = agent.ask("wait_for_mail", address=address)

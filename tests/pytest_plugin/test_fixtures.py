@@ -51,30 +51,14 @@ def test_without_the_extra_it_says_what_to_install(run, tmp_path, fixture):
 
 @pytest.mark.proof
 def test_under_xdist_each_worker_has_a_daemon_of_its_own_and_no_async_plugin_is_needed(run):
-    tests = """
-import asyncio, os, pytest
-
-@pytest.mark.parametrize("number", range(4))
-def test_it(number, async_inbox, tmpmail, record_property):
-    assert asyncio.run(async_inbox.messages()) == []
-    record_property("daemon", tmpmail.url)
-    assert number < 3
-"""
+    tests = Path(__file__).with_name("fixtures-xdist.py.txt").read_text()
     status, text = run("-p", "xdist", "-n", "2", "--dist", "each", "--junitxml=report.xml", tests=tests)
     assert (status, "2 failed, 6 passed" in text) == (1, True), text
     assert text.count("- tmpmaild: mails of ") == 2
 
 
 def test_under_pytest_asyncio_with_every_address_at_hand(run):
-    tests = """
-import smtplib
-
-async def test_it(async_inbox, tmpmail, tmpmail_smtp):
-    assert await async_inbox.messages() == []
-    with smtplib.SMTP(*tmpmail_smtp, local_hostname="localhost") as client:
-        client.sendmail("a@example.com", ["never.created@mail.example.com"], "Subject: hello\\r\\n\\r\\n")
-    assert tmpmail.inbox("never.created@mail.example.com").wait_for(timeout=10).subject == "hello"
-"""
+    tests = Path(__file__).with_name("fixtures-asyncio.py.txt").read_text()
     ini = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\ntmpmaild_accept_unknown = true\n"
     status, text = run("-p", "pytest_asyncio.plugin", tests=tests, ini=ini)
     assert (status, "1 passed" in text) == (0, True), text

@@ -120,6 +120,10 @@ class Browser:
         finally:
             self.close_private()
 
+    def close_popup(self):
+        self.popup("void close()")
+        self.closes()
+
     def closes(self):
         until(lambda: not self.is_popup_open(), "the end of the popup")
 

@@ -1,10 +1,14 @@
 """A service that is told of commits, as the daemon connects it."""
 
 import itertools
+import random
+from contextlib import asynccontextmanager
 
 from tmpmaild.config.settings import Addresses, Config, Http, Smtp, Webhooks
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.storage.engines import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 
 def rules(
@@ -43,3 +47,11 @@ def service_over(storage, *, choice=min, new_token=None, check=None, give_memory
     )
     storage.on_committed(service.hear)
     return service
+
+
+@asynccontextmanager
+async def opened_service(path, clock, **more):
+    """Open a service on a file without limits, with a predictable choice of names and tokens."""
+    chosen = random.Random(1)
+    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=path), clock) as storage:
+        yield service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(256):064x}", **more)

@@ -3,8 +3,7 @@
 import io
 import re
 import zipfile
-from email.message import EmailMessage
-from email.policy import SMTP
+from pathlib import Path
 from urllib.error import HTTPError
 
 import pytest
@@ -18,25 +17,13 @@ PIXEL = bytes.fromhex(
 )
 ELSEWHERE = "https://images.example"
 CODE = "482913"
-TEXT = f"Welcome to Example.\n\nYour verification code is {CODE}.\n"
-HTML = f"""<p>Your verification code is <b>{CODE}</b>.</p>
-<p><a href="https://login.other.example/confirm?user=7">https://example.com/confirm</a></p>
-<img src="cid:logo" alt="Logo"><img src="{ELSEWHERE}/1.png" alt="First"><img src="{ELSEWHERE}/2.png" alt="Second">"""
 OCTETS = bytes(range(256))
+SIGN_UP = Path(__file__).with_name("mail-sign-up.eml").read_bytes()
 
 
 def sign_up(subject):
     """Return a mail as services send it: text, HTML with images, a file."""
-    mail = EmailMessage(policy=SMTP)
-    mail["From"], mail["To"], mail["Subject"] = "Example <no-reply@example.com>", "you@mail.example.com", subject
-    mail["X-Campaign"] = "sign-up"
-    mail.set_content(TEXT)
-    mail.add_alternative(HTML, subtype="html")
-    mail.get_payload()[1].add_related(PIXEL, "image", "png", cid="<logo>")
-    mail.make_mixed()
-    mail.set_boundary("boundary")
-    mail.add_attachment(OCTETS, "application", "x-thing", filename="thing.bin")
-    return mail.as_bytes()
+    return SIGN_UP.replace(b"SUBJECT", subject.encode())
 
 
 @pytest.fixture
