@@ -128,9 +128,7 @@ async def test_tables_and_views_of_somebody_else_do_not_matter(open_engine, path
         pass
 
 
-async def test_the_flag_of_a_clean_stop_is_down_while_open_and_a_file_whole_after_an_unclean_stop_is_opened(
-    open_engine, path
-):
+async def test_a_file_that_is_whole_is_opened_after_an_unclean_stop(open_engine, path):
     async with open_engine():
         assert not is_clean(path)
     assert is_clean(path)

@@ -86,23 +86,19 @@ def test_a_file_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(p
 
 
 @root_only
-def test_a_folder_of_somebody_else_is_named_too(public_path):
-    os.chown(public_path.parent, 4242, 4243)  # who have no names
-    public_path.parent.chmod(0o755)
+@pytest.mark.parametrize(
+    ("owner", "mode", "found"),
+    [((4242, 4243), 0o755, "4242:4243, mode 0755"), ((0, 0), 0o700, "root:root, mode 0700")],
+    ids=["without names", "not to be entered"],
+)
+def test_a_folder_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(public_path, owner, mode, found):
+    folder = public_path.parent
+    os.chown(folder, *owner)
+    folder.chmod(mode)
     with as_nobody():
-        said = refusal(public_path)
-    assert said == (
-        f"no permission on {public_path.parent}: it is owned by 4242:4243, mode 0755; it must be owned by nobody, mode 0700"
-    )
-
-
-@root_only
-def test_a_folder_that_may_not_be_entered_is_said(public_path):
-    os.chown(public_path.parent, 0, 0)
-    public_path.parent.chmod(0o700)
-    with as_nobody():
-        assert "mode 0700; it must be owned by nobody" in refusal(public_path)
-        assert "does not exist or may not be entered" in refusal(public_path.parent / "deeper" / "mail.db")
+        said = f"no permission on {folder}: it is owned by {found}; it must be owned by nobody, mode 0700"
+        assert refusal(public_path) == said
+        assert "does not exist or may not be entered" in refusal(folder / "deeper" / "mail.db")
 
 
 @root_only

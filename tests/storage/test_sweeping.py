@@ -212,7 +212,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("unit_seconds", [2e-6, 40e-6, 300e-6])
-def test_on_a_machine_of_any_speed_a_step_soon_takes_its_time_and_what_a_commit_takes_counts(unit_seconds):
+def test_a_step_soon_takes_its_time_on_a_machine_of_any_speed(unit_seconds):
     machine = Machine(unit_seconds)
     step_size = machine.step_size()
     for _ in range(20):
@@ -229,9 +229,7 @@ def test_on_a_machine_of_any_speed_a_step_soon_takes_its_time_and_what_a_commit_
     [(50e-6, 1.0, 100, 50), (1e-6, 0.0, 99, 100), (1e-3, 0.0, 50, 50)],
     ids=["interrupted", "with little to do", "with little to do that takes too long"],
 )
-def test_one_slow_step_makes_the_next_smaller_by_half_and_one_with_little_to_do_tells_nothing(
-    unit_seconds, step_seconds, at_most, amount
-):
+def test_the_next_step_is_as_large_as_the_last_one_tells(unit_seconds, step_seconds, at_most, amount):
     machine = Machine(unit_seconds, step_seconds)
     step_size = machine.step_size(first=100)
     machine.step(step_size, at_most=at_most)

@@ -88,7 +88,7 @@ async def test_a_daemon_that_stops_while_a_result_is_stored_leaves_nothing_to_te
     assert (await world.state(inbox)).told_message_id == newest
 
 
-async def test_mail_that_comes_while_webhooks_are_read_is_told_of_at_once_and_nothing_blocks_the_loop(world):
+async def test_mail_that_comes_while_many_webhooks_are_read_is_told_of_at_once(world):
     inboxes = [await world.inbox(f"inbox{number}") for number in range(250)]  # more than a page
     with blockbuster_ctx("tmpmaild"):
         async with world.sending(world.another()):

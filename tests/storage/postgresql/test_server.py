@@ -80,7 +80,7 @@ async def test_a_primary_that_was_replaced_is_left_alone(database):
         await server.connect()
 
 
-def test_a_full_disk_is_a_full_storage_each_failure_has_a_short_reason_and_a_mistake_of_ours_stays_what_it_is():
+def test_each_failure_has_an_error_and_a_short_reason_except_a_mistake_of_ours():
     assert isinstance(translate(asyncpg.DiskFullError("could not extend file")), StorageFull)
     assert reason(TimeoutError()) == "no answer"
     assert reason(ValueError("secret")) == "a value that the database does not take"
