@@ -4,6 +4,7 @@ import pytest
 
 from tables import rows_of
 from tmpmaild.errors import CommandError
+from tmpmaild.host.control import NoArguments
 from tmpmaild.inboxes.commands import InboxCommands, Listed, Purged
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
@@ -76,3 +77,10 @@ async def test_a_purge_that_means_nothing_is_refused(commands, wanted):
     with pytest.raises(CommandError):
         await answers(commands, "purge", Purged(**wanted))
     assert len(await listed(commands)) == 30
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_backup_is_handed_over_with_its_size(commands):
+    size, *parts = await answers(commands, "backup", NoArguments())
+    assert b"".join(parts).startswith(b"SQLite format 3")
+    assert sum(map(len, parts)) == size.octets

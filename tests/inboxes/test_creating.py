@@ -4,6 +4,7 @@ import pytest
 from services import rules
 
 from tmpmaild.errors import AddressTaken, InvalidRequest
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
@@ -34,6 +35,14 @@ async def test_a_wish_for_name_and_domain_is_granted_in_lower_case_but_none_for_
     with pytest.raises(InvalidRequest) as refusal:
         await world.create(domain="elsewhere.test")
     assert refusal.value.errors == (("/domain", "expected one of mail.example.com, second.test"),)
+
+
+async def test_all_that_is_wrong_with_a_wish_is_told_at_once(world):
+    longest_seconds = LIFETIME_MS // 1000
+    world.service.ensure_creatable(NewAddress("ada", "second.test", lifetime_seconds=longest_seconds))
+    with pytest.raises(InvalidRequest) as refusal:
+        world.service.ensure_creatable(NewAddress("a b", "elsewhere.test", lifetime_seconds=longest_seconds + 1))
+    assert [pointer for pointer, _ in refusal.value.errors] == ["/domain", "/local_part", "/expires_in_seconds"]
 
 
 async def test_a_random_name_that_is_taken_is_drawn_again_a_few_times(world):

@@ -55,6 +55,18 @@ async def test_who_never_looks_holds_a_bounded_amount_and_learns_that_it_missed_
             subscription.take_notices()
 
 
+async def test_everybody_learns_that_changes_were_not_told():
+    bus = Bus()
+    with bus.subscribe("1") as subscription:
+        assert list(bus.listened()) == ["1"]
+        bus.overflow()
+        with anyio.fail_after(30):
+            await subscription.wait(60)
+        assert subscription.take_mail()
+        with pytest.raises(Overflow):
+            subscription.take_notices()
+
+
 async def test_a_stop_wakes_everybody_now_and_in_future():
     bus = Bus()
     with bus.subscribe("1") as subscription:

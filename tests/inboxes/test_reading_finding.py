@@ -51,6 +51,13 @@ async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_i
     assert [code.value for code in completed.findings.codes] == ["481516"]
 
 
+async def test_a_mistake_of_ours_leaves_a_message_readable(monkeypatch, caplog):
+    monkeypatch.setattr(reading, "_findings", lambda *_: 1 / 0)
+    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", SIGN_UP)])
+    assert completed.findings == Findings()
+    assert "looking for codes and links failed" in caplog.text
+
+
 async def test_html_and_a_cut_text_are_read_for_it():
     shelf = Shelf(
         Texts(

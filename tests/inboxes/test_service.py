@@ -6,8 +6,9 @@ import pytest
 from services import rules
 
 from tmpmaild.errors import AddressNotFound, MailboxFull, Unauthorized
+from tmpmaild.inboxes.faults import Fault
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope, Page
+from tmpmaild.model import Block, Envelope, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import DOMAINS, LIFETIME_MS, MAIL, mailbox_of
@@ -56,11 +57,17 @@ async def test_a_recipient_is_known_without_waiting_from_its_first_mail_until_it
 
 async def test_the_memory_forgets_what_is_over(world):
     inbox, _ = await world.create()
+    world.service.change_rules(rules(*DOMAINS, faults=True, keep_refusals=True))
     await world.service.recipient(mailbox_of(inbox.address))
-    assert len(world.service.caches.recipients) == 1
+    world.service.faults.order(inbox, [Fault("end", "452 4.2.2 Full")])
+    world.service.refusals.add("192.0.2.1", "", "")
+    world.service.blocks.add([Block("name", "shop", 0, inbox.expires_at_ms)])
+    remembered = (world.service.caches.recipients, world.service.faults, world.service.blocks._blocks)
+    assert [len(one) for one in remembered] == [1, 1, 1]
     world.clock.advance(ms=LIFETIME_MS)
     world.service.forget_expired()
-    assert len(world.service.caches.recipients) == 0
+    assert [len(one) for one in remembered] == [0, 0, 0]
+    assert list(world.service.refusals.newest()) == []
 
 
 @pytest.mark.parametrize("address", ["postmaster@mail.example.com", "ABUSE@second.test", "Postmaster@"])
