@@ -107,37 +107,16 @@ def test_reading_a_sheet_takes_linear_time(piece):
     assert_linear(lambda text: to_text(f"<style>{text}</style><p class=a>x"), piece * (40_000 // len(piece)))
 
 
-@pytest.mark.parametrize(
-    "html",
-    [
-        pytest.param(
-            lambda n: "<style>" + ".a{opacity:1}" + "@media all{" * n + "{}" * 5 * n + "</style>", id="rules in blocks"
-        ),
-        pytest.param(
-            lambda n: f"<style>.a{{{'b:;' * n}opacity:1}}</style>" + "<br class=a>" * n, id="a rule, elements"
-        ),
-        pytest.param(lambda n: "<style>" + ".a{opacity:0}" * n + "</style>" + "<br class=a>" * n, id="rules, elements"),
-        pytest.param(
-            lambda n: (
-                "<style>.a{opacity:0}"
-                + "".join(f".a.b{i}{{color:red}}" for i in range(n))
-                + "</style>"
-                + "".join(f"<br class=a title={i}>" for i in range(n))
-            ),
-            id="different rules, different elements",
-        ),
-        pytest.param(
-            lambda n: "<a href=https://a.test/>" + "x<b style='font-size:0'>y</b>" * n, id="a link, invisible pieces"
-        ),
-        pytest.param(
-            lambda n: "<style>" + ".a{opacity:0}" + ".a," * n + "a{top:0}" + "</style>" + "<br class=a>" * n,
-            id="a list",
-        ),
-    ],
-)
-def test_rules_times_blocks_or_elements_are_not_counted_out(html):
-    assert_linear(lambda text: to_text(html(len(text))), "x" * 2500)
-    assert_linear(lambda text: links(html(len(text))), "x" * 2500)
+@table("pieces", ROWS["rules times blocks or elements are not counted out"])
+def test_rules_times_blocks_or_elements_are_not_counted_out(pieces):
+    """Each piece stands once, or so many times for each of 2,500; in a ◊ is the how manieth it is."""
+
+    def html(numbers):
+        each = ((piece, at) for piece, times in pieces for at in range(times * len(numbers) or 1))
+        return "".join(piece.replace("◊", str(at)) for piece, at in each)
+
+    assert_linear(lambda numbers: to_text(html(numbers)), range(2500))
+    assert_linear(lambda numbers: links(html(numbers)), range(2500))
 
 
 def test_the_quick_look_at_a_sheet_misses_nothing_that_hides():

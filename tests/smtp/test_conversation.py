@@ -6,7 +6,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tables import table
+from tables import rows_of, table
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import conversation, replies
 from tmpmaild.smtp.conversation import Conversation
@@ -81,15 +81,7 @@ class World:
 
 # Whatever comes
 
-COMMANDS = st.sampled_from(
-    [
-        b"EHLO c\r\n", b"HELO c\n", b"MAIL FROM:<a@b.example>\r\n", b"MAIL FROM:<> SIZE=10\r\n", b"RCPT TO:<abc@ours.test>\r\n",
-        b"RCPT TO:<x@ours.test>\r\n", b"DATA\r\n", b"RSET\r\n", b"NOOP\r\n", b"hello\r\n", b"\r\n.\r\n", b".\r\n", b"\n.\n", b"..",
-        b"VRFY x\r\n", b"STARTTLS\r\n", b"\0", b"\xff\r\n", b"\r", b"\n", b"x" * 2100, b"MAIL FROM:<\xc3\xa4@b> SMTPUTF8\r\n",
-        b"RCPT TO:<", b">\r\n", b"\x16\x03", b"GET / HTTP/1.1\r\n", b"QUIT\r\n", b"BDAT 1\r\n", b"AUTH x\r\n", b"y" * 1000,
-        b"AUTH LOGIN\r\n", b"AUTH PLAIN YQ==\r\n", b"YQ==\r\n", b"*\r\n", b"BDAT", b"z" * 8000, b"AUTH PLAIN ",
-    ]
-)  # fmt: skip
+COMMANDS = st.sampled_from(rows_of(__file__)["COMMANDS"])
 STREAMS = st.lists(COMMANDS | st.binary(max_size=8), max_size=40).map(b"".join)
 
 
