@@ -224,9 +224,7 @@ async def test_the_next_source_is_found_when_the_one_before_was_deleted(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox, raw=b"%d" % number) for number in range(3)]
     await engine.storage.delete_messages(inbox.id, stored[:2])
-    _, source = await engine.storage.read_message(
-        "ada@mail.example.com", stored[0], engine.clock(), source=True, is_next=True
-    )
+    _, source = await read(engine, "ada", stored[0], source=True, is_next=True)
     assert source.message.id == stored[2]
     assert await read(engine, "nobody", "", source=True, is_next=True) is None
 
@@ -289,10 +287,9 @@ VERDICT = model.Authentication(
 
 
 async def _read(engine, name, message_id):
-    address = f"{name}@mail.example.com"
     (listed,) = [one for one in await engine.messages(name, model.Page()) if one.id == message_id]
-    _, full = await engine.storage.read_message(address, message_id, engine.clock())
-    _, source = await engine.storage.read_message(address, message_id, engine.clock(), source=True)
+    _, full = await read(engine, name, message_id)
+    _, source = await read(engine, name, message_id, source=True)
     assert listed.authentication == full.message.authentication == source.message.authentication
     return listed.authentication
 

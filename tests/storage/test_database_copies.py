@@ -18,12 +18,8 @@ from .conftest import run
 TARGET = "mail.db.unfinished-copy"
 
 
-@pytest.fixture
 def files(path):
-    def files():
-        return {file.name for file in path.parent.iterdir()}
-
-    return files
+    return {file.name for file in path.parent.iterdir()}
 
 
 @pytest.fixture
@@ -46,8 +42,8 @@ async def octets(engine):
         return copy.read()
 
 
-async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path, tmp_path, files, gate):
-    before, inbox = files(), await engine.inbox("ada")
+async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path, tmp_path, gate):
+    before, inbox = files(path), await engine.inbox("ada")
     old = await engine.add(inbox)
     making = asyncio.ensure_future(octets(engine))
     await asyncio.to_thread(gate.reached.wait, 10)
@@ -58,7 +54,7 @@ async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path,
         await octets(engine)
     gate.go.set()
     copied = await making
-    assert files() == before
+    assert files(path) == before
     (copy := tmp_path / "copy.db").write_bytes(copied)
     assert run(copy, "PRAGMA integrity_check") == [("ok",)]
     assert run(copy, "SELECT count(*) FROM message") == [(1,)]
@@ -66,16 +62,16 @@ async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path,
 
 
 @pytest.mark.parametrize("pages", [1, 10_000])
-async def test_who_is_cancelled_leaves_nothing(engine, files, gate, monkeypatch, pages):
+async def test_who_is_cancelled_leaves_nothing(engine, path, gate, monkeypatch, pages):
     monkeypatch.setattr(database, "_COPIED_PAGES", pages)  # of many, the copy is complete when it is cancelled
-    before = files()
+    before = files(path)
     making = asyncio.ensure_future(octets(engine))
     await asyncio.to_thread(gate.reached.wait, 10)
     making.cancel()
     gate.go.set()
     with pytest.raises(asyncio.CancelledError):
         await making
-    assert files() == before
+    assert files(path) == before
     assert len(await octets(engine)) > 4096
 
 
@@ -85,15 +81,15 @@ async def test_a_copy_that_cannot_be_written_is_refused_with_the_reason(engine, 
         await octets(engine)
 
 
-async def test_without_room_there_is_no_copy(engine, files, monkeypatch):
-    before = files()
+async def test_without_room_there_is_no_copy(engine, path, monkeypatch):
+    before = files(path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=256 * 1024 * 1024 + 4096))
     with pytest.raises(StorageFull, match="the disk needs 1 MiB more"):
         await octets(engine)
-    assert files() == before
+    assert files(path) == before
 
 
-async def test_the_copy_of_a_killed_process_is_removed_by_the_next_start(open_engine, path, files):
+async def test_the_copy_of_a_killed_process_is_removed_by_the_next_start(open_engine, path):
     path.with_name(TARGET).write_bytes(b"secret-octets")
     async with open_engine():
-        assert TARGET not in files()
+        assert TARGET not in files(path)

@@ -25,12 +25,8 @@ def connection(path):
         yield opened
 
 
-@pytest.fixture
-def space(path, connection):
-    return DiskSpace(Files(path), connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB)
-
-
-def test_the_disk_is_looked_at_after_many_octets_and_while_there_is_no_room(space, connection):
+def test_the_disk_is_looked_at_after_many_octets_and_while_there_is_no_room(path, connection):
+    space = DiskSpace(Files(path), connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB)
     connection.execute("INSERT INTO t VALUES (zeroblob(?))", (1000 * KIB,))
     for written_bytes, has_room in ((10, True), (50 * KIB, False)):
         space.measure(written_bytes)
