@@ -28,13 +28,10 @@ async def test_neither_the_token_nor_the_creator_is_in_any_file(world, tmp_path)
     assert b"192.0.2.1" not in files
 
 
-async def test_a_wish_for_name_and_domain_is_granted_in_lower_case_but_none_for_a_foreign_domain(world):
+async def test_a_wish_for_name_and_domain_is_granted_in_lower_case(world):
     inbox, _ = await world.create(local_part="Ada.L", domain="SECOND.test")
     assert inbox.address == "ada.l@second.test"
     assert (await world.service.find("ADA.L+tag@Second.Test")).id == inbox.id
-    with pytest.raises(InvalidRequest) as refusal:
-        await world.create(domain="elsewhere.test")
-    assert refusal.value.errors == (("/domain", "expected one of mail.example.com, second.test"),)
 
 
 async def test_all_that_is_wrong_with_a_wish_is_told_at_once(world):
@@ -42,7 +39,10 @@ async def test_all_that_is_wrong_with_a_wish_is_told_at_once(world):
     world.service.ensure_creatable(NewAddress("ada", "second.test", lifetime_seconds=longest_seconds))
     with pytest.raises(InvalidRequest) as refusal:
         world.service.ensure_creatable(NewAddress("a b", "elsewhere.test", lifetime_seconds=longest_seconds + 1))
+    assert refusal.value.errors[0] == ("/domain", "expected one of mail.example.com, second.test")
     assert [pointer for pointer, _ in refusal.value.errors] == ["/domain", "/local_part", "/expires_in_seconds"]
+    with pytest.raises(InvalidRequest):
+        await world.create(domain="elsewhere.test")
 
 
 async def test_a_random_name_that_is_taken_is_drawn_again_a_few_times(world):

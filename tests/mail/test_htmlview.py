@@ -196,11 +196,14 @@ def test_content_ids_are_those_of_the_source_and_an_image_within_the_source_stay
     assert "src=" not in body("<img src='data:image/svg+xml;base64,AAAA'>")
 
 
-def test_an_image_that_repeats_stops_at_a_bound_and_a_small_one_keeps_its_words_on_one_line():
+def test_an_image_that_repeats_stops_at_a_bound():
     image = "data:image/png;base64," + "A" * 1024 * 1024
     page = body("<img src=cid:a alt=gone>" * 1000, {"a": image})
     assert len(page) < MAX_IMAGE_CHARACTERS + 100_000
     assert page.endswith('<img alt="gone" referrerpolicy="no-referrer">')
+
+
+def test_a_small_image_keeps_its_words_on_one_line():
     page = body("<img src=https://x.example/1 width=24 height=24 alt='Our page'>")
     assert (
         page == '<img alt="Our page" width="24" height="24" role="img" title="Our page" referrerpolicy="no-referrer">'

@@ -169,13 +169,14 @@ def test_what_stands_in_every_list_is_bounded_and_the_longest_address_whole():
     assert mime.clean_filename("dir/" + "a" * 300 + ".txt") == "a" * 255
 
 
-def test_a_line_of_text_before_a_large_attachment_is_kept_apart_and_a_long_id_found():
-    """The list shows its beginning; what the HTML refers to is the whole id."""
+def test_an_image_is_found_by_its_whole_id_of_which_a_list_shows_the_beginning():
     content_id = "x" * 400
     raw = MIXED + f"--x\r\nContent-Type: image/gif\r\nContent-ID: <{content_id}>\r\n\r\nGIF89a\r\n--x--".encode()
     assert mime.parse(raw).attachments[0].content_id == "x" * 255
     assert extracts.images(raw, {content_id}, 1000).keys() == {content_id}
 
+
+def test_a_line_of_text_before_a_large_attachment_is_kept_apart():
     def mixed(attached):
         return MIXED + b"--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n" + bytes(attached) + b"\r\n--x--\r\n"
 
