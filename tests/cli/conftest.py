@@ -78,15 +78,9 @@ class Running:
         if self.has_terminal:
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         with Path(os.devnull).open() as nothing:
-            self.process = Program(
-                list(map(str, arguments)),
-                env=environ,
-                stdin=theirs if self.has_terminal else nothing.fileno(),
-                stdout=theirs,
-                stderr=subprocess.PIPE,
-                has_terminal=self.has_terminal,
-                ignored=ignored,
-            )
+            stdin = theirs if self.has_terminal else nothing.fileno()
+            streams = {"stdin": stdin, "stdout": theirs, "stderr": subprocess.PIPE, "has_terminal": self.has_terminal}
+            self.process = Program(list(map(str, arguments)), env=environ, ignored=ignored, **streams)
         os.close(theirs)
         self.seen = ""
 
@@ -180,14 +174,9 @@ def redirected(daemon):
     def redirected(redirection, *arguments):
         if redirection in ONTO_FULL_DISK:
             return _with_full_disk(ONTO_FULL_DISK[redirection], arguments, env)
-        return subprocess.run(  # what is closed, only a Python that begins finds closed
-            ["sh", "-c", f'exec "$0" -m tmpmaild "$@" {redirection}', sys.executable, *arguments],
-            env=env,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
+        # What is closed, only a Python that begins finds closed.
+        command = ["sh", "-c", f'exec "$0" -m tmpmaild "$@" {redirection}', sys.executable, *arguments]
+        return daemons.finished(command, env=env, timeout=PATIENCE_SECONDS)
 
     return redirected
 

@@ -276,21 +276,10 @@ def test_a_service_that_systemd_gave_port_25_is_reached_there():
     assert network.port_25(machine.as_served(config, None), "mx.example.org").level == "warning"
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({}, []),
-        ({"public_url": "https://tmp.example.org", "trusted_proxies": (ip_network("127.0.0.1"),)}, ["ok"]),
-        ({"public_url": "https://tmp.example.org"}, ["ok", "warning"]),
-        ({"public_url": "https://tmp.example.org", "listen": ("unix:/run/x/http.sock",)}, ["ok"]),
-        ({"public_url": "http://tmp.example.org", "trusted_proxies": (ip_network("127.0.0.1"),)}, ["warning"]),
-        ({"listen": ("0.0.0.0:80",)}, ["warning"]),
-        ({"trusted_proxies": (ip_network("0.0.0.0/0"),)}, ["problem"]),
-        ({"trusted_proxies": (ip_network("10.0.0.0/8"), ip_network("::/0"))}, ["problem"]),
-    ],
-)
-def test_what_stands_in_front_of_http(settings, expected):
-    assert levels(network.proxy(Config(http=Http(**settings)))) == expected
+@pytest.mark.parametrize(("settings", "proxies", "expected"), ROWS["what stands in front of http"])
+def test_what_stands_in_front_of_http(settings, proxies, expected):
+    trusted = tuple(map(ip_network, proxies))
+    assert levels(network.proxy(Config(http=Http(**settings, trusted_proxies=trusted)))) == expected
 
 
 @pytest.mark.parametrize(

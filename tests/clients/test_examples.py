@@ -37,14 +37,8 @@ def test_signing_up_and_confirming_is_six_lines_of_playwright_and_all_workers_sh
     spec = (EXAMPLES / "sign-up.spec.ts").read_text()
     assert len(re.search(r"=> \{\n(.*)^\}\);", spec, re.MULTILINE | re.DOTALL)[1].splitlines()) <= 6
     (folder / "extra.spec.ts").write_text(EXTRA)
-    report = json.loads(
-        node(
-            *("node", "node_modules/@playwright/test/cli.js", "test", "--workers=1", "--reporter=json"),
-            cwd=folder,
-            status=1,
-            PORT=str(free_port()),
-        )
-    )
+    playwright = ("node", "node_modules/@playwright/test/cli.js", "test", "--workers=1", "--reporter=json")
+    report = json.loads(node(*playwright, cwd=folder, status=1, PORT=str(free_port())))
     tests = {one["title"]: one["tests"][0]["results"][0] for one in specs(report["suites"])}
     assert {title: result["status"] for title, result in tests.items()} == {
         "a customer signs up with the code of the mail": "passed",

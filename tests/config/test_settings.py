@@ -148,15 +148,9 @@ def test_what_is_suggested_instead_of_a_key_can_be_written_there(section, name):
 def test_all_mistakes_are_said_at_once(written):
     path = written("domain = 1\n[http]\nlisten = 5\ntrusted_proxies = ['x', 'y']\n[log]\nlevel = 1")
     found = mistakes(path, {"TMPMAILD_EXPIRY__INTERVAL_SECONDS": "soon", "TMPMAILD_LOG__COLOUR": "red"})
-    assert [mistake.split(": ")[1] for mistake in found] == [
-        "domain",
-        "http.listen",
-        "http.trusted_proxies[0]",
-        "http.trusted_proxies[1]",
-        "log.level",
-        "expiry.interval_seconds",
-        "log.colour",
-    ]
+    of_http = ["http.listen", "http.trusted_proxies[0]", "http.trusted_proxies[1]"]
+    expected = ["domain", *of_http, "log.level", "expiry.interval_seconds", "log.colour"]
+    assert [mistake.split(": ")[1] for mistake in found] == expected
 
 
 def test_neither_a_broken_file_nor_a_wrong_value_hides_or_makes_other_mistakes(tmp_path, written):
@@ -232,17 +226,9 @@ def test_a_conflict_names_all_that_set_it(written):
 # What values become
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("127.0.0.1:25", Endpoint("127.0.0.1", 25)),
-        ("localhost:0", Endpoint("localhost", 0)),
-        ("[::1]:8025", Endpoint("::1", 8025)),
-        ("unix:/run/tmpmaild/http.sock", Endpoint(path="/run/tmpmaild/http.sock")),
-    ],
-)
-def test_a_place_to_listen_is_taken_apart(text, expected):
-    assert parse_endpoint(text) == expected
+@table(("text", "parts"), ROWS["a place to listen is taken apart"])
+def test_a_place_to_listen_is_taken_apart(text, parts):
+    assert parse_endpoint(text) == Endpoint(*parts)
 
 
 @table("text", [*ROWS["a malformed place to listen is refused"], "unix:" + "a" * 108])

@@ -1,7 +1,6 @@
 """The HTTP application over a real service and a real database, and two ways to ask it: as ASGI, and over a socket."""
 
 import json
-import random
 import socket
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +8,7 @@ from urllib.parse import unquote
 
 import anyio
 import pytest
-from services import service_over
+from services import predictable, service_over
 
 from tmpmaild.http.answers import AnswerSlots
 from tmpmaild.http.app import HttpApp, HttpSettings
@@ -153,16 +152,8 @@ def open_world(store, clock):
     async def opened(*, domains=("mail.example.com", "second.test"), check=None, **more):
         kinds = ("max_bytes", "reserve_bytes", "max_messages_per_inbox", "max_bytes_per_inbox", "max_share_per_creator")
         limits = {name: more.pop(name, default) for name, default in zip(kinds, (1 << 30, 0, 0, 0, 1.0), strict=True)}
-        chosen = random.Random(1)
         async with store.open(clock, **limits) as storage:
-            service = service_over(
-                storage,
-                domains=domains,
-                check=check,
-                choice=chosen.choice,
-                new_token=lambda: f"{chosen.getrandbits(256):064x}",
-                **more,
-            )
+            service = service_over(storage, domains=domains, check=check, **predictable(), **more)
             yield World(service, storage, clock)
 
     return opened

@@ -184,16 +184,8 @@ def digests():
 
 
 def dumped(url):
-    command = [
-        peers.postgresql() / "pg_dump",
-        "--inserts",
-        "--no-owner",
-        "--host",
-        url.hosts[0],
-        "--username",
-        url.user,
-    ]
-    script = subprocess.run([*command, url.database], capture_output=True, check=True).stdout
+    chosen = ["--inserts", "--no-owner", "--host", url.hosts[0], "--username", url.user, url.database]
+    script = subprocess.run([peers.postgresql() / "pg_dump", *chosen], capture_output=True, check=True).stdout
     # What a server does not know that is older than this program, and what only psql knows.
     left_out = (b"SET transaction_timeout", b"\\")
     return b"".join(line for line in script.splitlines(keepends=True) if not line.startswith(left_out))

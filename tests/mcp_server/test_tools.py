@@ -189,15 +189,9 @@ class Plain:
     """A server process without the SDK's client, which would end it in its own way."""
 
     def __init__(self, url, stdout=subprocess.PIPE):
-        self.process = warm.Program(
-            ["mcp", "--url", url],
-            env=daemons.environment(PYTHONWARNINGS="default"),
-            loaded=["tmpmaild.mcp_server"],
-            stdin=subprocess.PIPE,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        given = {"env": daemons.environment(PYTHONWARNINGS="default"), "loaded": ["tmpmaild.mcp_server"], "text": True}
+        streams = {"stdin": subprocess.PIPE, "stdout": stdout, "stderr": subprocess.PIPE}
+        self.process = warm.Program(["mcp", "--url", url], **given, **streams)
         self.say(
             "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}
         )

@@ -79,17 +79,9 @@ def start_pytest(tmp_path):
 
     def start(tests, *arguments):
         (tmp_path / "test_it.py").write_text(tests)
-        started.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "pytest", *options(f"--basetemp={tmp_path / 'temp'}", "-s", *arguments)],
-                cwd=tmp_path,
-                env=environment(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                process_group=0,
-            )
-        )
+        command = [sys.executable, "-m", "pytest", *options(f"--basetemp={tmp_path / 'temp'}", "-s", *arguments)]
+        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        started.append(subprocess.Popen(command, cwd=tmp_path, env=environment(), process_group=0, **output))
         return started[-1]
 
     yield start

@@ -45,15 +45,8 @@ def shop(smtp_port):
 
 def run_step(script, folder, environment):
     """Run a step in a process group of its own; return the group, the exit code and the output."""
-    with subprocess.Popen(
-        ["bash", "-e", "-c", script],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        process_group=0,
-    ) as process:
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "process_group": 0}
+    with subprocess.Popen(["bash", "-e", "-c", script], cwd=folder, env=environment, **given) as process:
         output = process.stdout.read()
     return process.pid, process.returncode, output
 

@@ -2,7 +2,6 @@
 
 import shutil
 import smtplib
-import subprocess
 import threading
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -82,15 +81,8 @@ def serving(smtp, domain=""):
 def run(language, folder, smtp, url, domain=""):
     """Run the tests of a language against a new application; return the exit code and what was printed."""
     with serving(smtp, domain) as shop_url:
-        done = subprocess.run(
-            COMMANDS[language],
-            cwd=folder,
-            env=daemons.environment(TMPMAILD_URL=url, SHOP_URL=shop_url, GOFLAGS="-count=1"),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        env = daemons.environment(TMPMAILD_URL=url, SHOP_URL=shop_url, GOFLAGS="-count=1")
+        done = daemons.finished(COMMANDS[language], cwd=folder, env=env, timeout=120)
     return done.returncode, done.stdout + done.stderr
 
 

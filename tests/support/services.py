@@ -49,9 +49,14 @@ def service_over(storage, *, choice=min, new_token=None, check=None, give_memory
     return service
 
 
+def predictable():
+    """Return how a service chooses names and tokens, for them to be the same each time."""
+    chosen = random.Random(1)
+    return {"choice": chosen.choice, "new_token": lambda: f"{chosen.getrandbits(256):064x}"}
+
+
 @asynccontextmanager
 async def opened_service(path, clock, **more):
-    """Open a service on a file without limits, with a predictable choice of names and tokens."""
-    chosen = random.Random(1)
+    """Open a service on a file without limits."""
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=path), clock) as storage:
-        yield service_over(storage, choice=chosen.choice, new_token=lambda: f"{chosen.getrandbits(256):064x}", **more)
+        yield service_over(storage, **predictable(), **more)
