@@ -111,6 +111,15 @@ async def wait_until_gone(client, target, scope):
         await client.get(target, stays=True)
 
 
+async def test_a_client_that_goes_away_ends_its_wait(world, client, held):
+    gone = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: client.get(at(held, "wait=50"), stays=gone))
+        await until(lambda: len(world.service.bus))
+        gone.set()
+        await until(lambda: not len(world.service.bus))
+
+
 @pytest.mark.parametrize("mails", [0, 1])
 async def test_a_client_that_only_sends_no_more_is_answered_as_one_that_does_not_wait(world, served, held, mails):
     """It cannot be told from one that has gone, which must not keep its place."""
