@@ -197,6 +197,19 @@ async def test_no_other_inbox_gets_a_webhook(engine):
             await engine.storage.set_webhook(inbox_id, WEBHOOK, engine.clock())
 
 
+async def test_setting_and_ending_at_once_leave_no_webhook_after_the_sweep(engine):
+    inboxes = [await engine.inbox(f"box{number}") for number in range(8)]
+    work = [
+        one
+        for inbox in inboxes
+        for one in (engine.storage.set_webhook(inbox.id, WEBHOOK, engine.clock()), engine.end(inbox))
+    ]
+    outcomes = await asyncio.gather(*work, return_exceptions=True)
+    assert {type(one) for one in outcomes if one is not None} <= {AddressExpired}
+    await engine.sweep()
+    assert list(await engine.storage.list_webhooks()) == []
+
+
 async def test_a_webhook_takes_no_room_from_the_mail_of_its_inbox(open_engine):
     async with open_engine(max_bytes_per_inbox=100_000) as engine:
         plain, told = await engine.inbox("plain"), await engine.inbox("told")

@@ -201,6 +201,20 @@ async def test_followers_of_four_daemons_whose_clocks_differ_miss_nothing_and_se
     await follow_four_daemons(new_database(), clock.now_ms)
 
 
+async def test_of_two_daemons_that_want_the_same_webhooks_each_gets_what_the_other_does_not(two):
+    first, second = two
+    inboxes = [await first.inbox(f"box{number}") for number in range(30)]
+    for inbox in inboxes:
+        webhook = Webhook("https://hooks.example/", frozenset({"message"}), frozenset(), "whsec_x")
+        await first.storage.set_webhook(inbox.id, webhook, first.clock())
+    until_ms, stored = first.clock() + 1000, await first.storage.list_webhooks()
+    leases = [one.lease(webhook, until_ms) for webhook in stored for one in (first, second)]
+    leased = [one for one in await asyncio.gather(*leases) if one is not None]
+    assert sorted(one.address for one in leased) == sorted(inbox.address for inbox in inboxes)
+    assert None not in await asyncio.gather(*(second.storage.store_webhook(one, None) for one in leased))
+    assert list(await first.storage.list_webhooks()) == []
+
+
 async def test_a_daemon_of_1_0_2_and_this_one_take_no_webhook_from_each_other(two):
     first, second = two
     inbox = await first.inbox("ada")
