@@ -21,7 +21,7 @@ TABLE = re.findall(
     r"^\| (\w+) ([\d.]+) \| (.+?) \| `(.+?)` \| `(.+?)` \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE
 )
 KNOWN = {"tmpmaild", *sys.stdlib_module_names}
-OF_OURS = {"_web_resources"}  # what tests/support takes of the package
+OF_OURS = {"_web_files"}  # what tests/support takes of the package
 SOURCES = [*(ROOT / "tmpmaild").rglob("*.py"), *(ROOT / "tests/support").glob("*.py")]
 
 

@@ -160,7 +160,7 @@ def _end(connection, process):
 def serve(connection):
     """Fork one program for each wish, and tell how each ended, until the other side is gone."""
     _load(_LOADED)
-    sys.modules["tmpmaild.http.app"]._web_resources()  # read and compressed once
+    sys.modules["tmpmaild.http.app"]._web_files()  # read and compressed once
     ended = {}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
