@@ -9,27 +9,30 @@ import smtplib
 import subprocess
 import sys
 import tempfile
-import urllib.request
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from email.message import EmailMessage
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any, Final
 
 from msgspec import Struct
-from playwright.async_api import async_playwright
+from playwright.async_api import Browser, Page, async_playwright
 
 from tmpmaild.pytest_plugin.zones import Zones
 
-FOLDER = Path(__file__).parents[2] / "docs/screenshots"
-HERE = Path(__file__).parent
-SETTINGS = {
+FOLDER: Final = Path(__file__).parents[1] / "docs/screenshots"
+HERE: Final = Path(__file__).parent
+SETTINGS: Final = {
     "TMPMAILD_DOMAINS": "tmp.example.org",
     "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
     "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
     "TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS": "86400",
 }
-NO_LIMIT = {"TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0"}
+NO_LIMIT: Final = {"TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0"}
 ZONE = "".join(  # of those who say where their mail comes from
-    f'{domain}.example. 60 IN TXT "v=spf1 ip4:127.0.0.1 -all"\n_dmarc.{domain}.example. 60 IN TXT "v=DMARC1; p=reject"\n'
+    f'{domain}.example. 60 IN TXT "v=spf1 ip4:127.0.0.1 -all"\n'
+    f'_dmarc.{domain}.example. 60 IN TXT "v=DMARC1; p=reject"\n'
     for domain in ("bahn", "harbour", "orchard", "tide")
 )
 WELCOME = (HERE / "screenshots-welcome.html").read_text()
@@ -59,30 +62,42 @@ PROOF = Mail("Ada from Lumen <ada@lumen.example>", "Re: the proof you asked for"
 CODE = Mail("Orchard <no-reply@orchard.example>", "Confirm your e-mail address", "Your code is 481 516.\n", WELCOME)
 OTHER_CODE = Mail("Harbour Bank <no-reply@harbour.example>", "Sign in", "Your sign-in code is 730418.\n")
 
-WIDE = {"viewport": {"width": 1280, "height": 800}}
-DARK = {**WIDE, "color_scheme": "dark"}
-PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
-DARK_PHONE = {**PHONE, "color_scheme": "dark"}
+WIDE: Final[Mapping[str, Any]] = {"viewport": {"width": 1280, "height": 800}}
+DARK: Final[Mapping[str, Any]] = {**WIDE, "color_scheme": "dark"}
+PHONE: Final[Mapping[str, Any]] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "has_touch": True,
+    "is_mobile": True,
+}
+DARK_PHONE: Final[Mapping[str, Any]] = {**PHONE, "color_scheme": "dark"}
 
 
 class Service:
     """A daemon, its API and mail for it."""
 
-    def __init__(self, folder, settings):
+    def __init__(self, folder: str, settings: dict[str, str]) -> None:
         command = [sys.executable, "-m", "tmpmaild", "serve"]
         environment = os.environ | SETTINGS | settings
-        self.process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(  # noqa: S603 - ours
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
         banner = "".join(self.process.stdout.readline() for _ in range(4))
-        http_port, self.smtp_port = map(int, re.findall(r"127\.0\.0\.1:(\d+)\n", banner)[:2])
-        self.url = f"http://127.0.0.1:{http_port}"
+        self.http_port, self.smtp_port = map(int, re.findall(r"127\.0\.0\.1:(\d+)\n", banner)[:2])
+        self.url = f"http://127.0.0.1:{self.http_port}"
 
-    def create(self, name):
+    def create(self, name: str) -> dict[str, Any]:
+        """Return a new address."""
         body = json.dumps({"local_part": name}).encode()
-        request = urllib.request.Request(f"{self.url}/api/v1/addresses", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
+        connection = HTTPConnection("127.0.0.1", self.http_port)
+        connection.request("POST", "/api/v1/addresses", body, {"Content-Type": "application/json"})
+        with connection.getresponse() as answer:
+            created: dict[str, Any] = json.load(answer)
+        return created
 
-    def deliver(self, recipient, *mails):
+    def deliver(self, recipient: str, *mails: Mail) -> None:
+        """Send mails."""
         for mail in mails:
             message = EmailMessage()
             message["From"], message["To"], message["Subject"] = mail.sender, recipient, mail.subject
@@ -94,13 +109,15 @@ class Service:
             with smtplib.SMTP("127.0.0.1", self.smtp_port) as connection:
                 connection.send_message(message, f"bounces@{message['From'].addresses[0].domain}", [recipient])
 
-    def stop(self):
+    def stop(self) -> None:
+        """End it."""
         self.process.terminate()
         self.process.wait()
 
 
 @contextmanager
-def service(**settings):
+def service(**settings: str) -> Iterator[Service]:
+    """Run a daemon."""
     with tempfile.TemporaryDirectory() as folder:
         running = Service(folder, settings)
         try:
@@ -112,11 +129,13 @@ def service(**settings):
 class Studio:
     """Opens pages in one browser and takes their pictures."""
 
-    def __init__(self, browser):
+    def __init__(self, browser: Browser) -> None:
         self._browser = browser
 
     @asynccontextmanager
-    async def page(self, url, options, inboxes=()):
+    async def page(
+        self, url: str, options: Mapping[str, Any], inboxes: Sequence[dict[str, Any]] = ()
+    ) -> AsyncIterator[Page]:
         """Open the page as a browser does that made these inboxes, the last one shown."""
         context = await self._browser.new_context(**options)
         page = await context.new_page()
@@ -129,19 +148,22 @@ class Studio:
         yield page
         await context.close()
 
-    async def take(self, page, name):
+    async def take(self, page: Page, name: str) -> None:
+        """Take a picture, when nothing moves any more."""
         await page.evaluate("document.fonts.ready")
         await page.wait_for_timeout(400)
         await page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
 
 
-async def open_mail(page, subject, text):
+async def open_mail(page: Page, subject: str, text: str) -> None:
+    """Open a mail and wait until it is drawn."""
     await page.locator("#list .open", has_text=subject).click()
     await page.frame_locator("iframe").get_by_text(text).first.wait_for()
     await page.get_by_text(re.compile("^Signed by")).filter(visible=True).first.wait_for()
 
 
-async def take_mail(studio, running):
+async def take_mail(studio: Studio, running: Service) -> None:
+    """Take the inbox with a mail that is open."""
     inbox = running.create("k7m3wq9xt2ab")
     running.deliver(inbox["address"], TICKET, LETTER, PROOF, CODE)
     for name, options in {"light": WIDE, "dark": DARK}.items():
@@ -160,7 +182,8 @@ async def take_mail(studio, running):
             await studio.take(page, f"{name}-newsletter")
 
 
-async def take_inboxes(studio, running):
+async def take_inboxes(studio: Studio, running: Service) -> None:
+    """Take several inboxes, one of which gets a code."""
     inboxes = [running.create(name) for name in ("harbour", "lumen", "orchard")]
     running.deliver(inboxes[2]["address"], TICKET, CODE)
     running.deliver(inboxes[1]["address"], PROOF)
@@ -173,7 +196,8 @@ async def take_inboxes(studio, running):
         await studio.take(page, "inboxes")
 
 
-async def take_first_visits(studio, running):
+async def take_first_visits(studio: Studio, running: Service) -> None:
+    """Take an empty inbox."""
     for name, options in {"first-visit": WIDE, "phone-first-visit": PHONE}.items():
         async with studio.page(running.url, options) as page:
             await page.locator("#state.live").wait_for()
@@ -181,7 +205,8 @@ async def take_first_visits(studio, running):
             await studio.take(page, name)
 
 
-async def take_troubles(studio):
+async def take_troubles(studio: Studio) -> None:
+    """Take a page that gets no address, and one that has lost its line."""
     with service(TMPMAILD_RATE_LIMIT__BURST="1") as running:
         running.create("somebody")
         async with studio.page(running.url, PHONE) as page:
@@ -197,7 +222,8 @@ async def take_troubles(studio):
             await studio.take(page, "phone-lost")
 
 
-async def main():
+async def main() -> None:
+    """Take all of them."""
     async with async_playwright() as playwright:
         executable = shutil.which("chromium")
         studio = Studio(await playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"]))
