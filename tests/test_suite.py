@@ -1,10 +1,12 @@
 """How the tests are run does not matter to what they say."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
+import covered
 from growth import assert_linear
 from tables import table
 
@@ -48,3 +50,10 @@ def test_no_module_looks_itself_for_the_programs_that_its_tests_need():
     words = ("shutil" + ".which", "Debian" + " package")
     own = [path for path in modules if any(word in path.read_text() for word in words)]
     assert [path for path in own if "examples" not in path.parts] == []
+
+
+def test_the_marks_by_which_commands_choose_tests_are_those_that_there_are(pytestconfig):
+    marks = {line.partition(":")[0].partition("(")[0] for line in pytestconfig.getini("markers")}
+    chosen = re.findall(r'-m "([a-z_ ]+)"', (ROOT / "Makefile").read_text()) + [*covered.KINDS]
+    assert {word for one in chosen for word in one.split()} - {"not", "and", "or"} <= marks
+    assert len(chosen) > len(covered.KINDS)
