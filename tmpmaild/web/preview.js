@@ -1,5 +1,6 @@
 // Which attachments can be shown here, and how: what the server sends as an image, text as text. Anything else is only saved.
 
+import { eventOf } from "./calendar.js";
 import { h, plain, said } from "./dom.js";
 import { dayOf, t } from "./words.js";
 
@@ -23,10 +24,8 @@ export function kindOf({ content_type, filename, size }) {
 // Return text of several lines without what hides or turns around the characters next to it.
 const legible = (text) => text.replaceAll(/\r\n?/g, "\n").replaceAll(/[^\n\t ]+/g, (word) => plain(word));
 
-// Draw what was received; `urls` takes the URL of an image, to be revoked.
-export async function drawPreview(kind, blob, name, urls) {
-  return kind === "image" ? drawImage(blob, name, urls) : drawText(blob, name);
-}
+// Draw what was received, a blob with its name; `urls` takes the URL of an image, to be revoked.
+export const drawPreview = (kind, ...given) => (kind === "image" ? drawImage : drawText)(...given);
 
 function drawImage(blob, name, urls) {
   if (!SENT_IMAGE.test(blob.type)) return h("p.soft", t("not-an-image"));
@@ -36,37 +35,18 @@ function drawImage(blob, name, urls) {
   return image;
 }
 
-// Return title, time and place of the first event of a calendar (RFC 5545), where it is one.
-function eventOf(calendar) {
-  const unfolded = calendar.replaceAll(/\r?\n[ \t]/g, "");
-  const event = unfolded.split("BEGIN:VEVENT").at(1) ?? "";
-  const of = (name) => new RegExp(`^${name}((?:;[^:\n]*)?):(.*)$`, "m").exec(event) ?? ["", "", ""];
-  const text = (name) => plain(of(name)[2].slice(0, 500).replaceAll(/\\n/gi, " ").replaceAll(/\\(.)/g, "$1"));
-  const [, zone = ""] = /;TZID="?([^";]{1,60})/.exec(of("DTSTART")[1]) ?? [];
-  const when = ["DTSTART", "DTEND"].map((name) => timeOfEvent(of(name)[2])).filter(Boolean).join(" – ");
-  return { title: text("SUMMARY"), where: text("LOCATION"), when: zone && when ? `${when} (${plain(zone)})` : when };
-}
-
-// Return a time of a calendar for the reader; one that is not of UTC is that of its zone, or of the place.
-function timeOfEvent(written) {
-  const [, date, time, utc] = /^(\d{8})(?:T(\d{6})(Z?))?/.exec(written) ?? [];
-  if (!date) return "";
-  const iso = `${date.replace(/(....)(..)(..)/, "$1-$2-$3")}T${(time ?? "000000").replace(/(..)(..)(..)/, "$1:$2:$3")}${utc ?? ""}`;
-  return Number.isNaN(Date.parse(iso)) ? "" : dayOf(iso, Boolean(time));
-}
-
-function drawEvent({ title, when, where }) {
-  const line = (name, value) => value && h("div", h("dt", t(name)), said("dd", value));
-  return h("div.event", said("b", title), h("dl.small", line("event-when", when), line("event-where", where)));
+function drawEvent({ title, where, zone, times }) {
+  const line = (name, value) => value && h("div", h("dt", t(name)), said("dd", plain(value)));
+  const when = [...new Set(times.map((one) => dayOf(...one)))].join(" – ") + (zone && ` (${zone})`);
+  return h("div.event", said("b", plain(title)), h("dl.small", line("event-when", when), line("event-where", where)));
 }
 
 async function drawText(blob, name) {
   const text = decode(new Uint8Array(await blob.slice(0, 4 * PREVIEW_CHARACTERS).arrayBuffer()));
-  const shown = legible(text.slice(0, PREVIEW_CHARACTERS));
   const isCut = text.length > PREVIEW_CHARACTERS || blob.size > 4 * PREVIEW_CHARACTERS;
-  const event = /^BEGIN:VCALENDAR/.test(text) && eventOf(text.slice(0, PREVIEW_CHARACTERS));
-  if (event && event.when) return [drawEvent(event)];
-  return [h("pre", { dir: "auto", tabindex: 0, role: "region", "aria-label": name }, shown), isCut && h("p.soft.small", t("preview-cut"))];
+  const event = eventOf(/^BEGIN:VCALENDAR/.test(text) ? text : "");
+  if (event.times[0]) return drawEvent(event);
+  return [h("pre", { dir: "auto", tabindex: 0, role: "region", "aria-label": name }, legible(text.slice(0, PREVIEW_CHARACTERS))), isCut && h("p.soft.small", t("preview-cut"))];
 }
 
 // Return text in the encoding that its mark names, else in UTF-8, else in Windows-1252, in which all octets are something.
