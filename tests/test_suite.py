@@ -54,6 +54,6 @@ def test_no_module_looks_itself_for_the_programs_that_its_tests_need():
 
 def test_the_marks_by_which_commands_choose_tests_are_those_that_there_are(pytestconfig):
     marks = {line.partition(":")[0].partition("(")[0] for line in pytestconfig.getini("markers")}
-    chosen = re.findall(r'-m "([a-z_ ]+)"', (ROOT / "Makefile").read_text()) + [*covered.KINDS]
+    chosen = [*re.findall(r'-m "([a-z_ ]+)"', (ROOT / "Makefile").read_text()), *covered.KINDS]
     assert {word for one in chosen for word in one.split()} - {"not", "and", "or"} <= marks
     assert len(chosen) > len(covered.KINDS)
