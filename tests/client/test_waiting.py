@@ -240,6 +240,18 @@ def test_refusals_that_pass_are_waited_out(scripted_inbox, scripted, fake_time, 
     assert fake_time.slept == [6] * 3
 
 
+def test_the_whole_text_is_asked_for_again_while_that_is_refused_and_a_mail_that_is_gone_is_passed_over(
+    scripted_inbox, scripted, fake_time
+):
+    cut = scripted.messages(FIRST, truncated=True)
+    busy, gone = scripted.problem(503, "busy", "Retry-After: 1"), scripted.problem(404, "message-not-found")
+    scripted.say(cut, busy, cut, scripted.json(json.dumps({"body": "Ticket 4711"}).encode()))
+    assert scripted_inbox.wait_for_code(pattern=r"Ticket (\d+)") == "4711"
+    assert fake_time.slept == [1]
+    scripted.say(cut, gone, scripted.messages(SECOND, body="Ticket 4712"))
+    assert scripted_inbox.wait_for_code(pattern=r"Ticket (\d+)") == "4712"
+
+
 def test_a_storm_of_refusals_is_waited_out_within_the_time_only(scripted_inbox, scripted, fake_time):
     scripted.say(scripted.problem(429, "rate-limited", "Retry-After: 6"))
     with pytest.raises(api.WaitTimeout, match="429 rate-limited") as late:

@@ -267,6 +267,11 @@ class RemoteInbox:
             "GET", self._path(f"/messages?{query}"), token=self.token, read_seconds=read_seconds
         )
 
+    def details_request(self, message_id: str, read_seconds: float) -> Request:
+        """Return the request for one message, whole."""
+        path = self._path(_message(message_id))
+        return self.service.request("GET", path, token=self.token, read_seconds=read_seconds)
+
     def events_request(
         self, after: str | None, last_event_id: str | None, has: Sequence[Feature], read_seconds: float
     ) -> Request:

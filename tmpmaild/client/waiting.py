@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.client import errors
-from tmpmaild.client.models import LIKELY, AttachmentItem, Link, Message, MessageList
+from tmpmaild.client.models import LIKELY, AttachmentItem, Details, Link, Message, MessageList
 from tmpmaild.client.remote import MAX_PAGE, Feature, Filter, RemoteInbox, decoded, next_page_query, urlencoded
 from tmpmaild.client.transport import Ask, Reply, Sleep, Steps
 
@@ -33,7 +33,7 @@ class Goal(Struct, Generic[T], frozen=True):
     """What is taken of mails: ``take`` gets those that match, oldest first, and looks at the last; None: go on.
 
     ``name`` is for the texts of errors, ``count`` is how many mails it takes, ``others`` what a mail has of this kind,
-    ``has`` what the server can leave out mails without.
+    ``has`` what the server can leave out mails without. With ``reads_text`` it looks at the whole text.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Goal(Struct, Generic[T], frozen=True):
     count: int = 1
     others: Callable[[Message], Iterable[str]] = lambda _message: ()
     has: tuple[Feature, ...] = ()
+    reads_text: bool = False
 
 
 MAIL: Goal[Message] = Goal("", lambda messages: messages[-1])
@@ -58,7 +59,7 @@ def code(pattern: Pattern | None) -> Goal[str]:
     if pattern is None:
         return Goal("a code", lambda messages: messages[-1].code, has=("code",))
     expression = re.compile(pattern, re.MULTILINE) if isinstance(pattern, str) else pattern
-    return Goal(f"a match of {_shown(pattern)}", lambda messages: _matched(expression, messages[-1]))
+    return Goal(f"a match of {_shown(pattern)}", lambda messages: _matched(expression, messages[-1]), reads_text=True)
 
 
 def link(text: Pattern | None, url: Pattern | None) -> Goal[str]:
@@ -183,12 +184,13 @@ class Waiting(Generic[T]):
         try:
             reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
             found = decoded(reply, MessageList)
+            self._has_answered = True
+            taken = yield from self._first_match(found.messages)
         except (*errors.TEMPORARY, errors.ServiceUnreachable) as error:
             return None, self._after_trouble(error, self._clock() - started)
-        messages, self._reason = found.messages, found.reason or self._reason
-        self._has_answered, self._trouble = True, None
-        if messages or (not wait_seconds and self._moved_on(reply)):
-            return self._first_match(messages), None
+        self._reason, self._trouble = found.reason or self._reason, None
+        if found.messages or (not wait_seconds and self._moved_on(reply)):
+            return taken, None
         return None, max(_PAUSE_SECONDS - (self._clock() - started), 0)
 
     def _query(self, wait_seconds: int) -> str:
@@ -196,14 +198,24 @@ class Waiting(Generic[T]):
         wait = {"wait": wait_seconds} if wait_seconds else {}
         return urlencoded({**self._asked.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
 
-    def _first_match(self, messages: Sequence[Message]) -> T | None:
+    def _first_match(self, messages: Sequence[Message]) -> Steps[T | None]:
         for message in messages:
+            is_cut = self._goal.reads_text and message.truncated
+            self._seen.append((yield from self._whole(message)) if is_cut else message)
             self._after = message.id
-            self._seen.append(message)
             taken = self._goal.take(self._seen)
             if taken is not None:
                 return taken
         return None
+
+    def _whole(self, message: Message) -> Steps[Message]:
+        """Return a mail, of which a list shows only the beginning, with all of its text, unless it is gone."""
+        read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
+        try:
+            reply = yield Ask(self._inbox.details_request(message.id, read_seconds))
+            return replace(message, text=decoded(reply, Details).text, truncated=False)
+        except errors.MessageNotFound:
+            return message
 
     def _moved_on(self, reply: Reply) -> bool:
         """Move past an empty page before others: with ``has`` the server looks at so many mails a page."""

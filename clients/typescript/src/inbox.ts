@@ -100,7 +100,7 @@ export class Inbox {
    */
   async waitForCode({ pattern, ...wait }: Wait & { pattern?: RegExp } = {}): Promise<string> {
     if (pattern !== undefined) {
-      return this.#wait(wait, { name: `text for ${String(pattern)}`, take: (message) => codeBy(pattern, message) });
+      return this.#wait(wait, { name: `text for ${String(pattern)}`, readsText: true, take: (message) => codeBy(pattern, message) });
     }
     return this.#wait(having(wait, "code"), { name: "a code", take: (message) => message.codes[0]?.value ?? null });
   }

@@ -97,6 +97,12 @@ export class RemoteInbox {
     return decoded(await this.#ask({ method: "GET", path: message(id), signal }), isFullMessage);
   }
 
+  /** Ask for one message, once, as `page` does. */
+  async whole(id: string, readMs: number, signal?: AbortSignal): Promise<FullMessageItem> {
+    const answer = await this.http.askOnce({ method: "GET", path: this.#path(message(id)), token: this.token, readMs, signal });
+    return decoded(answer, isFullMessage);
+  }
+
   async raw(id: string, signal?: AbortSignal): Promise<Uint8Array> {
     return this.#content(`${message(id)}/raw`, signal);
   }

@@ -15,9 +15,13 @@ const PAUSE_MS = 1000;
 const MAX_LISTED = 20;
 const TEMPORARY = ["rate-limited", "too-many-streams", "busy", "storage-unavailable", "stopping"];
 
-/** What a wait returns of a mail; a mail that gives null does not end it. `name` is for the text of a timeout. */
+/**
+ * What a wait returns of a mail; a mail that gives null does not end it. `name` is for the text of a timeout. With `readsText`
+ * it looks at the whole text.
+ */
 export interface Goal<T> {
   name: string;
+  readsText?: boolean;
   take: (message: MessageItem) => T | null;
 }
 
@@ -70,8 +74,8 @@ export class Waiting<T> {
       const [{ messages: page, reason }, answer] = await this.inbox.page(this.#parameters(waitSeconds), readMs, this.signal);
       this.#reason = reason ?? this.#reason;
       this.#hasAnswered = true;
+      const found = await this.#take(page);
       this.#trouble = null;
-      const found = this.#take(page);
       if (found !== null || page.length >= MAX_PAGE) return [found, null];
       if (page.length === 0 && waitSeconds === 0 && this.#movedOn(answer)) return [null, null];
       return [null, page.length > 0 ? 0 : Math.max(PAUSE_MS - (performance.now() - started), 0)];
@@ -96,14 +100,25 @@ export class Waiting<T> {
     return parameters;
   }
 
-  #take(messages: readonly MessageItem[]): T | null {
-    for (const message of messages) {
+  async #take(messages: readonly MessageItem[]): Promise<T | null> {
+    for (const shown of messages) {
+      const message = this.goal.readsText && shown.truncated ? await this.#whole(shown) : shown;
       const taken = this.goal.take(message);
       if (taken !== null) return taken;
       this.#after = message.id;
       this.#passedOver.push(message);
     }
     return null;
+  }
+
+  /** Return a mail, of which a list shows only the beginning, with all of its text, unless it is gone. */
+  async #whole(message: MessageItem): Promise<MessageItem> {
+    try {
+      return await this.inbox.whole(message.id, Math.max(this.#leftMs(), 0) + LATE_MS, this.signal);
+    } catch (error) {
+      if (error instanceof Problem && error.code === "message-not-found") return message;
+      throw error;
+    }
   }
 
   #afterTrouble(error: unknown, tookMs: number): number {

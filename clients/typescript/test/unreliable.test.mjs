@@ -52,6 +52,15 @@ test("a request that the rate limit refuses is repeated when the service says, w
   assert.match(warned.mock.calls[0].arguments[0], /limits\.exempt$/);
 });
 
+test("a wait for a pattern reads all of a mail that a list cuts, again while that is refused, unless it is gone", async () => {
+  const shortened = json({ messages: [{ ...message("msg_1"), truncated: true }] });
+  const whole = json({ ...message("msg_1"), body: "Ticket 4711", headers: [] });
+  const answers = [shortened, problem(503, "busy", { "Retry-After": "0" }), shortened, whole];
+  await served(answers, async (inbox) => assert.equal(await inbox.waitForCode({ pattern: /Ticket (\d+)/ }), "4711"));
+  const others = [shortened, problem(404, "message-not-found"), json({ messages: [{ ...message("msg_2"), body: "Ticket 4712" }] })];
+  await served(others, async (inbox) => assert.equal(await inbox.waitForCode({ pattern: /Ticket (\d+)/ }), "4712"));
+});
+
 test("a wait goes on after a cut, a stop, a page that does not match, and with fewer seconds", async () => {
   const answers = [
     json({ messages: [message("msg_1")] }),
