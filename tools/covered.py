@@ -20,8 +20,11 @@ from typing import Final
 KINDS: Final = ("not needs", "needs")
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "build/coverage"
-BOUNDS: Final = {"all": 98.0, "smtp": 99.0, "inboxes": 98.7, "storage": 98.8, "senders": 98.4, "webhooks": 97.0}
-"""The smallest share of lines that tests may reach, in percent; 99 is wanted of the packages, so these only rise."""
+BOUNDS: Final = {"all": 98.9, "smtp": 99.0, "inboxes": 99.0, "storage": 99.0, "senders": 99.0, "webhooks": 97.5}
+"""The smallest share of lines that tests may reach, in percent; 99 is wanted of the packages, so these only rise.
+
+In ``webhooks`` Python 3.11 says less than is run: frames that have waited for ``anyio.connect_tcp`` are watched no more.
+"""
 
 
 def measure(*tests: str) -> int:

@@ -10,7 +10,7 @@ from receivers import receiving
 
 import certificates
 from tables import rows_of, table
-from tmpmaild.webhooks.calling import Caller, Outcome, resolve
+from tmpmaild.webhooks.calling import Caller, Lookups, Outcome, resolve
 from tmpmaild.webhooks.targets import parse_rule, parse_url
 
 ROWS = rows_of(__file__)
@@ -197,6 +197,17 @@ async def test_a_name_server_that_never_answers_holds_one_thread_a_name():
         assert threads[0].daemon  # so that it does not keep the process from ending
     finally:
         answered.set()
+
+
+async def test_no_more_names_are_looked_up_at_once_than_there_may_be_threads():
+    answered = threading.Event()
+    lookups = Lookups(lambda *_: answered.wait(30) and ["192.0.2.1"])
+    waiting = [asyncio.ensure_future(lookups.addresses(f"host{number}.example", 80)) for number in range(64)]
+    await asyncio.sleep(0)
+    with pytest.raises(OSError, match="too many look-ups"):
+        await lookups.addresses("one.more.example", 80)
+    answered.set()
+    assert await asyncio.gather(*waiting) == [["192.0.2.1"]] * 64
 
 
 async def test_a_look_up_for_which_there_is_no_thread_is_an_error_and_the_next_one_is_made(monkeypatch):

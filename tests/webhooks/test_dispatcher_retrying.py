@@ -57,3 +57,8 @@ def test_nothing_is_tried_beyond_the_expiry_and_a_webhook_ends_with_its_target_o
     assert after(Outcome(410)) is None
     assert after(Outcome(200), told=None) is None
     assert after(Outcome(500), told=None).failures == 1
+
+
+async def test_an_end_that_nobody_wants_to_hear_of_takes_the_webhook_along_without_a_call():
+    found = await dispatcher.Events(None, None).next(TAKEN, TAKEN.expires_at_ms)
+    assert found == dispatcher.Step(event=None, state=None)
