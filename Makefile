@@ -20,11 +20,10 @@ test: $(VENV)/.dev ## tests that need nothing but Python, make and git
 test-peers: $(VENV)/.dev $(if $(shell command -v npm),$(MODULES)) ## tests that start browsers, databases and other programs; says which are missing
 	$(BIN)/python -m pytest -m needs $(ARGS)
 
-check: $(VENV)/.dev ## ruff, mypy --strict, and how many lines each package has
+check: $(VENV)/.dev ## ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python tools/weigh.py
 
 format: $(VENV)/.dev ## what ruff changes by itself
 	$(BIN)/ruff check --fix .

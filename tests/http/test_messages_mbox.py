@@ -1,6 +1,7 @@
 """``GET /api/v1/addresses/{address}/messages.mbox``."""
 
 import asyncio
+import itertools
 import mailbox
 
 import anyio
@@ -121,18 +122,37 @@ async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(c
     assert (await client.get(at)).status == 200
 
 
-@pytest.mark.parametrize(("bytes_per_second", "is_whole"), [(1, True), (1 << 60, False)])
 @pytest.mark.usefixtures("three")
-async def test_more_mail_may_take_longer(client, at, monkeypatch, bytes_per_second, is_whole):
-    monkeypatch.setattr(answers_module, "_SEND_SECONDS", 1e-6)
-    monkeypatch.setattr(answers_module, "_SEND_BYTES_PER_SECOND", bytes_per_second)
-    sent = []
+async def test_each_part_moves_the_deadline_by_its_length(client, at, monkeypatch):
+    monkeypatch.setattr(answers_module, "_SLICE_SECONDS", float("inf"))
+    monkeypatch.setattr(answers_module, "_SEND_SECONDS", 1000)
+    monkeypatch.setattr(answers_module, "_SEND_BYTES_PER_SECOND", 0.5)
+    parts, deadlines = [], []
 
     async def take(message):
-        sent.append(message)
+        if message.get("more_body"):
+            parts.append(message["body"])
+            deadlines.append(anyio.current_effective_deadline())
 
     await client.app(scope_of(at), None, take)
-    assert (sent[-1] == {"type": "http.response.body", "body": b""}) == is_whole
+    moved = [later - earlier for earlier, later in itertools.pairwise(deadlines)]
+    assert moved == pytest.approx([len(part) * 2 for part in parts[:-1]])
+    assert len(parts) == 3
+
+
+@pytest.mark.usefixtures("three")
+async def test_a_client_that_exceeds_the_deadline_gets_no_end(client, at, monkeypatch):
+    monkeypatch.setattr(answers_module, "_SLICE_SECONDS", float("inf"))
+    monkeypatch.setattr(answers_module, "_SEND_SECONDS", 0.01)
+    sent = []
+
+    async def take_no_body(message):
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            await anyio.sleep_forever()
+
+    await client.app(scope_of(at), None, take_no_body)
+    assert [message.get("more_body") for message in sent] == [None, True]
 
 
 async def test_it_needs_a_place_like_every_large_answer(client, at, three, monkeypatch):
