@@ -170,6 +170,10 @@ def test_the_reason_that_the_service_gives_is_told(scripted_inbox, scripted, fak
     scripted.say(scripted.json(json.dumps({"messages": [], "reason": "no mail came; refused: \x1b"}).encode()))
     with pytest.raises(api.WaitTimeout, match=r"within 2\.5 s; no mail came; refused: \ufffd$"):
         scripted_inbox.wait_for_code(timeout=2.5)
+    assert {("wait" in asked.query, asked.query.get("explain")) for asked in scripted.asked} == {
+        (True, "true"),
+        (False, None),
+    }
 
 
 def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time):

@@ -45,7 +45,7 @@ async def test_mail_is_shown_as_it_comes_and_at_once_when_it_is_there(world, cli
 
 async def test_a_wait_for_nothing_says_what_came_instead_and_what_was_refused(world, client, held, clock):
     async def said(*queries):
-        asks = [client.get(at(held, f"wait=1&{query}"), stays=True) for query in queries]
+        asks = [client.get(at(held, f"wait=1&explain=true&{query}"), stays=True) for query in queries]
         answers = [answer.json() for answer in await finished(asyncio.gather(*asks))]
         assert all(answer.pop("messages") == [] for answer in answers)
         return [answer["reason"] for answer in answers]
@@ -67,6 +67,34 @@ async def test_a_wait_for_nothing_says_what_came_instead_and_what_was_refused(wo
         f'what came does not match: "Old" from shop@shop.example{refused}',
         f"no mail came{refused}",
     ]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "limit=1",
+        "has=code",
+        "subject=x&order=asc",
+        "wait=1",
+        "wait=1&has=link",
+        "wait=1&explain=false",
+        "explain=true",
+    ],
+)
+@pytest.mark.parametrize("mails", [0, 1])
+async def test_the_list_has_exactly_one_field_unless_a_wait_is_to_be_explained(world, client, held, query, mails):
+    for _ in range(mails):
+        await world.deliver(held["address"])
+    answer = await finished(client.get(at(held, query), stays=True))
+    assert (answer.status, list(answer.json())) == (200, ["messages"])
+
+
+@pytest.mark.parametrize("value", ["1", "yes", "True", ""])
+async def test_a_switch_of_a_query_is_true_or_false(client, held, value):
+    answer = await client.get(at(held, f"explain={value}"))
+    assert answer.status == 422
+    assert answer.json()["errors"] == [{"pointer": "explain", "detail": "expected true or false"}]
 
 
 async def test_a_wait_of_no_seconds_and_a_head_request_do_not_wait(client, held):

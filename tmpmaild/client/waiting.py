@@ -195,7 +195,7 @@ class Waiting(Generic[T]):
 
     def _query(self, wait_seconds: int) -> str:
         after = {"after": self._after} if self._after else {}
-        wait = {"wait": wait_seconds} if wait_seconds else {}
+        wait = {"wait": wait_seconds, "explain": "true"} if wait_seconds else {}
         return urlencoded({**self._asked.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
 
     def _first_match(self, messages: Sequence[Message]) -> Steps[T | None]:

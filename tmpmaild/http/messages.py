@@ -81,15 +81,16 @@ class MessageEndpoints:
         """List messages, or wait for one.
 
         Bodies are whole up to 4 MiB an answer, newest first; beyond that they are cut to 1 KiB. With `wait` the answer
-        comes as soon as there is a match, or gives the `reason` why none came; give `after` to wait for what is new.
-        For codes and links (`has`) up to 200 messages are looked at an answer; it may be short, and `Link` goes on.
+        comes as soon as there is a match; give `after` to wait for what is new. With `explain=true` a wait that finds
+        nothing gives the `reason`: what came instead, and what was refused. For codes and links (`has`) up to 200
+        messages are looked at an answer; it may be short, and `Link` goes on.
         """
-        wanted, wait_seconds = self._asked(request.scope["query_string"])
+        wanted, wait_seconds, is_to_explain = self._asked(request.scope["query_string"])
         address, key = request.path_params["address"], token(request)
         listing = await self._wait(request, wanted, wait_seconds) if wait_seconds and request.method != "HEAD" else None
         if listing is None:
             listing = await self._mail.list(address, wanted, key)
-        elif not listing.messages:
+        elif is_to_explain and not listing.messages:
             nothing = MessageList([], await self._reason(address, wanted, key))
             return self._page(listing, wanted, nothing)
         if listing.characters <= IN_LOOP_BYTES:
@@ -218,15 +219,15 @@ class MessageEndpoints:
 
         return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 
-    def _asked(self, query_string: bytes) -> tuple[Page, int]:
-        """Return which page is asked for, and how many seconds to wait for it."""
+    def _asked(self, query_string: bytes) -> tuple[Page, int, bool]:
+        """Return the requested page, the number of seconds to wait for it, and whether an empty one is explained."""
         if not query_string:
-            return _NEWEST, 0
+            return _NEWEST, 0, False
         mistakes = Mistakes()
         query = read_query(query_string, PageQuery, mistakes)
         mistakes.of(self._mail.ensure_possible, query.has)
         mistakes.end()
-        return page(query), query.wait
+        return page(query), query.wait, query.explain
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
         """Wait for a page that holds a message; None when there is none to show, or the client has disconnected.

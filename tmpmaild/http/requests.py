@@ -32,6 +32,8 @@ EXAMPLE_DOMAIN = "mail.example.com"
 MAX_BODY_BYTES = 64 * 1024
 _BODY_SECONDS = 10
 _MAX_PARAMETERS = 200  # of a query, counted before it is taken apart
+_TRUTH = {"true": True, "false": False}  # as a query writes it
+_BASES: dict[type, type] = {msgspec.inspect.IntType: int, msgspec.inspect.BoolType: bool}
 _is_number = re.compile(r"[0-9]{1,9}").fullmatch
 
 Endpoint = Callable[[Request], Awaitable[ASGIApp]]
@@ -247,6 +249,8 @@ def read_query(octets: bytes, struct: type[T], mistakes: Mistakes, *, only_known
             given[name] = parameters.getlist(name)
         elif kinds[name].base is int and _is_number(text):
             given[name] = int(text)
+        elif kinds[name].base is bool:
+            given[name] = _TRUTH.get(text, text)
     return _checked(given, struct, mistakes, prefix="")
 
 
@@ -306,7 +310,7 @@ def _kind(hint: Any, *, required: bool) -> _Kind:
     (described, *_) = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     assert isinstance(described, msgspec.inspect.Metadata)
     assert described.extra is not None
-    base = int if isinstance(described.type, msgspec.inspect.IntType) else object
+    base = _BASES.get(type(described.type), object)
     kind = _Kind(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)
     if isinstance(described.type, msgspec.inspect.UnionType):  # an object or null
         structs = [one.cls for one in described.type.types if isinstance(one, msgspec.inspect.StructType)]
@@ -515,6 +519,7 @@ class PageQuery(Struct, frozen=True):
     ] = ""
     has: Has = []
     wait: Annotated[int, _number(0, 50, "Seconds to wait for the first match; then the list is empty.", 30)] = 0
+    explain: Annotated[bool, _switch("An empty list after a wait gets a `reason`, for people.")] = False
 
 
 class DeleteQuery(Struct, frozen=True):

@@ -146,14 +146,15 @@ class MessageItem(Struct, frozen=True, gc=False):
 
 
 class MessageList(Struct, frozen=True):
-    """The answer to *messages*: exactly this one field, unless a wait has ended without any."""
+    """The response to *messages*: exactly one field, `messages`, unless the request has `explain=true`."""
 
     messages: list[MessageItem]
     reason: (
         Annotated[
             str,
             Meta(
-                description="Why a wait found nothing, for people: what came instead, and what was refused.",
+                description="Only with `explain=true`: why a wait found nothing, for people: what came instead, and"
+                " what was refused.",
                 examples=["no mail came; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"],
             ),
         ]

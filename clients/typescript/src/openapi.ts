@@ -257,10 +257,10 @@ export interface MessageItem {
   truncated?: boolean;
 }
 
-/** The answer to *messages*: exactly this one field, unless a wait has ended without any. */
+/** The response to *messages*: exactly one field, `messages`, unless the request has `explain=true`. */
 export interface MessageList {
   messages: MessageItem[];
-  /** Why a wait found nothing, for people: what came instead, and what was refused. */
+  /** Only with `explain=true`: why a wait found nothing, for people: what came instead, and what was refused. */
   reason?: string;
 }
 

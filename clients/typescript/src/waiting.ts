@@ -96,7 +96,10 @@ export class Waiting<T> {
     const parameters = queryParameters({ ...this.query, after: this.#after });
     parameters.set("order", "asc");
     parameters.set("limit", String(MAX_PAGE));
-    if (waitSeconds > 0) parameters.set("wait", String(waitSeconds));
+    if (waitSeconds > 0) {
+      parameters.set("wait", String(waitSeconds));
+      parameters.set("explain", "true");
+    }
     return parameters;
   }
 
