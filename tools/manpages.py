@@ -20,7 +20,7 @@ import click
 
 from tmpmaild import __version__
 from tmpmaild.cli.main import main as tmpmaild
-from tmpmaild.config.file import USUAL_PLACES
+from tmpmaild.config.file import IN_CURRENT_FOLDER, IN_ETC
 
 ROOT: Final = Path(__file__).parents[1]
 _WIDTH: Final = 78
@@ -53,7 +53,7 @@ def command_page() -> str:
 
 def configuration_page() -> str:
     """Return tmpmaild.toml(5)."""
-    places = [line for place in USUAL_PLACES for line in (".br", _literal(f"{place}"))][1:]
+    places = [line for place in (IN_CURRENT_FOLDER, IN_ETC) for line in (".br", _literal(f"{place}"))][1:]
     text = (ROOT / "docs/configuration.md").read_text().partition("\n")[2]
     parts = [".SH SYNOPSIS", *places, ".SH DESCRIPTION", *markdown(text)]
     return _page("tmpmaild.toml", 5, "configuration of tmpmaild", parts, "tmpmaild (1)")

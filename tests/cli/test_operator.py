@@ -54,6 +54,34 @@ def test_a_configuration_that_may_not_be_read_is_a_mistake_in_it(run, tmp_path, 
     assert (done.exit_code, done.stderr) == (78, f"tmpmaild: {said}\n")
 
 
+def test_a_command_says_which_file_it_found_in_the_current_folder_and_refuses_one_of_somebody_elses(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "tmpmaild.toml").write_text(f'[storage]\npath = "{tmp_path}/mail.db"\n')
+    monkeypatch.chdir(tmp_path)
+    for command in (["status"], ["blocks"], ["migrate"], ["postmaster"]):
+        done = CliRunner().invoke(main, command, env={})
+        assert done.stderr.startswith("tmpmaild: configuration: tmpmaild.toml\n")
+        assert "tmpmaild: configuration" not in CliRunner().invoke(main, [*command, "--config", "tmpmaild.toml"]).stderr
+    tmp_path.chmod(0o777)
+    for command in (["status"], ["blocks"], ["migrate"], ["postmaster"], ["check-config"], ["send", "a@b"], ["serve"]):
+        done = CliRunner().invoke(main, command, env={})
+        assert (done.exit_code, done.stdout) == (78, "")
+        assert "everybody may write here; somebody else could have written this configuration" in done.stderr
+    assert "problem  configuration: " in CliRunner().invoke(main, ["doctor"], env={}).stdout
+
+
+@pytest.mark.parametrize("command", [["status"], ["purge", "--all", "--yes"], ["restore", "x"], ["serve"], ["doctor"]])
+def test_a_current_folder_that_is_gone_is_named_in_one_line(tmp_path, monkeypatch, command):
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    done = CliRunner().invoke(main, command, env={})
+    assert done.exit_code == 1
+    assert "storage.path: tmpmaild.db is in the current folder: No such file or directory\n" in done.output
+    assert isinstance(done.exception, SystemExit)
+
+
 async def test_a_service_that_is_not_ready_says_why_and_the_exit_code_tells(run, tmp_path):
     config = Config(storage=Storage(path=str(tmp_path / "mail.db")))
     served = Served(["tmp.example"], ["127.0.0.1:8025"], ["0.0.0.0:25", "[::]:25"], [], [])

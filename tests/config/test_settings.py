@@ -26,7 +26,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch, tmp_path):
     """Keep the files of the machine that runs the tests out of them."""
-    monkeypatch.setattr(configfile, "USUAL_PLACES", (tmp_path / "here.toml", tmp_path / "etc.toml"))
+    monkeypatch.setattr(configfile, "IN_CURRENT_FOLDER", tmp_path / "here.toml")
+    monkeypatch.setattr(configfile, "IN_ETC", tmp_path / "etc.toml")
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_a_place_that_was_asked_for_must_exist_and_one_that_may_not_be_looked_at
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "exists", refuse)
-    assert find(None, {}) == tmp_path / "here.toml"
+    assert find(None, {}) == tmp_path / "etc.toml"
 
 
 # Files that cannot be read

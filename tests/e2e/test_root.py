@@ -89,7 +89,7 @@ def test_restore_leaves_what_the_services_user_can_open(start, command, state):
     for file in state.iterdir():
         file.unlink()
     done = command("restore", copy)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "tmpmaild: configuration: tmpmaild.toml\n")
     assert done.stdout == (
         f"{state}/tmpmaild.db: restored, with 1 inbox and 1 message; start the service: systemctl start tmpmaild\n"
     )

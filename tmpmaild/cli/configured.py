@@ -70,7 +70,7 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
     @clear_errors
     @wraps(command)
     def wrapped(config_path: Path | None, **kwargs: Any) -> None:
-        command(config=configfile.load(config_path, os.environ), **kwargs)
+        command(config=read(config_path), **kwargs)
 
     return config_option(wrapped)
 
@@ -85,9 +85,39 @@ def _exit_code(error: StartError | CommandError) -> int:
             return EXIT_FAILED
 
 
+def read(config_path: Path | None) -> Config:
+    """Read the configuration, and say on standard error which file that was unless the command line names it.
+
+    A program that reads standard error is told only of a file in the current folder, or of one that cannot be.
+    """
+    if config_path is None:
+        if obstacle := configfile.current_folder_obstacle():
+            console.complain(obstacle)
+        source = configfile.find(None, os.environ)
+        if source == configfile.IN_CURRENT_FOLDER or console.complaints_are_seen():
+            console.complain(f"configuration: {source or 'defaults'}")
+    config = configfile.load(config_path, os.environ)
+    expect_folder(config)
+    return config
+
+
+def expect_folder(config: Config) -> None:
+    """Raise ``CommandError`` if the database, next to which the control socket is, is in a current folder that is gone.
+
+    So Python's own functions for paths fail otherwise, each in its own place.
+    """
+    path = Path(config.storage.path)
+    if path.is_absolute() or (config.storage.url and config.control.listen):
+        return
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise CommandError(f"storage.path: {path} is in the current folder: {error.strerror or error}") from error
+
+
 def load(config_path: Path | None) -> Config:
     """Read the configuration, which only root may be able to read; then drop root's privileges."""
-    config = configfile.load(config_path, os.environ)
+    config = read(config_path)
     drop_to_owner(Path(config.storage.path))
     return config
 

@@ -84,6 +84,11 @@ def can_ask() -> bool:
     return not _is_closed(sys.stdin) and sys.stdin.isatty() and not _is_closed(sys.stderr)
 
 
+def complaints_are_seen() -> bool:
+    """Return whether standard error is a terminal."""
+    return not _is_closed(sys.stderr) and sys.stderr.isatty()
+
+
 def has_colours() -> bool:
     """Return whether text may be bold or coloured (no-color.org)."""
     return is_terminal() and not os.environ.get("NO_COLOR")

@@ -111,6 +111,7 @@ def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool
         if is_for_tests:
             read = until_end.enter_context(_for_tests(config_path))
         config = read()
+        configured.expect_folder(config)
         drop_to_owner(Path(config.storage.path))
         from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
 

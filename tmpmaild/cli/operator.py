@@ -45,7 +45,7 @@ def check_config(config_path: Path | None) -> None:
     Variables of the environment that look like ours and set nothing are named, too.
     """
     source = configfile.find(config_path, os.environ)
-    load(config_path)
+    drop_to_owner(Path(configfile.load(config_path, os.environ).storage.path))
     for line in configfile.variables_without_effect(os.environ):
         console.complain(line)
     say(f"{source or 'defaults'}: ok")

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -10,10 +11,12 @@ from typing import Any, Final
 
 from tmpmaild.checks import Kind, Mistake, check
 from tmpmaild.config.settings import SECTIONS, Config, conflicts, kinds_by_key
+from tmpmaild.config.writers import others_who_write
 from tmpmaild.errors import ConfigError
 
 PREFIX: Final = "TMPMAILD_"
-USUAL_PLACES: Final = (Path("tmpmaild.toml"), Path("/etc/tmpmaild/config.toml"))
+IN_CURRENT_FOLDER: Final = Path("tmpmaild.toml")
+IN_ETC: Final = Path("/etc/tmpmaild/config.toml")
 
 _KINDS: Final = kinds_by_key()
 _MAX_FOUND_CHARACTERS: Final = 80
@@ -28,15 +31,39 @@ _SWITCHES: Final = {"true": True, "false": False}
 
 
 def find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the file to read: the given one, ``$TMPMAILD_CONFIG``, a usual place; None for none.
+    """Return the file to read: the given one, ``$TMPMAILD_CONFIG``, one in the usual places; None for the defaults.
 
-    A file given by name is returned even if it does not exist, so that reading it fails.
+    A file given by name is returned even if it does not exist, so that reading it fails. Raises ``ConfigError`` for a
+    file in the current folder that somebody else could have written: it says where passwords are read and sent.
     """
     if path is not None:
         return path
     if named := environ.get(f"{PREFIX}CONFIG"):
         return Path(named)
-    return next(filter(_may_exist, USUAL_PLACES), None)
+    if not current_folder_obstacle() and os.path.lexists(IN_CURRENT_FOLDER):
+        _expect_own(IN_CURRENT_FOLDER)
+        return IN_CURRENT_FOLDER
+    return IN_ETC if _may_exist(IN_ETC) else None
+
+
+def current_folder_obstacle() -> str:
+    """Return why no configuration can be looked for in the current folder: no permission, or it is gone; else ""."""
+    try:
+        Path.cwd().stat()
+        Path().stat()  # needs the right to enter it, which its full name does not
+    except OSError as error:
+        return f"the current folder: {error.strerror}; {IN_CURRENT_FOLDER} is not looked for there"
+    return ""
+
+
+def _expect_own(source: Path) -> None:
+    try:
+        reason = others_who_write(source)
+    except OSError as error:
+        reason = f"{source}: cannot be inspected: {error.strerror}"
+    if reason:
+        hint = f"somebody else could have written this configuration; if it is meant, name it: --config ./{source}"
+        raise ConfigError([f"{reason}; {hint}"])
 
 
 def load(path: Path | None, environ: Mapping[str, str], defaults: Mapping[str, object] = {}) -> Config:

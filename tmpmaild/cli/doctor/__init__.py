@@ -96,12 +96,13 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
     try:
         source = configfile.find(config_path, os.environ)
         config = configfile.load(config_path, os.environ)
+        configured.expect_folder(config)
         unit = _unit()
         socket, database = control.place(config), Path(config.storage.path)
         drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
         return [problem(_CHECK, mistake) for mistake in error.mistakes], None
-    except StartError as error:
+    except (StartError, CommandError) as error:
         return [problem(_CHECK, str(error))], None
     unread = [warning(_CHECK, line) for line in configfile.variables_without_effect(os.environ)]
     return [ok(_CHECK, str(source or "defaults")), *unread, *_examine(config, source, unit)], _records_to_publish(
