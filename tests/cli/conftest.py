@@ -22,11 +22,11 @@ from scripted import Scripted
 
 import daemons
 from daemons import environment
+from patience import PATIENCE_SECONDS
 from tmpmaild import client as api
 from tmpmaild.cli.main import main
 from warm import Program
 
-PATIENCE_SECONDS = 30
 ONTO_FULL_DISK = {"> /dev/full": "stdout", "2> /dev/full": "stderr"}
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 SETTINGS = {

@@ -10,6 +10,7 @@ import pytest
 
 import warm
 from daemons import FREE_PORTS, environment
+from patience import PATIENCE_SECONDS
 from tables import rows_of, table
 from tmpmaild.cli.doctor import database
 from tmpmaild.config import databaseurl
@@ -99,13 +100,13 @@ def test_a_backup_is_for_pg_dump_and_both_commands_that_are_named_work(cluster, 
     assert (done.returncode, done.stdout, file.exists()) == (1, "", False)
     said, command = done.stderr.splitlines()
     assert "PostgreSQL" in said
-    subprocess.run(["sh", "-c", command.removeprefix("tmpmaild: ")], check=True, timeout=60)
+    subprocess.run(["sh", "-c", command.removeprefix("tmpmaild: ")], check=True, timeout=PATIENCE_SECONDS)
     assert file.stat().st_size > 1000
     empty = {"TMPMAILD_STORAGE__URL": cluster.url(cluster.database())}
     done = run("restore", file, **empty)
     said, command = done.stderr.splitlines()
     assert (done.returncode, "no daemon runs" in said) == (1, True)
-    subprocess.run(["sh", "-c", command.removeprefix("tmpmaild: ")], check=True, timeout=60)
+    subprocess.run(["sh", "-c", command.removeprefix("tmpmaild: ")], check=True, timeout=PATIENCE_SECONDS)
     alone = {"TMPMAILD_CONTROL__LISTEN": "off"}
     held = [json.loads(run("status", "--json", **alone, **more).stdout)["inboxes"] for more in ({}, empty)]
     assert held[0] == held[1] > 0
@@ -117,7 +118,7 @@ def test_a_backup_is_for_pg_dump_and_both_commands_that_are_named_work(cluster, 
 
 def test_metrics_tell_how_the_database_does(daemon, run):
     (where,) = json.loads(run("status", "--json").stdout)["served"]["metrics"]
-    with urllib.request.urlopen(f"http://{where}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{where}/metrics", timeout=PATIENCE_SECONDS) as answer:
         page = answer.read().decode()
     assert float(re.search(r"^tmpmaild_storage_max_bytes (\S+)$", page, re.MULTILINE)[1]) == 10 << 30
     found = set(re.findall(r"^# TYPE (\w+)", page, re.MULTILINE))

@@ -6,7 +6,6 @@ import signal
 import socket
 import termios
 import threading
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import anyio
 import httpx2
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 from tmpmaild import client as api
 from tmpmaild.cli import mailcommands
@@ -124,10 +124,10 @@ def test_ctrl_c_while_the_address_is_created_leaves_nothing_behind(run, scripted
 
     def press():
         is_asked.set()
-        is_pressed.wait(10)
+        is_pressed.wait(PATIENCE_SECONDS)
 
     new = run("new", "--server", scripted((201, {}, created), on_last=press))
-    assert is_asked.wait(10)
+    assert is_asked.wait(PATIENCE_SECONDS)
     new.process.send_signal(signal.SIGINT)
     while new.catches(signal.SIGTERM):  # until it has seen the first signal
         pass
@@ -137,26 +137,24 @@ def test_ctrl_c_while_the_address_is_created_leaves_nothing_behind(run, scripted
 
 
 def test_ctrl_c_does_not_wait_out_a_refusal_for_the_rate(run, scripted):
-    refusal = (429, {"Retry-After": "30"}, b'{"code": "rate-limited"}')
+    refusal = (429, {"Retry-After": "3600"}, b'{"code": "rate-limited"}')
     new = run("new", "--server", scripted(refusal))
     new.errors_until("too many requests")
-    started = time.monotonic()
     assert new.interrupt() == 130
-    assert time.monotonic() - started < 25  # not the half minute of the refusal
     assert new.errors() == ""
     assert scripted.deleted == []
 
 
 async def test_a_pause_between_requests_is_cancelled_at_once(monkeypatch):
-    monkeypatch.setattr(mailcommands, "_LAST_ANSWER_SECONDS", 30)
+    monkeypatch.setattr(mailcommands, "_LAST_ANSWER_SECONDS", 10 * PATIENCE_SECONDS)
     shield = mailcommands.Shield()
-    started = time.monotonic()
     async with anyio.create_task_group() as group:
         group.start_soon(shield.wait_for_cancellation)
-        group.start_soon(shield.keep, shield.pause(anyio.sleep, 60))
+        group.start_soon(shield.keep, shield.pause(anyio.sleep, 10 * PATIENCE_SECONDS))
         await anyio.wait_all_tasks_blocked()
         group.cancel_scope.cancel()
-    assert time.monotonic() - started < 20
+        begun = anyio.current_time()
+    assert anyio.current_time() - begun < PATIENCE_SECONDS
 
 
 def test_ctrl_c_waits_only_a_moment_for_a_server_that_hangs(run, hanging, hanging_url):
@@ -164,9 +162,7 @@ def test_ctrl_c_waits_only_a_moment_for_a_server_that_hangs(run, hanging, hangin
     connection, _ = hanging.accept()
     with connection:
         connection.recv(65536)
-        started = time.monotonic()
         assert new.interrupt() == 130
-    assert time.monotonic() - started < 60  # it hangs for ever
     assert (new.seen, new.errors()) == ("", "")
 
 
@@ -197,7 +193,7 @@ def test_a_terminal_that_is_closed_ends_the_command_and_the_address(run, client)
     new = run("new", columns=80)
     new.until(" left, 0 mails")
     new.hang_up()
-    assert new.process.wait(10) == 129
+    assert new.process.wait(PATIENCE_SECONDS) == 129
     assert new.errors() == ""
     assert not is_alive(client, lines_of(new.seen)[0])
 
@@ -347,7 +343,7 @@ def test_a_reader_who_goes_ends_the_command_and_the_address(run, client):
     new = run("new")
     address = address_of(new)
     new.hang_up()
-    assert new.process.wait(10) == 0
+    assert new.process.wait(PATIENCE_SECONDS) == 0
     assert new.errors() == ""
     assert not is_alive(client, address)
 

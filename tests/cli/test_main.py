@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import daemons
 import warm
+from patience import PATIENCE_SECONDS
 from tmpmaild import client as api
 from tmpmaild.cli.main import FOR_TESTS, main
 from tmpmaild.config import file as configfile
@@ -58,7 +59,7 @@ def test_it_says_where_it_listens_and_ends_with_its_parent_leaving_nothing(start
         assert [mail.subject for mail in inbox.messages()] == ["hello"]
     assert [file.name for file in tmp_path.glob("tmpmaild-*/*.db")] == ["tmpmaild.db"]
     process.stdin.close()
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
     assert process.stdout.read() == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -82,7 +83,7 @@ def test_a_database_that_is_named_must_not_be_there_and_is_gone_in_the_end(start
     process, _ = started(TMPMAILD_STORAGE__PATH=str(database))
     assert database.exists()
     process.stdin.close()
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
     assert not database.parent.exists()
 
 
@@ -129,7 +130,9 @@ def test_one_that_ends_while_it_starts_leaves_nothing(tmp_path, arguments):
     command = [sys.executable, "-m", "tmpmaild", "serve", *arguments]
     database = tmp_path / "database"
     database.mkdir()
-    done = subprocess.run(command, cwd=database, env=environ, stdin=subprocess.DEVNULL, check=False, timeout=60)
+    done = subprocess.run(
+        command, cwd=database, env=environ, stdin=subprocess.DEVNULL, check=False, timeout=PATIENCE_SECONDS
+    )
     assert done.returncode == 0
     assert [path for path in tmp_path.rglob("*") if path != database] == []
 

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from daemons import finished
+from patience import PATIENCE_SECONDS
 from tmpmaild import client as api
 from tmpmaild.cli import user
 from tmpmaild.cli.main import main
@@ -32,7 +33,7 @@ def test_the_script_finds_its_code_and_leaves_nothing_behind(tmp_path, daemon, c
         ["bash", "-c", script.replace("sed", send, 1)],
         cwd=tmp_path,
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "TMPMAILD_URL": daemon.url},
-        timeout=20,
+        timeout=PATIENCE_SECONDS,
     )
     address, code = done.stdout.split()
     assert code == "481516"

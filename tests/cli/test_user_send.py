@@ -90,12 +90,11 @@ def test_what_is_no_place_is_wrong_usage(call, place):
     assert (done.exit_code, "HOST:PORT is expected, like 127.0.0.1:1025" in done.stderr) == (2, True)
 
 
-def test_the_http_port_is_soon_told_from_a_mail_server(call, daemon):
-    place, begun = f"127.0.0.1:{daemon.http_port}", time.monotonic()
+def test_the_http_port_is_told_from_a_mail_server(call, daemon):
+    place = f"127.0.0.1:{daemon.http_port}"
     done = call("send", "a@mail.example.com", "--server", place)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"tmpmaild: {place} speaks HTTP, not SMTP: use --server HOST:PORT\n"
-    assert time.monotonic() - begun < 5  # of ten that it waits for a greeting
 
 
 def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):

@@ -3,14 +3,15 @@
 import socket
 from contextlib import ExitStack
 
+from patience import PATIENCE_SECONDS
+
 MIB = 1024 * 1024
 MAX_MEMORY_MIB = 200
-GENEROUS_SECONDS = 60
 
 
 def begin_mail(daemon, address, stack):
     """Return a connection on which the text of a mail is awaited; it is closed with the stack."""
-    client = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.smtp_port), timeout=GENEROUS_SECONDS))
+    client = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.smtp_port), timeout=PATIENCE_SECONDS))
     replies = stack.enter_context(client.makefile("rb"))
     client.sendall(b"HELO attacker.example\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<%b>\r\nDATA\r\n" % address.encode())
     assert [replies.readline()[:3] for _ in range(5)] == [b"220", b"250", b"250", b"250", b"354"]
@@ -24,7 +25,7 @@ def test_thirty_mails_that_are_held_unfinished_and_undeclared(tmp_path, start_in
     with ExitStack() as stack:
         for _ in range(30):
             begin_mail(daemon, address, stack).sendall(filling)
-        with daemon.smtp(timeout=GENEROUS_SECONDS) as honest:
+        with daemon.smtp(timeout=PATIENCE_SECONDS) as honest:
             assert honest.sendmail("a@example.com", [address], "Subject: honest\r\n\r\nmail\r\n") == {}
         assert daemon.memory_mib("VmHWM") < MAX_MEMORY_MIB
     assert daemon.errors() == ""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_SECONDS
+
 CONFIG = Path(__file__).with_name("balancer-config.txt").read_text()
 CHECKED = "Health check for server tmpmaild/one succeeded"
 CLIENT = "127.0.0.5"
@@ -34,7 +36,9 @@ def test_mail_through_haproxy_is_from_the_client(start, how):
     with balancing(daemon, how) as (port, log):
         assert next(line for line in log if "Health check" in line).startswith(CHECKED)
         source = (CLIENT, 0)
-        with smtplib.SMTP("127.0.0.1", port, local_hostname="localhost", timeout=30, source_address=source) as client:
+        with smtplib.SMTP(
+            "127.0.0.1", port, local_hostname="localhost", timeout=PATIENCE_SECONDS, source_address=source
+        ) as client:
             client.sendmail("a@example.com", [address], b"Subject: balanced\r\n\r\n")
     (mail,) = daemon.messages(address)
     message = daemon.request(f"/api/v1/addresses/{address}/messages/{mail['id']}").json

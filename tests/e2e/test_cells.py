@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from daemons import NO_LIMITS, Answer, finished
+from patience import PATIENCE_SECONDS
 from proxies import PROXY, changed, environment, free_port, running
 
 pytestmark = pytest.mark.needs("caddy")
@@ -64,7 +65,7 @@ class Cells:
 
     @contextmanager
     def asking(self, path, method="GET", body=None, headers=()):
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)) as connection:
             connection.request(method, path, body, {"Host": HOST, **dict(headers)})
             yield connection
 

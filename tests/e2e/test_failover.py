@@ -9,6 +9,7 @@ import pytest
 from failover import Pair, lose
 
 from daemons import wait_until
+from patience import PATIENCE_SECONDS
 from tmpmaild.config import databaseurl
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
@@ -72,7 +73,7 @@ async def test_a_commit_that_waits_for_a_standby_is_not_repeated_and_a_newer_pri
         inbox = await storage.create_inbox(new)
         pair.lose_primary(0)  # nothing happens to it: nobody has fenced it
         old = pair.standby
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 try:
                     await storage.add_message(mail_to(inbox))

@@ -8,6 +8,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from patience import PATIENCE_SECONDS
+
 MAIL = Path(__file__).with_name("generated-clients.eml").read_bytes()
 # A media type that openapi-python-client does not know is one whose answer it leaves out.
 UNKNOWN = ", ".join(
@@ -31,7 +33,9 @@ def generate(tmp_path_factory, daemon):
 
     def generate(name, program, *arguments):
         command = [str(Path(sys.executable).with_name(program)), *arguments]
-        done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            command, check=False, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert "warning" not in done.stdout.lower()
         return importlib.import_module(name)

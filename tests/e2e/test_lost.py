@@ -3,6 +3,7 @@
 import pytest
 
 from daemons import NO_LIMITS
+from patience import PATIENCE_SECONDS
 from senders import SENDERS, Sender
 
 
@@ -19,11 +20,11 @@ def test_no_mail_is_promised_and_the_daemon_ends_with_an_error(start, ends):
         (daemon.folder / f"tmpmaild.db{end}").unlink()
     before = sum(len(sender.acknowledged) for sender in senders)
     for sender in senders:
-        sender.join(30)
+        sender.join(PATIENCE_SECONDS)
     # Each had one mail at most that was committed and looked after just before.
     assert sum(len(sender.acknowledged) for sender in senders) - before <= SENDERS
     assert {451} <= set().union(*(sender.refusals for sender in senders)) <= {421, 451}
-    assert daemon.process.wait(10) == 1
+    assert daemon.process.wait(PATIENCE_SECONDS) == 1
     said = daemon.errors()
     assert said.count(" ERROR ") == 1
     assert "Traceback" not in said
@@ -37,4 +38,4 @@ def test_a_request_that_meets_the_loss_is_answered(start):
     daemon.database.unlink()
     answer = daemon.request("/api/v1/addresses", "POST")
     assert (answer.status, answer.json["code"]) == (503, "storage-unavailable")
-    assert daemon.process.wait(10) == 1
+    assert daemon.process.wait(PATIENCE_SECONDS) == 1

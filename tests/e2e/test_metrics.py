@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import monitoring
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 from tmpmaild import __version__
 
@@ -20,7 +21,7 @@ ALL_SHARE = {"TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0"}
 
 def ask(url, method="GET"):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=PATIENCE_SECONDS) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:

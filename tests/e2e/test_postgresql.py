@@ -7,6 +7,7 @@ import time
 import pytest
 
 from daemons import FREE_PORTS, environment
+from patience import PATIENCE_SECONDS
 from proxies import free_port
 from warm import Program
 
@@ -39,7 +40,7 @@ def test_while_the_database_is_away_at_the_start_it_is_not_ready_and_then_it_is(
         assert (tmp_path / "log").read_text().count("cannot be reached") == 1
     finally:
         program.send_signal(signal.SIGTERM)
-        program.wait(30)
+        program.wait(PATIENCE_SECONDS)
         program.stdout.close()
 
 
@@ -58,16 +59,16 @@ def test_it_is_not_ready_while_it_gets_no_connections(daemon, cluster, settings)
 
 
 def until_status(port, status):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while (answered := until_answered(port, "/readyz").status) != status:
         assert time.monotonic() < deadline, answered
         time.sleep(0.05)
 
 
 def until_answered(port, path):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
         try:
             connection.request("GET", path)
             with connection.getresponse() as answer:

@@ -11,6 +11,7 @@ from contextlib import closing
 import pytest
 
 import certificates
+from patience import PATIENCE_SECONDS
 from proxies import PROXY, changed, free_port, running
 
 FORGED = {"X-Forwarded-For": "192.0.2.1"}
@@ -63,7 +64,7 @@ class Visitor(http.client.HTTPSConnection):
 
     def __init__(self, folder, port, client):
         context = ssl.create_default_context(cafile=folder / "ca.pem")
-        super().__init__("tmp.example.org", port, timeout=30, source_address=(client, 0), context=context)
+        super().__init__("tmp.example.org", port, timeout=PATIENCE_SECONDS, source_address=(client, 0), context=context)
 
     def connect(self):
         plain = socket.create_connection(("127.0.0.1", self.port), self.timeout, self.source_address)

@@ -6,6 +6,8 @@ import urllib.request
 
 import pytest
 
+from patience import PATIENCE_SECONDS
+
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def daemon(request, tmp_path_factory, start_in):
@@ -30,14 +32,16 @@ def test_an_address_is_created_gets_a_mail_and_shows_it(daemon, command):
 @pytest.mark.needs("curl")
 def test_the_three_lines_of_the_banner_do_what_they_say(daemon):
     script = daemon.banner.partition("terminal:")[2]
-    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        ["bash", "-ec", script], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
     assert done.returncode == 0, done.stderr
     assert "Hello from tmpmaild" in done.stdout
 
 
 def test_the_banner_names_a_page_to_open(daemon):
     assert f"Open {daemon.url}/ in a browser" in daemon.banner
-    with urllib.request.urlopen(daemon.url + "/", timeout=30) as answer:
+    with urllib.request.urlopen(daemon.url + "/", timeout=PATIENCE_SECONDS) as answer:
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
 
 

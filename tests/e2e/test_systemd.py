@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-TIMEOUT_SECONDS = 30
+from patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_a_restart_refuses_nobody(start, listeners):
     assert {"smtp": daemon.smtp_port, "http": daemon.http_port} == ports(listeners)
     address = daemon.create()
     assert daemon.stop() == 0
-    with closing(socket.create_connection(("127.0.0.1", daemon.smtp_port), timeout=TIMEOUT_SECONDS)) as waiting:
+    with closing(socket.create_connection(("127.0.0.1", daemon.smtp_port), timeout=PATIENCE_SECONDS)) as waiting:
         daemon.start()
         assert waiting.recv(1000).startswith(b"220 ")
     daemon.deliver_octets(address, b"Subject: after\r\n\r\nthe restart\r\n")
@@ -48,7 +48,7 @@ def test_a_unix_socket_stays_where_systemd_has_made_it(start, tmp_path):
         metrics.listen()
         daemon = start(listeners={"metrics": metrics})
         with closing(socket.socket(socket.AF_UNIX)) as client:
-            client.settimeout(TIMEOUT_SECONDS)
+            client.settimeout(PATIENCE_SECONDS)
             client.connect(f"{tmp_path}/metrics.sock")
             client.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert client.recv(100).startswith(b"HTTP/1.1 200 ")
@@ -59,7 +59,7 @@ def test_a_unix_socket_stays_where_systemd_has_made_it(start, tmp_path):
 def test_the_watchdog_hears_from_the_daemon_once_it_is_ready_and_an_abort_leaves_the_stacks(start, tmp_path):
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as supervisor:
         supervisor.bind(f"{tmp_path}/notify")
-        supervisor.settimeout(TIMEOUT_SECONDS)
+        supervisor.settimeout(PATIENCE_SECONDS)
         daemon = start(NOTIFY_SOCKET=f"{tmp_path}/notify", WATCHDOG_USEC="200000")
         heard = []
         while heard[-3:] != [b"WATCHDOG=1"] * 3:

@@ -9,6 +9,7 @@ from contextlib import closing
 import certificates
 import warm
 from daemons import FREE_PORTS, environment
+from patience import PATIENCE_SECONDS
 from tmpmaild.cli.doctor import machine
 from tmpmaild.config.kinds import parse_endpoint
 
@@ -20,7 +21,9 @@ def shown(port):
     """Return the certificate that is shown first of all."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with smtplib.SMTP_SSL("127.0.0.1", port, local_hostname="localhost", context=context, timeout=30) as client:
+    with smtplib.SMTP_SSL(
+        "127.0.0.1", port, local_hostname="localhost", context=context, timeout=PATIENCE_SECONDS
+    ) as client:
         return client.sock.getpeercert(binary_form=True)
 
 

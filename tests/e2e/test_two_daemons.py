@@ -7,6 +7,8 @@ from contextlib import closing
 
 import pytest
 
+from patience import PATIENCE_SECONDS
+
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory, start_in, cluster):
@@ -15,7 +17,7 @@ def pair(tmp_path_factory, start_in, cluster):
 
 
 def asking(daemon, path):
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.http_port, timeout=PATIENCE_SECONDS)
     connection.request("GET", path)
     return closing(connection)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.cli.configured import clear_errors
 from tmpmaild.cli.main import _announcer
 from tmpmaild.config.settings import Config, Log
@@ -135,7 +136,7 @@ def talkative():
 
 def test_lines_that_standard_error_does_not_take_are_dropped_and_counted(talkative):
     assert int(talkative.stdout.readline()) <= 5000
-    _, said = talkative.communicate("read\n", timeout=60)
+    _, said = talkative.communicate("read\n", timeout=PATIENCE_SECONDS)
     kept = [line for line in said.splitlines() if " INFO tmpmaild.access: line " in line]
     told = re.findall(r"WARNING tmpmaild.host.logs: (\d+) lines? of the log w(?:as|ere) dropped", said)
     assert 5000 <= len(kept) < 30_000
@@ -146,12 +147,12 @@ def test_a_standard_error_that_nobody_reads_does_not_hold_the_end(talkative):
     talkative.stdout.readline()
     talkative.stdin.write("\n")
     talkative.stdin.close()
-    assert talkative.wait(30) == 0
+    assert talkative.wait(PATIENCE_SECONDS) == 0
 
 
 def test_a_standard_error_that_is_closed_harms_nobody():
     command = ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, PROGRAM]
-    subprocess.run(command, input="\n", stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    subprocess.run(command, input="\n", stdout=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS, check=True)
 
 
 def test_a_line_with_a_mistake_does_not_end_the_log(capfd):

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 from tmpmaild.host.process import interval_seconds, keep_alive, more_time_to_start, notify
 
@@ -87,7 +88,7 @@ async def test_reports_come_from_the_loop_and_stop_when_it_is_stuck(supervisor):
 @pytest.mark.usefixtures("supervisor")
 async def test_a_supervisor_that_takes_nothing_more_does_not_hold_the_loop(caplog):
     reporting = asyncio.create_task(keep_alive({"WATCHDOG_USEC": "2"}))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not caplog.records:
             await asyncio.sleep(0)
     reporting.cancel()

@@ -10,6 +10,9 @@ import anyio
 import pytest
 from services import predictable, service_over
 
+from patience import PATIENCE_SECONDS
+from tmpmaild.http import server as server_module
+from tmpmaild.http import streams
 from tmpmaild.http.answers import AnswerSlots
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
@@ -213,15 +216,15 @@ class Served:
             return await read_all(stream)
 
     async def drained(self):
-        """Wait until the server holds no connection any more, for less long than it lets one be idle."""
-        with anyio.fail_after(10):
+        """Wait until the server holds no connection any more."""
+        with anyio.fail_after(PATIENCE_SECONDS):
             while self.server._connections:
                 await anyio.sleep(0.005)
 
 
 async def read_all(stream):
     received = bytearray()
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while True:
             try:
                 received += await stream.receive()
@@ -230,7 +233,11 @@ async def read_all(stream):
 
 
 @pytest.fixture
-def serve():
+def serve(monkeypatch):
+    """Return a function that serves an application; no heartbeat and no idle limit ends what should end by itself."""
+    monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr(server_module, "_IDLE_SECONDS", 10 * PATIENCE_SECONDS)
+
     @asynccontextmanager
     async def served(app, *, max_connections=100, grace_seconds=0.2):
         listener = socket.create_server(("127.0.0.1", 0))

@@ -4,8 +4,7 @@ import json
 
 import anyio
 
-PATIENCE_SECONDS = 7
-"""Less than a heartbeat or an idle connection takes: those end what should have ended at once."""
+from patience import PATIENCE_SECONDS
 
 
 class Event:

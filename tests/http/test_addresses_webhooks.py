@@ -7,6 +7,7 @@ import logging
 import pytest
 from services import rules
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of, table
 from tmpmaild.errors import StorageFull
 from tmpmaild.storage.enginestorage import EngineStorage
@@ -157,7 +158,7 @@ async def test_url_and_secret_are_in_no_list_page_event_or_log_line(world, clien
     assert all(secret.encode() not in answer.body for answer in answers)
     assert [number for number, answer in enumerate(answers) if URL.encode() in answer.body] == [0]
     follow = {"inboxes": [{"address": held.address, "token": held.token}]}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         asked = asyncio.ensure_future(client.post("/api/v1/events", body=follow, stays=True))
         await asyncio.sleep(0)
         await held.ask("PATCH", body={"webhook": WEBHOOK})

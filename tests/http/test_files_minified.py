@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of, table
 from tmpmaild.http.files import UnreadableScriptError, bundle, join, minify_script, minify_style
 
@@ -42,6 +43,8 @@ def test_a_javascript_parser_reads_the_same_in_what_we_serve_and_in_what_we_wrot
     forms = [(text, minify_script(text)) for text in texts]
     assert forms[0][1] == bundle(WEB, "app")
     command = ["node", "--expose-internals", "--eval", TREES]
-    done = subprocess.run(command, input=json.dumps(forms), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, input=json.dumps(forms), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [True] * len(forms)

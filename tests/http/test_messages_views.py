@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 from tmpmaild.http.answers import IN_LOOP_BYTES
 from tmpmaild.inboxes import viewing
@@ -86,7 +87,7 @@ async def test_a_page_is_made_once_for_its_path_and_its_first_look(world, client
     message_id = await world.deliver(held["address"], RAW)
     url = (await view(client, held["address"], message_id)).json()["url"]
     async with world.service.viewer._renderers:  # whatever had to be made anew would wait
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             first = await client.get(url)
     assert (await client.get(url)).body == first.body
 

@@ -8,6 +8,8 @@ import anyio
 import pytest
 from services import rules
 
+from patience import PATIENCE_SECONDS
+
 from .conftest import read_all
 from .streams import until
 
@@ -30,7 +32,7 @@ async def waiting(world, client, target, **more):
 
 
 async def finished(task):
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         return await task
 
 
@@ -127,7 +129,7 @@ async def test_waits_beyond_the_cap_are_refused_and_a_place_comes_free_with_its_
         async with waiting(world, client, at(held, "wait=50"), peer="192.0.2.77") as other:
             assert not other.done()
         tasks[0].cancel()
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while (answer := await client.get(at(held, "wait=1"), stays=True)).status == 429:
                 await anyio.sleep(0.001)
         assert answer.status == 200

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of, table
 from tmpmaild.http import answers, requests, server
 from tmpmaild.inboxes.creating import NewAddress
@@ -53,7 +54,7 @@ def nothing_is_logged(caplog):
 async def read_answer(stream):
     """Read one answer with a Content-Length, and return its status."""
     received = b""
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while b"\r\n\r\n" not in received:
             received += await stream.receive()
         head, _, body = received.partition(b"\r\n\r\n")
@@ -329,7 +330,7 @@ async def test_a_stop_closes_idle_connections_at_once(serve, monkeypatch):
         await idle.send(GET)
         await read_answer(idle)
         await silent.send(GET[:10])
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await served.server.stop(60)
         for stream in (idle, silent):
             assert await read_all(stream) == b""
@@ -367,7 +368,7 @@ async def test_a_stop_cuts_what_does_not_end(serve, pipelined):
     async with serve(endless) as served, await served.connect() as stream:
         await stream.send(GET + GET * pipelined)
         await entered.wait()
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await served.server.stop(0.05)
         assert not served.server._connections
         assert ended == [True]

@@ -23,7 +23,7 @@ def follow(served, held):
     async def opened(query="", *, headers=()):
         async with await served.connect() as connection:
             await connection.send(request(held, query, headers))
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 yield await Stream(connection).open()
 
     return opened
@@ -124,7 +124,7 @@ async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_unti
     async with follow() as stream:
         await until(lambda: len(world.service.bus))
         await world.deliver(held["address"])
-        with anyio.fail_after(streams.HEARTBEAT_SECONDS - 5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while b"event: message" not in await stream._chunk():
                 pass
             assert [await stream._chunk() for _ in range(4)] == [b":\n\n"] * 4

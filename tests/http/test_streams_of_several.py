@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 from tmpmaild.ratelimit import TokenBuckets
 
@@ -25,7 +26,7 @@ def follow(serve, world):
         head = f"POST {TARGET} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         async with serve(app or world.app()) as served, await served.connect() as connection:
             await connection.send(head.encode() + body)
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 yield await Stream(connection).open()
 
     return opened

@@ -9,6 +9,7 @@ import anyio.lowlevel
 import pytest
 from services import service_over
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Inbox, Message, NewInbox, NewMail, Page, ParsedMail
@@ -101,7 +102,7 @@ class House(World):
 
     async def asleep(self, listeners):
         """Return when so many listen and nothing else runs."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while len(self.service.bus) != listeners:
                 await anyio.lowlevel.checkpoint()
         await anyio.sleep(0.01)  # the first look goes through threads

@@ -8,6 +8,7 @@ from itertools import count
 import anyio
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.inboxes.expiry import Cleaner
 
@@ -70,7 +71,7 @@ class Failing:
 
 async def run_until(cleaner, done):
     """Let the cleaner run until the event is set."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cleaner.run)
             await done.wait()

@@ -6,6 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import AddressExpired, Stopping
 from tmpmaild.inboxes import reading
 from tmpmaild.inboxes.following import Bus, Follower, Following, InboxExpired, seconds_until
@@ -15,7 +16,7 @@ from .conftest import LIFETIME_MS, World
 
 
 async def finished(task):
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         return await task
 
 
@@ -50,7 +51,7 @@ async def test_a_wait_looks_at_each_message_once(house, looked_at, ascending):
     async with house.waiting(Page(subject="code", ascending=ascending)) as waiting:
         for number in range(20):
             await house.deliver("newsletter")
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 while len(looked_at) < 21 + number:
                     await anyio.sleep(0.001)
         message_id = await house.deliver("Your code")
@@ -67,7 +68,7 @@ async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, 
         await house.deliver("newsletter")
     async with house.waiting(Page(has=frozenset({"code"}), ascending=ascending)) as waiting:
         for number in range(3):
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 while len(looked_at) < 20 + number:
                     await anyio.sleep(0.001)
             await house.deliver("newsletter")
@@ -140,7 +141,7 @@ async def test_a_stop_ends_waits_and_refuses_new_ones(house):
 async def ids_of(following, count):
     """Read so many messages of a stream, batch by batch."""
     found = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while len(found) < count:
             found += [event.id for event in await following.next(60)]
     return found
@@ -164,7 +165,7 @@ async def test_resuming_has_no_gap_and_no_double_while_mail_arrives(house):
     seen = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(send)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while len(seen) < 100:  # a new stream after each batch
                 async with house.follow(seen[-1] if seen else None) as following:
                     seen += [event.id for event in await following.next(60)]

@@ -5,6 +5,7 @@ import asyncio
 import anyio
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import Stopping
 from tmpmaild.inboxes import following
 from tmpmaild.inboxes.following import Bus, Overflow
@@ -27,7 +28,7 @@ async def test_what_comes_between_a_look_and_the_sleep_ends_the_sleep():
             await subscription.wait(60)
             assert subscription.take_mail()
             bus.publish([mail()])  # while the listener reads what it was woken for
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 await subscription.wait(60)
             assert subscription.take_mail()
 
@@ -60,7 +61,7 @@ async def test_everybody_learns_that_changes_were_not_told():
     with bus.subscribe("1") as subscription:
         assert list(bus.listened()) == ["1"]
         bus.overflow()
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await subscription.wait(60)
         assert subscription.take_mail()
         with pytest.raises(Overflow):
@@ -74,7 +75,7 @@ async def test_a_stop_wakes_everybody_now_and_in_future():
         await anyio.wait_all_tasks_blocked()
         bus.stop()
         for wait in (sleeping, subscription.wait(60)):
-            with pytest.raises(Stopping), anyio.fail_after(30):
+            with pytest.raises(Stopping), anyio.fail_after(PATIENCE_SECONDS):
                 await wait
         with bus.subscribe("2") as late, pytest.raises(Stopping):
             await late.wait(60)

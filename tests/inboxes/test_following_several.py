@@ -6,6 +6,7 @@ from itertools import groupby
 import anyio
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import Stopping
 from tmpmaild.inboxes import following
 from tmpmaild.inboxes.following import BacklogShown, InboxExpired, InboxToFollow, NotLookedAt, Overflow, Unavailable
@@ -34,7 +35,7 @@ def follow(house, other):
 
 async def at_rest(several):
     """Read all there is."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while True:
             events = await several.next(0)
             if not events:
@@ -65,7 +66,7 @@ async def test_no_wake_up_of_any_inbox_is_lost_between_look_and_sleep(house, oth
                 await asyncio.sleep(0)
             address = (house.inbox.address, other.address)[yields % 2]
             message_id = await house.deliver(address=address)
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 assert [(event.named, event.event.id) for event in await task] == [(address, message_id)]
 
 

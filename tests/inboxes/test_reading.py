@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import table
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.model import Page, unchecked
@@ -134,7 +135,7 @@ async def find(house):
 
 
 async def until(condition):
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while not condition():
             await anyio.sleep(0.001)
 
@@ -146,7 +147,7 @@ async def reader(house, task):
 
     def hold(_connection):
         entered.set()
-        left.wait(10)
+        left.wait(PATIENCE_SECONDS)
 
     reading = asyncio.ensure_future(task(house))  # asks for its read first; both go in one batch, answered together
     holding = asyncio.ensure_future(house.storage._reader.run(hold))

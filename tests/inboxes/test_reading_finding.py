@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from growth import SLACK_SECONDS, assert_within, cpu_seconds
+from patience import PATIENCE_SECONDS
 from tmpmaild.inboxes import caches, reading
 from tmpmaild.inboxes.caches import Caches, FindingsCache, findings_characters
 from tmpmaild.inboxes.reading import Detector
@@ -99,7 +100,7 @@ async def test_small_mail_does_not_wait_for_large_mail_of_others():
         for inbox_id in ("1", "2"):
             tasks.start_soon(detector.add_findings, inbox(inbox_id), [large])
         await anyio.wait_all_tasks_blocked()
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             (completed,) = await detector.add_findings(inbox("3"), [small])
         tasks.cancel_scope.cancel()
     assert [code.value for code in completed.findings.codes] == ["481516"]

@@ -9,6 +9,7 @@ from blockbuster import blockbuster_ctx
 from msgspec.structs import replace
 from services import service_over
 
+from patience import PATIENCE_SECONDS
 from signing import RAW
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.inboxes.creating import NewAddress
@@ -53,7 +54,7 @@ class World:
         return [one.authentication for one in (await self.service.mail.list(address, Page())).messages]
 
     async def verdict(self, address):
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while (found := (await self.shown(address))[0]) is None:
                 await anyio.sleep(0.01)
         return found
@@ -68,7 +69,7 @@ class World:
 
     async def done(self):
         """Return when nothing waits and nothing is being checked."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while self.checker._wanted:
                 await anyio.sleep(0.01)
 
@@ -129,7 +130,7 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
         message_id = await world.deliver(deleted)
         await world.deliver(ended)
         await world.deliver(expired)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while world.checker._queue.qsize() or not zones.asked:
                 await anyio.sleep(0.01)
         await world.service.delete_message(deleted, message_id, "token-0")
@@ -150,7 +151,7 @@ async def test_a_full_queue_says_so_and_checks_later(deaf):
     assert [one and (one.spf.result, one.spf.reason) for one in found] == [("none", "not checked"), None, None]
     async with deaf.checking():
         await deaf.done()
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not all(one and one.spf.result == "temperror" for one in await deaf.shown(address)):
                 await anyio.sleep(0.05)
 
@@ -161,7 +162,7 @@ async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf):
     deaf.serve(deaf.checker.ask)
     await deaf.deliver(address)
     message_id = await deaf.deliver(address)
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_SECONDS):
         page = Page(has=WITH_VERDICT)
         (waited,) = (await deaf.service.follower.wait(address, page, None, 60)).messages
         async with deaf.service.follower.follow(address, None, None) as following:
@@ -217,7 +218,7 @@ async def test_a_dead_resolver_is_no_end_of_a_check_and_of_the_daemon(deaf):
         for _ in range(20):
             await deaf.deliver(address)
         begun = anyio.current_time()
-    assert anyio.current_time() - begun < 5
+    assert anyio.current_time() - begun < PATIENCE_SECONDS
 
 
 async def test_mail_of_any_size_is_checked(world, signer, zones):
@@ -249,7 +250,7 @@ async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(w
     shown = []
     async with world.checking(), world.service.follower.follow(address, None, None, has=WITH_VERDICT) as following:
         sent = [await world.deliver(address) for _ in range(5)]
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while len(shown) < 5:
                 shown += [one for one in await following.next(5) if isinstance(one, Message)]
     assert [one.id for one in shown] == sent

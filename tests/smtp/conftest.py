@@ -11,13 +11,12 @@ import pytest
 import trustme
 from services import service_over
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.host import sockets
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.server import SmtpServer, SmtpSettings
-
-PATIENCE_SECONDS = 30
 
 
 class Client:

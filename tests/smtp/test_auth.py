@@ -8,6 +8,7 @@ import smtplib
 import aiosmtplib
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 
 ROWS = rows_of(__file__)
@@ -18,7 +19,7 @@ MAIL = b"Subject: hello\r\n\r\nhello\r\n"
 
 async def with_smtplib(port):
     def send():
-        with smtplib.SMTP("127.0.0.1", port, local_hostname="client.example", timeout=30) as client:
+        with smtplib.SMTP("127.0.0.1", port, local_hostname="client.example", timeout=PATIENCE_SECONDS) as client:
             client.login(USER, PASSWORD)
             client.sendmail(USER, ["abc@ours.test"], MAIL)
 
@@ -28,7 +29,7 @@ async def with_smtplib(port):
 async def with_aiosmtplib(port):
     login = {"username": USER, "password": PASSWORD, "start_tls": False}
     envelope = {"sender": USER, "recipients": ["abc@ours.test"]}
-    await aiosmtplib.send(MAIL, **envelope, hostname="127.0.0.1", port=port, timeout=30, **login)
+    await aiosmtplib.send(MAIL, **envelope, hostname="127.0.0.1", port=port, timeout=PATIENCE_SECONDS, **login)
 
 
 @pytest.mark.parametrize("send", [with_smtplib, with_aiosmtplib])

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.inboxes.faults import Fault
 from tmpmaild.smtp import replies
 
@@ -107,7 +108,7 @@ async def test_a_client_that_leaves_ends_its_delay_and_nothing_is_stored(house, 
 @pytest.mark.parametrize("at", ["rcpt", "data", "end"])
 async def test_a_stop_ends_a_delay(house, at):
     client = await delayed(house, at, reply=GREYLISTED)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await house.server.stop(LONG)
     assert (await client.rest()).splitlines()[-1] == str(replies.STOPPING)
     assert await house.messages("abc") == ()

@@ -8,6 +8,8 @@ import sqlite3
 
 import pytest
 
+from patience import PATIENCE_SECONDS
+
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 MIB = 1024 * 1024
 STORED = "250 2.0.0 Ok: stored as "
@@ -19,7 +21,7 @@ OUR_FAULT = "451 4.3.0 Temporary failure, try again later"
 
 
 async def sweep_until_there_is_room(house, now_ms):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await house.storage.sweep(now_ms) or not house.service.has_room():
             pass
 

@@ -6,6 +6,8 @@ import ssl
 
 import pytest
 
+from patience import PATIENCE_SECONDS
+
 
 def kept(house):
     return [(one.command, one.reason) for one in house.service.refusals.newest()]
@@ -15,9 +17,9 @@ def distrust(address, tls_first):
     """Connect as an application does that does not know the authority."""
     context = ssl.create_default_context()
     if tls_first:
-        smtplib.SMTP_SSL(*address, local_hostname="localhost", context=context, timeout=30)
+        smtplib.SMTP_SSL(*address, local_hostname="localhost", context=context, timeout=PATIENCE_SECONDS)
     else:
-        with smtplib.SMTP(*address, local_hostname="localhost", timeout=30) as client:
+        with smtplib.SMTP(*address, local_hostname="localhost", timeout=PATIENCE_SECONDS) as client:
             client.starttls(context=context)
 
 

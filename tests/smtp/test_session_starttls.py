@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.smtp import replies
 
 pytestmark = pytest.mark.both_loops
@@ -85,7 +86,7 @@ async def test_a_stop_within_a_handshake_leaves_nothing_behind(serve, certificat
         client = await house.connect()
         await client.reply()
         assert await client.say("STARTTLS") == [str(replies.READY_FOR_TLS)]
-        async with asyncio.timeout(30):  # the grace time is for mails
+        async with asyncio.timeout(PATIENCE_SECONDS):  # the grace time is for mails
             await house.server.stop(60)
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
 

@@ -6,6 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 from tmpmaild.smtp import replies, session
 
@@ -59,7 +60,7 @@ async def test_who_has_not_shaken_hands_does_not_hold_up_a_stop(serve, certifica
     async with serve(tls=certificate[0], tls_first=True) as house:
         client = await house.connect()
         await house.until(lambda: house.server.connections.open)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await house.server.stop(60)
         assert await client.rest() == ""
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, Stopping, StorageFull
 from tmpmaild.model import NAME_HELD_MS, Inbox, InboxChange, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
@@ -156,7 +157,7 @@ async def test_a_follower_misses_nothing_of_twenty_senders(open_engine):
                 page = Page(after=after, ascending=True, limit=25, bodies_bytes=0)
                 seen.extend(message.id for message in await engine.messages("ada", page))
 
-        await asyncio.wait_for(asyncio.gather(follow(), *(send(sender) for sender in range(20))), 30)
+        await asyncio.wait_for(asyncio.gather(follow(), *(send(sender) for sender in range(20))), PATIENCE_SECONDS)
         assert seen == [message.id for message in await engine.messages("ada", Page(ascending=True, limit=1000))]
 
 

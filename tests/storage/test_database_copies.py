@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageFull, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite import database
@@ -29,7 +30,7 @@ def gate(monkeypatch):
 
     def pause(_seconds):
         gate.reached.set()
-        gate.go.wait(10)
+        gate.go.wait(PATIENCE_SECONDS)
 
     monkeypatch.setattr(database, "_COPIED_PAGES", 1)
     monkeypatch.setattr(database, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))

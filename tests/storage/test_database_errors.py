@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import tmpmaild
+from patience import PATIENCE_SECONDS
 from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.storage import engines
@@ -227,6 +228,6 @@ async def test_a_reader_that_cannot_connect_leaves_nothing_running(path, clock, 
     running = [thread for thread in threading.enumerate() if not thread.name.startswith(("asyncio", "uvloop"))]
     running = [thread for thread in running if thread not in before]
     for thread in running:
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
     assert not [thread.name for thread in running if thread.is_alive()]
     assert not path.with_name("mail.db-wal").exists()  # closed by the last connection

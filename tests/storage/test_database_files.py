@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageLost
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite.engine import open_storage
@@ -57,7 +58,7 @@ async def test_everything_is_refused_from_the_first_commit_on(open_engine, path,
             with pytest.raises(StorageLost):
                 await attempt()
         assert engine.storage.lost.is_set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await engine.storage.lost.wait()
         assert told == []
     (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.storage.sqlite.database import DiskSpace, Files, Remeasuring
 
@@ -114,7 +115,7 @@ async def test_a_cap_that_was_chosen_on_a_full_disk_grows_when_the_disk_has_room
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
     async with open_engine(max_bytes=0) as engine:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1024 * MIB))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not engine.storage.has_room():
                 await asyncio.sleep(0)
         await engine.add(await engine.inbox("ada"))

@@ -6,6 +6,7 @@ from queue import SimpleQueue
 
 import aiosqlite
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.storage.sqlite.reading import _run_in_thread
 
 
@@ -18,4 +19,4 @@ async def test_a_function_runs_with_the_connection_on_the_thread_of_aiosqlite():
 
     async with aiosqlite.connect(":memory:") as connection:
         _run_in_thread(connection, look)
-    assert found.get(timeout=10) == (7, False), f"aiosqlite {version('aiosqlite')}"
+    assert found.get(timeout=PATIENCE_SECONDS) == (7, False), f"aiosqlite {version('aiosqlite')}"

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.storage.sqlite import database, storage
 
 from .conftest import stranger_that_reads
@@ -26,7 +27,7 @@ async def test_there_is_room_again_soon_after_a_stranger_has_stopped_reading(ope
         with stranger_that_reads(path):
             while engine.storage.has_room():
                 await engine.delete(inbox, await engine.add(inbox, raw=b"x" * 500_000))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not engine.storage.has_room():
                 await asyncio.sleep(0.01)
         assert path.with_name("mail.db-wal").stat().st_size == 0

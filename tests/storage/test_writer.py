@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import InboxChange, Page
 from tmpmaild.storage.sqlite.engine import close, prepare
@@ -42,7 +43,7 @@ class Wait(Operation):
     @classmethod
     def run(cls, _, operations):
         operations[0].begun.set()
-        assert operations[0].go_on.wait(10)
+        assert operations[0].go_on.wait(PATIENCE_SECONDS)
         return [None]
 
 
@@ -130,7 +131,7 @@ async def test_who_waits_is_woken_when_the_clock_raises(connection):
         raise OSError("no clock")
 
     writer = Writer(connection, clock=fail)
-    outcomes = await asyncio.wait_for(submit_together(writer, map(Insert, range(3))), 10)
+    outcomes = await asyncio.wait_for(submit_together(writer, map(Insert, range(3))), PATIENCE_SECONDS)
     await writer.close()
     assert {type(outcome) for outcome in outcomes} == {OSError}
 
@@ -145,11 +146,11 @@ async def test_a_writer_whose_loop_is_gone_ends(connection, clock):
             return writer, writer.submit(wait)
 
         writer, future = loop.run_until_complete(start())
-        wait.begun.wait(10)
+        wait.begun.wait(PATIENCE_SECONDS)
         future.cancel()
         loop.close()
         wait.go_on.set()
-        writer._thread.join(10)
+        writer._thread.join(PATIENCE_SECONDS)
         return writer._thread.is_alive()
 
     assert not await asyncio.to_thread(elsewhere)

@@ -13,6 +13,7 @@ from pathlib import Path
 import asyncpg
 
 import peers
+from patience import PATIENCE_SECONDS
 from tmpmaild.config import databaseurl
 
 MEMORY = Path("/dev/shm")
@@ -56,7 +57,7 @@ class Cluster:
         log = (self.folder / "log").open("ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
         log.close()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError((self.folder / "log").read_text())
@@ -72,7 +73,7 @@ class Cluster:
     def stop(self, how=signal.SIGINT):
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(60)
+            self.process.wait(PATIENCE_SECONDS)
             self.process = None
 
     def execute(self, *statements, database="postgres"):
@@ -96,7 +97,9 @@ class Cluster:
     def _connected(self, run, database):
         async def connect_and_run():
             # A server that is about to start takes a connection and may never answer on it.
-            connection = await asyncpg.connect(host=str(self.folder), user="postgres", database=database, timeout=5)
+            connection = await asyncpg.connect(
+                host=str(self.folder), user="postgres", database=database, timeout=PATIENCE_SECONDS
+            )
             try:
                 return await run(connection)
             finally:

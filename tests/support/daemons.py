@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from patience import PATIENCE_SECONDS
 from warm import Program
 
-PATIENCE_SECONDS = 30
 FREE_PORTS = {"TMPMAILD_HTTP__LISTEN": "127.0.0.1:0", "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0"}
 NO_LIMITS = {
     "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
@@ -162,7 +162,7 @@ class Daemon:
             body, headers = json.dumps(body).encode(), {"Content-Type": "application/json", **dict(headers)}
         request = urllib.request.Request(self.url + path, method=method, data=body, headers=dict(headers))
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
                 return Answer(answer.status, dict(answer.headers), json.loads(answer.read() or b"null"))
         except urllib.error.HTTPError as error:
             with error:

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.model import Envelope, NewInbox, NewMail, Page, ParsedMail
 from tmpmaild.storage.engines import PostgresqlSettings
 from tmpmaild.storage.postgresql import engine
@@ -35,7 +36,9 @@ async def follow_four_daemons(url, now_ms):
                 await daemons[number % DAEMONS].add_message(_mail(order))
 
         followers = [_follow(daemon, inboxes[place % 2], now_ms) for place, daemon in enumerate(daemons)]
-        *seen, _ = await asyncio.wait_for(asyncio.gather(*followers, asyncio.gather(*map(send, range(SENDERS)))), 60)
+        *seen, _ = await asyncio.wait_for(
+            asyncio.gather(*followers, asyncio.gather(*map(send, range(SENDERS)))), PATIENCE_SECONDS
+        )
     for ids in seen:
         assert len(set(ids)) == len(ids) == SENDERS * MAILS
         assert ids == sorted(ids)

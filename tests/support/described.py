@@ -12,6 +12,7 @@ from schemathesis import GenerationMode  # noqa: F401 - for those who load this 
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.http.app import OPERATIONS, describe_api
 
 CHECKS = [
@@ -71,7 +72,7 @@ def ask_all(lives, operation_id, mode, max_examples):
             lives.put_into(case)
         elif "wait" in (case.query or {}):
             case.query["wait"] = 0
-        answer = case.call(base_url=lives._daemon.url, timeout=20)
+        answer = case.call(base_url=lives._daemon.url, timeout=PATIENCE_SECONDS)
         case.validate_response(answer, checks=held)
 
     ask()

@@ -6,6 +6,8 @@ from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from patience import PATIENCE_SECONDS
+
 HELD = None
 """What an answer is that a proxy holds back."""
 
@@ -30,7 +32,7 @@ class Proxy:
         self._ended.wait(self.delays.get(name, 0))
         answer = self.answers.get(name, False)
         if answer is HELD:
-            self._ended.wait(60)
+            self._ended.wait(PATIENCE_SECONDS)
         return answer
 
     def close(self):
@@ -53,7 +55,7 @@ def _handler(proxy, service):
                 self._say(*(answer or self._passed_on(body)))
 
         def _passed_on(self, body):
-            with closing(http.client.HTTPConnection(service, timeout=60)) as connection:
+            with closing(http.client.HTTPConnection(service, timeout=PATIENCE_SECONDS)) as connection:
                 connection.request(self.command, self.path, body, dict(self.headers.items()))
                 with connection.getresponse() as answer:
                     return answer.status, {**dict(answer.getheaders()), **proxy.headers}, answer.read()

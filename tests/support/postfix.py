@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import peers
+from patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 30
 _MAIN = Path(__file__).with_name("postfix-main.txt").read_text()
 # What a Postfix needs that receives too.
 _RECEIVES = Path(__file__).with_name("postfix-receives.txt").read_text()

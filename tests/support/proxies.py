@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_SECONDS
+
 PROXY = Path(__file__).parents[2] / "docs/proxy"
 
 
@@ -35,7 +37,7 @@ def running(command, folder, port, ended_by=signal.SIGKILL):
         yield
     finally:
         process.send_signal(ended_by)
-        process.wait(30)
+        process.wait(PATIENCE_SECONDS)
 
 
 def environment(folder):
@@ -43,7 +45,7 @@ def environment(folder):
 
 
 def _wait_for(process, port):
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         assert process.poll() is None
         with socket.socket() as probe:

@@ -4,6 +4,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+from patience import PATIENCE_SECONDS
+
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
@@ -53,7 +55,7 @@ class Receiver:
 
     async def wait(self, count):
         """Return all requests once there are so many."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.told) < count:
                 self._news.clear()
                 await self._news.wait()

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from contextlib import closing, suppress
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.storage.rows import message_id_of
 
 SENDERS = 6
@@ -35,7 +36,7 @@ class Sender(threading.Thread):
 
     def run(self):
         with suppress(OSError, smtplib.SMTPException):
-            client = smtplib.SMTP("127.0.0.1", self._port, local_hostname="localhost", timeout=30)
+            client = smtplib.SMTP("127.0.0.1", self._port, local_hostname="localhost", timeout=PATIENCE_SECONDS)
             client.helo()
             with suppress(OSError, smtplib.SMTPServerDisconnected):
                 while not self.over.is_set():

@@ -10,6 +10,7 @@ import dkim
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
+from patience import PATIENCE_SECONDS
 from peers import which
 from zones import text_record
 
@@ -63,7 +64,7 @@ def by_opendkim(keys, domain, raw, key="rsa", **settings):
     lines = [f"{name} {value}\n" for name, value in {**fixed, **algorithm, **settings}.items()]
     (folder / "opendkim.conf").write_text("".join(lines))
     command = [which("opendkim"), "-x", folder / "opendkim.conf", "-t", folder / "mail", "-vv"]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_SECONDS)
     (value,) = re.findall(rb"hname='DKIM-Signature' hvalue='([^']+)'", done.stdout)
     return b"DKIM-Signature: " + value.replace(b"\n", b"\r\n") + b"\r\n" + raw
 

@@ -6,6 +6,7 @@ import anyio
 import msgspec
 from services import service_over
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
@@ -74,7 +75,7 @@ class World:
 
     async def until(self, condition):
         """Wait until what a function looks up of the storage is so."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not (found := await condition()):
                 await anyio.sleep(0.005)
         return found

@@ -9,6 +9,7 @@ import pytest
 from receivers import receiving
 
 import certificates
+from patience import PATIENCE_SECONDS
 from tables import rows_of, table
 from tmpmaild.webhooks.calling import Caller, Lookups, Outcome, resolve
 from tmpmaild.webhooks.targets import parse_rule, parse_url
@@ -186,7 +187,7 @@ async def test_a_name_server_that_never_answers_holds_one_thread_a_name():
 
     def resolve(*_):
         threads.append(threading.current_thread())
-        answered.wait(30)
+        answered.wait(PATIENCE_SECONDS)
         return []
 
     caller = Caller(resolve=resolve, call_seconds=0.2)
@@ -201,7 +202,7 @@ async def test_a_name_server_that_never_answers_holds_one_thread_a_name():
 
 async def test_no_more_names_are_looked_up_at_once_than_there_may_be_threads():
     answered = threading.Event()
-    lookups = Lookups(lambda *_: answered.wait(30) and ["192.0.2.1"])
+    lookups = Lookups(lambda *_: answered.wait(PATIENCE_SECONDS) and ["192.0.2.1"])
     waiting = [asyncio.ensure_future(lookups.addresses(f"host{number}.example", 80)) for number in range(64)]
     await asyncio.sleep(0)
     with pytest.raises(OSError, match="too many look-ups"):

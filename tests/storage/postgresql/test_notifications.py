@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from patience import PATIENCE_SECONDS
 from tests.storage.conftest import postgresql_settings
 from tmpmaild.model import (
     DmarcVerdict,
@@ -18,8 +19,6 @@ from tmpmaild.model import (
 from tmpmaild.storage.postgresql import engine, notifications
 
 from .conftest import connected
-
-PATIENCE_SECONDS = 20
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from patience import PATIENCE_SECONDS
 from tests.storage.conftest import LIFETIME_MS
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
@@ -71,7 +72,7 @@ async def test_a_reader_of_a_partition_only_delays_its_end(two):
         pass
     assert not await first.storage.erase()
     later = await first.inbox("later")
-    await asyncio.wait_for(first.add(later), 5)
+    await asyncio.wait_for(first.add(later), PATIENCE_SECONDS)
     await transaction.rollback()
     assert await first.storage.erase()
 

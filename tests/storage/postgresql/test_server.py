@@ -6,6 +6,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from patience import PATIENCE_SECONDS
 from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import CommandError, DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.storage.postgresql import engine as postgresql
@@ -112,7 +113,7 @@ async def test_a_database_that_became_unsafe_is_one_that_is_away(opened, own, ru
         outcomes = await asyncio.gather(*work, return_exceptions=True)
         return ["synchronous_commit is off" in str(one) for one in outcomes if type(one) is StorageUnavailable]
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await refused() != [True, True]:
             await asyncio.sleep(0.02)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tables import rows_of
 from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.config import databaseurl
@@ -167,7 +168,7 @@ async def test_a_host_that_hangs_after_the_login_is_passed_over(own, tmp_path):
     folder = own.hosts[0]
     async with Between(tmp_path, folder, silent_after_login=True):
         both = databaseurl.parse(f"postgresql://{own.user}@/{own.database}?host={tmp_path},{folder}")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await engine.upgrade(postgresql_settings(both))
 
 
@@ -190,7 +191,7 @@ async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_dea
         between.say_that_the_server_ends()
         with pytest.raises(StorageUnavailable, match="the server has ended the connection"):
             await until_refused(second)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not heard:
                 await opened.add(inbox)
                 await asyncio.sleep(0.05)
@@ -225,7 +226,7 @@ async def test_without_a_connection_for_each_part_it_is_not_ready_until_there_is
     async with engine.open_storage(postgresql_settings(own)) as storage:
         assert "too many connections" in storage.trouble()
         limit(-1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while storage.trouble():
                 await asyncio.sleep(0.05)
 
@@ -237,7 +238,7 @@ async def test_readers_that_have_lost_their_connections_and_get_none_are_trouble
     run(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'tmpmaild' AND query LIKE '%place%'"
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while "too many connections" not in opened.storage.trouble():  # without being asked
             await asyncio.sleep(0.05)
     with pytest.raises(StorageUnavailable):
@@ -281,7 +282,7 @@ async def test_a_daemon_that_was_stopped_while_it_looked_at_the_schema_is_told_o
     other = await connected(own)
     await other.execute("SELECT pg_advisory_lock(7238716, 1)")
     waiting = asyncio.create_task(engine.upgrade(postgresql_settings(own)))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while f"role {own.user} has been changing the schema" not in caplog.text:
             await asyncio.sleep(0.01)
     await other.close()
@@ -293,7 +294,7 @@ async def test_a_lock_that_anybody_may_take_does_not_hold_up_a_start_on_the_newe
     other = await connected(own)
     try:
         await other.execute("SELECT pg_advisory_lock(7238716, 1)")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             assert await engine.upgrade(postgresql_settings(own)) == []
     finally:
         await other.close()

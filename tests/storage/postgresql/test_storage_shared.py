@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
 from tmpmaild.storage.postgresql import storage
@@ -80,7 +81,7 @@ async def test_blocks_are_told_and_found_by_who_was_not_told(quick_looks, two, m
     other.storage.watch(tuple, lambda: None, heard.put_nowait)
     block = Block("name", "admin", 1, None)
     await one.storage.change_blocks([block])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await heard.get() != [block]:
             pass
         monkeypatch.setattr(one.storage._notifications, "tell_blocks", lambda: None)

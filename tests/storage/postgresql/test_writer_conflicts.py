@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
+from patience import PATIENCE_SECONDS
 from tests.storage.conftest import Engine
 from tmpmaild.errors import MailboxFull, StorageUnavailable
 from tmpmaild.model import Page
@@ -16,7 +17,6 @@ from tmpmaild.storage.postgresql import partitions, server, writer
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.webhooks.model import Webhook
 
-PATIENCE_SECONDS = 30
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
