@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tmpmaild.findings import lexicon
 from tmpmaild.mail import htmltext
+from tmpmaild.mail.htmltokens import collapsed
 from tmpmaild.model import Link
 
 MAX_LINKS = 100
@@ -89,7 +90,7 @@ def find(body: str, html: str, to_text: Callable[[str], str] = htmltext.to_text)
     anchors = list(islice(_sound(starmap(_Found, htmltext.links(html))), _LOOKED_AT)) if html else []
     shown = {_trimmed("".join(anchor.href.split())) for anchor in anchors}
     shown |= {_trimmed(match[0]) for anchor in anchors for match in _ADDRESS.finditer(anchor.text)}
-    texts = (to_text(html) if _BARE.search(html) else "", body)
+    texts = (to_text(html) if _BARE.search(html) else "", collapsed(body))
     # Templates that make HTML of everything write "&amp;" into the text part, too.
     bare = (one for text in texts for one in _sound(_of_text(text)) if one.href.replace("&amp;", "&") not in shown)
     links = _behind_tokens(_links(chain(anchors, bare)))

@@ -13,7 +13,7 @@ from typing import Final
 import tinycss2
 
 from tmpmaild.mail import selectors
-from tmpmaild.mail.htmltokens import names
+from tmpmaild.mail.htmltokens import collapsed, names
 from tmpmaild.mail.selectors import SCOPE, Node, RefusedError, separated, without_space
 
 # Python refuses to make integers of thousands of digits.
@@ -275,6 +275,7 @@ class Sheet:
 
     def add(self, text: str, media: str = "") -> None:
         """Take in a style element and its ``media``."""
+        text, media = collapsed(text), collapsed(media)
         if len(media) > _MAX_MEDIA_CHARACTERS:
             return
         self._characters += len(media)

@@ -211,7 +211,8 @@ def _message_id(value: str) -> str:
 
 def _date_ms(value: str) -> int | None:
     """Read a date (RFC 5322 §3.3 and §4.3, ISO 8601); None when it cannot be read or is not of 1970 to 9999."""
-    text = " ".join(headers.without_comments(value[:_MAX_DATE_CHARACTERS]).split())
+    spaced = " ".join(value.split())[:_MAX_DATE_CHARACTERS]
+    text = " ".join(headers.without_comments(spaced).split())
     match = next(filter(None, (date.match(text) for date in _DATES)), None)
     try:
         return _time_ms(match.groupdict("")) if match else None

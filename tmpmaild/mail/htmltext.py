@@ -16,7 +16,7 @@ from itertools import islice
 
 from tmpmaild.mail import charsets, selectors
 from tmpmaild.mail.htmlnesting import may_end, nested
-from tmpmaild.mail.htmltokens import BLOCKS, Budget, address_of, attributes_of, names, tokens, unescaped
+from tmpmaild.mail.htmltokens import BLOCKS, Budget, address_of, attributes_of, collapsed, names, tokens, unescaped
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TOKENS_FOR_LINKS = 20_000
@@ -374,7 +374,7 @@ class _Page:
         """Add the address of the link that ends here, unless nobody sees the link."""
         text = _collapsed("".join(self._link))
         if self._href and (text or self._has_image or not self._has_blank):
-            before = _collapsed("".join(self._before)[-BEFORE_CHARACTERS:])
+            before = _collapsed("".join(self._before))[-BEFORE_CHARACTERS:].lstrip()
             self.links.append((before, self._href, text))
             self._before.clear()
             address = "".join(self._href.split())
@@ -614,8 +614,9 @@ def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool
             is_sure = _FOR_FEW.search(rest) is None
             is_css = is_sure or "type" not in rest.lower()
         elif kind == "sheet" and is_css:
-            yield text[:left], is_sure
-            left = max(0, left - len(text))
+            sheet = collapsed(text)
+            yield sheet[:left], is_sure
+            left = max(0, left - len(sheet))
 
 
 def _all_rules(sheets: Iterable[tuple[str, bool]], *, wanted: bool) -> Iterator[Rule]:

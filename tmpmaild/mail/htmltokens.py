@@ -127,6 +127,20 @@ def unescaped_attribute(value: str) -> str:
     return unescaped(_PLAIN_AMPERSAND.sub("&amp;", value) if "&" in value else value)
 
 
+def collapsed(text: str) -> str:
+    """Return a text without the white space that anyone may add to a signed body (RFC 6376 §3.4.4).
+
+    A run of spaces and tabs becomes one space, and none is left at the end of a line. Bounds on a number of
+    characters count a text collapsed: otherwise added spaces would decide what is shown. No pattern is used, since
+    one call of a pattern over megabytes would hold the GIL.
+    """
+    if "\t" in text:
+        text = text.replace("\t", " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text.replace(" \r\n", "\r\n").replace(" \n", "\n") if " \r\n" in text or " \n" in text else text
+
+
 def address_of(value: str) -> str:
     """Return an address as browsers read it (https://url.spec.whatwg.org): without line ends, and what is around it."""
     return value.translate(_IGNORED_IN_ADDRESSES).strip(_AROUND_ADDRESSES)

@@ -31,6 +31,7 @@ from tmpmaild.mail.htmltokens import (
     Budget,
     address_of,
     attributes_of,
+    collapsed,
     names,
     tokens,
     unescaped,
@@ -227,7 +228,8 @@ class _Mail:
 
     def _image(self, attributes: dict[str, str]) -> None:
         """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
-        written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | allowed("img", attributes, self._styles)
+        alt = collapsed(attributes.get("alt", ""))[:_MAX_ALT_CHARACTERS]
+        written = {"alt": alt} | allowed("img", attributes, self._styles)
         source = self._source(address_of(attributes.get("src", "")))
         self._source_characters += len(source)
         if source and self._source_characters <= MAX_IMAGE_CHARACTERS:
@@ -289,7 +291,8 @@ def start_tag(name: str, attributes: Mapping[str, str]) -> str:
 
 def allowed(name: str, attributes: Mapping[str, str], styles: StyleAttributes) -> dict[str, str]:
     """Return the attributes that an element may keep; the source of an image is none of them."""
-    kept = {key: value for key, value in attributes.items() if key in ANYWHERE and _value_of(key).fullmatch(value)}
+    stated = {key: collapsed(value) for key, value in attributes.items() if key in ANYWHERE}
+    kept = {key: value for key, value in stated.items() if _value_of(key).fullmatch(value)}
     for key, renamed in _RENAMED.items():
         if key in kept:
             kept[key] = renamed(kept[key])
@@ -603,6 +606,7 @@ _NARROWEST, _WIDEST, _STEP, _MARGINS = 240, 2000, 20, 16
 _INVERTED = "filter:invert(1) hue-rotate(180deg)"
 _GROUND = re.compile(r'(?i)(?:\bbgcolor="|\bbackground(?:-color)?:)\s*+(#(?:[0-9a-f]{6}|[0-9a-f]{3})\b|[a-z]++)')
 _GROUND_CHARACTERS = 4096
+_BEGINNING_CHARACTERS = 64 * 1024  # with the white space that is not counted
 _DARK_SUM = 12  # of three digits, each up to 15
 _DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_INVERTED}}}"
 
@@ -616,7 +620,8 @@ def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_style
     """
     doctype, quirks = _mode(source)
     fit = _fit(width + _MARGINS) if _NARROWEST < width <= _WIDEST else ""
-    is_dark = has_dark_styles or has_dark_ground(body[:_GROUND_CHARACTERS] + markup[:_GROUND_CHARACTERS])
+    beginnings = [collapsed(text[:_BEGINNING_CHARACTERS])[:_GROUND_CHARACTERS] for text in (body, markup)]
+    is_dark = has_dark_styles or has_dark_ground("".join(beginnings))
     own = f"{_OWN['mail']}{quirks}{fit}{'' if is_dark else _DARK}"
     styles = f'<style id="{DARK_ID}">{own}</style>' + (f"<style>{sheet}</style>" if sheet else "")
     opened = body.removeprefix("<div").removesuffix("</div>")
