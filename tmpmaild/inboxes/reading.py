@@ -18,7 +18,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, Mes
 from tmpmaild.findings import codes, links
 from tmpmaild.inboxes.access import Access, present
 from tmpmaild.inboxes.caches import Caches, FindingsCache, Invalidation, message_characters, page_characters
-from tmpmaild.mail import extracts, htmltext
+from tmpmaild.mail import claimedresults, extracts, htmltext
 from tmpmaild.model import (
     SEARCHED_CHARACTERS,
     Attachment,
@@ -245,8 +245,8 @@ class MailReader:
             if full.message.authentication is None:
                 self.check(inbox.address, full.message.id)
             trace = extracts.authentication_results(full, self.hostname) + trace
-            if raw is not None:
-                raw = await anyio.to_thread.run_sync(extracts.without_results_of, raw, self.hostname)
+        if raw is not None:  # also where nothing is checked: who trusts our name would trust these
+            raw = await anyio.to_thread.run_sync(claimedresults.without_ours, raw, self.hostname)
         return trace, raw
 
     async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:

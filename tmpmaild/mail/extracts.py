@@ -8,7 +8,6 @@ from base64 import b64encode
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from functools import partial
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import unquote
 
@@ -63,8 +62,6 @@ _IMAGE_BEGINNINGS = {
     "image/avif": re.compile(rb"\0\0\0.ftyp(?:.{4}){0,16}?avi[fs]", re.DOTALL),
 }
 
-_RESULTS = re.compile(rb"^(authentication-results[ \t]*+):([^\n]*+(?:\n[ \t][^\n]*+)*)", re.IGNORECASE | re.MULTILINE)
-_MOST_NAME_CHARACTERS = 1024
 _PVALUE = re.compile(r"[A-Za-z0-9._-]{1,255}")
 _NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 
@@ -168,16 +165,6 @@ def authentication_results(full: FullMessage, hostname: str) -> bytes:
     return "".join([f"Authentication-Results: {hostname}", *[f";\r\n\t{one}" for one in methods], "\r\n"]).encode()
 
 
-def without_results_of(raw: bytes, hostname: str) -> bytes:
-    """Return a mail in which no ``Authentication-Results`` has our name: a field that does is renamed (RFC 8601 §5).
-
-    So is one that does not tell its name within 1,024 characters. Takes long for the event loop.
-    """
-    end = raw.find(b"\r\n\r\n")
-    header = raw if end < 0 else raw[:end]
-    return _RESULTS.sub(partial(_renamed, hostname.lower()), header) + raw[len(header) :]
-
-
 def mbox_entry(full: FullMessage, *octets: bytes) -> bytes:
     """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
 
@@ -251,15 +238,6 @@ def _method(name: str, result: str, reason: str, properties: dict[str, str]) -> 
     shown = "".join(_NOT_QUOTABLE.split(reason))
     parts = [f"{name}={result}", *([f'reason="{shown}"'] if shown else [])]
     return " ".join([*parts, *[f"{key}={value}" for key, value in properties.items() if _PVALUE.fullmatch(value)]])
-
-
-def _renamed(hostname: str, field: re.Match[bytes]) -> bytes:
-    text = field[2][:_MOST_NAME_CHARACTERS].decode("ascii", "surrogateescape")
-    value, end, _ = headers.without_comments(text).partition(";")
-    name = value.split()
-    is_told = bool(end) or len(field[2]) <= _MOST_NAME_CHARACTERS
-    is_ours = not is_told or (bool(name) and name[0].strip('"').lower() == hostname)
-    return b"X-Claimed-" + field[0] if is_ours else field[0]
 
 
 def _path(text: str) -> str:
