@@ -51,3 +51,24 @@ def test_a_tree_that_would_not_fit_into_memory_is_never_built():
         to_text("<p>" + "".join(f"<b a={n}>" for n in numbers) + "<p>x" * len(numbers))
 
     assert_linear(read, range(2000))
+
+
+@pytest.mark.parametrize(
+    ("html", "link"),
+    [
+        ('<base href="https://x.example/a/"><a href="../b?t=1">Go</a>', ("", "https://x.example/b?t=1", "Go")),
+        ('<a href="b">Go</a><base href="http://x.example/a">', ("", "http://x.example/b", "Go")),
+        ('<p>See<area href="https://x.example/a" alt="the map">', ("See", "https://x.example/a", "the map")),
+        ('<base href=https://x.example/><map><area href="a"></map>', ("", "https://x.example/a", "")),
+    ],
+)
+def test_a_reference_and_an_area_of_a_picture_are_links(html, link):
+    assert links(html) == [link]
+    assert f"<{link[1]}>" in to_text(html)
+
+
+@pytest.mark.parametrize(
+    "html", ['<a href="b">x</a>', '<base href="https://x.example/"><a href="#b">x</a>', "<area alt=x>"]
+)
+def test_what_leads_nowhere_is_no_link(html):
+    assert links(html) == []

@@ -284,3 +284,36 @@ def test_several_threads_may_render_at_once():
 @pytest.mark.parametrize(("html", "is_dark"), ROWS["a mail that is dark by design is not inverted for dark readers"])
 def test_a_mail_that_is_dark_by_design_is_not_inverted_for_dark_readers(html, is_dark):
     assert ("invert" in render(html, {}, remote_images=False).html) != is_dark
+
+
+BASE = '<base href="https://x.example/a/">'
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        (f'{BASE}<a href="../b?t=1">Go</a>', 'href="https://x.example/b?t=1"'),
+        (f'{BASE}<a href="mailto:a@x.example">Go</a>', 'href="mailto:a@x.example"'),
+        (f'{BASE}<area href="b" alt="A <map>">', '<a href="https://x.example/a/b"'),
+        ('<area href="https://x.example/b" alt="A <map>">', ">A &lt;map&gt;</a>"),
+        ('<area href="https://x.example/b">', ">https://x.example/b</a>"),
+    ],
+)
+def test_a_view_leads_where_the_base_says_and_has_the_areas_of_pictures(html, shown):
+    assert shown in render(html, {}, remote_images=False).html
+
+
+def test_pictures_are_relative_to_the_base_too():
+    html = f'{BASE}<img src="b.png"><table background="c.png"><img src="cid:1">'
+    view = render(html, {"1": "data:image/png;base64,AA=="}, remote_images=True)
+    assert view.remote_images == 2
+    assert 'src="https://x.example/a/b.png"' in view.html
+    assert 'src="data:image/png;base64,AA=="' in view.html
+    assert "https://x.example/a/b.png" not in render(html, {}, remote_images=False).html
+
+
+@pytest.mark.parametrize(
+    "html", ['<base href="javascript:alert(1)//"><a href="b">x</a>', '<area href="javascript:alert(1)">']
+)
+def test_no_base_and_no_area_leads_into_a_script(html):
+    assert "javascript" not in render(html, {}, remote_images=False).html

@@ -11,6 +11,7 @@ from itertools import accumulate, islice
 from typing import NamedTuple, TypeAlias
 
 from tmpmaild.findings import lexicon
+from tmpmaild.mail import urls
 
 
 class Cue(IntEnum):
@@ -90,10 +91,8 @@ _UNSEEN = re.compile(
 _FOREIGN_DIGITS = re.compile(r"[^\D0-9]+")
 _WIDE_LETTERS = re.compile("[\uff21-\uff3a\uff41-\uff5a]")
 _WIDE_OFFSET = 0xFEE0
-# Paths too: "/login/code".
-_WEB_ADDRESS = re.compile(
-    r"(?:[hHwW](?:[tT][tT][pP][sS]?://|[wW]{2}\.)|(?<!\S)/\w)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++"
-)
+# Without a scheme, and paths: "/login/code".
+_BARE_ADDRESS = re.compile(r"(?:[wW]{3}\.|(?<!\S)/\w)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++")
 _MAIL_ADDRESS = re.compile(r"(?<![\w.%+*-])[\w.%+*-]++@[\w-]++\.[\w.-]++", re.ASCII)
 _LEFT_OUT = " \ufffc "
 _MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,300}+>")
@@ -224,11 +223,12 @@ class Shape(NamedTuple):
 
 def plain_lines(text: str) -> list[str]:
     """Return the lines and sentences of a text as the shapes are looked for; at most about MAX_LINES."""
+    text = _without_addresses(text)
     if not text.isascii():
         text = _with_ascii_digits(_UNSEEN.sub("", text))
     if "</" in text:  # a text part that somebody wrote in HTML
         text = _MARKUP.sub(" ", text)
-    text = _WEB_ADDRESS.sub(_LEFT_OUT, text)
+    text = _BARE_ADDRESS.sub(_LEFT_OUT, text)
     if "@" in text:
         text = _MAIL_ADDRESS.sub(_LEFT_OUT, text)
     if "\n----" in text:
@@ -243,6 +243,15 @@ def plain_lines(text: str) -> list[str]:
         text = _WIDE_SENTENCE_END.sub("\n", text)
     lines = text.strip("\n").split("\n", MAX_LINES)[:MAX_LINES]
     return [piece for line in lines for piece in _pieces(line)]
+
+
+def _without_addresses(text: str) -> str:
+    """Put a sign where a web address is."""
+    kept, last = [], 0
+    for start, end in urls.occurrences(text):
+        kept.append(text[last:start])
+        last = end
+    return _LEFT_OUT.join([*kept, text[last:]])
 
 
 def _with_ascii_digits(text: str) -> str:

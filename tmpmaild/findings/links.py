@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tmpmaild.findings import lexicon
-from tmpmaild.mail import htmltext
+from tmpmaild.mail import htmltext, urls
 from tmpmaild.mail.htmltokens import collapsed
 from tmpmaild.model import Link
 
@@ -29,10 +29,6 @@ _LEAST_RANDOM_CHARACTERS = 12
 _MOST_RANDOM_CHARACTERS = 100
 _LEAST_DIGITS = 2
 
-# Not the quotes and the East Asian text that may follow an address without a space.
-_ADDRESS = re.compile(
-    r"[hH][tT][tT][pP][sS]?://[^\s<>\"`\u2018-\u201f\u00ab\u00bb\u2026\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++"
-)
 # In HTML: not the value of an attribute.
 _BARE = re.compile(r"(?<![\"'=(])https?://", re.IGNORECASE)
 _WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
@@ -88,8 +84,9 @@ def find(body: str, html: str, to_text: Callable[[str], str] = htmltext.to_text)
     MAX_HREF_CHARACTERS. The time it takes is in proportion to the length of the texts. ``to_text`` may remember.
     """
     anchors = list(islice(_sound(starmap(_Found, htmltext.links(html))), _LOOKED_AT)) if html else []
-    shown = {_trimmed("".join(anchor.href.split())) for anchor in anchors}
-    shown |= {_trimmed(match[0]) for anchor in anchors for match in _ADDRESS.finditer(anchor.text)}
+    shown = {"".join(anchor.href.split()) for anchor in anchors}
+    named = [*shown, *[anchor.text for anchor in anchors]]
+    shown |= {text[start:end] for text in named for start, end in urls.occurrences(text)}
     texts = (to_text(html) if _BARE.search(html) else "", collapsed(body))
     # Templates that make HTML of everything write "&amp;" into the text part, too.
     bare = (one for text in texts for one in _sound(_of_text(text)) if one.href.replace("&amp;", "&") not in shown)
@@ -130,26 +127,10 @@ def _sound(found: Iterable[_Found]) -> Iterator[_Found]:
 
 
 def _of_text(body: str) -> Iterator[_Found]:
-    end = 0
-    for match in _ADDRESS.finditer(body):
-        href = _trimmed(match[0])
-        before = body[max(end, match.start() - _CONTEXT_CHARACTERS) : match.start()]
-        end = match.start() + len(href)
-        yield _Found(before, href, "")
-
-
-def _trimmed(address: str) -> str:
-    """Take off what belongs to the sentence: punctuation, and brackets that the address does not open."""
-    end = len(address)
-    surplus = {closing: address.count(closing) - address.count(opening) for opening, closing in ("()", "[]", "{}")}
-    while end:
-        last = address[end - 1]
-        if surplus.get(last, 0) > 0:
-            surplus[last] -= 1
-        elif last not in ".,;:!?'*_~|\\":
-            break
-        end -= 1
-    return address[:end]
+    last = 0
+    for start, end in urls.occurrences(body):
+        yield _Found(body[max(last, start - _CONTEXT_CHARACTERS) : start], body[start:end], "")
+        last = end
 
 
 def _confidence(link: _Found) -> float:

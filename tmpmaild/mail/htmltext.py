@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 
-from tmpmaild.mail import charsets, selectors
+from tmpmaild.mail import charsets, selectors, urls
 from tmpmaild.mail.htmlnesting import may_end, nested
-from tmpmaild.mail.htmltokens import BLOCKS, Budget, address_of, attributes_of, collapsed, names, tokens, unescaped
+from tmpmaild.mail.htmltokens import BLOCKS, Budget, attributes_of, collapsed, names, tokens, unescaped
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TOKENS_FOR_LINKS = 20_000
@@ -40,7 +40,6 @@ _VOID = names("area base basefont bgsound br col embed frame hr img input link m
 _COLOURS_A_PAGE = re.compile(r"background|bgcolor|<link|color-scheme|@import|\\", re.IGNORECASE)
 _FIRST = re.compile(r"<(?:(!doctype)\b|[a-z])", re.IGNORECASE)
 _STYLE_TAG = re.compile("</?style", re.IGNORECASE)
-_WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _INVISIBLE_CHARACTERS = "\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff"
 _STEP_CHARACTERS = 64 * 1024
 # Newsletters pad their preview line with hundreds of these.
@@ -151,7 +150,8 @@ def links(html: str) -> list[tuple[str, str, str]]:
 
     The text before reaches back to the link before, or BEFORE_CHARACTERS; an image is its alternative text. The
     address is what a browser would follow: without spaces around it, and without line ends. White space is
-    collapsed. Hidden links are left out, and those whose text is invisible. Of very large HTML the beginning is read.
+    collapsed. A relative reference leads where ``base`` says, an area of an image map has its alternative text. Hidden
+    links are left out, and those whose text is invisible. Of very large HTML the beginning is read.
     """
     return _read(html, Budget(), MAX_TOKENS_FOR_LINKS).links
 
@@ -159,11 +159,11 @@ def links(html: str) -> list[tuple[str, str, str]]:
 def _read(html: str, budget: Budget, most_tokens: int | None = None) -> "_Page":
     """Read what is not hidden, or all but templates where nothing is found and what hides has no end."""
     source = charsets.scrub(html[:MAX_CHARACTERS])
-    styles = _Styles(source, budget)
+    styles, base = _Styles(source, budget), urls.base_of(source)
 
     def read(hidden: _Hidden, *, follow: bool = False) -> _Page:
         parts = islice(tokens(source, budget), most_tokens)
-        return _Page(_seen(nested(parts, has_type=_has_type(source)) if follow else parts, hidden))
+        return _Page(_seen(nested(parts, has_type=_has_type(source)) if follow else parts, hidden), base)
 
     hidden = _Hidden(styles)
     page = read(hidden)
@@ -179,12 +179,6 @@ def _has_type(source: str) -> bool:
     """Return whether the HTML begins with a document type, behind what has no tags."""
     first = _FIRST.search(source)
     return first is not None and first[1] is not None
-
-
-def _address(attributes: str) -> str:
-    """Return the address of a link when it is of the web, else ""."""
-    address = address_of(attributes_of(attributes).get("href", ""))
-    return address if _WEB_ADDRESS.match(address) else ""
 
 
 def _cascade_of(source: str, *, on_white: bool) -> "Cascade":
@@ -298,8 +292,9 @@ def _seen(parts: Iterable[tuple[str, str, str]], hidden: _Hidden) -> Iterator[tu
 class _Page:
     """The lines and links of a page, the line being written, and what is open: a link, preformatted text."""
 
-    def __init__(self, parts: Iterable[tuple[str, str, str]]) -> None:
+    def __init__(self, parts: Iterable[tuple[str, str, str]], base: str) -> None:
         self.links: list[tuple[str, str, str]] = []
+        self._base = base
         self._preformatted = 0
         self._lines: list[str] = []
         self._line: list[str] = []
@@ -327,9 +322,15 @@ class _Page:
         if name == "br":
             self._break(keeps_empty=True)
         elif name == "a":
-            self._close_link()
-            self._has_blank = self._has_image = False
-            self._href = _address(attributes)
+            self._open_link(attributes_of(attributes))
+        elif name == "area":
+            found = attributes_of(attributes)
+            self._break()
+            self._open_link(found)
+            if self._href:
+                self._write(found.get("alt", ""))
+                self._close_link()
+                self._break()
         elif name == "img":
             self._has_image = True
             self._write(attributes_of(attributes).get("alt", ""))
@@ -369,6 +370,11 @@ class _Page:
     def _say(self, text: str) -> None:
         """Add text to the link, or to what stands before the next one."""
         (self._link if self._href else self._before).append(text)
+
+    def _open_link(self, attributes: dict[str, str]) -> None:
+        self._close_link()
+        self._has_blank = self._has_image = False
+        self._href = urls.resolve(self._base, attributes.get("href", ""))
 
     def _close_link(self) -> None:
         """Add the address of the link that ends here, unless nobody sees the link."""

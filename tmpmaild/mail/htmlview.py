@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import nh3
 from msgspec import Struct
 
-from tmpmaild.mail import charsets
+from tmpmaild.mail import charsets, urls
 from tmpmaild.mail.css import DARK_ID, LIGHT_ID, Sheet, StyleAttributes
 from tmpmaild.mail.htmltext import to_text
 from tmpmaild.mail.htmltokens import (
@@ -95,8 +95,8 @@ def render(html: str, images: Mapping[str, str], *, remote_images: bool) -> View
     ``background`` attributes and of styles; the latter two are never loaded. Of a mail shown as text those up to
     the bound are counted.
     """
-    mail = _Mail(images, remote_images=remote_images)
     source = charsets.scrub(html[: MAX_CHARACTERS + 1])
+    mail = _Mail(images, remote_images=remote_images, base=urls.base_of(source))
     if len(html) > MAX_CHARACTERS or not mail.read(source):
         return View(text_page(to_text(html), _TEXT_NOTE), mail.remote_images)
     return View(mail.page(source), mail.remote_images)
@@ -133,8 +133,9 @@ def _content_id(reference: str) -> str:
 class _Mail:
     """One mail on its way to be a page: its markup and the addresses of its images, by number."""
 
-    def __init__(self, images: Mapping[str, str], *, remote_images: bool) -> None:
+    def __init__(self, images: Mapping[str, str], *, remote_images: bool, base: str) -> None:
         self._images = images
+        self._base = base
         self._loads_remote = remote_images
         self._bounds = Bounds()
         self._sources: list[str] = []
@@ -189,6 +190,8 @@ class _Mail:
             self._bounds.end(name)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        for key in _REFERENCES & attributes.keys():
+            attributes[key] = self._resolved(attributes[key])
         self._remote_images += remote_backgrounds(attributes)
         if name in _SHOWN_AS:
             name, attributes = _SHOWN_AS[name], attributes | {"type": name}
@@ -198,6 +201,8 @@ class _Mail:
             self._sheet_media = attributes.get("media", "") if _is_css(attributes) else None
         elif name in ("img", "image"):
             self._image(attributes)
+        elif name == "area":
+            self._area(attributes)
         elif name in ELEMENTS:
             kept = allowed(name, attributes, self._styles)
             tag = start_tag(name, kept)
@@ -207,6 +212,18 @@ class _Mail:
                 self._bounds.start(name, tag)
             if (width := fixed_width(kept)) and not self._adapts(name, kept):
                 self._width = max(self._width, width + self._inset(name, tag))
+
+    def _resolved(self, reference: str) -> str:
+        """Return the web address to which a reference leads, or the reference if that is none."""
+        return (urls.resolve(self._base, reference) if self._base else "") or reference
+
+    def _area(self, attributes: dict[str, str]) -> None:
+        """Write an area of an image map as a link with its alternative text: its picture is hardly ever loaded."""
+        if address := link(attributes.get("href", "")):
+            self._bounds.text(" ")
+            self._bounds.start("a", start_tag("a", {"href": address}))
+            self._bounds.text(entities.escape(attributes.get("alt", "")[:_MAX_ALT_CHARACTERS] or address, quote=False))
+            self._bounds.end("a")
 
     def _adapts(self, name: str, attributes: dict[str, str]) -> bool:
         return "width:" not in attributes.get("style", "") and self._sheet.adapts(name, attributes.get("class", ""))
@@ -262,6 +279,7 @@ def _escaped(text: str) -> str:
     return entities.escape(text, quote=False)
 
 
+_REFERENCES = names("background href src")
 _SPANS = names("colspan rowspan span")
 _SPAN = re.compile(r"[1-9][0-9]?")
 _PLAIN = re.compile(r"[\w\s#%.,;:()'\"+/*&-]{0,200}+")

@@ -1,0 +1,197 @@
+"""Where web addresses begin and end in plain text, and where a reference in HTML leads. What a link is for is not here.
+
+Every part that looks for links in a text uses this module, so that they all agree on what may end one:
+
+- In angle brackets it is all that they hold (RFC 3986, appendix C).
+- ASCII: white space, controls, ``<``, ``>``, ``"`` and a backtick end an address. So does a closing bracket that the
+  address has not opened (UTS #58, "Close"). Punctuation at the end belongs to the sentence. ``*``, ``_`` and ``~`` are
+  part of an address (RFC 3986, section 2.3: ``_`` and ``~`` are unreserved), unless the same character opens emphasis
+  before it, in the same line.
+- Beyond ASCII an address goes on with characters that may continue an identifier (XID_Continue of UAX #31: letters,
+  marks, decimal digits). Punctuation and symbols of all scripts, joiners, direction marks (UAX #9) and spaces end it.
+  Two exceptions depend on their neighbours: a joiner between letters of a script that needs it (UAX #31, section
+  2.3.1), and the middle dot between two "l" (RFC 5892, appendix A.3).
+- Scripts without spaces between words go right on behind an address, so their letters belong to a host alone.
+"""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urljoin
+
+from tmpmaild.mail.htmltokens import Budget, address_of, attributes_of, tokens
+
+_START = re.compile(r"https?://(?=[\w\[])", re.IGNORECASE)
+_IN_ANGLE_BRACKETS = re.compile(r"[^\s<>\"]++(?=>)")
+# The common characters of an address: ASCII except brackets; letters of Latin, Greek and Cyrillic.
+_PLAIN = re.compile(
+    r"[^\x00-\x20\x7f<>\"`()\[\]{}\u0080-\U0010ffff]++"
+    r"|[\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0388-\u03f5\u03f7-\u0481\u048a-\u052f]++"
+)
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_OPENING = frozenset(_PAIRS.values())
+_BEHIND_SENTENCE = ".,;:!?'|\\([{"
+_EMPHASIS = "*_~"
+_EMPHASIS_RUN = {mark: re.compile(rf"\{mark}+") for mark in _EMPHASIS}
+_LINE_CHARACTERS = 200
+
+# South-East Asia and Tibet, then East Asia with its wide forms.
+_SPACELESS = (
+    "\u0e00-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"
+    "\u1100-\u11ff\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    "\U00016fe0-\U00018dff\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
+)
+_SPACELESS_LETTER = re.compile(f"[{_SPACELESS}]")
+_HOST_CHARACTERS = 253
+# Labels of whatever script; ``\w`` lacks the vowel signs of South-East Asia.
+_LABELS = re.compile(rf"[\w.\u0e31-\u0e4e\u0eb1-\u0ece\u1000-\u109f\u1780-\u17d3\u3099\u309a-]{{1,{_HOST_CHARACTERS}}}")
+# Letters and marks that nobody sees (Default_Ignorable_Code_Point) although UAX #31 lets them continue an identifier.
+_IGNORABLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+# Arabic, Syriac, Mongolian and the scripts of India shape their letters by joiners.
+_JOINED = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1800-\u18af]")
+_JOINERS = "\u200c\u200d"
+_MIDDLE_DOTS = "\u00b7\u0387"  # the second is a Greek semicolon
+
+_WEB = re.compile(r"https?://[^\s/?#\\]", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*+:", re.IGNORECASE)
+_SPECIAL = re.compile(r"(https?):[/\\]*+(?=[^/\\])", re.IGNORECASE)
+_BEFORE_QUERY = re.compile(r"[^?#]*+")
+_BASE = re.compile(r"<base[\s/]", re.IGNORECASE)
+_STEPS_FOR_BASE = 20_000
+
+
+def occurrences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each http and https address in a text, in time proportional to its length."""
+    earlier: list[tuple[int, int]] = []  # in the same line
+    end = 0
+    while found := _START.search(text, end):
+        start = found.start()
+        line = max(text.rfind("\n", end, start) + 1, start - _LINE_CHARACTERS)
+        earlier = [span for span in earlier if span[0] >= line] if line <= end else []
+        bracketed = _IN_ANGLE_BRACKETS.match(text, start) if text[start - 1 : start] == "<" else None
+        stop = bracketed.end() if bracketed else _trimmed(text, start, _stop(text, found.end()), line, earlier)
+        end = max(stop, found.end())
+        if stop > found.end():
+            earlier.append((start, stop))
+            yield start, stop
+
+
+def _stop(text: str, start: int) -> int:
+    """Return where an address stops whose host begins at ``start``; it may end before that."""
+    at = _host_end(text, start)
+    opened: list[str] = []
+    while at < len(text):
+        plain = _PLAIN.match(text, at)
+        if plain:
+            at = plain.end()
+            continue
+        character = text[at]
+        if character in _OPENING:
+            opened.append(character)
+        elif character in _PAIRS:
+            if not opened or opened.pop() != _PAIRS[character]:
+                break
+        elif character.isascii() or not _goes_on(text, at):
+            break
+        at += 1
+    return at
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Return whether a character beyond ASCII belongs to the address before it."""
+    character, before, behind = text[at], text[at - 1], text[at + 1 : at + 2]
+    if character in _JOINERS:
+        return _JOINED.match(before) is not None and _JOINED.match(behind) is not None
+    if character in _MIDDLE_DOTS:
+        return character == _MIDDLE_DOTS[0] and before.lower() == "l" == behind.lower()
+    if _SPACELESS_LETTER.match(character) or _IGNORABLE.match(character):
+        return False
+    return f"a{character}".isidentifier()
+
+
+def _host_end(text: str, start: int) -> int:
+    """Return where a host ends that has letters of a script without spaces, else ``start``.
+
+    Such letters are a host's where its first label has no other end, or where a label of such letters follows another:
+    in "x.example", then letters, they are the next word.
+    """
+    host = _LABELS.match(text, start)
+    if host is None or not _SPACELESS_LETTER.search(host[0]):
+        return start
+    at, may_follow = start, True
+    first, *others = host[0].split(".")
+    for label in (first, *others):
+        spaceless = _SPACELESS_LETTER.search(label)
+        is_first = at == start
+        if spaceless and not (may_follow and (not spaceless.start() or (is_first and others))):
+            return at + spaceless.start()
+        may_follow = is_first or spaceless is not None
+        at += len(label) + 1
+    return at - 1
+
+
+def _trimmed(text: str, start: int, end: int, line: int, earlier: list[tuple[int, int]]) -> int:
+    """Return the end without what belongs to the sentence, or to emphasis that was opened before the address."""
+    opened: dict[str, int] = {}
+    while end > start:
+        last = text[end - 1]
+        if last in _EMPHASIS:
+            if last not in opened:
+                opened[last] = _open_marks(text, start, line, earlier, last)
+            if not opened[last]:
+                break
+            opened[last] -= 1
+        elif last not in _BEHIND_SENTENCE:
+            break
+        end -= 1
+    return end
+
+
+def _open_marks(text: str, start: int, line: int, earlier: list[tuple[int, int]], mark: str) -> int:
+    """Return how many of a mark are open before an address in its line, earlier addresses left out."""
+    before, at = "", line
+    for first, last in earlier:
+        before += f"{text[at:first]}x"
+        at = last
+    before += text[at:start]
+    opened = 0
+    for run in _EMPHASIS_RUN[mark].finditer(before):
+        left, right = before[: run.start()][-1:], before[run.end() : run.end() + 1] or "h"
+        if opened and not left.isspace() and not right.isalnum():
+            opened = 0
+        elif not left.isalnum() and not right.isspace():
+            opened = run.end() - run.start()
+    return opened
+
+
+def resolve(base: str, reference: str) -> str:
+    """Return the web address to which a reference in HTML leads, or "" (https://url.spec.whatwg.org, section 4.4).
+
+    ``base`` is what ``base_of`` returned: without a base only absolute addresses lead anywhere. An empty reference, or
+    one that is only a fragment, stays within the message. A backslash counts as a slash, and any number may follow the
+    scheme.
+    """
+    reference = address_of(reference)
+    if _WEB.match(reference):
+        return reference
+    if special := _SPECIAL.match(reference):
+        whole = f"{special[1]}://{reference[special.end() :]}"
+        return whole if _WEB.match(whole) else ""
+    if not base or not reference or reference.startswith("#") or _SCHEME.match(reference):
+        return ""
+    try:
+        return urljoin(base, _BEFORE_QUERY.sub(lambda path: path[0].replace("\\", "/"), reference, count=1))
+    except ValueError:  # such as "//[" for a host
+        return ""
+
+
+def base_of(html: str) -> str:
+    """Return the web address to which the references of an HTML document are relative, or "" if it states none.
+
+    It is that of the first ``base`` with an ``href``, wherever that is (section 4.2.3 of https://html.spec.whatwg.org).
+    """
+    if not _BASE.search(html):
+        return ""
+    for kind, name, attributes in tokens(html, Budget(_STEPS_FOR_BASE)):
+        if kind == "start" and name == "base" and "href" in (found := attributes_of(attributes)):
+            return resolve("", found["href"])
+    return ""
