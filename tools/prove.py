@@ -40,6 +40,7 @@ PROOFS: Final = {
     "powercut": Proof("powercut", "nor does a power cut", "5 min", "strace"),
     "faults": Proof("faults full postfix", "a disk that fails or is full loses none", "5 min", "root, strace, postfix"),
     "erasure": Proof("erasure", "nothing outlives its hour in any file", "5 min", "postgresql"),
+    "memory": Proof("memory", "half a million addresses leave no memory behind", "3 min"),
     "several": Proof("several_daemons two_daemons failover", "daemons on one PostgreSQL", "5 min", "postgresql"),
     "stop": Proof("stop", "it ends within five seconds", "1 min"),
     "crowds": Proof("slow_clients", "slow clients keep nobody waiting", "3 min", "ulimit -Hn 16000"),

@@ -1,6 +1,8 @@
 """What the SQLite engine keeps in memory: what secrets permit, and that it measures again behind a long WAL."""
 
 import asyncio
+import gc
+import tracemalloc
 
 from patience import PATIENCE_SECONDS
 from tmpmaild.storage.sqlite import database, storage
@@ -31,3 +33,27 @@ async def test_there_is_room_again_soon_after_a_stranger_has_stopped_reading(ope
             while not engine.storage.has_room():
                 await asyncio.sleep(0.01)
         assert path.with_name("mail.db-wal").stat().st_size == 0
+
+
+async def test_an_address_that_is_gone_takes_no_memory(engine, clock):
+    """CPython keeps some 90 bytes for each ``blobopen()`` of a connection that stays open, and may have other such lists."""
+
+    async def live_and_end(round_, count):
+        for number in range(count):
+            await engine.inbox(f"a{round_}-{number}", lifetime_ms=number % 2 + 1)  # one of two blanks its slot
+            clock.advance(ms=1)
+            await engine.storage.sweep(clock())
+
+    def traced_bytes():
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    await live_and_end(0, 100)  # SQLite's own memory is not traced
+    tracemalloc.start()
+    try:
+        await live_and_end(1, 100)
+        before_bytes = traced_bytes()
+        await live_and_end(2, 400)
+        assert traced_bytes() - before_bytes < 400 * 20
+    finally:
+        tracemalloc.stop()

@@ -4,7 +4,7 @@ Expired mail is deleted in ``sweeping.py``.
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -44,6 +44,10 @@ _LAST_EXPIRY: Final = (
     "SELECT expires_at_ms FROM inbox WHERE swept = 0 AND expires_at_ms < ? ORDER BY expires_at_ms DESC LIMIT 1"
 )
 
+_WRITE_SLOT: Final = (
+    "UPDATE address SET slots = CAST(substr(slots, 1, ?) || ? || substr(slots, ?) AS BLOB) WHERE id = ?"
+)
+
 
 def create_inbox(batch: Batch, new: NewInbox, name_hash: bytes, creator_hash: bytes | None) -> str | RequestError:
     """Store an address if its name is free and its creator is within its quota; return the new inbox's id."""
@@ -69,12 +73,19 @@ def create_inbox(batch: Batch, new: NewInbox, name_hash: bytes, creator_hash: by
 
 
 def _write_address(batch: Batch, inbox_id: int, address: str) -> None:
-    row_id, offset = address_place(inbox_id)
-    connection = batch.connection
-    connection.execute("INSERT OR IGNORE INTO address VALUES (?, ?, ?)", (row_id, FILLER, EMPTY_SLOTS))
-    with connection.blobopen("address", "slots", row_id) as slots:
-        slots.seek(offset)
-        slots.write(address.encode().ljust(SLOT_BYTES))
+    row_id, _ = address_place(inbox_id)
+    batch.connection.execute("INSERT OR IGNORE INTO address VALUES (?, ?, ?)", (row_id, FILLER, EMPTY_SLOTS))
+    write_slots(batch.connection, [inbox_id], address.encode().ljust(SLOT_BYTES))
+
+
+def write_slots(connection: sqlite3.Connection, inbox_ids: Iterable[int], slot: bytes) -> None:
+    """Overwrite the slots of these inboxes; a row that does not exist is left alone.
+
+    SQLite writes a row of the same size in place. By ``blobopen()`` a connection that stays open would keep some 90
+    bytes for each call (CPython 3.11 to 3.14).
+    """
+    places = [address_place(inbox_id) for inbox_id in inbox_ids]
+    connection.executemany(_WRITE_SLOT, [(offset, slot, offset + SLOT_BYTES + 1, row_id) for row_id, offset in places])
 
 
 class MessageRow(NamedTuple):
@@ -119,7 +130,7 @@ def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow]
     """Blank the recipients of deleted messages in contents that other messages still refer to."""
     sql = "SELECT id FROM content WHERE id IN (SELECT value FROM json_each(?))"
     shared = {content_id for (content_id,) in connection.execute(sql, (content_ids,))}
-    # No blobopen(): before Python 3.11.4 it takes no id over 31 bits. SQLite writes a row of the same size in place.
+    # SQLite writes a row of the same size in place.
     blank = (
         "UPDATE content SET recipients = CAST(substr(recipients, 1, ?) || ? || substr(recipients, ?) AS BLOB)"
         " WHERE id = ?"

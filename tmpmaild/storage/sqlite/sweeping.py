@@ -16,7 +16,7 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
 from tmpmaild.storage.rows import first_key
 from tmpmaild.storage.sqlite.database import truncate_wal
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, address_place
-from tmpmaild.storage.sqlite.operations import MESSAGE_ROWS, MessageRow, delete_messages, json_array
+from tmpmaild.storage.sqlite.operations import MESSAGE_ROWS, MessageRow, delete_messages, json_array, write_slots
 from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer, translate
 
 STEP_SECONDS = 0.005
@@ -162,18 +162,7 @@ def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> N
         " AND +i.swept = 0)",
         (json_array(row_ids),),
     )
-    _blank_addresses(connection, inbox_ids, row_ids)
-
-
-def _blank_addresses(connection: sqlite3.Connection, inbox_ids: list[int], row_ids: list[int]) -> None:
-    """Blank the swept addresses in rows that also hold live ones."""
-    sql = "SELECT id FROM address WHERE id IN (SELECT value FROM json_each(?))"
-    left = {row_id for (row_id,) in connection.execute(sql, (json_array(row_ids),))}
-    for row_id, offset in map(address_place, inbox_ids):
-        if row_id in left:
-            with connection.blobopen("address", "slots", row_id) as slots:
-                slots.seek(offset)
-                slots.write(b" " * SLOT_BYTES)
+    write_slots(connection, inbox_ids, b" " * SLOT_BYTES)  # in rows that also hold live ones
 
 
 def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) -> int:

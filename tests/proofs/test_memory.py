@@ -1,0 +1,45 @@
+"""Addresses leave no memory behind: what a process takes does not depend on how many there ever were."""
+
+import asyncio
+import resource
+from pathlib import Path
+
+from tmpmaild.model import NewInbox
+from tmpmaild.storage.engines import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
+
+AT_ONCE = 500
+LIFETIME_MS = 1000
+WARM = 20_000
+MOST_BYTES = 5_000_000
+
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+async def live_and_end(storage, clock, numbers):
+    """Create addresses, and sweep those that have expired while others of the same rows are alive."""
+    for start in range(numbers.start, numbers.stop, AT_ONCE):
+        now_ms = clock()
+        names = [f"a{number}@mail.example.com" for number in range(start, start + AT_ONCE)]
+        news = [
+            NewInbox(name, now_ms, now_ms + LIFETIME_MS, private=False, token_hash=b"t" * 32, creator=None)
+            for name in names
+        ]
+        await asyncio.gather(*map(storage.create_inbox, news))
+        clock.advance(ms=LIFETIME_MS // 5)
+        while await storage.sweep(clock()):
+            pass
+    await storage.erase()
+
+
+async def test_addresses_that_are_gone_take_no_memory(tmp_path, clock, amount, figure):
+    count = amount(whole=500_000, quick=100_000)
+    async with open_storage(SqliteSettings(path=tmp_path / "mail.db", max_bytes=2**33), clock) as storage:
+        await live_and_end(storage, clock, range(WARM))
+        before = resident_bytes()
+        await live_and_end(storage, clock, range(WARM, WARM + count))
+        grown_bytes = resident_bytes() - before
+    figure(f"memory after {count:,} addresses", f"{grown_bytes / 1e6:+.1f} MB", f"<= {MOST_BYTES / 1e6:.0f} MB")
+    assert grown_bytes <= MOST_BYTES
