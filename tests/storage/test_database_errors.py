@@ -198,6 +198,21 @@ def test_a_file_system_without_locks_is_told(path, number):
     assert said.endswith("keep the database on a local disk")
 
 
+@root_only
+@pytest.mark.needs("mergerfs")
+def test_a_file_system_without_shared_maps_is_told_at_each_start_and_lasts(path):
+    (path.parent / "branch").mkdir()
+    pool = path.parent / "pool"
+    pool.mkdir()
+    subprocess.run(["mergerfs", "-o", "cache.files=off", path.parent / "branch", pool], check=True)
+    try:
+        for _ in range(2):
+            said = run_with(pool / "mail.db", kind="DatabaseRefused")
+            assert said.startswith(f"the file system of {pool} does not support shared memory maps (mmap)")
+    finally:
+        subprocess.run(["umount", pool], check=True)
+
+
 def mounted(path, options, then):
     """Return a command that runs what follows where a file system of one mebibyte is mounted, invisible to other processes."""
     script = f'mount -t tmpfs -o size=1m none "$0" && {then} && {options} && exec "$@"'

@@ -60,6 +60,24 @@ async def test_what_a_first_start_left_is_replaced_with_its_log(copy, path, open
         assert await engine.subjects("ada", Page()) == ["kept"]
 
 
+async def test_a_journal_of_another_database_is_not_played_into_the_restored_one(copy, path, open_engine, tmp_path):
+    (other := tmp_path / "other.db").touch()
+    journal = other.with_name("other.db-journal")
+    with closing(sqlite3.connect(other, isolation_level=None)) as rolled_back:
+        rolled_back.execute("CREATE TABLE t (x)")
+        rolled_back.execute("INSERT INTO t VALUES (zeroblob(200000))")
+        rolled_back.execute("PRAGMA cache_size = 1")
+        rolled_back.execute("BEGIN")
+        rolled_back.execute("UPDATE t SET x = randomblob(200000)")
+        left = journal.read_bytes()
+    assert left.startswith(bytes.fromhex("d9d505f920a163d7"))
+    path.with_name("mail.db-journal").write_bytes(left)
+    restore(copy, path)
+    assert files(path) == {"mail.db", "mail.db.lock"}
+    async with open_engine() as engine:
+        assert await engine.subjects("ada", Page()) == ["kept"]
+
+
 async def test_a_database_that_holds_anything_stays(copy, path, open_engine):
     async with open_engine() as engine:
         await engine.inbox("eve")

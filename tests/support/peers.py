@@ -76,6 +76,7 @@ PEERS = {
     "jq": _programs("jq"),
     "lintian": _programs("lintian"),
     "mandoc": _programs("mandoc"),
+    "mergerfs": Peer(("mergerfs",), lambda: bool(which("mergerfs")) and os.access("/dev/fuse", os.W_OK)),
     "msmtp": _programs("msmtp"),
     "nginx": _programs("nginx", packages=("nginx-light",)),
     "node": _programs("node", "npm", packages=("nodejs", "npm")),

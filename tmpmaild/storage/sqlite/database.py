@@ -16,10 +16,11 @@ import pwd
 import shutil
 import sqlite3
 import stat
+import struct
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -62,6 +63,8 @@ _COPY_PAUSE_SECONDS = 0.002  # after each step, in which others use the disk and
 _MEASURE_EVERY_SECONDS = 0.1
 _MEASURE_AGAIN_EVERY_SECONDS = 1.0
 _MIB = 1024 * 1024
+_LOCKED_OCTET = 1 << 62  # SQLite's own locks are on the 512 octets from 1 GiB on
+_LOCKED_HERE: set[tuple[int, int]] = set()  # device and inode; POSIX locks belong to the process, and so does this
 # By how much the file and the WAL together may exceed the cap while free pages of the file are used again.
 _SLACK_BYTES = 32 * 1024 * 1024
 
@@ -110,38 +113,104 @@ def truncate_wal(connection: sqlite3.Connection) -> bool:
 
 
 @contextmanager
-def lock(path: Path) -> Iterator[None]:
-    """Lock the file next to the database that keeps every other daemon and migration out.
+def lock(path: Path, *, create: bool = False) -> Iterator[int]:
+    """Keep every other daemon, migration and ``restore`` out of the database, whatever links lead to it.
 
-    Raises ``DatabaseError`` at once when another process holds it. The kernel releases it when the process ends.
+    Locks the file next to the real database, and the database itself, which may have hard links in other folders.
+    Yields a descriptor of the database for reading, or -1 if there is none; with ``create`` an empty one is created.
+    Raises ``DatabaseError`` at once when another process holds a lock. The kernel releases them when the process ends.
+
+    Connections must be closed before this ends: closing a descriptor of a file drops the locks that SQLite holds on it
+    for this process. For the same reason a database that is locked already is not opened a second time.
     """
-    lock_path = path.with_name(path.name + ".lock")
+    with ExitStack() as held:
+        for lock_path in _lock_paths(path):
+            held.enter_context(_locked_beside(path, lock_path))
+        if create:
+            create_private(path)
+        yield held.enter_context(_locked_itself(path))
+
+
+def real(path: Path) -> Path:
+    """Return the absolute path of the file that links lead to, which need not exist."""
+    return Path(os.path.realpath(path))  # Path.resolve() raises where links lead in a circle
+
+
+def _lock_paths(path: Path) -> Iterator[Path]:
+    file = real(path)
+    yield file.with_name(file.name + ".lock")
+    as_written = path.with_name(path.name + ".lock")
+    if path.is_symlink() and as_written.exists():  # daemons up to 1.0.3 lock the file next to the link
+        yield as_written
+
+
+@contextmanager
+def _locked_beside(path: Path, lock_path: Path) -> Iterator[None]:
     try:
         descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise refusal(path, error) from error
     try:
-        _take(descriptor, path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _in_use(path) from None
+        except OSError as error:
+            raise _cannot_be_locked(path, lock_path.name, error) from error
         yield
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: Path) -> None:
+@contextmanager
+def _locked_itself(path: Path) -> Iterator[int]:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DatabaseError(f"{path}: in use by another tmpmaild") from None
+        found = path.stat()
+        if (found.st_dev, found.st_ino) in _LOCKED_HERE:
+            raise _in_use(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield -1
+        return
     except OSError as error:
-        raise DatabaseError(
-            f"{path}: {path.name}.lock cannot be locked ({error.strerror}); keep the database on a local disk"
-        ) from error
+        raise refusal(path, error) from error
+    opened = os.fstat(descriptor)
+    identity = opened.st_dev, opened.st_ino
+    _LOCKED_HERE.add(identity)
+    try:
+        _lock_range(descriptor, path)
+        yield descriptor
+    finally:
+        _LOCKED_HERE.remove(identity)
+        os.close(descriptor)
+
+
+def _lock_range(descriptor: int, path: Path) -> None:
+    """Lock an octet that SQLite does not use, by an open file description lock (Linux): no other close drops it."""
+    if not hasattr(fcntl, "F_OFD_SETLK"):
+        return
+    wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_OCTET, 1, 0)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            raise _in_use(path) from None
+        if error.errno != errno.EINVAL:  # such as gVisor, which has no such locks
+            raise _cannot_be_locked(path, path.name, error) from error
+
+
+def _in_use(path: Path) -> DatabaseError:
+    return DatabaseError(f"{path}: in use by another tmpmaild")
+
+
+def _cannot_be_locked(path: Path, name: str, error: OSError) -> DatabaseError:
+    return DatabaseError(f"{path}: {name} cannot be locked ({error.strerror}); keep the database on a local disk")
 
 
 def create_private(path: Path) -> None:
     """Create the file if it is missing, readable by its owner only; SQLite gives -wal and -shm the same mode."""
     with suppress(FileExistsError):
-        create_new(path)
+        create_new(real(path))  # O_EXCL does not follow a link
 
 
 def create_new(path: Path) -> None:
@@ -211,6 +280,12 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     has_flag = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'daemon'").fetchone()
     if has_flag and connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,):
         return
+    if path.stat().st_nlink > 1 and not wal_of(path).exists():
+        # SQLite names the WAL by the name that the database is opened by: mail may be in that of another name.
+        raise DatabaseRefused(
+            f"{path}: has {path.stat().st_nlink} names (hard links), was not closed properly, and"
+            f" {wal_of(path).name} is missing: start the service by the name whose -wal is there"
+        )
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise DatabaseRefused(damaged(path, verdict.splitlines()[-1]))
@@ -234,14 +309,14 @@ def temporary(path: Path) -> Iterator[None]:
 
 def _delete(path: Path) -> None:
     with suppress(DatabaseError, OSError), lock(path):  # in use by another daemon, or gone already
-        for end in ("-wal", "-shm", ".lock", ""):
+        for end in ("-wal", "-shm", "-journal", ".lock", ""):
             path.with_name(path.name + end).unlink(missing_ok=True)
         path.absolute().parent.rmdir()
 
 
 def wal_of(path: Path) -> Path:
     """Return where SQLite keeps the WAL: next to the target of a symbolic link."""
-    file = path.resolve()
+    file = real(path)
     return file.with_name(file.name + "-wal")
 
 
@@ -256,6 +331,7 @@ class Files:
         self.path = path.absolute()
         self.lost = False
         self.wal_bytes = 0
+        self.folder = real(path).parent
         self._paths = str(self.path), str(wal_of(path))
         self._opened = self._identities()
 
@@ -290,7 +366,7 @@ def disk_reserve_bytes(cap_bytes: int, reserve_bytes: int) -> int:
 def sensible_cap_bytes(path: Path) -> int:
     """Return the default size limit of a database: half of what the disk has for it, at most 10 GiB."""
     held_bytes = path.stat().st_size if path.exists() else 0
-    return min(10 * 1024**3, (shutil.disk_usage(path.parent).free + held_bytes) // 2)
+    return min(10 * 1024**3, (shutil.disk_usage(real(path).parent).free + held_bytes) // 2)
 
 
 def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
@@ -355,7 +431,7 @@ class DiskSpace:
         self._measured_at_seconds, self._moved_bytes = now, 0.0
         fits = self._fits()
         self._measured_wal_bytes = self._files.wal_bytes
-        self._free_bytes = shutil.disk_usage(self._files.path.parent).free
+        self._free_bytes = shutil.disk_usage(self._files.folder).free
         self._decide(fits=fits)
 
     @property
@@ -368,7 +444,7 @@ class DiskSpace:
 
         Measured now; may be called in any thread.
         """
-        return wanted_bytes + self._disk_reserve_bytes - shutil.disk_usage(self._files.path.parent).free
+        return wanted_bytes + self._disk_reserve_bytes - shutil.disk_usage(self._files.folder).free
 
     def _decide(self, *, fits: bool) -> None:
         had_room, self.has_room = self.has_room, fits and self._free_bytes >= self._disk_reserve_bytes
@@ -453,7 +529,8 @@ def remove_unfinished(path: Path) -> None:
 
 def unfinished(path: Path) -> Path:
     """Return where a copy is made, before it is complete."""
-    return path.with_name(path.name + ".unfinished-copy")
+    file = real(path)
+    return file.with_name(file.name + ".unfinished-copy")
 
 
 class BackupMaker:
@@ -546,7 +623,11 @@ def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True)
     Opens no file: closing one would drop the locks that SQLite holds for this process on the same file.
     """
     text = _found_on_disk(path, os.R_OK | os.W_OK if writing else os.R_OK) or _reason(path, error)
-    lasts = _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT) or (writing and _is_read_only(path))
+    lasts = (
+        _code(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+        or _is_without_maps(error)
+        or (writing and _is_read_only(path))
+    )
     return (DatabaseRefused if lasts else DatabaseError)(text)
 
 
@@ -554,9 +635,13 @@ def _code(error: OSError | sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
+def _is_without_maps(error: OSError | sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMMAP
+
+
 def _is_read_only(path: Path) -> bool:
     try:
-        return bool(os.statvfs(path.absolute().parent).f_flag & os.ST_RDONLY)
+        return bool(os.statvfs(real(path).parent).f_flag & os.ST_RDONLY)
     except OSError:
         return False
 
@@ -574,22 +659,24 @@ def altered(path: Path, what: str) -> str:
 
 def _move_away(path: Path) -> str:
     # The WAL holds accepted mail that is not in the file yet: without it the file is older, not repaired.
+    name = real(path).name
     return (
-        f"to start with an empty one, move {path.name}, {path.name}-wal and {path.name}-shm away together;"
+        f"to start with an empty one, move {name}, {name}-wal and {name}-shm away together;"
         " what mail they hold, of an hour at most, is lost"
     )
 
 
 def _found_on_disk(path: Path, needed: int) -> str | None:
     """Return what is wrong on the file system: SQLite has one error for most of it."""
-    folder = path.absolute().parent
+    real_file = real(path)
+    folder = real_file.parent
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises where the folder may not be searched
         return f"{path}: is a folder; storage.path must name a file"
     if not os.path.isdir(folder):  # noqa: PTH112 - likewise
         return f"{path}: the folder {folder} does not exist or may not be entered; it must be {_wanted('0700')}"
     if not os.access(folder, needed | os.X_OK, effective_ids=True):
         return _no_access(path, folder, "0700")
-    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
+    for file in (real_file.with_name(real_file.name + end) for end in ("", "-wal", "-shm", ".lock")):
         if file.exists() and not os.access(file, needed, effective_ids=True):
             return _no_access(path, file, "0600")
     return None
@@ -627,11 +714,16 @@ def _group(number: int) -> str:
 
 
 def _reason(path: Path, error: OSError | sqlite3.Error) -> str:
-    folder = path.absolute().parent
+    folder = real(path).parent
     code = _code(error)
     number = getattr(error, "errno", None)
     if code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT) or not os.statvfs(folder).f_bavail:
         return f"{path}: the disk is full; make room in {folder}, the database itself is not damaged"
+    if _is_without_maps(error):
+        return (
+            f"{path}: the file system of {folder} does not support shared memory maps (mmap), which SQLite's WAL needs;"
+            " keep the database on a local file system such as ext4 or XFS (with mergerfs: on one of its branches)"
+        )
     if code == sqlite3.SQLITE_IOERR or number == errno.EIO:
         return (
             f"{path}: the disk failed ({error}); read the kernel's log and check the disk first, the database may be"

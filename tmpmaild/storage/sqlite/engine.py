@@ -4,8 +4,10 @@ Pragmas are in ``database.py``, the steps of the schema in ``migrations/``. What
 """
 
 import asyncio
+import errno
 import json
 import logging
+import os
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -29,8 +31,10 @@ from tmpmaild.storage.sqlite.database import (
     cap_pages,
     check_identity,
     open_to_read,
+    real,
     remove_unfinished,
     sensible_cap_bytes,
+    truncate_wal,
     wal_of,
 )
 from tmpmaild.storage.sqlite.storage import SqliteStorage
@@ -139,7 +143,7 @@ def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
     (clean_stop,) = connection.execute("SELECT clean_stop FROM daemon").fetchone()
     sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"  # the operator's is one
     inboxes, messages = connection.execute(sql).fetchone()
-    files = [file for file in (path.resolve(), wal_of(path)) if file.exists()]
+    files = [file for file in (real(path), wal_of(path)) if file.exists()]
     return Summary(bool(clean_stop), inboxes, messages, sum(file.stat().st_size for file in files))
 
 
@@ -150,7 +154,7 @@ def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
     ``DatabaseError``.
     """
     _assert_readable(path)
-    file, wal = path.resolve(), wal_of(path)
+    file, wal = real(path), wal_of(path)
     while True:
         # Without a WAL no process is writing, and "immutable" keeps SQLite from creating one in order to read.
         immutable = not wal.exists()
@@ -167,9 +171,14 @@ def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
 
 
 def _assert_readable(path: Path) -> None:
-    """Raise an error that tells the reason; SQLite would only say "unable to open database file"."""
+    """Raise an error that tells the reason; SQLite would only say "unable to open database file".
+
+    Does not open the file: closing it would drop the locks that SQLite holds for this process.
+    """
     try:
-        path.open("rb").close()
+        path.stat()
+        if not os.access(path, os.R_OK, effective_ids=True):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise database.refusal(path, error, writing=False) from error
 
@@ -197,7 +206,7 @@ async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> 
     Without ``clock`` it goes by that of this machine.
     """
     path, clock = settings.path, clock or MachineClock()
-    with database.lock(path):
+    with database.lock(path, create=True):
         remove_unfinished(path)
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
         connection, applied = await asyncio.to_thread(prepare, path, clock(), cap_bytes)
@@ -224,7 +233,7 @@ def upgrade(path: Path) -> list[str]:
 
     Raises ``DatabaseError``.
     """
-    with database.lock(path):
+    with database.lock(path, create=True):
         connection, applied = prepare(path, MachineClock()())
         close(connection, clean=True)
     return applied
@@ -259,7 +268,6 @@ def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connec
     What has expired is not migrated. ``max_bytes`` 0 sets no cap. Raises ``DatabaseError``.
     """
     steps = migrations()
-    database.create_private(path)
     database.check(path, max(steps), difference)
     connection = database.connect(path)
     try:
@@ -267,6 +275,7 @@ def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connec
         if max_bytes:  # not earlier: a step may need a page more than the cap
             cap_pages(connection, max_bytes)
         connection.execute("UPDATE daemon SET clean_stop = 0")
+        truncate_wal(connection)  # so that the file itself says it, whatever becomes of the WAL
     except (OSError, sqlite3.Error) as error:
         connection.close()
         raise database.refusal(path, error) from error

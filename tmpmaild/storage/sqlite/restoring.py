@@ -11,7 +11,7 @@ from msgspec import Struct
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import counted
 from tmpmaild.storage.sqlite import database, engine
-from tmpmaild.storage.sqlite.database import remove_unfinished, unfinished, wal_of
+from tmpmaild.storage.sqlite.database import real, remove_unfinished, unfinished, wal_of
 
 _BEGINNING = b"SQLite format 3\0"
 
@@ -34,11 +34,12 @@ def restore(copy: Path, path: Path) -> Restored:
     with database.lock(path):
         _expect_nothing(path)
         found = _checked(copy)
-        target, file = unfinished(path), path.resolve()
+        target, file = unfinished(path), real(path)
         remove_unfinished(path)
         try:
             _write(copy, target)
-            for end in ("-wal", "-shm"):
+            # A journal or a log of another database would be played into this one.
+            for end in ("-wal", "-shm", "-journal"):
                 file.with_name(file.name + end).unlink(missing_ok=True)
             target.replace(file)
             _sync(file.parent)
@@ -51,7 +52,8 @@ def restore(copy: Path, path: Path) -> Restored:
 def _expect_nothing(path: Path) -> None:
     if not path.exists() or path.stat().st_size == 0:
         return
-    away = f"move {path.name}, {path.name}-wal and {path.name}-shm away together, and restore again"
+    name = real(path).name
+    away = f"move {name}, {name}-wal and {name}-shm away together, and restore again"
     try:
         found = engine.look(path, _count)
     except DatabaseError as error:

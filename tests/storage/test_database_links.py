@@ -1,0 +1,169 @@
+"""A database by several names: links lead to one file, which one process at a time may use, whatever it is called."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tmpmaild.errors import DatabaseError
+from tmpmaild.model import Page
+from tmpmaild.storage.engines import SqliteSettings
+from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.engine import assert_usable, open_storage, operator_mail, summary, upgrade
+from tmpmaild.storage.sqlite.restoring import restore
+
+from .conftest import run, settings
+
+UPGRADE = """
+import pathlib, sys
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.sqlite.engine import upgrade
+try: print(upgrade(pathlib.Path(sys.argv[1])))
+except DatabaseError as error: print(error)
+"""
+LEAVE_WAL = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], timeout=0)
+try: print(connection.execute("PRAGMA journal_mode = delete").fetchone())
+except sqlite3.OperationalError as error: print(error)
+"""
+
+
+def link_to_a_link(path, other):
+    other.with_name("between").symlink_to(path)
+    other.symlink_to("between")
+
+
+def link_to_the_folder(path, other):
+    other.parent.rmdir()
+    other.parent.symlink_to(path.parent)
+    other.symlink_to(path.name)
+
+
+LINKS = {
+    "symbolic": lambda path, other: other.symlink_to(path),
+    "relative": lambda path, other: other.symlink_to(os.path.relpath(path, other.parent)),
+    "of a link": link_to_a_link,
+    "in a folder behind a link": link_to_the_folder,
+    "hard": lambda path, other: other.hardlink_to(path),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "state").mkdir()
+    return tmp_path / "state" / "mail.db"
+
+
+@pytest.fixture
+def other(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    return tmp_path / "elsewhere" / "other.db"
+
+
+async def by_another_process(code, path):
+    done = await anyio.run_process([sys.executable, "-c", code, path], stderr=subprocess.STDOUT)
+    return done.stdout.decode().strip()
+
+
+@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_no_other_name_opens_a_database_in_use(path, other, clock, link, is_first):
+    upgrade(path)
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    link(path, other)
+    first, second = (path, other) if is_first else (other, path)
+    async with open_storage(settings(first), clock):
+        for attempt in (upgrade, lambda path: restore(copy, path)):
+            with pytest.raises(DatabaseError, match=rf"{second}: in use by another tmpmaild"):
+                attempt(second)
+        with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
+            async with open_storage(settings(second), clock):
+                pass
+    assert upgrade(second) == []
+
+
+async def test_another_process_is_kept_out_of_a_hard_link_too(path, other, clock):
+    upgrade(path)
+    other.hardlink_to(path)
+    async with open_storage(settings(path), clock):
+        assert await by_another_process(UPGRADE, other) == f"{other}: in use by another tmpmaild"
+        with pytest.raises(DatabaseError, match="in use"):
+            upgrade(other)
+        # What was refused in this process has closed no descriptor of the file: SQLite's own locks still hold.
+        assert await by_another_process(LEAVE_WAL, path) == "database is locked"
+
+
+@pytest.mark.parametrize("link", [LINKS["symbolic"], link_to_a_link], ids=["symbolic", "of a link"])
+async def test_nobody_creates_a_database_that_somebody_creates_by_another_name(path, other, open_engine, link):
+    link(path, other)
+    async with open_engine() as engine:
+        with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
+            upgrade(other)
+        await engine.inbox("ada")
+
+
+async def test_whoever_looks_at_a_database_in_use_leaves_its_locks(path, open_engine):
+    """Closing any descriptor of a file drops all POSIX locks that the process holds on it."""
+    at = SqliteSettings(path=path)
+    async with open_engine() as engine:
+        await engine.inbox("ada")
+        for look in (operator_mail(at).messages, lambda: summary(at), lambda: assert_usable(path)):
+            look()
+            assert await by_another_process(LEAVE_WAL, path) == "database is locked"
+
+
+async def test_a_daemon_of_before_that_locks_next_to_the_link_is_noticed(path, other):
+    upgrade(path)
+    other.symlink_to(path)
+    with other.with_name("other.db.lock").open("w") as theirs:
+        fcntl.flock(theirs, fcntl.LOCK_EX)
+        with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
+            upgrade(other)
+    assert upgrade(other) == []
+
+
+async def test_a_copy_is_restored_to_where_the_link_leads(path, other, open_engine, tmp_path):
+    async with open_engine() as engine:
+        await engine.add(await engine.inbox("ada"), subject="kept")
+        async with engine.storage.backup() as made:
+            (tmp_path / "copy").write_bytes(made.read())
+    for file in path.parent.iterdir():
+        file.unlink()
+    other.symlink_to(path)
+    restore(tmp_path / "copy", other)
+    assert other.is_symlink()
+    assert {file.name for file in other.parent.iterdir()} == {"other.db"}
+    async with open_engine() as engine:
+        assert await engine.subjects("ada", Page()) == ["kept"]
+
+
+def test_the_disk_that_counts_is_that_of_the_file_and_not_of_the_link(other, path):
+    target = Path("/dev/shm/tmpmaild-nothing.db")
+    if not target.parent.is_dir():
+        pytest.skip("needs /dev/shm")
+    other.symlink_to(target)
+    free_bytes = shutil.disk_usage(target.parent).free
+    assert database.sensible_cap_bytes(other) == pytest.approx(min(10 * 1024**3, free_bytes // 2), rel=0.1)
+
+
+async def test_after_a_kill_only_the_name_that_has_the_log_opens_the_database(path, other, open_engine, clock):
+    async with open_engine() as engine:
+        await engine.add(await engine.inbox("ada"), subject="acknowledged")
+        assert run(path, "SELECT count(*) FROM message") == [(1,)]
+        # As a kill leaves them: nothing is copied from the log into the file.
+        left = {end: path.with_name(f"mail.db{end}").read_bytes() for end in ("", "-wal")}
+    for end, octets in left.items():
+        path.with_name(f"mail.db{end}").write_bytes(octets)
+    other.hardlink_to(path)
+    with pytest.raises(DatabaseError, match=r"has 2 names .* other\.db-wal is missing"):
+        async with open_storage(settings(other), clock):
+            pass
+    async with open_engine() as engine:
+        assert await engine.subjects("ada", Page()) == ["acknowledged"]
