@@ -46,6 +46,8 @@ _UNSENT_BYTES = 64 * 1024
 _SEND_SECONDS = 30
 _LINGER_SECONDS = 2
 _EARLY_BYTES = 64 * 1024
+_REST_BYTES = 64 * 1024
+_QUEUED_EVENTS = 2  # parts of a body that no application has read yet: no fewer, see ``_Requests``
 _FIRST_REQUEST_SECONDS = 0.5
 _absolute = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
 
@@ -145,6 +147,7 @@ def _date(unix_seconds: int) -> bytes:
 def _hypercorn_config() -> Config:
     config = _Config()
     config.keep_alive_timeout = _IDLE_SECONDS
+    config.max_app_queue_size = _QUEUED_EVENTS
     config.errorlog = logging.getLogger("hypercorn.error")
     return config
 
@@ -345,7 +348,7 @@ class _Protocol(H11Protocol):
         pass
 
     async def _create_stream(self, request: h11.Request) -> None:
-        self.stream = HTTPStream(
+        self.stream = _Stream(
             self.app,
             self.config,
             self.context,
@@ -356,7 +359,9 @@ class _Protocol(H11Protocol):
             self.stream_send,
             STREAM_ID,
         )
+        self.stream.after_rest = self._maybe_recycle
         fields = [(name.lower(), value) for name, value in request.headers.raw_items()]
+        self._is_body_small = int(dict(fields).get(b"content-length", _REST_BYTES + 1)) <= _REST_BYTES
         target, fields = _origin_form(request.target, fields)
         event = Request(
             stream_id=STREAM_ID,
@@ -373,7 +378,8 @@ class _Protocol(H11Protocol):
         """Send a part of an answer."""
         if type(event) is Response:
             fields = [*event.headers, *self.config.response_headers("h11")]
-            if self.keep_alive_requests >= self.config.keep_alive_max_requests:
+            is_cut = self.connection.their_state is h11.SEND_BODY and not self._is_body_small
+            if is_cut or self.keep_alive_requests >= self.config.keep_alive_max_requests:
                 fields.append((b"connection", b"close"))
             valid = Headers([(_known if name in _KNOWN else _valid)(name, value) for name, value in fields])
             await self._send_h11_event(h11.Response(headers=valid, status_code=event.status_code))
@@ -385,6 +391,31 @@ class _Protocol(H11Protocol):
             await self._maybe_recycle()
         else:
             await super().stream_send(event)
+
+    async def _maybe_recycle(self) -> None:
+        """Go on to the next request, or close; the rest of a small body is read before, as long as one may be idle.
+
+        RFC 9112 §9.6: who closes without having said so breaks the next request, which may be on its way.
+        """
+        states = self.connection.our_state, self.connection.their_state
+        if self.stream is None or states != (h11.DONE, h11.SEND_BODY) or self.context.terminated.is_set():
+            await super()._maybe_recycle()
+            return
+        await self.stream.handle(StreamClosed(stream_id=STREAM_ID))
+        await self.send(Updated(idle=True))
+
+
+class _Stream(HTTPStream):
+    """Hypercorn's request and response; ``after_rest`` is called at the end of a body that came after the response."""
+
+    after_rest: Callable[[], Awaitable[None]]
+
+    async def handle(self, event: StreamEvent) -> None:
+        """Handle a part of the request."""
+        if self.closed and type(event) is EndBody:
+            await self.after_rest()
+        else:
+            await super().handle(event)
 
 
 def _valid(name: bytes, value: bytes) -> tuple[bytes, bytes, bytes]:
@@ -441,7 +472,8 @@ class _Requests(TaskGroup):
         events: asyncio.Queue[Any] = asyncio.Queue(config.max_app_queue_size)
 
         async def put(event: Any) -> None:
-            if event["type"] == "http.disconnect" and events.full():
+            # One place more than it takes, for a part that is on its way into the queue already.
+            if event["type"] == "http.disconnect" and events.qsize() >= config.max_app_queue_size - 1:
                 _make_room(events)
             await events.put(event)
 
