@@ -7,6 +7,7 @@ import struct
 from contextlib import suppress
 
 import anyio
+import anyio.lowlevel
 import h11
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -160,6 +161,26 @@ async def test_a_body_nobody_asked_for_holds_nothing(served):
         assert await read_answer(stream) == 200
         await stream.send(b"1\r\nx\r\n" * 200)
     await served.drained()
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_client_that_crashes_before_its_refusal_leaves_no_trace(serve, turns):
+    """The response is sent so many turns of the event loop after the request: to a connection that is closed already."""
+
+    async def refuse(scope, receive, send):
+        for _ in range(turns):
+            await anyio.lowlevel.checkpoint()
+        await send({"type": "http.response.start", "status": 413, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(300_000)})
+
+    async with serve(refuse) as served:
+        for number in range(30):
+            stream = await served.connect()
+            await stream.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + bytes(20_000))
+            for _ in range(number % 3):
+                await anyio.lowlevel.checkpoint()
+            await reset(stream)
+        await served.drained()
 
 
 @pytest.mark.parametrize("asked", [b"", GET[:9], GET])

@@ -39,7 +39,7 @@ class House(conftest.House):
         self.message_ids = []
         await self.deliver()
         await self.deliver()
-        self.attachment, _ = await self.mail.find_attachment(self.address, self.message_ids[0], "0")
+        _, self.attachment, _ = await self.mail.find_attachment(self.address, self.message_ids[0], "0")
 
     @property
     def address(self):

@@ -111,7 +111,7 @@ async def test_mail_of_before_and_for_others_is_checked_when_it_is_looked_at(wor
         message = (await world.service.mail.list(ada, Page())).messages[0]
         shown = await world.service.mail.message(ada, message.id)
         assert shown.full.message == message
-        trace, _ = await world.service.mail.source(ada, message.id)
+        _, trace, _ = await world.service.mail.source(ada, message.id)
         assert trace.startswith(b"Authentication-Results: mx.example.com;\r\n\tspf=pass ")
 
 

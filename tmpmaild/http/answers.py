@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tmpmaild.errors import RequestError
 from tmpmaild.http.problems import BadRequest
@@ -217,6 +217,36 @@ class StreamedFile:
                     except RequestError:
                         return
                 await send(_END)
+
+
+class CutAtEnd:
+    """A response that is cut off, with nothing more sent, as soon as ``ended`` returns: what it shows has ended."""
+
+    def __init__(self, response: ASGIApp, ended: Callable[[], Awaitable[None]]) -> None:
+        self._response = response
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response, and watch from its start on."""
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+
+            async def watched(event: Message) -> None:
+                if event["type"] == "http.response.start":
+                    tasks.start_soon(self._cut, tasks.cancel_scope)
+                await send(event)
+
+            try:
+                await self._response(scope, receive, watched)
+            except Exception as error:  # noqa: BLE001 - a task group would wrap it
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _cut(self, scope: anyio.CancelScope) -> None:
+        await self._ended()
+        scope.cancel()
 
 
 class StreamSlots:

@@ -154,7 +154,7 @@ class HttpApp:
         return _resources(
             AddressEndpoints(service, serializer),
             MessageEndpoints(service, serializer, slots, streams),
-            ViewEndpoints(service.viewer, serializer, slots),
+            ViewEndpoints(service, serializer, slots),
             FeedEndpoints(service, serializer, slots),
             StreamEndpoints(service, serializer, streams),
             _DescriptionEndpoint(description),

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tmpmaild import __version__
-from tmpmaild.http.answers import IN_LOOP_BYTES, AnswerSlots, JsonResponse, LargeAnswer
+from tmpmaild.http.answers import IN_LOOP_BYTES, AnswerSlots, CutAtEnd, JsonResponse, LargeAnswer
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY
 from tmpmaild.http.openapi import ADDRESS, TEXT, Answer, Operation
 from tmpmaild.http.pages import Html, is_held, tag
@@ -48,6 +48,7 @@ class FeedEndpoints:
     def __init__(self, service: InboxService, serializer: Serializer, slots: AnswerSlots) -> None:
         self._service = service
         self._mail = service.mail
+        self._follower = service.follower
         self._serializer = serializer
         self._slots = slots
 
@@ -100,7 +101,7 @@ class FeedEndpoints:
             large, octets = await self._mail.list_as(address, _NEWEST, key, partial(anyio.to_thread.run_sync, form))
             return _answer(_entity_tag(large, urls), octets)
 
-        return LargeAnswer(self._slots, client(request), again)
+        return CutAtEnd(LargeAnswer(self._slots, client(request), again), self._follower.watch(listing.inbox))
 
 
 def _urls(serializer: Serializer, address: str, secret: str | None) -> "FeedUrls":

@@ -15,6 +15,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.http.answers import (
     IN_LOOP_BYTES,
     AnswerSlots,
+    CutAtEnd,
     FileResponse,
     JsonResponse,
     LargeAnswer,
@@ -42,8 +43,8 @@ from tmpmaild.http.requests import (
 from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList, Serializer, ViewItem
 from tmpmaild.inboxes.caches import Invalidation, message_characters
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.inboxes.viewing import Grant, Viewer
-from tmpmaild.model import Feature, Listing, Message, Page
+from tmpmaild.inboxes.viewing import Grant
+from tmpmaild.model import Feature, Inbox, Listing, Message, Page
 
 _NEWEST = page(PageQuery())  # what most clients ask for
 _MOST_NAMED = 3  # of what came and of what was refused, where a wait found nothing
@@ -101,7 +102,7 @@ class MessageEndpoints:
             large, encoded = await self._mail.list_as(address, wanted, key, form)
             return self._page(large, wanted, encoded)
 
-        return self._large(request, again)
+        return self._large(request, again, listing.inbox)
 
     @Operation(
         f"DELETE {ADDRESS}/messages",
@@ -133,7 +134,7 @@ class MessageEndpoints:
         Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
         problems=("busy",),
     )
-    async def mbox(self, request: Request) -> StreamedFile:
+    async def mbox(self, request: Request) -> ASGIApp:
         """Save all messages as one file.
 
         An mbox file (RFC 4155; lines that begin with `From ` are quoted as in mboxrd), which mail programs read: each
@@ -143,7 +144,8 @@ class MessageEndpoints:
         inbox = await self._service.find(address, key)
         name = attachment_disposition(f"{inbox.address}.mbox", "inbox.mbox")
         parts = partial(self._mail.mbox, address, key)
-        return StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
+        file = StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
+        return CutAtEnd(file, self._service.follower.watch(inbox))
 
     @Operation(f"GET {MESSAGE}", "getMessage", Answer(200, "The message.", FullMessageItem), problems=("busy",))
     async def show(self, request: Request) -> ASGIApp:
@@ -160,7 +162,7 @@ class MessageEndpoints:
             form = partial(encode_in_thread, self._serializer.full_message)
             return JsonResponse(await self._mail.message_as(address, message_id, key, form))
 
-        return self._large(request, again)
+        return self._large(request, again, shown.inbox, message_id)
 
     @Operation(f"DELETE {MESSAGE}", "deleteMessage", Answer(204, "It is deleted."), security="required")
     async def delete(self, request: Request) -> Response:
@@ -185,16 +187,16 @@ class MessageEndpoints:
         """
         address, message_id, key = _message_of(request)
         name = f'attachment; filename="{message_id}.eml"'
-        fields, raw = await self._mail.source(address, message_id, key, up_to_bytes=IN_LOOP_BYTES)
+        inbox, fields, raw = await self._mail.source(address, message_id, key, up_to_bytes=IN_LOOP_BYTES)
         if raw is not None:
             return FileResponse("message/rfc822", name, fields + raw)
 
         async def again() -> Response:
-            fields, raw = await self._mail.source(address, message_id, key)
+            _, fields, raw = await self._mail.source(address, message_id, key)
             assert raw is not None
             return FileResponse("message/rfc822", name, fields, raw)
 
-        return self._large(request, again)
+        return self._large(request, again, inbox, message_id)
 
     @Operation(
         f"GET {MESSAGE}/attachments/{{index}}",
@@ -210,14 +212,14 @@ class MessageEndpoints:
         """
         address, message_id, key = _message_of(request)
         index = request.path_params["index"]
-        found, source_bytes = await self._mail.find_attachment(address, message_id, index, key)
+        inbox, found, source_bytes = await self._mail.find_attachment(address, message_id, index, key)
 
         async def make() -> Response:
             content = await self._mail.attachment_content(address, message_id, found, key)
             name = attachment_disposition(found.filename, f"attachment-{found.index}")
             return FileResponse(attachment_type(found.content_type, content), name, content)
 
-        return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
+        return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make, inbox, message_id)
 
     def _asked(self, query_string: bytes) -> tuple[Page, int, bool]:
         """Return the requested page, the number of seconds to wait for it, and whether an empty one is explained."""
@@ -278,8 +280,13 @@ class MessageEndpoints:
             response.headers["Link"] = self._serializer.next_page_link(listing, wanted)
         return response
 
-    def _large(self, request: Request, make: Callable[[], Awaitable[Response]]) -> LargeAnswer:
-        return LargeAnswer(self._slots, client(request), make)
+    def _large(
+        self, request: Request, make: Callable[[], Awaitable[Response]], inbox: Inbox, message_id: str = ""
+    ) -> CutAtEnd:
+        """Return a large answer with something of an inbox, or of one message, that may be shown at this moment."""
+        return CutAtEnd(
+            LargeAnswer(self._slots, client(request), make), self._service.follower.watch(inbox, message_id)
+        )
 
 
 def _message_of(request: Request) -> tuple[str, str, str | None]:
@@ -306,8 +313,9 @@ def _no_reasons() -> Iterator[None]:
 class ViewEndpoints:
     """The endpoints over one service."""
 
-    def __init__(self, viewer: Viewer, serializer: Serializer, slots: AnswerSlots) -> None:
-        self._viewer = viewer
+    def __init__(self, service: InboxService, serializer: Serializer, slots: AnswerSlots) -> None:
+        self._viewer = service.viewer
+        self._follower = service.follower
         self._serializer = serializer
         self._slots = slots
         # Views are made one after another: a client that asks for a hundred would keep all others waiting.
@@ -348,10 +356,11 @@ class ViewEndpoints:
         """
         secret = request.path_params["secret"]
         with _no_reasons():
-            grant, size_bytes = await self._viewer.find(secret)
+            inbox, grant, size_bytes = await self._viewer.find(secret)
         if size_bytes <= IN_LOOP_BYTES:
             return await self._page(request, secret, grant)
-        return LargeAnswer(self._slots, client(request), partial(self._page, request, secret, grant))
+        page = LargeAnswer(self._slots, client(request), partial(self._page, request, secret, grant))
+        return CutAtEnd(page, self._follower.watch(inbox, grant.message_id))
 
     async def _page(self, request: Request, secret: str, grant: Grant) -> Response:
         async with self._one_by_one.take(client(request)):

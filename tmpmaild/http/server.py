@@ -8,6 +8,7 @@ import asyncio
 import logging
 import re
 import socket
+import struct
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -45,6 +46,7 @@ _READ_BYTES = 16 * 1024  # at once: as much is held until it is answered, or a r
 _UNSENT_BYTES = 64 * 1024
 _SEND_SECONDS = 30
 _LINGER_SECONDS = 2
+_AT_ONCE = struct.pack("ii", 1, 0)  # struct linger of socket(7)
 _EARLY_BYTES = 64 * 1024
 _REST_BYTES = 64 * 1024
 _QUEUED_EVENTS = 2  # parts of a body that no application has read yet: no fewer, see ``_Requests``
@@ -179,9 +181,9 @@ class HttpConnection(TCPServer):
         self._task = asyncio.current_task()
         self._received_all = asyncio.Event()
         try:
-            socket = self.writer.get_extra_info("socket")
-            client = parse_socket_addr(socket.family, socket.getpeername())
-            server = parse_socket_addr(socket.family, socket.getsockname())
+            ends = self.writer.get_extra_info("socket")
+            client = parse_socket_addr(ends.family, ends.getpeername())
+            server = parse_socket_addr(ends.family, ends.getsockname())
             async with _Requests(self.loop) as self._task_group:
                 self.protocol = self._http1(client, server)  # type: ignore[assignment]
                 self._made_at = self._idle_since = self.loop.time()
@@ -297,7 +299,7 @@ class HttpConnection(TCPServer):
             self._cut()
 
     def _cut(self) -> None:
-        self.writer.transport.abort()
+        self._reset()
         if self._task is not None and not self._is_own_task():
             self._task.cancel()
 
@@ -309,7 +311,9 @@ class HttpConnection(TCPServer):
         await self._close()
 
     async def _close(self) -> None:
-        """Send what is in the buffer, then close."""
+        """Send what is in the buffer, then close; a response that was broken off ends here, buffers included."""
+        if self._is_broken_off():
+            self._reset()
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 await self._linger()
@@ -320,7 +324,7 @@ class HttpConnection(TCPServer):
 
     async def _linger(self) -> None:
         # RFC 9112 §9.6: closing over unread octets resets the connection, and the answer may be lost.
-        if self._discarding or self._received_all.is_set() or not self._may_be_sending():
+        if self._discarding or self._received_all.is_set() or not self._may_be_sending() or self.writer.is_closing():
             return
         self._discarding = True
         with suppress(OSError):  # TimeoutError too
@@ -331,6 +335,18 @@ class HttpConnection(TCPServer):
                         pass
                 else:
                     await self._received_all.wait()
+
+    def _is_broken_off(self) -> bool:
+        protocol = getattr(self, "protocol", None)
+        return protocol is not None and protocol.connection.our_state is h11.SEND_BODY
+
+    def _reset(self) -> None:
+        """Close with a RST, which makes the kernel drop what it has not sent: it may show mail that has expired."""
+        if not self.writer.is_closing():
+            raw = self.writer.get_extra_info("socket")
+            with suppress(OSError):
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        _abort(self.writer)
 
     def _may_be_sending(self) -> bool:
         """Whether the client is in the middle of a body, or of something that was refused."""

@@ -1,7 +1,8 @@
 """The event streams of one inbox and of several, as Server-Sent Events of the HTML standard."""
 
+import math
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -69,6 +70,9 @@ class Source(Protocol[E]):
     async def may_show(self, event: E) -> bool:
         """Return whether an event may still be sent."""
 
+    def seconds_to_show(self, event: E) -> float:
+        """Return for how long an event may still be sent."""
+
 
 async def start(send: Send) -> None:
     """Send the head of the answer."""
@@ -86,32 +90,47 @@ async def send_events(source: Source[E], written: Callable[[E], bytes], receive:
 
 
 async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send) -> bool:
-    """Return whether the client has taken everything."""
-    async with aclosing(_chunks(source, written)) as chunks:
-        async for chunk in chunks:
-            with anyio.move_on_after(_SLICE_SECONDS) as taking:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            if taking.cancelled_caught:
-                return False
-    return True
+    """Return whether the client has taken everything, and each event as long as it might be shown."""
+    with suppress(_TooLateError):
+        async with aclosing(_chunks(source, written)) as chunks:
+            async for chunk, seconds in chunks:
+                with anyio.move_on_after(min(seconds, _SLICE_SECONDS)) as taking:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                if taking.cancelled_caught:
+                    return False
+        return True
+    return False
 
 
-async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[bytes, None]:
-    yield _RETRY
+class _TooLateError(Exception):
+    """What an event shows has ended after a part of it was sent."""
+
+
+async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[tuple[bytes, float], None]:
+    """Yield what is to be sent, with how many seconds there are for it."""
+    yield _RETRY, math.inf
     seconds: float = HEARTBEAT_SECONDS
     try:
         while not source.has_ended:
             events = await source.next(seconds)
             seconds = _NEXT_SECONDS if events else min(4 * seconds, HEARTBEAT_SECONDS)
             if not events:
-                yield _HEARTBEAT
+                yield _HEARTBEAT, math.inf
             for event in events:
-                if not await source.may_show(event):
-                    continue
-                for part in _slices(written(event)):
-                    yield part
+                async for part in _parts(event, source, written):
+                    yield part, source.seconds_to_show(event)
     except (RequestError, Overflow):
         return  # the client reconnects after the last message, and gets the error then
+
+
+async def _parts(event: E, source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield an event in parts, or nothing if it may not be shown any more; raises ``_TooLateError``."""
+    if not await source.may_show(event):
+        return
+    for number, part in enumerate(_slices(written(event))):
+        if number and not await source.may_show(event):
+            raise _TooLateError
+        yield part
 
 
 def block(name: str, data: bytes | Struct, message_id: str | None = None) -> bytes:

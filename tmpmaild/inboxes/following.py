@@ -6,16 +6,19 @@ and its wait is not missed.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Stopping, Unauthorized
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, RequestError, Stopping, Unauthorized
 from tmpmaild.inboxes.access import Access
+from tmpmaild.inboxes.caches import Invalidation
 from tmpmaild.inboxes.reading import MailReader, rest_of
 from tmpmaild.model import (
     ExpiryMoved,
@@ -211,6 +214,24 @@ class Follower:
                 if "verdict" in page.has:  # of a message that was looked at without one
                     looking = _Looking(page)
 
+    def watch(self, inbox: Inbox, message_id: str = "") -> Callable[[], Awaitable[None]]:
+        """Return a function that returns once an inbox, or a message in it, has expired or been deleted.
+
+        Both may be shown at the time of the call.
+        """
+        return partial(self._ended, inbox, message_id, self._mail.last_invalidation)
+
+    async def _ended(self, inbox: Inbox, message_id: str, since: Invalidation) -> None:
+        with self._bus.subscribe(inbox.id) as subscription, suppress(RequestError):
+            while True:
+                inbox = await self._access.confirm(inbox, message_id, since)
+                since = self._mail.last_invalidation
+                seconds = seconds_until(inbox.expires_at_ms, self._clock())
+                try:
+                    await subscription.wait(seconds)
+                except Stopping:
+                    await anyio.sleep(seconds)
+
     @asynccontextmanager
     async def follow(
         self,
@@ -293,6 +314,10 @@ class Following:
             except (AddressExpired, AddressNotFound, MessageNotFound):
                 return False
         return True
+
+    def seconds_to_show(self, event: Event) -> float:
+        """Return for how long an event may still be shown: as long as its message may."""
+        return self.seconds_left if isinstance(event, Message) else math.inf
 
     @property
     def seconds_left(self) -> float:
@@ -472,6 +497,10 @@ class SeveralFollowing:
     async def may_show(self, event: SeveralEvent) -> bool:
         """Return as ``Following.may_show``."""
         return not isinstance(event, NamedEvent) or await event.following.may_show(event.event)
+
+    def seconds_to_show(self, event: SeveralEvent) -> float:
+        """Return as ``Following.seconds_to_show``."""
+        return event.following.seconds_to_show(event.event) if isinstance(event, NamedEvent) else math.inf
 
     async def _look(self) -> Sequence[NamedEvent]:
         """Return events of the next inbox that has some; it takes its next turn after all others."""

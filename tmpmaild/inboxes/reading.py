@@ -228,16 +228,16 @@ class MailReader:
 
     async def source(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[bytes, bytes | None]:
-        """Read a message as it came: our trace fields, and the octets below them.
+    ) -> tuple[Inbox, bytes, bytes | None]:
+        """Read a message as it came: its inbox, our trace fields, and the octets below them.
 
-        These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
+        The octets are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, up_to_bytes=up_to_bytes, source=True)
-        shown = await self._as_shown(inbox, full)
-        await self.confirm(inbox, message_id, since)
-        return shown
+        trace, raw = await self._as_shown(inbox, full)
+        inbox = await self._access.confirm(inbox, message_id, since)
+        return inbox, trace, raw
 
     async def _as_shown(self, inbox: Inbox, full: FullMessage) -> tuple[bytes, bytes | None]:
         trace, raw = extracts.trace_fields(full, self.hostname), full.source
@@ -286,17 +286,17 @@ class MailReader:
 
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None
-    ) -> tuple[Attachment, int]:
+    ) -> tuple[Inbox, Attachment, int]:
         """Find an attachment by its index as it is written; the number is of octets in the source of its message.
 
         Raises ``MessageNotFound``, also where there is none.
         """
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, up_to_bytes=0)
-        await self.confirm(inbox, message_id, since)
+        inbox = await self._access.confirm(inbox, message_id, since)
         for attachment in full.message.attachments:
             if str(attachment.index) == index:
-                return attachment, full.message.size_bytes
+                return inbox, attachment, full.message.size_bytes
         raise MessageNotFound("no such attachment")
 
     async def attachment_content(

@@ -80,8 +80,8 @@ class Viewer:
         self._keep(secret, view)
         return secret, grant, view.remote_images
 
-    async def find(self, secret: str) -> tuple[Grant, int]:
-        """Return the grant of a secret, and the size of its message in octets.
+    async def find(self, secret: str) -> tuple[Inbox, Grant, int]:
+        """Return an inbox and the grant of a secret to look at a message in it, whose size in octets is the number.
 
         Raises ``MessageNotFound``, also when the inbox has expired or the secret is unknown; ``AddressNotFound``.
         """
@@ -90,8 +90,10 @@ class Viewer:
             raise MessageNotFound("no such view, or no longer")
         grant = _decode_grant(kept)
         self._check(grant)
-        _, message = await self._message(grant.address, grant.message_id, self._permit_living)
-        return grant, message.size_bytes
+        since = self._caches.last_invalidation
+        inbox, message = await self._message(grant.address, grant.message_id, self._permit_living)
+        inbox = await self._access.confirm(inbox, grant.message_id, since)
+        return inbox, grant, message.size_bytes
 
     async def look(self, secret: str, grant: Grant) -> View:
         """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
