@@ -27,7 +27,7 @@ KINDS = {
     "view": "",
     "secret feed": "",
 }
-OF_ONE_MESSAGE = {"message", "source", "attachment", "view"}
+OF_ONE_MESSAGE = ("message", "source", "attachment", "view")
 
 
 async def target(kind, client, held, message_id):
