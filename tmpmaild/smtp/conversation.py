@@ -118,7 +118,8 @@ class Conversation:
     """One client's conversation, from greeting to close.
 
     ``closed`` says that ``output`` holds the last reply; ``refusals`` are the negative replies that have been put into
-    it, each behind its command ("": not told), to be cleared with it. ``data`` is the mail that is coming in.
+    it, each behind its command ("": not told), to be cleared with it; ``discarded`` are those of them to messages that
+    were refused at their final dot without a request. ``data`` is the mail that is coming in.
     ``offers_tls``: STARTTLS can be done; ``offers_auth``: AUTH takes any credentials. A ``max_unknown_recipients`` of 0
     sets no limit.
     """
@@ -135,6 +136,7 @@ class Conversation:
         self.input = InputBuffer()
         self.output = bytearray(replies.greeting(hostname))
         self.refusals: list[tuple[str, Reply]] = []
+        self.discarded: list[Reply] = []
         self.data: DataReader | None = None
         self.helo = ""
         self.closed = self.tls = False
@@ -314,6 +316,7 @@ class Conversation:
     def _discard_mail(self, reply: Reply) -> None:
         self._transaction = None
         self._say(reply, replies.END_OF_MAIL)
+        self.discarded.append(reply)
 
     # The verbs (RFC 5321 §4.1.1): what follows each is given, and what is to be said or asked is returned.
 

@@ -191,6 +191,7 @@ class Handler:
     async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the mail; a 250 says that it is on disk."""
         if self._faults.ordered and (refusal := await self._apply_fault(envelope.destinations, "end", envelope)):
+            self._count_mail(refusal, 0, 0.0)
             return refusal
         content, begun = envelope.content or b"", time.monotonic()
         try:

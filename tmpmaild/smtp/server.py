@@ -327,8 +327,8 @@ class SmtpMeasures:
         )
         return iter((*counted, *self._gauges))
 
-    def count_mail(self, reply: Reply, octets: int, seconds: float) -> None:
-        """Count a mail with the reply to its final dot."""
+    def count_mail(self, reply: Reply, octets: int = 0, seconds: float = 0.0) -> None:
+        """Count a message with the reply to its final dot."""
         self._mails.add("accepted" if reply.is_positive else "refused", reply.enhanced_status)
         if reply.is_positive:
             self._accepted_bytes.add(by=octets)

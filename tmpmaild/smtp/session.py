@@ -248,6 +248,7 @@ class SmtpConnection(SMTP):
 
     def _answer_mail(self, request: EndOfMail) -> Reply | None:
         if not self._account.hold(len(request.content)):
+            self._connections.measures.count_mail(replies.MEMORY_FULL)
             return replies.MEMORY_FULL
         self._envelope.content = request.content
         self._envelope.greeting, self._envelope.auth = request.greeting, request.auth
@@ -319,6 +320,9 @@ class SmtpConnection(SMTP):
         if conversation.refusals:
             self._connections.report(self.remote_ip, conversation.refusals)
             conversation.refusals.clear()
+        for reply in conversation.discarded:
+            self._connections.measures.count_mail(reply)
+        conversation.discarded.clear()
         if output:
             if not self._transport.is_closing():
                 self._transport.write(bytes(output))
