@@ -56,16 +56,25 @@ $(BIN)/python:
 	@echo "setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP) install --constraint constraints.txt --editable '.[client]'
+# Nothing is installed, nor run to build it, whose hash is not in constraints/: tools/constraints.py.
+define install
+	@$(PIP) install --require-hashes --requirement constraints/build.txt
+	@$(PIP) install --require-hashes --no-build-isolation --requirement constraints/$(1).txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+endef
+
+PINS := pyproject.toml $(wildcard constraints/*.txt)
+
+$(VENV)/.run: $(PINS) | $(BIN)/python
+	$(call install,run)
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP) install --constraint constraints.txt --editable '.[client,dev]'
+$(VENV)/.dev: $(PINS) | $(BIN)/python
+	$(call install,dev)
 	@touch $@ $(VENV)/.run
 
-$(VENV)/.proofs: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP) install --constraint constraints.txt --editable '.[client,dev,proofs]'
+$(VENV)/.proofs: $(PINS) | $(BIN)/python
+	$(call install,proofs)
 	@touch $@ $(VENV)/.dev $(VENV)/.run
 
 # What the TypeScript client is built and tested with, as its lock names it. Needs Node 18 or newer with npm.

@@ -13,10 +13,12 @@ import pytest
 import yaml
 from msgspec import Struct
 
+import constraints
 import deb
 import prove
 import release
 from blocks import shell_blocks
+from constraints import requirements
 from daemons import finished
 from tables import table
 from tmpmaild import __version__
@@ -268,12 +270,34 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_the_pins_cover_every_dependency_and_name_no_registry():
-    text = (ROOT / "constraints.txt").read_text()
-    pinned = {name.lower().replace("_", "-") for name in re.findall(r"^([\w-]+)==", text, re.MULTILINE)}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-    assert [one for one in wanted if re.match(r"[\w-]+", one)[0].lower() not in pinned] == []
-    assert "://" not in text
+    for layer, extras in constraints.LAYERS.items():
+        pinned = {constraints.normal(name) for name in re.findall(r"^([\w.-]+)==", requirements(layer), re.MULTILINE)}
+        wanted = [line for extra in extras for line in project["optional-dependencies"][extra]]
+        wanted += project["dependencies"] if extras else project_of_build()
+        names = {constraints.normal(re.match(r"[\w.-]+", one)[0]) for one in wanted} - {"tmpmaild"}
+        assert names - pinned == set()
+    assert "://" not in requirements("proofs")
+
+
+def project_of_build():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+
+
+def test_every_pin_has_the_hashes_of_its_files():
+    hashes = r"((?: \\\n    --hash=sha256:[0-9a-f]{64})*)\n"
+    pins = re.findall(r"^[\w.-]+==[^\\\n]*?" + hashes, requirements("proofs"), re.MULTILINE)
+    assert len(pins) > 200
+    assert "" not in pins
+
+
+def test_nothing_is_installed_from_a_registry_without_its_hash():
+    sources = ["Makefile", "Containerfile", "docs/operations.md", ".ci/run"]
+    lines = [line for name in sources for line in (ROOT / name).read_text().splitlines()]
+    installing = [line for line in lines if re.search(r"(\bpip|\bPIP\)) (install|wheel) ", line)]
+    assert len(installing) > 12
+    checked = ("--require-hashes", "--no-index", "--no-deps --no-build-isolation")
+    assert [line for line in installing if not any(word in line for word in checked)] == []
 
 
 def test_the_socket_units_have_the_names_that_the_program_knows():

@@ -100,7 +100,7 @@ def test_each_library_has_the_minor_version_that_its_seam_was_tried_with(library
     found = version(library)
     assert found.split(".")[:2] == tried.split(".")[:2], (
         f"{library} {found} is installed, and its private names were tried with {tried}. If you did not mean to change that:"
-        f" `make .venv/.dev` installs what constraints.txt has. If you did: read in docs/architecture.md, below 'Private names',"
+        f" `make .venv/.dev` installs what constraints/ has. If you did: read in docs/architecture.md, below 'Private names',"
         f" which names of {library} are used, read what it changed there, run the test of that row, and write {found} into it."
     )
 

@@ -1,28 +1,116 @@
-"""Pins anew, in constraints.txt, what pyproject.toml allows: the newest of everything in a venv of its own.
+"""Pins, in constraints/, what pyproject.toml allows: exact versions and file hashes, for Python 3.11 and newer.
 
-python tools/constraints.py
+Each file holds what the one before it does not, and begins with it:
+
+    build.txt    what builds tmpmaild, and those of its libraries that PyPI has as source only
+    run.txt      the service, the commands and the client
+    service.txt  storage.url and senders.resolver: with this, what the Debian package and the container have
+    extras.txt   the MCP server and certificates of the pytest plugin: with this, what the SBOM lists
+    dev.txt      make test, make check
+    proofs.txt   make proof, make release
+
+``pip install --require-hashes`` installs such a file. It resolves by uv, in a venv of its own.
+
+python tools/constraints.py            the newest of everything
+python tools/constraints.py --keep     the versions that are pinned already, and what pyproject.toml has in addition
 """
 
+import argparse
+import re
 import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-HEADER: Final = "# Made by tools/constraints.py of pyproject.toml. Exact versions that the tests passed with.\n"
+FOLDER: Final = ROOT / "constraints"
+OLDEST_PYTHON: Final = "3.11"
+_SERVICE: Final = ("client", "dns", "postgresql", "senders")
+LAYERS: Final = {
+    "build": (),
+    "run": ("client", "dns"),
+    "service": _SERVICE,
+    "extras": (*_SERVICE, "mcp", "tls"),
+    "dev": (*_SERVICE, "mcp", "tls", "dev"),
+    "proofs": (*_SERVICE, "mcp", "tls", "dev", "proofs"),
+}
+"""The files in their order, each with the extras that it is for; the first is for ``_BUILDS``."""
+_BUILDS: Final = """\
+hatchling>=1.27
+editables>=0.5   # what hatchling needs for pip install --editable
+setuptools>=80   # of dkimpy and pyspf, of which PyPI has the source only
+"""
+_HEADER: Final = "# Generated from pyproject.toml by tools/constraints.py.\n"
+_ENTRY: Final = re.compile(r"^[A-Za-z0-9].*(?:\n .*)*\n", re.MULTILINE)
+_PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
+
+
+def pins(*files: Path) -> dict[str, str]:
+    """Return the version of each library, by its name as PyPI writes it in URLs; by default of all files."""
+    texts = [path.read_text("utf-8") for path in files or sorted(FOLDER.glob("*.txt"))]
+    return {normal(name): version for text in texts for name, version in _PIN.findall(text)}
+
+
+def requirements(layer: str, *, only: Sequence[str] = (), without: Sequence[str] = ()) -> str:
+    """Return the pins and hashes of a file and those before it as one text; of these libraries, or all but these."""
+    layers = list(LAYERS)
+    names = layers[: layers.index(layer) + 1]
+    found = [pin for name in names for pin in _ENTRY.findall((FOLDER / f"{name}.txt").read_text("utf-8"))]
+    named = [(pin, normal(pin.partition("==")[0])) for pin in found]
+    return "".join(pin for pin, name in named if (name in only or not only) and name not in without)
+
+
+def normal(name: str) -> str:
+    """Return the name of a library as it is compared."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _layers(uv: list[str], kept: Path, scratch: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each file's name and its pins, those of smaller files left out. ``kept`` limits the versions."""
+    builds = scratch / "build.in"
+    builds.write_text(_BUILDS, encoding="utf-8")
+    newest = scratch / "all.txt"
+    everything = [builds, ROOT / "pyproject.toml"]
+    newest.write_text("".join(_compiled(uv, everything, LAYERS["proofs"], kept)), encoding="utf-8")
+    seen: set[str] = set()
+    for name, extras in LAYERS.items():
+        found = _compiled(uv, everything if name != "build" else [builds], extras, newest)
+        yield name, [one for one in found if one not in seen]
+        seen |= set(found)
+
+
+def _compiled(uv: list[str], sources: Iterable[Path], extras: Iterable[str], limits: Path) -> list[str]:
+    """Resolve; return each pin with the lines of its hashes."""
+    named = [word for extra in extras for word in ("--extra", extra)]
+    options = ("--universal", "--generate-hashes", "--python-version", OLDEST_PYTHON, "--no-header", "--no-annotate")
+    command: list[str | Path] = [*uv, "pip", "compile", "--quiet", *options, "--constraint", limits, *named, *sources]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")  # noqa: S603 - our own words
+    return _ENTRY.findall(done.stdout)
 
 
 def main() -> None:
-    """Install, and write what that was."""
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        pip = [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
-        subprocess.run([*pip, "install", f"{ROOT}[client,dev,proofs]"], check=True)  # noqa: S603 - our own words
-        frozen = subprocess.run([*pip, "freeze", "--exclude", "tmpmaild"], check=True, capture_output=True, text=True)  # noqa: S603
-    (ROOT / "constraints.txt").write_text(HEADER + frozen.stdout)
-    sys.stdout.write(frozen.stdout)
+    """Resolve, and write the files."""
+    parser = argparse.ArgumentParser(description="Pin what pyproject.toml allows.")
+    parser.add_argument("--keep", action="store_true", help="keep the versions that are pinned already")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        venv.create(scratch / "venv", with_pip=True)
+        python = f"{scratch}/venv/bin/python"
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        subprocess.run([*pip, "install", "uv"], check=True)  # noqa: S603 - our own words
+        kept = scratch / "kept.txt"
+        old = pins() if given.keep else {}
+        kept.write_text("".join(f"{library}=={version}\n" for library, version in old.items()), encoding="utf-8")
+        before = ""
+        for layer, found in _layers([python, "-m", "uv"], kept, scratch):
+            first = f"-r {before}.txt\n" if before else ""
+            (FOLDER / f"{layer}.txt").write_text(_HEADER + first + "".join(found), encoding="utf-8")
+            before = layer
+    sys.stdout.write("".join(f"{library}=={version}\n" for library, version in sorted(pins().items())))
 
 
 if __name__ == "__main__":

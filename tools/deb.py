@@ -26,6 +26,7 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Final
 
+import constraints
 import manpages
 from tmpmaild import __version__
 
@@ -67,14 +68,21 @@ def build(target: Path, architecture: str) -> Path:
 def libraries(folder: Path, scratch: Path, machine: str) -> None:
     """Install tmpmaild and what it needs for each Python, one over the other."""
     pip = (sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check")
-    pins = ("--constraint", ROOT / "constraints.txt")
-    _run(*pip, "wheel", "--no-deps", "--wheel-dir", scratch, *pins, ROOT, *_FROM_SOURCE)
+    pins = {name: scratch / f"{name}.txt" for name in ("sources", "wheels")}
+    pins["sources"].write_text(constraints.requirements("service", only=_FROM_SOURCE), encoding="utf-8")
+    pins["wheels"].write_text(constraints.requirements("service", without=_FROM_SOURCE), encoding="utf-8")
+    built = (*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", scratch)
+    _run(*built, "--require-hashes", "--requirement", pins["sources"])
+    _run(*built, ROOT)
     (wheel,) = scratch.glob("tmpmaild-*.whl")
     for python in PYTHONS:
         platforms = [f"--platform={glibc}_{machine}" for glibc in _GLIBC]
-        options = ("--no-compile", "--only-binary=:all:", f"--python-version={python}", *platforms)
-        one = scratch / python
-        _run(*pip, "install", f"--target={one}", "--find-links", scratch, *options, *pins, f"{wheel}[{EXTRAS}]")
+        options = ("--only-binary=:all:", f"--python-version={python}", *platforms)
+        fetched, one = scratch / f"wheels-{python}", scratch / python
+        checked = ("--require-hashes", "--no-deps", "--requirement", pins["wheels"])
+        _run(*pip, "download", f"--dest={fetched}", *options, *checked)
+        known = ("--no-index", f"--find-links={fetched}", f"--find-links={scratch}")
+        _run(*pip, "install", f"--target={one}", "--no-compile", *known, *options, f"{wheel}[{EXTRAS}]")
         shutil.copytree(one, folder, dirs_exist_ok=True)
     for unwanted in (folder / "bin", folder / "share", *folder.glob("*/tests")):
         shutil.rmtree(unwanted)

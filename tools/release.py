@@ -159,9 +159,13 @@ def _describe(target: Path, source: Path, venv: Path) -> None:
     """Write which libraries are installed with the wheel, as a CycloneDX document, and what is new."""
     (wheel,) = target.glob("*.whl")
     version = wheel.name.split("-")[1]
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", venv / "bin/python")
+    checked = venv.with_name("wheels")
+    pip: tuple[str | Path, ...] = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    pins = ("--require-hashes", "--requirement", source / "constraints/extras.txt")
+    _run(*pip, "wheel", "--no-build-isolation", "--wheel-dir", checked, *pins, cwd=source)
     _run(sys.executable, "-m", "venv", "--without-pip", venv, cwd=source)
-    _run(*pip, "install", "--constraint", source / "constraints.txt", f"{wheel}[{EXTRAS}]", cwd=source)
+    pip = (*pip, "--python", venv / "bin/python")
+    _run(*pip, "install", "--no-index", "--find-links", checked, f"{wheel}[{EXTRAS}]", cwd=source)
     for named in venv.rglob("tmpmaild-*.dist-info/direct_url.json"):
         named.unlink()  # names the folder in which it was built
     cyclonedx = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "--pyproject")

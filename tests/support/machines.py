@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import chroot_image
+import constraints
 from daemons import finished
 
 ROOT = Path(__file__).parents[2]
@@ -97,8 +98,10 @@ def installed(packages, folder, extra="", suite=chroot_image.SUITES[0]):
 def fetch(folder, suite, *wanted):
     """Download the wheels of these requirements for a Debian's Python, with the versions that we test with."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--quiet", "--only-binary=:all:", "--dest", folder]
-    pip += ["--python-version", PYTHONS[suite], "--constraint", ROOT / "constraints.txt"]
-    subprocess.run([*pip, *wanted], check=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as versions:
+        versions.writelines(f"{name}=={version}\n" for name, version in constraints.pins().items())
+        versions.flush()
+        subprocess.run([*pip, "--python-version", PYTHONS[suite], "--constraint", versions.name, *wanted], check=True)
 
 
 @contextmanager
