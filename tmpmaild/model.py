@@ -194,6 +194,14 @@ class Link(Struct, frozen=True, gc=False):
     confidence: float
 
 
+class BodyLink(Struct, frozen=True, gc=False):
+    """A web address in a body, from ``start`` to ``end`` in code points."""
+
+    start: int
+    end: int
+    href: str
+
+
 class Findings(Struct, frozen=True):
     """The codes and links detected in a mail, best first."""
 

@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from patience import PATIENCE_SECONDS
+from tmpmaild.client import Client
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -70,3 +71,15 @@ def test_logs_name_no_address_and_no_content(start, command):
         assert json.loads(line)["level"] in ("info", "warning")
     assert address not in logged
     assert "Hello" not in logged
+
+
+def test_the_links_in_the_text_of_a_mail_are_told_by_their_places(start_in, tmp_path):
+    daemon = start_in(tmp_path)
+    link = "https://x.example/verify?t=aB3_"
+    with Client(daemon.url) as client:
+        inbox = client.create()
+        text = f"Content-Type: text/plain; charset=utf-8\r\n\r\n🎉 <{link}>، {link}"
+        daemon.deliver_octets(inbox.address, text.encode())
+        details = inbox.wait_for().details()
+    assert [details.text[one.start : one.end] for one in details.body_links] == [link, link]
+    assert {one.href for one in details.body_links} == {link}

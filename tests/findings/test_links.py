@@ -9,6 +9,7 @@ from tables import rows_of, table
 from tmpmaild.client.waiting import LIKELY
 from tmpmaild.findings import links
 from tmpmaild.mail import htmltext
+from tmpmaild.model import BodyLink
 
 ROWS = rows_of(__file__)
 
@@ -161,3 +162,10 @@ def test_html_tells_the_last_words_before_each_link():
     ]
     ((before, _, _),) = htmltext.links("x" * 10_000 + "<a href=https://x.example>t</a>")
     assert before == "x" * htmltext.BEFORE_CHARACTERS
+
+
+def test_the_addresses_in_a_body_are_bounded_in_number_and_length():
+    long = "https://x.example/" + "a" * links.MAX_HREF_CHARACTERS
+    found = links.in_body(f"{long} " + "https://x.example/b " * 2000)
+    assert len(found) == links.MAX_BODY_LINKS
+    assert found[0] == BodyLink(len(long) + 1, len(long) + 20, "https://x.example/b")

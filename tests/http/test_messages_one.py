@@ -105,3 +105,18 @@ async def test_a_deleted_message_is_gone_and_its_neighbours_stay(world, client, 
     assert (await client.ask("POST", f"{at}/{second}/view")).status == 404
     assert [message["id"] for message in (await client.get(at)).json()["messages"]] == [third, first]
     assert (await client.ask("DELETE", f"{at}/{second}", bearer(held["token"]))).status == 404
+
+
+async def test_each_web_address_in_the_body_of_one_message_stands_with_its_place(world, client, held, at):
+    """In code points: what is beyond 16 bits counts once; and by the rules of ``links``, each time it occurs."""
+    first, second = "https://x.example/a(EU)_V2.pdf", "https://x.example/verify?t=aB3_"
+    body = f"🎉 Guide: {first}\uff0cand {second}، again <{first}>"
+    message_id = await world.deliver(
+        held["address"], b"Content-Type: text/plain; charset=utf-8\r\n\r\n" + body.encode()
+    )
+    message = (await client.get(f"{at}/{message_id}")).json()
+    assert [link["href"] for link in message["body_links"]] == [first, second, first]
+    assert [message["body"][link["start"] : link["end"]] for link in message["body_links"]] == [first, second, first]
+    assert {link["href"] for link in message["links"]} == {first, second}
+    (in_list,) = (await client.get(at)).json()["messages"]
+    assert "body_links" not in in_list

@@ -50,6 +50,7 @@ from tmpmaild.client.errors import (
 )
 from tmpmaild.client.models import (
     Authentication,
+    BodyLink,
     Code,
     Details,
     Envelope,
@@ -82,6 +83,7 @@ __all__ = [
     "Authentication",
     "BadHost",
     "Blocked",
+    "BodyLink",
     "Busy",
     "Client",
     "Code",

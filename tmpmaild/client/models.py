@@ -76,6 +76,14 @@ class Link(Struct, frozen=True):
     confidence: float = 0.0
 
 
+class BodyLink(Struct, frozen=True):
+    """A web address in a text, ``text[start:end]``."""
+
+    start: int
+    end: int
+    href: str = ""
+
+
 class AttachmentItem(Struct, frozen=True):
     """What is known of an attachment without fetching it; size and hash are of its decoded content."""
 
@@ -225,11 +233,13 @@ class Details(Struct, frozen=True):
     """What only a message that is asked for alone shows; its ``text`` is never cut.
 
     ``html`` is as it was received (None without), ``headers`` are pairs of name and decoded value, in order, ``date``
-    is what the Date field says, ``warnings`` tell what the parser had to forgive.
+    is what the Date field says, ``warnings`` tell what the parser had to forgive. ``body_links`` are the web addresses
+    in ``text``, in order.
     ``session`` is None where the mail did not come over SMTP, ``authentication`` until it is known who sent it.
     """
 
     text: str = field(name="body", default="")
+    body_links: tuple[BodyLink, ...] = ()
     html: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     cc: tuple[Person, ...] = ()

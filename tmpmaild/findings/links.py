@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from tmpmaild.findings import lexicon
 from tmpmaild.mail import htmltext, urls
 from tmpmaild.mail.htmltokens import collapsed
-from tmpmaild.model import Link
+from tmpmaild.model import BodyLink, Link
 
 MAX_LINKS = 100
+MAX_BODY_LINKS = 1000
 MAX_HREF_CHARACTERS = 8192
 MAX_TEXT_CHARACTERS = 200
 
@@ -94,6 +95,12 @@ def find(body: str, html: str, to_text: Callable[[str], str] = htmltext.to_text)
     return tuple(sorted(links, key=lambda link: -link.confidence))
 
 
+def in_body(body: str) -> tuple[BodyLink, ...]:
+    """Return every web address in a body, in order; the first MAX_BODY_LINKS, none over MAX_HREF_CHARACTERS."""
+    found = (BodyLink(start, end, body[start:end]) for start, end in urls.occurrences(body))
+    return tuple(islice((one for one in found if _is_sound(one.href)), MAX_BODY_LINKS))
+
+
 def _behind_tokens(links: list[Link]) -> list[Link]:
     """Put a page on which to type a code behind the links that have a token in them."""
     with_token = (link.confidence for link in links if link.confidence > _ASIDE and _has_token(_parts(link.href)[1]))
@@ -123,7 +130,11 @@ def _links(found: Iterator[_Found]) -> list[Link]:
 
 
 def _sound(found: Iterable[_Found]) -> Iterator[_Found]:
-    return (one for one in found if len(one.href) <= MAX_HREF_CHARACTERS and _WEB.match(one.href))
+    return (one for one in found if _is_sound(one.href))
+
+
+def _is_sound(href: str) -> bool:
+    return len(href) <= MAX_HREF_CHARACTERS and _WEB.match(href) is not None
 
 
 def _of_text(body: str) -> Iterator[_Found]:

@@ -107,6 +107,14 @@ class LinkItem(Struct, frozen=True, gc=False):
     confidence: Confidence
 
 
+class BodyLinkItem(Struct, frozen=True, gc=False):
+    """A web address in the body of a message, from ``start`` to ``end`` in Unicode code points."""
+
+    start: Annotated[int, Meta(examples=[21])]
+    end: Annotated[int, Meta(examples=[50])]
+    href: Annotated[str, Meta(examples=["https://shop.example/verify/1"])]
+
+
 class MessageItem(Struct, frozen=True, gc=False):
     """A message in a list; ``to`` is the envelope's recipient as it was written."""
 
@@ -199,6 +207,10 @@ class SessionItem(Struct, frozen=True):
 class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
     """One message with all its parts."""
 
+    body_links: Annotated[
+        list[BodyLinkItem],
+        Meta(description="Every web address in `body`, in order; the first 1,000 in 128 Ki characters."),
+    ]
     html: Annotated[str | None, Meta(description="As received: never put it into a page as it is.")]
     headers: Annotated[list[HeaderField], Meta(description="Name and decoded value, in order.")]
     cc: list[Person]
@@ -358,6 +370,7 @@ class Serializer:
         item = self._message(address, full.message)
         return FullMessageItem(
             **{name: getattr(item, name) for name in item.__struct_fields__},
+            body_links=[BodyLinkItem(one.start, one.end, one.href) for one in shown.body_links],
             html=full.html,
             headers=list(full.headers),
             cc=list(details.cc),

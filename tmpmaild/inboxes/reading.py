@@ -22,6 +22,7 @@ from tmpmaild.mail import claimedresults, extracts, htmltext
 from tmpmaild.model import (
     SEARCHED_CHARACTERS,
     Attachment,
+    BodyLink,
     Feature,
     Findings,
     FullMessage,
@@ -63,6 +64,7 @@ class ShownMessage(Struct, frozen=True):
     inbox: Inbox
     full: FullMessage
     details: HeaderDetails
+    body_links: tuple[BodyLink, ...]
 
 
 class MailReader:
@@ -203,9 +205,9 @@ class MailReader:
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, up_to_bytes=up_to_bytes)
         (message,) = await self._complete(inbox, [full.message])
-        details = await anyio.to_thread.run_sync(extracts.details, full.head)
+        details, body_links = await anyio.to_thread.run_sync(_details, full)
         inbox = await self._access.confirm(inbox, message_id, since)
-        return ShownMessage(inbox, replace(full, message=message), details)
+        return ShownMessage(inbox, replace(full, message=message), details, body_links)
 
     async def message_as(
         self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
@@ -312,6 +314,10 @@ class MailReader:
         assert content is not None
         await self.confirm(inbox, message_id, since)
         return content
+
+
+def _details(full: FullMessage) -> tuple[HeaderDetails, tuple[BodyLink, ...]]:
+    return extracts.details(full.head), links.in_body(full.message.body[:_TEXT_CHARACTERS])
 
 
 class Shelf(NamedTuple):

@@ -79,7 +79,7 @@ export class Attachments {
     this.#shown = isOpen ? undefined : one.index;
     this.#preview.replaceChildren(...drawn.filter(Boolean));
     for (const box of this.element.querySelectorAll("[aria-expanded]")) {
-      box.setAttribute("aria-expanded", String(box.dataset.index === String(this.#shown)));
+      box.ariaExpanded = box.dataset.index === String(this.#shown);
     }
   }
 

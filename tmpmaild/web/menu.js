@@ -16,7 +16,7 @@ export function menuButton(image, shown, label, kind, items) {
     if (newState === "open") menu.replaceChildren(...items().map((item) => drawItem(item, menu)));
   });
   menu.addEventListener("toggle", ({ newState }) => {
-    opener.setAttribute("aria-expanded", newState === "open");
+    opener.ariaExpanded = newState === "open";
     if (newState === "open") place(menu, opener);
   });
   menu.addEventListener("keydown", (event) => onKey(event, menu));

@@ -40,7 +40,7 @@ async function notifyByWorker(title, options, open) {
 // the browser does not give it.
 export function setUpBell(bell, deny) {
   if (!canNotify()) return;
-  const draw = () => bell.setAttribute("aria-pressed", isOn());
+  const draw = () => (bell.ariaPressed = isOn());
   bell.onclick = async () => {
     const wanted = !isOn();
     set(NOTIFY_KEY, wanted ? "on" : "off");

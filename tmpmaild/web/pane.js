@@ -33,7 +33,7 @@ export class Pane {
     const turn = (this.#turn = Symbol("turn"));
     clearTimeout(this.#timer);
     this.#canHeal = false;
-    this.element.setAttribute("aria-busy", true);
+    this.element.ariaBusy = true;
     try {
       const drawn = await this.#draw(this);
       if (turn === this.#turn) this.#put(drawn);
@@ -68,7 +68,7 @@ export class Pane {
   }
 
   #put(elements) {
-    this.element.setAttribute("aria-busy", false);
+    this.element.ariaBusy = false;
     this.element.replaceChildren(...elements.filter(Boolean));
   }
 }

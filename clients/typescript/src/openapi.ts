@@ -46,6 +46,13 @@ export interface Authentication {
   dns?: DnsAnswer[];
 }
 
+/** A web address in the body of a message, from `start` to `end` in Unicode code points. */
+export interface BodyLinkItem {
+  start: number;
+  end: number;
+  href: string;
+}
+
 /** A one-time password or verification code, as a reader would type it. */
 export interface CodeItem {
   value: string;
@@ -205,6 +212,8 @@ export interface FullMessageItem {
   dmarc: string | null;
   /** Present and true where the body was cut to 1 KiB. */
   truncated?: boolean;
+  /** Every web address in `body`, in order; the first 1,000 in 128 Ki characters. */
+  body_links: BodyLinkItem[];
   /** As received: never put it into a page as it is. */
   html: string | null;
   /** Name and decoded value, in order. */

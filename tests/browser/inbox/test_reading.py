@@ -292,3 +292,22 @@ async def test_a_long_mail_is_printed_on_as_many_sheets_as_it_takes_and_the_list
 
 def sheets(pdf):
     return len(re.findall(rb"/Type /Page\b", pdf))
+
+
+async def test_the_links_of_a_text_are_where_the_server_says(open_inbox, daemon, inbox, expect):
+    """It counts code points, and the page has no rule of its own: brackets, Chinese and Arabic end where they do there."""
+    found = ["http://static.example/TD-W9970(EU)_V2.pdf", "https://x.example/verify?t=aB3_", "https://x.example/z"]
+    text = f"🎉🎉 Guide: {found[0]}\uff0c完成 {found[1]}، **{found[2]}** 🎉 end"
+    daemon.deliver(inbox.address, "Links", text=text)
+    daemon.deliver(inbox.address, "None", text="Nothing to follow")
+    tab = await open_inbox(inbox)
+    await tab.open("Links")
+    drawn = tab.reader.locator("pre.text a")
+    await expect(drawn).to_have_text(found)
+    assert [await one.get_attribute("href") for one in await drawn.all()] == found
+    assert await tab.reader.locator("pre.text").inner_text() == f"{text}\n"
+    asked = []
+    tab.page.on("request", lambda request: asked.append(request.url))
+    await tab.open("None")
+    await expect(tab.reader.locator("pre.text")).to_have_text("Nothing to follow")
+    assert [url for url in asked if "/messages/" in url] == []
