@@ -15,7 +15,7 @@ pytestmark = pytest.mark.needs("caddy")
 HOST = "tmp.example.org"
 ADDRESSES = "/api/v1/addresses"
 DOMAINS = {"a": "one.example.org", "b": "two.example.org,*.two.example.org", "c": "three.example.org"}
-GLOBAL = "{{\n\tadmin unix/{folder}/admin.sock\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}}\n"
+ADMIN = "\n{{\n\tadmin unix/{folder}/admin.sock\n\tauto_https off\n\tdefault_bind 127.0.0.1\n\tlog default {{"
 MAIL = b"Subject: %s\r\n\r\nHello\r\n"
 ADD_C = {
     "to {a} {b}": "to {a} {b} {c}",
@@ -51,7 +51,7 @@ class Cells:
     def edit(self, changes):
         """Change the configuration; ``{a}`` is the port of that cell's daemon."""
         self._text = changed(self._text, changes)
-        config = GLOBAL.format(folder=self.folder) + changed(self._text, self.at)
+        config = changed(self._text, {**self.at, "\n{\n\tlog default {": ADMIN.format(folder=self.folder)})
         (self.folder / "Caddyfile").write_text(config)
 
     def command(self, verb, *more):

@@ -1,5 +1,6 @@
 """The files in docs/proxy as they are, but for ports and certificate, before a real daemon."""
 
+import contextlib
 import http.client
 import json
 import re
@@ -28,7 +29,8 @@ def proxy(request, tmp_path, start):
     arrange = {"nginx": nginx, "caddy": caddy}[request.param]
     # Asked to end, Caddy waits for its event streams; killed, nginx leaves its workers behind.
     ended_by = signal.SIGTERM if request.param == "nginx" else signal.SIGKILL
-    with running([request.param, *arrange(tmp_path, daemon.http_port, port)], tmp_path, port, ended_by):
+    command = [request.param, *arrange(tmp_path, daemon.http_port, port)]
+    with (tmp_path / "output").open("w") as output, running(command, tmp_path, port, ended_by, log=output):
         yield daemon, port
 
 
@@ -40,6 +42,7 @@ def nginx(folder, daemon_port, port):
             "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
             "127.0.0.1:8025": f"127.0.0.1:{daemon_port}",
             "/etc/letsencrypt/live/tmp.example.org": str(folder),
+            "/var/log/nginx": str(folder),
         },
     )
     (folder / "site.conf").write_text(site)
@@ -53,9 +56,10 @@ def caddy(folder, daemon_port, port):
         {
             "{$DOMAIN:tmp.example.org} {": f"https://tmp.example.org:{port} {{\n\ttls {folder}/fullchain.pem {folder}/privkey.pem",
             "127.0.0.1:8025": f"127.0.0.1:{daemon_port}",
+            "\n\tlog default {": "\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n\tlog default {",
         },
     )
-    (folder / "Caddyfile").write_text(f"{{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}}\n{site}")
+    (folder / "Caddyfile").write_text(site)
     return ["run", "--adapter", "caddyfile", "--config", folder / "Caddyfile"]
 
 
@@ -101,3 +105,21 @@ def test_browsers_are_offered_http_2(proxy, tmp_path):
         context.wrap_socket(plain, server_hostname="tmp.example.org") as connection,
     ):
         assert connection.selected_alpn_protocol() == "h2"
+
+
+def test_a_request_that_fails_is_not_logged_with_its_address_and_its_visitor(proxy, tmp_path):
+    """Neither when the service breaks off, as at a restart, nor when nobody listens."""
+    daemon, port = proxy
+    address = daemon.create()
+    with closing(Visitor(tmp_path, port, "127.0.0.9")) as visitor:
+        stream = visitor.ask("GET", f"/api/v1/addresses/{address}/events")
+        stream.readline()
+        daemon.process.kill()
+        with contextlib.suppress(http.client.IncompleteRead):
+            stream.read()
+    for method, path in (("GET", f"/api/v1/addresses/{address}/messages"), ("DELETE", f"/api/v1/addresses/{address}")):
+        with closing(Visitor(tmp_path, port, "127.0.0.9")) as visitor:
+            assert visitor.ask(method, path).status == 502
+    daemon.process.wait()
+    logged = (tmp_path / "output").read_text() + "".join(one.read_text() for one in tmp_path.glob("*.log"))
+    assert not {address, address.partition("@")[0], "127.0.0.9"} & set(re.split(r"[^A-Za-z0-9@.]", logged)), logged

@@ -29,11 +29,11 @@ def changed(text, changes):
 
 
 @contextmanager
-def running(command, folder, port, ended_by=signal.SIGKILL):
-    """Run a proxy until it listens, and then as long as the body."""
-    process = subprocess.Popen(command, env=environment(folder))
+def running(command, folder, port, ended_by=signal.SIGKILL, *, host="127.0.0.1", log=None):
+    """Run a proxy until it listens, and then as long as the body; ``log`` is a file for what it writes."""
+    process = subprocess.Popen(command, env=environment(folder), stdout=log, stderr=log)
     try:
-        _wait_for(process, port)
+        _wait_for(process, host, port)
         yield
     finally:
         process.send_signal(ended_by)
@@ -44,12 +44,12 @@ def environment(folder):
     return {"HOME": str(folder), "PATH": os.environ["PATH"]}
 
 
-def _wait_for(process, port):
+def _wait_for(process, host, port):
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         assert process.poll() is None
-        with socket.socket() as probe:
-            if not probe.connect_ex(("127.0.0.1", port)):
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            if not probe.connect_ex((host, port)):
                 return
         time.sleep(0.02)
     pytest.fail("the proxy does not listen")
