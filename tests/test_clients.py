@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from tables import rows_of, table
-from tmpmaild.clients import LOCAL, belongs, client_ip, client_name
+from tmpmaild.clients import LOCAL, belongs, client_ip, client_name, parse_network
 
 ROWS = rows_of(__file__)
 
@@ -37,8 +37,69 @@ def test_an_address_belongs_to_a_network_however_it_is_written(ip, inside):
     ],
 )
 def test_the_client_is_the_right_most_hop_that_no_trusted_proxy_vouches_past(peer, forwarded_for, ip):
-    assert client_ip(peer, forwarded_for, TRUSTED) == ip
+    assert client_ip(peer, forwarded_for, TRUSTED)[0] == ip
 
 
 def test_without_trusted_proxies_the_peer_is_the_client():
-    assert client_ip("10.0.0.1", ["198.51.100.1"], []) == "10.0.0.1"
+    assert client_ip("10.0.0.1", ["198.51.100.1"], []) == ("10.0.0.1", False)
+
+
+HOPS = {
+    "203.0.113.5": "203.0.113.5",
+    "203.0.113.5:51234": "203.0.113.5",
+    "[2001:db8::7]": "2001:db8::7",
+    "[2001:db8::7]:443": "2001:db8::7",
+    "2001:db8::7": "2001:db8::7",
+    "[::ffff:203.0.113.5]:1": "203.0.113.5",
+    '"203.0.113.5"': "203.0.113.5",
+    '"203.0.113.5:80"': "203.0.113.5",
+    '"[2001:db8::7]:80"': "2001:db8::7",
+    "\t203.0.113.5:80 ": "203.0.113.5",
+}
+NO_HOPS = [
+    "",
+    "unknown",
+    "_hidden",
+    "203.0.113.5:",
+    "203.0.113.5:x",
+    "203.0.113.5:123456",
+    "[203.0.113.5",
+    "[]",
+    "[]:80",
+]
+NO_HOPS += ["unix:", "for=203.0.113.5", "203.0.113.5 203.0.113.6", "2001:db8::7:x", "[2001:db8::7]x", "1.2.3:80", '""']
+
+
+@pytest.mark.parametrize(("hop", "ip"), HOPS.items())
+def test_a_hop_is_read_as_proxies_write_it(hop, ip):
+    assert client_ip("10.0.0.1", [hop], TRUSTED) == (ip, False)
+    assert client_ip("10.0.0.1", ["198.51.100.1", hop, "10.0.0.2:443"], TRUSTED) == (ip, False)
+
+
+@pytest.mark.parametrize("hop", NO_HOPS)
+def test_a_hop_that_is_no_address_is_told_and_the_proxy_is_the_client(hop):
+    assert client_ip("10.0.0.1", ["198.51.100.1", hop], TRUSTED) == ("10.0.0.1", True)
+    assert client_ip("10.0.0.1", [hop, "198.51.100.1"], TRUSTED) == ("198.51.100.1", False)  # the client may write that
+
+
+@pytest.mark.parametrize(
+    ("text", "network"),
+    [
+        ("::ffff:127.0.0.0/104", "127.0.0.0/8"),
+        ("::ffff:10.1.2.3", "10.1.2.3/32"),
+        ("::ffff:0:0/96", "0.0.0.0/0"),
+        ("10.0.0.0/8", "10.0.0.0/8"),
+        ("2001:db8::/32", "2001:db8::/32"),
+        ("::/0", "::/0"),
+    ],
+)
+def test_a_mapped_network_is_that_ipv4_network(text, network):
+    assert str(parse_network(text)) == network
+    (host,) = [parse_network(text)[0]]
+    assert belongs(str(host), [parse_network(text)])
+
+
+@pytest.mark.parametrize("text", ["::ffff:127.0.0.1/104", "10.0.0.1/8", "x", "::ffff:10.0.0.0/129"])
+def test_a_network_has_no_host_bits(text):
+    with pytest.raises(ValueError, match=r"."):
+        parse_network(text)

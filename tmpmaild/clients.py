@@ -1,13 +1,16 @@
 """Who a client is, as far as limits are concerned: an IPv4 address, or the /64 of an IPv6 address."""
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Network = IPv4Network | IPv6Network
 Networks = Sequence[Network]
 LOCAL = "local"
 """The client behind a Unix socket that names none."""
+_MAPPED_BITS = 96  # ::ffff:0:0/96, before an IPv4 address
+_with_port = re.compile(r"(?:\[([^\[\]]*)\]|([0-9.]+)):[0-9]{1,5}|\[([^\[\]]*)\]").fullmatch
 
 
 @lru_cache(maxsize=4096)
@@ -32,27 +35,47 @@ def belongs(ip: str, networks: Networks) -> bool:
     return address is not None and any(address in network for network in networks)
 
 
+def parse_network(text: str) -> Network:
+    """Read a network, of one address without a length; an IPv4-mapped one is that IPv4 network. Raises ValueError.
+
+    Without the second rule it would hold no address, for ``parse_ip`` returns mapped addresses as IPv4 addresses.
+    """
+    found = ip_network(text.strip())
+    mapped = parse_ip(str(found.network_address))
+    if mapped is not None and mapped.version < found.version and found.prefixlen >= _MAPPED_BITS:
+        return ip_network(f"{mapped}/{found.prefixlen - _MAPPED_BITS}")
+    return found
+
+
 def is_public(ip: str) -> bool:
     """Return whether the internet may reach an address that is listened on; 0.0.0.0 and [::] are all addresses."""
     address = parse_ip(ip)
     return address is not None and (address.is_unspecified or address.is_global)
 
 
-def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str:
+def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> tuple[str, bool]:
     """Find the client of a request: the right-most address not added by a trusted proxy.
 
     ``forwarded_for`` is X-Forwarded-For from left to right. Proxies append on the right, so everything left
-    of the first untrusted address may be forged. A peer named ``LOCAL`` is a proxy by its file permissions.
+    of the first untrusted address may be forged. A peer named ``LOCAL`` is a proxy by its file permissions. The second
+    value is whether a proxy has named the one before it in a form that is not read: then that proxy is the client.
     """
     ip = peer
     for hop in reversed(forwarded_for):
         if ip != LOCAL and not belongs(ip, trusted):
             break
-        address = parse_ip(hop.strip())
+        address = _parse_hop(hop)
         if address is None:
-            break
+            return ip, True
         ip = str(address)
-    return ip
+    return ip, False
+
+
+def _parse_hop(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address of a hop as proxies write it: also quoted, in brackets, and with a port."""
+    bare = text.strip(" \t").removeprefix('"').removesuffix('"')
+    match = _with_port(bare)
+    return parse_ip(next(filter(None, match.groups()), "") if match else bare)
 
 
 @lru_cache(maxsize=4096)

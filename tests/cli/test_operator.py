@@ -27,6 +27,7 @@ def measures(value):
     names = {
         *("storage_inboxes", "storage_messages", "storage_used_bytes", "storage_max_bytes", "storage_free_disk_bytes"),
         *("storage_wal_bytes", "smtp_sessions", "http_connections", "http_streams", "sweep_age_seconds"),
+        "http_unreadable_forwarded_for_total",
     }
     mails = Count("smtp_mails_total", "", ("result", "status"))
     mails.add("accepted", "2.0.0", by=1000)

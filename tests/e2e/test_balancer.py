@@ -1,5 +1,6 @@
 """SMTP through HAProxy: the mail is from the client, and HAProxy's own health checks are answered."""
 
+import signal
 import smtplib
 import socket
 import subprocess
@@ -9,17 +10,41 @@ from pathlib import Path
 import pytest
 
 from patience import PATIENCE_SECONDS
+from peers import NGINX_STREAM
+from proxies import free_port, running
 
 CONFIG = Path(__file__).with_name("balancer-config.txt").read_text()
 CHECKED = "Health check for server tmpmaild/one succeeded"
 CLIENT = "127.0.0.5"
+HTTP_CHECK = """
+global
+    log stdout format raw local0
+defaults
+    log global
+    mode http
+    timeout connect 10s
+    timeout client 30s
+    timeout server 30s
+frontend web
+    bind fd@{descriptor}
+    default_backend tmpmaild
+backend tmpmaild
+    option log-health-checks
+    option httpchk
+    server one 127.0.0.1:{port} check inter 2s
+"""
+STREAM = """
+load_module {module};
+daemon off; error_log stderr; pid {folder}/nginx.pid; events {{}}
+stream {{ server {{ listen [::1]:{port}; proxy_pass 127.0.0.1:{smtp}; proxy_protocol on; }} }}
+"""
 
 
 @contextmanager
-def balancing(daemon, how):
+def balancing(daemon, how="", text=CONFIG, to=None):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = daemon.folder / "haproxy.cfg"
-        config.write_text(CONFIG.format(descriptor=listener.fileno(), port=daemon.smtp_port, how=how))
+        config.write_text(text.format(descriptor=listener.fileno(), port=to or daemon.smtp_port, how=how))
         command = ["haproxy", "-db", "-f", config]
         with subprocess.Popen(command, pass_fds=[listener.fileno()], stdout=subprocess.PIPE, text=True) as process:
             try:
@@ -43,4 +68,30 @@ def test_mail_through_haproxy_is_from_the_client(start, how):
     (mail,) = daemon.messages(address)
     message = daemon.request(f"/api/v1/addresses/{address}/messages/{mail['id']}").json
     assert message["envelope"]["remote_ip"] == CLIENT
+    assert daemon.errors() == ""
+
+
+@pytest.mark.needs("haproxy")
+def test_the_plain_health_check_of_haproxy_for_http_is_answered(start):
+    """It is ``OPTIONS / HTTP/1.0`` without a Host field."""
+    daemon = start()
+    with balancing(daemon, text=HTTP_CHECK, to=daemon.http_port) as (_, log):
+        assert next(line for line in log if "Health check" in line).startswith(CHECKED)
+
+
+@pytest.mark.needs("nginx-stream")
+def test_mail_of_an_ipv6_client_through_nginx_is_from_that_client(start):
+    """Its PROXY header has the destination of the listener that it connects to, an IPv4 address, next to an IPv6 client."""
+    daemon = start(TMPMAILD_SMTP__TRUSTED_PROXIES="127.0.0.1/32")
+    address, port = daemon.create(), free_port()
+    config = daemon.folder / "nginx.conf"
+    config.write_text(STREAM.format(module=NGINX_STREAM, folder=daemon.folder, port=port, smtp=daemon.smtp_port))
+    with (
+        running(["nginx", "-c", config, "-e", "stderr"], daemon.folder, port, signal.SIGTERM, host="::1"),
+        smtplib.SMTP("::1", port, local_hostname="localhost", timeout=PATIENCE_SECONDS) as client,
+    ):
+        client.sendmail("a@example.com", [address], b"Subject: through nginx\r\n\r\n")
+    (mail,) = daemon.messages(address)
+    message = daemon.request(f"/api/v1/addresses/{address}/messages/{mail['id']}").json
+    assert message["envelope"]["remote_ip"] == "::1"
     assert daemon.errors() == ""

@@ -1,5 +1,6 @@
 """What an operator's tools ask a running service: health, readiness and metrics, each number described in the docs."""
 
+import json
 import re
 import smtplib
 import time
@@ -97,3 +98,16 @@ def test_health_and_readiness_are_told_on_both_ports_the_reason_on_one(start):
         "WARNING tmpmaild.storage.sqlite.database: storage full: storage.max_bytes, 1 MiB, is used up"
         in daemon.errors()
     )
+
+
+def test_what_a_proxy_writes_unreadably_is_counted_logged_once_and_told_by_doctor(start, command):
+    daemon = start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0", TMPMAILD_HTTP__TRUSTED_PROXIES="::ffff:127.0.0.0/104")
+    statuses = [
+        daemon.request("/api/v1/domains", headers=[("X-Forwarded-For", hop)]).status
+        for hop in ("203.0.113.5:51234", "unknown", "[2001:db8::7]:80", "203.0.113.5, _x")
+    ]
+    assert statuses == [200] * 4
+    assert samples(url_of_metrics(daemon))["tmpmaild_http_unreadable_forwarded_for_total",] == 2
+    assert daemon.log().count("X-Forwarded-For from the proxy 127.0.0.1 does not end with an IP address") == 1
+    said = json.loads(command("doctor", "--json", TMPMAILD_STORAGE__PATH=str(daemon.database)).stdout)["results"]
+    assert [one["level"] for one in said if one["check"] == "X-Forwarded-For"] == ["warning"]

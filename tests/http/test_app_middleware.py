@@ -51,6 +51,36 @@ async def test_where_hosts_are_listed_only_those_are_served(world, host, status)
     assert (await client.post(host=host)).status == status
 
 
+@pytest.mark.parametrize(
+    ("allowed", "host", "status"),
+    [
+        ("localhost", "localhost.", 201),
+        ("localhost", "LOCALHOST.:8025", 201),
+        ("localhost", "localhost..", 400),
+        ("mail.example", "mail.example.", 201),
+        ("mail.example", "other.example.", 400),
+    ],
+)
+async def test_the_dot_of_the_root_is_no_part_of_a_listed_host(world, allowed, host, status):
+    assert (await world.client(allowed_hosts=[allowed]).post(host=host)).status == status
+
+
+@pytest.mark.parametrize("allowed", [(), ("mail.example",)])
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("host", [None, ""])
+async def test_only_http_1_1_needs_a_host(world, allowed, version, host):
+    """Such as HAProxy's plain ``option httpchk`` (RFC 9112 §3.2)."""
+    client = world.client(allowed_hosts=allowed)
+    app = client.app
+
+    async def of_version(scope, receive, send):
+        await app({**scope, "http_version": version}, receive, send)
+
+    client.app = of_version
+    answer = await client.get("/healthz", host=host)
+    assert answer.status == (200 if version == "1.0" else 400)
+
+
 async def test_headers_have_16_kib(client):
     assert (await client.get("/problems/not-found", {"X": "x" * 16_000})).status == 200
     answer = await client.get("/problems/not-found", {"X": "x" * 16_384})
@@ -112,7 +142,8 @@ async def test_what_an_application_raises_is_logged_once_and_answered_unless_an_
 
     def guarded(app):
         count = Count("requests", "", ("operation", "status"))
-        parts = {"problems": Problems(""), "limits": RateLimits(), "requests": count, "cross_site": CrossSite()}
+        parts = {"problems": Problems(""), "limits": RateLimits(), "requests": count, "unreadable": Count("x", "")}
+        parts["cross_site"] = CrossSite()
         return type(client)(Middleware(app, **parts))
 
     assert (await guarded(break_off).get("/")).status == 200

@@ -43,6 +43,7 @@ def limited(world, ticks, client):
             limits=RateLimits(TokenBuckets(10, 10) if buckets is None else buckets, TokenBuckets(2, 2, name="page")),
             problems=Problems(""),
             requests=Count("requests", "", ("operation", "status")),
+            unreadable=Count("unreadable", ""),
             cross_site=CrossSite(),
             trusted_proxies=trusted_proxies,
             exempt=exempt,

@@ -1,5 +1,6 @@
 """Tokens, bodies and queries as functions read them; mistakes of several members are in ``test_requests_mistakes.py``."""
 
+import gzip
 from contextlib import suppress
 
 import pytest
@@ -75,3 +76,19 @@ def test_a_query_becomes_the_page_that_it_asks_for():
 @pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e-400"])
 def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
     assert read_body(b'{"x": ' + number + b"}", None, CreateRequest) == CreateRequest()
+
+
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "br", "deflate, gzip", "x-gzip", "zstd"])
+@pytest.mark.parametrize("body", [b"", gzip.compress(b'{"private":true}'), b'{"private":true}'])
+async def test_an_encoded_body_is_not_read(client, coding, body):
+    answer = await client.post(body=body, headers={"Content-Encoding": coding})
+    assert (answer.status, answer.json()["code"]) == (415, "unsupported-media-type")
+    assert "Content-Encoding" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("coding", [{}, {"Content-Encoding": "identity"}, {"Content-Encoding": ""}])
+async def test_a_body_may_begin_with_a_byte_order_mark(client, coding):
+    answer = await client.post(body=b'\xef\xbb\xbf{"private":true}', headers=coding)
+    assert (answer.status, answer.json()["private"]) == (201, True)
+    assert (await client.post(body=b"\xef\xbb\xbf", headers=coding)).status == 201
+    assert (await client.post(body='{"private":true}'.encode("utf-16"), headers=coding)).status == 400

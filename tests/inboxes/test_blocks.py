@@ -7,6 +7,7 @@ import pytest
 
 from growth import assert_within, cpu_seconds
 from tables import rows_of
+from tmpmaild.clients import parse_network
 from tmpmaild.errors import CommandError
 from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import Blocks
@@ -89,8 +90,8 @@ def test_what_is_blocked_again_has_the_new_end_and_can_be_removed(clock):
 
 
 def test_values_have_one_form():
-    assert str(blocks.network("192.0.2.1")) == "192.0.2.1/32"
-    assert str(blocks.network("::ffff:192.0.2.0/120")) == "192.0.2.0/24"
+    assert str(parse_network("192.0.2.1")) == "192.0.2.1/32"
+    assert str(parse_network("::ffff:192.0.2.0/120")) == "192.0.2.0/24"
     assert blocks.name("Shop+tag") == "shop"
     assert blocks.domain("@Bücher.EXAMPLE") == "xn--bcher-kva.example"
 
@@ -99,7 +100,7 @@ class Control:
     """The commands over a storage, as the control socket calls them."""
 
     def __init__(self, storage, known):
-        own = [blocks.network("10.0.0.0/8")]
+        own = [parse_network("10.0.0.0/8")]
         self.commands = BlockCommands(storage, known, own).commands()
 
     async def __call__(self, name, wanted):

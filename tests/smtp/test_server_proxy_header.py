@@ -38,6 +38,21 @@ def test_a_header_may_come_octet_by_octet(header, client):
     assert {parse_proxy_header(header[:size]) for size in range(len(header))} == {None}
 
 
+@pytest.mark.parametrize(
+    ("header", "ip"),
+    [
+        (
+            b"PROXY TCP6 2001:db8::7 192.0.2.1 51512 25\r\n",
+            "2001:db8::7",
+        ),  # nginx, for each IPv6 client of an IPv4 server
+        (b"PROXY TCP6 2001:db8::7 ::ffff:192.0.2.1 51512 25\r\n", "2001:db8::7"),
+        (b"PROXY TCP4 192.0.2.7 2001:db8::1 51512 25\r\n", "192.0.2.7"),
+    ],
+)
+def test_the_destination_may_be_of_the_other_family(header, ip):
+    assert parse_proxy_header(header) == ProxyHeader((ip, 51512), len(header))
+
+
 @table("header", BAD)
 def test_what_is_no_header_is_refused(header):
     with pytest.raises(BadProxyHeader):

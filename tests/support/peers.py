@@ -55,6 +55,7 @@ def _swaks_knows_tls() -> bool:
 # Playwright's node is linked with libatomic.
 _BROWSERS = ("chromium", "chromium-headless-shell")
 _JUNIT = Path("/usr/share/java/junit-platform-console-standalone.jar")
+NGINX_STREAM = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
 _HTTP = Path("/usr/lib/mono/4.5/System.Net.Http.dll")
 _ASSEMBLIES = ("libmono-system-net-http4.0-cil", "libmono-system-runtime-serialization4.0-cil")
 PEERS = {
@@ -79,6 +80,9 @@ PEERS = {
     "mergerfs": Peer(("mergerfs",), lambda: bool(which("mergerfs")) and os.access("/dev/fuse", os.W_OK)),
     "msmtp": _programs("msmtp"),
     "nginx": _programs("nginx", packages=("nginx-light",)),
+    "nginx-stream": Peer(
+        ("nginx-light", "libnginx-mod-stream"), lambda: bool(which("nginx")) and NGINX_STREAM.exists()
+    ),
     "node": _programs("node", "npm", packages=("nodejs", "npm")),
     "opendkim": _programs("opendkim"),
     "openssl": _programs("openssl"),

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from msgspec import Struct
 
 from tmpmaild import hostnames
 from tmpmaild.checks import Kind
+from tmpmaild.clients import parse_network
 from tmpmaild.config import databaseurl
 from tmpmaild.webhooks import targets
 
@@ -130,7 +131,7 @@ def _host(text: str) -> str:
     try:
         return str(ip_address(text.removeprefix("[").removesuffix("]")))
     except ValueError:
-        return hostnames.to_ascii(text)
+        return hostnames.to_ascii(text.removesuffix("."))
 
 
 def _storage_bytes(value: int) -> int:
@@ -187,4 +188,4 @@ RESOLVER = Kind("an address and port such as 127.0.0.1:53, system, or an empty s
 WEBHOOK_TARGETS = Kind(
     "a host name, *.NAME or a network, each with :port or without", str, targets.parse_rule, many=True
 )
-NETWORKS = Kind("a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set", str, ip_network, many=True)
+NETWORKS = Kind("a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set", str, parse_network, many=True)

@@ -42,6 +42,7 @@ class Numbers(Struct, frozen=True):
     smtp_refusals: Annotated[int, "smtp_refusals_total"]
     http_requests: Annotated[int, "http_requests_total"]
     sweep_age_seconds: Annotated[int, "sweep_age_seconds"]
+    unreadable_forwarded_for: Annotated[int, "http_unreadable_forwarded_for_total"] = 0  # a service of 1.0 has none
 
 
 class Status(Struct, frozen=True, kw_only=True):

@@ -52,6 +52,7 @@ _OTHER_OPERATION = "other"
 _is_new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as it is routed below
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 
+_NO_HOST: Final[Sequence[list[bytes]]] = ([], [b""])
 _DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
 _READING = ("GET", "HEAD")
 _SAFE = (*_READING, "OPTIONS")  # RFC 9110 §9.2.1
@@ -94,6 +95,9 @@ class HttpApp:
         self._health = health.public_paths(ready)
         help_text = "Requests, by operation of the API and status of the answer."
         self._requests = Count("http_requests_total", help_text, ("operation", "status"))
+        self._unreadable = Count(
+            "http_unreadable_forwarded_for_total", "Requests whose X-Forwarded-For a trusted proxy wrote unreadably."
+        )
         self._access_key = secrets.token_bytes()
         self.prepare(settings, service.rules.domains[0])()
 
@@ -116,7 +120,11 @@ class HttpApp:
 
     def measures(self) -> Iterable[Measure]:
         """Return what is counted of requests."""
-        return (self._requests, Gauge("http_streams", "Open event streams and waits.", lambda: self._streams.taken))
+        return (
+            self._requests,
+            self._unreadable,
+            Gauge("http_streams", "Open event streams and waits.", lambda: self._streams.taken),
+        )
 
     def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
         """See ``Serializer``."""
@@ -142,6 +150,7 @@ class HttpApp:
             problems=problems,
             limits=self._limits,
             requests=self._requests,
+            unreadable=self._unreadable,
             cross_site=CrossSite(settings.public_url, settings.cors_origins),
             trusted_proxies=settings.trusted_proxies,
             exempt=settings.exempt,
@@ -249,6 +258,7 @@ class Middleware:
         problems: Problems,
         limits: RateLimits,
         requests: Count,
+        unreadable: Count,
         cross_site: "CrossSite",
         trusted_proxies: Networks = (),
         exempt: Networks = (),
@@ -262,6 +272,7 @@ class Middleware:
         self._cross_site = cross_site
         self._trusted_proxies = trusted_proxies
         self._allowed_hosts = frozenset(host.lower().encode() for host in allowed_hosts)
+        self._unreadable = unreadable
         self._known = lru_cache(maxsize=4096)(lambda ip: Client(client_name(ip), belongs(ip, exempt), ip))
         self._clock_seconds = clock_seconds
 
@@ -275,7 +286,7 @@ class Middleware:
         send = answer.send
         if answer.buckets is not None and scope["method"] == "POST" and _is_new_view(scope["path"]):
             send = self._charging_refusals(answer, scope, receive)
-        code = self._objection(scope["headers"])
+        code = self._objection(scope)
         if code is not None:
             await self._problems.response(code)(scope, receive, send)
             return
@@ -299,10 +310,18 @@ class Middleware:
 
     def _client(self, scope: Scope) -> Client:
         peer = scope["client"][0] if scope["client"] else LOCAL
-        forwarded_for: Sequence[str] = ()
-        if peer == LOCAL or (self._trusted_proxies and belongs(peer, self._trusted_proxies)):
-            forwarded_for = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
-        return self._known(client_ip(peer, forwarded_for, self._trusted_proxies) if forwarded_for else peer)
+        if peer != LOCAL and not (self._trusted_proxies and belongs(peer, self._trusted_proxies)):
+            return self._known(peer)
+        given = ",".join(Headers(scope=scope).getlist("x-forwarded-for"))
+        ip, is_unreadable = client_ip(peer, given.split(",") if given else (), self._trusted_proxies)
+        if is_unreadable:
+            self._unreadable.add()
+            log.warning(
+                "HTTP: X-Forwarded-For from the proxy %s does not end with an IP address, so all its visitors share one"
+                " rate limit and cannot be blocked one by one",
+                ip,
+            )
+        return self._known(ip)
 
     def _buckets(self, method: str, path: str) -> Buckets | None:
         if method == "OPTIONS":
@@ -344,7 +363,8 @@ class Middleware:
 
         return charge
 
-    def _objection(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+    def _objection(self, scope: Scope) -> str | None:
+        headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
         # The server of this package has refused such headers before; another ASGI server may not.
         size_bytes, hosts = 4 * len(headers), []
         for name, value in headers:
@@ -353,10 +373,17 @@ class Middleware:
                 hosts.append(value)
         if size_bytes > MAX_HEADER_BYTES or len(headers) > MAX_FIELDS:
             return "headers-too-large"
+        if hosts in _NO_HOST and scope["http_version"] == "1.0":  # RFC 9112 §3.2 asks for one since HTTP/1.1
+            return None
         host = _host(hosts[0]) if len(hosts) == 1 else None
-        if host is None or (self._allowed_hosts and host[1].strip(b"[]").lower() not in self._allowed_hosts):
+        if host is None or (self._allowed_hosts and _name_of(host[1]) not in self._allowed_hosts):
             return "bad-host"
         return None
+
+
+def _name_of(host: bytes) -> bytes:
+    """Return a host as ``allowed_hosts`` has it: without brackets, and without the dot of the root."""
+    return host.strip(b"[]").removesuffix(b".").lower()
 
 
 class _Answer:

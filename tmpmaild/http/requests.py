@@ -4,6 +4,7 @@ Bodies and parameters are types, which describe and check them; here they become
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -175,6 +176,8 @@ class _Kind(Kind, frozen=True):
 
 async def read_json(request: Request, struct: type[T], mistakes: Mistakes | None = None) -> T:
     """Read the body of a request as ``read_body`` does."""
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise BadRequest("unsupported-media-type", "A request body is read as it is, without a Content-Encoding.")
     return read_body(await _body(request), request.headers.get("content-type"), struct, mistakes)
 
 
@@ -183,6 +186,7 @@ def read_body(octets: bytes, content_type: str | None, struct: type[T], mistakes
 
     With ``mistakes`` they are added to those, and what is right is returned, so that the caller can check it further.
     """
+    octets = octets.removeprefix(BOM_UTF8)  # which RFC 8259 §8.1 lets a reader ignore
     if not octets:
         return _checked({}, struct, mistakes)
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":

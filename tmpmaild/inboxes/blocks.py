@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 
 from tmpmaild import hostnames
-from tmpmaild.clients import Network, parse_ip
+from tmpmaild.clients import parse_ip
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import PathSyntaxError
 from tmpmaild.model import Block
@@ -113,15 +113,6 @@ class Blocks:
         network = ip_network(value)
         table = self._networks.setdefault((network.version, network.prefixlen), {})
         return table, int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
-
-
-def network(text: str) -> Network:
-    """Return a network, of one address without a length; an IPv4-mapped one is that IPv4 network. Raises ValueError."""
-    found = ip_network(text.strip())
-    mapped = parse_ip(str(found.network_address))
-    if mapped is not None and mapped.version < found.version:
-        return ip_network(f"{mapped}/{max(found.prefixlen - 96, 0)}")
-    return found
 
 
 def name(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from tmpmaild.clients import Network, Networks, client_name
+from tmpmaild.clients import Network, Networks, client_name, parse_network
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
 from tmpmaild.host.control import Answer, Command, NoArguments, Octets
 from tmpmaild.inboxes import blocks
@@ -226,7 +226,7 @@ def _places(wanted: Named) -> list[tuple[str, str]]:
 
 def _parsed(wanted: Named) -> Iterator[tuple[str, str]]:
     kinds: tuple[tuple[str, Sequence[str], Callable[[str], Any], str], ...] = (
-        (CLIENT, wanted.clients, blocks.network, "an IP address, or a network such as 192.0.2.0/24 without host bits"),
+        (CLIENT, wanted.clients, parse_network, "an IP address, or a network such as 192.0.2.0/24 without host bits"),
         (NAME, wanted.names, blocks.name, "a local part"),
         (SENDER, wanted.senders, blocks.domain, "a domain"),
     )

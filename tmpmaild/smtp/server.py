@@ -11,7 +11,7 @@ import ssl
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import chain
 from typing import Any, Final, cast
 
@@ -52,6 +52,7 @@ _v1_line = re.compile(
     rb"PROXY (?:UNKNOWN(?: [^\r\n]*)?|TCP([46]) %s %s %s %s)\r\n" % (_IP, _IP, _PORT, _PORT)
 ).fullmatch
 _MAX_PORT = 65_535
+_SHOWN_BYTES = 32  # of a header that cannot be read, in the log
 
 _V2_START = b"\r\n\r\n\0\r\nQUIT\n"
 _V2_FIXED_BYTES = 16
@@ -372,7 +373,7 @@ class Arrival(asyncio.Protocol):
         try:
             header = parse_proxy_header(self._octets)
         except BadProxyHeader as error:
-            self._drop(f"is wrong: {error}")
+            self._drop(f"is wrong: {error}; it begins with {self._octets[:_SHOWN_BYTES]!r}")
             return
         if header is not None:
             rest, self._octets = self._octets[header.size_bytes :], b""
@@ -417,7 +418,7 @@ class Arrival(asyncio.Protocol):
 
     def _drop(self, why: str) -> None:
         self._connections.measures.refused_connections.add("proxy_header")
-        log.warning("SMTP: the PROXY header from %s %s", self.remote_ip, why)
+        log.warning("SMTP: the PROXY header from %s %s", self.remote_ip, why, extra={"about": self.remote_ip})
         self._transport.abort()
 
 
@@ -462,10 +463,11 @@ def _parse_v1(octets: bytes) -> ProxyHeader | None:
 
 
 def _v1_client(version: bytes, *values: bytes) -> ClientAddress:
+    # nginx writes the family of the client, whatever the destination is; that is not used here.
     source, destination, source_port, destination_port = (value.decode() for value in values)
     kind = IPv4Address if version == b"4" else IPv6Address
     try:
-        client, _ = kind(source), kind(destination)
+        client, _ = kind(source), ip_address(destination)
     except ValueError as error:
         raise BadProxyHeader("an address is malformed") from error
     if max(int(source_port), int(destination_port)) > _MAX_PORT:

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from tmpmaild import hostnames
-from tmpmaild.clients import Network
+from tmpmaild.clients import Network, parse_network
 
 MOST_URL_CHARACTERS: Final = 2048
 _WEB_PORTS: Final = {"http": 80, "https": 443}
@@ -114,7 +114,7 @@ def parse_rule(text: str) -> Rule:
         raise ValueError("no such port")
     host = v6 or other or ""
     if v6 or "/" in host or _ENDS_IN_A_NUMBER(host):
-        return Rule(network=ip_network(host), port=port)
+        return Rule(network=parse_network(host), port=port)
     return Rule(name=hostnames.to_ascii_or_wildcard(host), port=port)
 
 

@@ -133,6 +133,7 @@ def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterat
     if running is not None:
         yield from machine.answers(config, running, machine.leaf(config))
         yield from machine.limits(config, running)
+        yield from machine.forwarded(running)
     yield from machine.check_files(config, running, source)
     if running is None and isinstance(storage, SqliteSettings):
         yield from machine.usable(storage)

@@ -30,11 +30,12 @@ from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import CommandError, DatabaseError, StartError
 from tmpmaild.host.sockets import CREDENTIALS, load_certificate, presented, reachable
 from tmpmaild.host.status import Status
+from tmpmaild.model import counted
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite import engine
 from tmpmaild.storage.sqlite.database import disk_reserve_bytes, sensible_cap_bytes, wal_of
 
-_SERVICE, _SMTP = "service", "SMTP answers"
+_SERVICE, _SMTP, _FORWARDED = "service", "SMTP answers", "X-Forwarded-For"
 _SECONDS = 5.0
 _START = "systemctl start tmpmaild; if it has failed, journalctl -u tmpmaild says why"
 _RELOAD, _SEE_LOG = "systemctl reload tmpmaild", "journalctl -u tmpmaild"
@@ -436,6 +437,16 @@ def space(settings: SqliteSettings) -> Result:
         text += f", and the database may grow by {to_come // _MIB} MiB"
         return warning(_SPACE, text, "set storage.max_bytes to what the disk has")
     return ok(_SPACE, text)
+
+
+def forwarded(service: Running) -> Iterator[Result]:
+    """Check whether the running service could read the clients that a trusted proxy has named."""
+    count = service.status.numbers.unreadable_forwarded_for
+    if count:
+        text = (
+            f"X-Forwarded-For of {counted(count, 'request')} does not end with an IP address, so visitors share a limit"
+        )
+        yield warning(_FORWARDED, text, "let the proxy write the address of its client there; the log names the proxy")
 
 
 def limits(config: Config, service: Running) -> Iterator[Result]:
