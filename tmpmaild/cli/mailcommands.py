@@ -24,7 +24,7 @@ from tmpmaild import client
 from tmpmaild.cli import console, display, exits
 from tmpmaild.cli.console import shown
 from tmpmaild.cli.display import Display, fitting_display, json_line, timestamp
-from tmpmaild.client import aio, sync, waiting
+from tmpmaild.client import aio, sync, transport, waiting
 from tmpmaild.client.reconnecting import Decoded, ReconnectingStream, ServerSentEvent
 from tmpmaild.client.remote import Feature, Filter, RemoteInbox, RemoteService
 from tmpmaild.client.transport import Steps, service_url
@@ -99,8 +99,10 @@ def wait(
     """
 
     def work() -> int:
-        with exits.arguments(), httpx2.Client() as http:
-            service, driver = _service(server), sync.Driver(http)
+        with exits.arguments():
+            service = _service(server)
+        with exits.arguments(), transport.opened(httpx2.Client, service.url) as http:
+            driver = sync.Driver(http)
             # Without a look for the inbox first, which would cost a token of the rate limit.
             found = _awaited(service.named(address, token), filter_of(**wanted), output, timeout_seconds)
             try:
@@ -236,7 +238,8 @@ async def _connected(server: str | None, display: Display) -> AsyncIterator[Live
     shield, monitor = Shield(), ConnectionMonitor(display.note)
     with exits.arguments():
         service = _service(server, wait_out_rate_limit=True)
-    async with httpx2.AsyncClient(event_hooks={"response": [monitor.answered]}) as http:
+    hooks = {"response": [monitor.answered]}
+    async with transport.opened(httpx2.AsyncClient, service.url, event_hooks=hooks) as http:
         yield Live(service, aio.Driver(http, partial(shield.pause, monitor.pause)), display, shield)
 
 
@@ -267,7 +270,9 @@ async def _find(live: Live, address: str, token: str | None) -> RemoteInbox:
     except client.AddressNotFound as error:
         domains: list[str] = []
         with anyio.move_on_after(_DOMAINS_SECONDS), suppress(client.TmpmaildError):  # only for a better message
-            async with httpx2.AsyncClient() as http:  # of whose trouble nothing is noted
+            async with transport.opened(
+                httpx2.AsyncClient, live.service.url
+            ) as http:  # of whose trouble nothing is noted
                 domains = await aio.Driver(http).run(live.service.domains())
         raise exits.address_not_found(error, live.service.url, address, token, domains) from error
 

@@ -41,7 +41,7 @@ class AsyncClient:
     ) -> None:
         found_url = transport.service_url(url, os.environ)
         self._remote = RemoteService(found_url, clock=clock, wait_out_rate_limit=wait_out_rate_limit)
-        self._http = http or httpx2.AsyncClient(limits=transport.LIMITS)
+        self._http = http or transport.opened(httpx2.AsyncClient, found_url)
         self._owns_http = http is None
         self._driver = Driver(self._http, sleep)
 

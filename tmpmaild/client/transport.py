@@ -1,11 +1,16 @@
 """Requests, answers and errors as the core has them, and how both drivers convert them to and from those of httpx2."""
 
+import logging
 import os
 import re
 import socket
 import ssl
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from ipaddress import ip_address, ip_network
 from typing import Any, TypeAlias, TypeVar
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 from msgspec import Struct
@@ -13,6 +18,9 @@ from msgspec import Struct
 from tmpmaild.client.errors import ConnectionLost, NotTmpmaild, ServiceUnreachable, TmpmaildError, printable
 
 T = TypeVar("T")
+C = TypeVar("C", httpx2.Client, httpx2.AsyncClient)
+
+log = logging.getLogger("tmpmaild.client")
 
 READ_SECONDS = 30
 """Read timeout of a request that does not ask the service to wait."""
@@ -100,10 +108,68 @@ def service_url(given: str | None, environ: Mapping[str, str]) -> str:
     return str(url).rstrip("/")
 
 
+def opened(kind: type[C], service_url: str, *, limits: httpx2.Limits = LIMITS, **options: Any) -> C:
+    """Return an HTTP client for a service: through a proxy that the environment names, but never to this machine.
+
+    Raises ``ServiceUnreachable`` for a proxy that cannot be used, or certificates that cannot be read.
+    """
+    url = httpx2.URL(service_url)
+    try:
+        if is_local(url.host) or _is_without_proxy(url.host):
+            transport = httpx2.HTTPTransport if issubclass(kind, httpx2.Client) else httpx2.AsyncHTTPTransport
+            # Without TLS no certificate is verified, and reading those that the system trusts takes time.
+            direct = transport(limits=limits, verify=url.scheme == "https")
+            return kind(transport=direct, **options)
+        return kind(limits=limits, **options)
+    except ImportError as error:
+        hint = f"pip install socksio, or name {url.host} in $NO_PROXY"
+        raise ServiceUnreachable(f"{service_url}: $ALL_PROXY names a SOCKS proxy: {hint}") from error
+    except ValueError as error:
+        raise ServiceUnreachable(f"{service_url}: a proxy in the environment cannot be used: {error}") from error
+    except OSError as error:
+        file = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+        reason = "no certificate is there" if isinstance(error, ssl.SSLError) else error.strerror
+        raise ServiceUnreachable(f"{service_url}: the certificates in {file} cannot be read: {reason}") from error
+
+
+def is_local(host: str) -> bool:
+    """Return whether a host is this machine, by its name (RFC 6761 §6.3) or a loopback address."""
+    name = host.lower().removesuffix(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(name.strip("[]").partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def _is_without_proxy(host: str) -> bool:
+    """Return whether $NO_PROXY names a host, its domain, or a network that its address is in."""
+    if proxy_bypass(host):
+        return True
+    with suppress(ValueError):
+        address = ip_address(host)
+        for entry in getproxies().get("no", "").split(","):
+            with suppress(ValueError):
+                if "/" in entry and address in ip_network(entry.strip(), strict=False):
+                    return True
+    return False
+
+
+@cache
+def _warn_of_clear_text(service_url: str) -> None:
+    """Warn, once for each service, that a token can be read on its way."""
+    url = httpx2.URL(service_url)
+    if url.scheme == "http" and not is_local(url.host):
+        log.warning("%s: tokens are sent without TLS and can be read on their way; use https", service_url)
+
+
 def arguments(request: Request) -> dict[str, Any]:
     """Return what ``build_request`` of either client takes."""
     headers = dict(request.headers)
     if request.token is not None:
+        _warn_of_clear_text(request.service_url)
         headers["Authorization"] = f"Bearer {request.token}"
     if request.body is not None:
         headers["Content-Type"] = "application/json"

@@ -35,7 +35,7 @@ class SmtpServer(NamedTuple):
 
 
 class Service(NamedTuple):
-    """Where the API and the mail server are; an embedded one is never behind a proxy.
+    """Where the API and the mail server are.
 
     ``smtps`` takes mail over TLS from the first octet, ``ca_file`` holds the authority that issued its certificate;
     ``ended`` says why the service has ended, and nothing while it runs.
@@ -43,7 +43,6 @@ class Service(NamedTuple):
 
     url: str
     smtp: SmtpServer
-    is_embedded: bool = False
     smtps: SmtpServer | None = None
     ca_file: Path | None = None
     ended: Callable[[], str] = str
@@ -145,7 +144,6 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
                 places["http"],
                 smtp_server(places["smtp"]),
                 smtps=smtp_server(places["smtps"]) if places["smtps"] else None,
-                is_embedded=True,
                 ca_file=tls.ca if tls else None,
                 ended=running.ending,
             )

@@ -9,7 +9,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tmpmaild.client import AddressExpired, AddressNotFound, AsyncInbox, Client, Inbox, Mail, TmpmaildError, aio, sync
+from tmpmaild.client import (
+    AddressExpired,
+    AddressNotFound,
+    AsyncInbox,
+    Client,
+    Inbox,
+    Mail,
+    TmpmaildError,
+    aio,
+    sync,
+    transport,
+)
 from tmpmaild.client.errors import beginning, heading, printable
 from tmpmaild.client.remote import RemoteService
 from tmpmaild.pytest_plugin.embedded import Service
@@ -54,15 +65,14 @@ class Clients:
 def clients(service: Service) -> Iterator[Clients]:
     """Open the clients of the session. Raises ValueError if the URL is not one of a service."""
     patience = _Patience(service.url)
-    settings: dict[str, Any] = {"trust_env": not service.is_embedded}
-    async_http = httpx2.AsyncClient(
+    async_http = transport.opened(
+        httpx2.AsyncClient,
+        service.url,
         # No connection is kept, so each call may be in another event loop.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
         event_hooks={"response": [patience.look_later]},
-        **settings,
     )
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
-    with httpx2.Client(limits=limits, event_hooks={"response": [patience.look]}, **settings) as http:
+    with transport.opened(httpx2.Client, service.url, event_hooks={"response": [patience.look]}) as http:
         yield Clients(service, http, async_http)
 
 
