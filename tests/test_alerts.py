@@ -17,9 +17,11 @@ ALERTS = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
 JOB = {"job": "tmpmaild", "instance": "one:9025"}
 # What a number shows each minute: while all is well, and when it is not. "+60x30" goes on for 30 minutes by 60 each.
 CASES = dict(rows_of(__file__)["CASES"])
+CASES["TmpmaildPostmasterFull"] = [("tmpmaild_postmaster_used_ratio", {}, "0.2x60", "0.9x60")]
 WITHOUT_INSTANCE = {"TmpmaildFaults"}  # it adds up
 # Besides what the table has: one that is up for moments only, and a fault that is the first of its kind.
 ALSO = [
+    ("TmpmaildPostmasterFull", [("tmpmaild_postmaster_given_way_total", {}, "0x10 0+1x50")], 30),
     ("TmpmaildRestarts", [("up", {}, "1x40 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1")], 55),
     ("TmpmaildFaults", [("tmpmaild_http_requests_total", {"status": "500"}, "_x58 1x5")], 60),
 ]

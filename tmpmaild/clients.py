@@ -27,6 +27,20 @@ def client_name(ip: str) -> str:
     return f"{IPv6Address(int(address) >> 64 << 64)}/64"
 
 
+@lru_cache(maxsize=4096)
+def client_network(client: str) -> str:
+    """Return the network of a client: an IPv4 /24 or an IPv6 /48, as providers give them out; "" for a name.
+
+    A host may have many addresses of its network at once, such as the 65,536 clients of a /48.
+    """
+    address = parse_ip(client.removesuffix("/64"))
+    if address is None:
+        return ""
+    if isinstance(address, IPv4Address):
+        return f"{IPv4Address(int(address) >> 8 << 8)}/24"
+    return f"{IPv6Address(int(address) >> 80 << 80)}/48"
+
+
 def belongs(ip: str, networks: Networks) -> bool:
     """Return whether an IP address, IPv4-mapped or not, lies in one of the networks."""
     if not networks:

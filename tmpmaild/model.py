@@ -257,12 +257,16 @@ class InboxPage(Struct, frozen=True):
 
 
 class NewMail(Struct, frozen=True):
-    """A mail to be stored for ``inbox_ids``, which pair with ``envelope.recipients``."""
+    """A mail to be stored for ``inbox_ids``, which pair with ``envelope.recipients``.
+
+    ``client`` sends it, and has a share of the operator's inbox; None is a client without limits.
+    """
 
     envelope: Envelope
     inbox_ids: tuple[str, ...]
     raw: bytes
     parsed: ParsedMail
+    client: str | None = None
 
 
 class MessageDeleted(Struct, frozen=True):

@@ -68,6 +68,9 @@ class Failing:
     async def erase(self):
         return await self._storage.erase()
 
+    async def operator_box(self):
+        return await self._storage.operator_box()
+
 
 async def run_until(cleaner, done):
     """Let the cleaner run until the event is set."""

@@ -49,12 +49,10 @@ async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(tal
         assert len(await house.messages("full")) == 2
 
 
-async def test_a_full_operators_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(talk):
+async def test_a_share_of_the_operators_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(talk):
     async with talk(names=("abc",)) as (house, client):
-        said = await client.say(SENDER, "RCPT TO:<postmaster>", "DATA", "full soon\r\n.")
-        assert [reply[:3] for reply in said] == ["250", "250", "354", "250"]
-        envelope = Envelope("a@example.com", ("postmaster@ours.test",), "client.example", "192.0.2.7", tls=False)
-        mails = [house.service.deliver(envelope, [OPERATOR_INBOX_ID], b"full now\r\n") for _ in range(199)]
+        envelope = Envelope("a@example.com", ("postmaster@ours.test",), "client.example", "127.0.0.1", tls=False)
+        mails = [house.service.deliver(envelope, [OPERATOR_INBOX_ID], b"full now\r\n") for _ in range(50)]
         await asyncio.gather(*mails)
         said = await client.say(SENDER, "RCPT TO:<postmaster>", "RCPT TO:<abuse@second.test>", *rcpt("abc"), "DATA")
         assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, FULL, "250 2.1.5 ", "354 End da"]

@@ -99,13 +99,15 @@ def new_mail(
     attachments=(),
     session=NO_SESSION,
     headers=None,
+    remote_ip="192.0.2.1",
+    client=None,
 ):
     parsed = ParsedMail(sender, name, subject, body, html, attachments, headers or (("Subject", subject),), warnings)
     ids = tuple(inbox if isinstance(inbox, str) else inbox.id for inbox in inboxes)
     recipients = recipients or tuple(f"to-{inbox_id}@mail.example.com" for inbox_id in ids)
-    envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False, session=session)
+    envelope = Envelope("bounce@example.com", recipients, "mx.example.com", remote_ip, tls=False, session=session)
     raw = f"Subject: {subject}\r\n\r\n{body}".encode() if raw is None else raw
-    return NewMail(envelope, ids, raw, parsed)
+    return NewMail(envelope, ids, raw, parsed, client)
 
 
 async def fill_up(engine, inbox):

@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 60.0
 _MAX_LINE_BYTES = 1024 * 1024
 _CUT_OFF = "the service has stopped before its answer was complete"
 _LONG_SECONDS = 3600.0
-_LONG = ("backup", "purge", "webhooks-forget")
+_LONG = ("backup", "postmaster-delete", "purge", "webhooks-forget")
 """Commands whose answer may pause for long, such as while the service makes the copy."""
 
 

@@ -365,13 +365,24 @@ def _host_as_text(entry: dict[str, Any]) -> str:
 @click.option(
     "--raw", is_flag=True, help="The mail as received, with its control characters. Redirect it to a file if in doubt."
 )
+@click.option("--delete", is_flag=True, help="Delete the message with ID, or with --all every message.")
+@click.option("--all", "is_all", is_flag=True, help="With --delete: all mail to postmaster and abuse.")
+@click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
 @config_option
 @clear_errors
-def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bool) -> None:
-    """List the mail to postmaster and abuse, or show the one with ID.
+def read_postmaster(
+    message_id: str | None, config_path: Path | None, *, raw: bool, delete: bool, is_all: bool, yes: bool
+) -> None:
+    """List the mail to postmaster and abuse, show the message with ID, or delete it.
 
-    Works whether the service runs or not. Control characters are shown as U+FFFD, except with --raw.
+    Listing and showing work whether the service runs or not. Control characters are shown as U+FFFD, except with --raw.
+    --delete needs the running service, which also erases the message from the disk.
     """
+    if delete:
+        _delete_postmaster(message_id, configured.read(config_path), is_all=is_all, yes=yes)
+        return
+    if is_all or yes:
+        raise click.UsageError("--all and --yes need --delete")
     if raw and message_id is None:
         raise click.UsageError("--raw needs the ID of a mail")
     config = load(config_path)
@@ -384,6 +395,16 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
     with console.output(EXIT_FAILED):
         console.expect_output()
         click.echo(octets, nl=False)
+
+
+def _delete_postmaster(message_id: str | None, config: Config, *, is_all: bool, yes: bool) -> None:
+    if (message_id is None) != is_all:
+        raise click.UsageError("--delete needs the ID of a message, or --all")
+    if is_all and not yes:
+        _confirm("Delete all mail to postmaster and abuse?")
+    last = control.ask(config, "postmaster-delete", {"message_id": message_id, "all": is_all})[-1]
+    deleted = counted(last["deleted"], "message")
+    say(f"{deleted} deleted{_erased(config, last['erased'], 'its' if last['deleted'] == 1 else 'their')}")
 
 
 def of_service(found: dict[str, Any]) -> str:

@@ -44,6 +44,13 @@ class Purged(Struct, frozen=True, forbid_unknown_fields=True):
     all: bool = False
 
 
+class OperatorMailDeleted(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which mail to postmaster and abuse to delete: the message with this id, or all."""
+
+    message_id: str | None = None
+    all: bool = False
+
+
 class Inboxes(Struct, frozen=True):
     """Some lines of a list."""
 
@@ -54,6 +61,13 @@ class Ended(Struct, frozen=True):
     """How many inboxes have ended so far. ``erased``: their mail is in no file any more; None: not tried yet."""
 
     ended: int
+    erased: bool | None = None
+
+
+class Deleted(Struct, frozen=True):
+    """How many messages were deleted. ``erased``: they are in no file any more; None: not tried yet."""
+
+    deleted: int
     erased: bool | None = None
 
 
@@ -70,6 +84,7 @@ class InboxCommands:
         return {
             "inboxes": Command(Listed, self._list),
             "purge": Command(Purged, self._purge),
+            "postmaster-delete": Command(OperatorMailDeleted, self._delete_operator_mail),
             "backup": Command(NoArguments, self._backup),
         }
 
@@ -90,6 +105,17 @@ class InboxCommands:
                 yield Ended(ended)
         yield Ended(ended, erased=await self._cleaner.sweep())
         log.info("purge: inboxes that have been ended by the operator: %d", ended)
+
+    async def _delete_operator_mail(self, wanted: OperatorMailDeleted) -> Answer:
+        if (wanted.message_id is None) != wanted.all:
+            raise CommandError("either the id of a message or all is expected")
+        ids = None if wanted.message_id is None else [wanted.message_id]
+        deleted = await self._storage.delete_operator_mail(ids)
+        if ids and not deleted:
+            raise CommandError("the operator's inbox holds no such mail; tmpmaild postmaster lists what there is")
+        yield Deleted(deleted)
+        yield Deleted(deleted, erased=await self._cleaner.sweep())
+        log.info("postmaster: messages to postmaster and abuse that the operator has deleted: %d", deleted)
 
     async def _backup(self, _: NoArguments) -> Answer:
         async with self._storage.backup() as copy:

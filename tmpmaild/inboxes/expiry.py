@@ -40,6 +40,7 @@ class Cleaner:
         self._monotonic = monotonic
         self._unerased_since: float | None = None
         self._swept_at = monotonic()
+        self._operator_share = 0.0
         self._sweep_seconds = Histogram("sweep_seconds", "How long a sweep took.", _SWEEP_BOUNDS_SECONDS)
 
     async def run(self) -> None:
@@ -79,6 +80,7 @@ class Cleaner:
         while await self._storage.sweep(self._clock()):
             self._watch_duration(begun)
         erased = await self._erase()
+        self._operator_share = (await self._storage.operator_box()).used_share
         self._watch(erased=erased)
         self._swept_at = self._monotonic()
         self._sweep_seconds.observe(self._swept_at - begun)
@@ -90,6 +92,11 @@ class Cleaner:
             self._sweep_seconds,
             Gauge("sweep_age_seconds", "Time since the end of the last sweep.", self._age),
             Gauge("sweep_unerased_seconds", "For how long deleted mail could not be erased.", self._unerased_age),
+            Gauge(
+                "postmaster_used_ratio",
+                "The part of the inbox of postmaster and abuse that is used, as of the last sweep.",
+                lambda: self._operator_share,
+            ),
         )
 
     def _age(self) -> float:

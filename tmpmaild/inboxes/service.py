@@ -35,6 +35,7 @@ _PARSE_IN_LOOP_BYTES = 32 * 1024
 _PARSE_HTML_IN_LOOP_BYTES = 4 * 1024
 _SMALL_BYTES = 64 * 1024  # have a thread of their own, whatever larger mails cost
 _HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
+_OPERATOR_READ_MS = 1000
 _GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
 
 
@@ -71,6 +72,8 @@ class InboxService:
         self.caches = Caches(may_cache=storage.may_cache)
         self._recipients = self.caches.recipients
         self._deliverer = Deliverer(storage, self._recipients, give_memory_back=give_memory_back, check=check)
+        self._operator_refuses: Callable[[str], bool] | None = None
+        self._operator_read_at_ms = 0
         self.bus = Bus()
         self._access = Access(storage, self.caches, require_token=config.http.require_token)
         self.mail = MailReader(storage, self._access, self.caches, hostname=config.host_name, check=check)
@@ -215,13 +218,14 @@ class InboxService:
         inbox = self._recipients.get(addresses.inbox_address(mailbox), self._clock())
         return inbox.id if inbox else None
 
-    async def recipient(self, mailbox: Mailbox) -> Destination:
+    async def recipient(self, mailbox: Mailbox, client: str | None = None) -> Destination:
         """Return the id of a mailbox's inbox; with ``accept_unknown`` it may be an address without one.
 
+        ``client`` has a share of the operator's inbox; None is a client without limits.
         Raises ``AddressNotFound`` alike for what never existed, has expired, or was deleted; ``MailboxFull``.
         """
         if addresses.is_operator(mailbox, self.mail_domains):
-            return await self._operator()
+            return await self._operator(client)
         now_ms, address = self._clock(), addresses.inbox_address(mailbox)
         inbox = await self._storage.find_inbox(address, now_ms)
         if inbox is None and self._factory.may_be_created(mailbox, address):
@@ -233,9 +237,15 @@ class InboxService:
         self._recipients.put(inbox)
         return inbox.id
 
-    async def _operator(self) -> str:
-        if await self._storage.operator_is_full():
-            raise MailboxFull("the operator's inbox takes no more")
+    async def _operator(self, client: str | None) -> str:
+        """Return the operator's inbox, as it was within the last second: the storage checks the share again."""
+        now_ms = self._clock()
+        if client is not None:
+            if self._operator_refuses is None or abs(now_ms - self._operator_read_at_ms) >= _OPERATOR_READ_MS:
+                box = await self._storage.operator_box()
+                self._operator_refuses, self._operator_read_at_ms = box.refuses, now_ms
+            if self._operator_refuses(client):
+                raise MailboxFull("the client's share of the operator's inbox is used up")
         return OPERATOR_INBOX_ID
 
     def deliver(
@@ -243,19 +253,20 @@ class InboxService:
     ) -> Awaitable[str]:
         """Store a mail in all of its inboxes that are live; it is on disk when the first one's message id is returned.
 
-        ``creator`` is the client whose share pays for inboxes that the mail creates, None for nobody's. Raises
-        ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
+        ``creator`` is the client whose share pays for inboxes that the mail creates, and in the operator's inbox, None
+        for nobody's. Raises ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``,
+        ``StorageUnavailable``.
         """
         for destination in destinations:
             if isinstance(destination, UnknownAddress):
                 return self._create_and_deliver(envelope, destinations, raw, creator)
-        return self._deliverer.deliver(envelope, cast("Sequence[str]", destinations), raw)
+        return self._deliverer.deliver(envelope, cast("Sequence[str]", destinations), raw, creator)
 
     async def _create_and_deliver(
         self, envelope: Envelope, destinations: Sequence[Destination], raw: bytes, creator: str | None
     ) -> str:
         envelope, inbox_ids = await self._factory.create_unknown(envelope, destinations, creator)
-        return await self._deliverer.deliver(envelope, inbox_ids, raw)
+        return await self._deliverer.deliver(envelope, inbox_ids, raw, creator)
 
     def forget_expired(self) -> None:
         """Drop expired entries from memory."""
@@ -294,19 +305,21 @@ class Deliverer:
         self._large = anyio.CapacityLimiter(2)
         self._heavy = anyio.Semaphore(1)
 
-    def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> Awaitable[str]:
+    def deliver(
+        self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, client: str | None = None
+    ) -> Awaitable[str]:
         """Parse a mail and store it in its live inboxes; return the first message id once it is on disk.
 
         Raises ``AddressNotFound`` when none of the inboxes is left, ``MailboxFull``, ``StorageFull``,
         ``StorageUnavailable``.
         """
         if len(raw) > _HEAVY_BYTES:
-            return self._deliver_heavy(envelope, inbox_ids, raw)
-        return self._deliver(envelope, inbox_ids, raw)
+            return self._deliver_heavy(envelope, inbox_ids, raw, client)
+        return self._deliver(envelope, inbox_ids, raw, client)
 
-    async def _deliver_heavy(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+    async def _deliver_heavy(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, client: str | None) -> str:
         async with self._heavy:
-            return await self._deliver(envelope, inbox_ids, raw)
+            return await self._deliver(envelope, inbox_ids, raw, client)
 
     def _parse(self, raw: bytes) -> ParsedMail:
         parsed = mime.parse(raw)
@@ -316,13 +329,13 @@ class Deliverer:
             self._give_memory_back()
         return parsed
 
-    async def _deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+    async def _deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, client: str | None) -> str:
         if len(raw) <= _PARSE_HTML_IN_LOOP_BYTES or _is_quick(raw):
             parsed = mime.parse(raw)
         else:
             parsers = self._small if len(raw) <= _SMALL_BYTES else self._large
             parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=parsers)
-        mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
+        mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed, client=client)
         try:
             message_id = await self._storage.add_message(mail)
         except (AddressNotFound, MailboxFull):

@@ -159,7 +159,7 @@ class Handler:
             return replies.UNKNOWN_TOO_OFTEN
         found: Destination | Reply
         try:
-            found = await self._service.recipient(mailbox)
+            found = await self._service.recipient(mailbox, client)
         except RequestError as error:
             found = _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there

@@ -34,14 +34,13 @@ from tmpmaild.model import (
     Texts,
 )
 from tmpmaild.ratelimit import Buckets
+from tmpmaild.storage.operatorbox import OperatorBox
 from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
 
 OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
-OPERATOR_MAX_MESSAGES: Final = 200
-OPERATOR_MAX_BYTES: Final = 50 * 1024 * 1024
 
 DELETED_AT_ONCE = 100
 DELETED_AT_ONCE_BYTES = 8 * 1024 * 1024
@@ -226,8 +225,11 @@ class Storage(Protocol):
         in no list.
         """
 
-    async def operator_is_full(self) -> bool:
-        """Return whether the operator's inbox is full."""
+    async def operator_box(self) -> OperatorBox:
+        """Read which clients the mail in the operator's inbox is from, and how much of it that takes."""
+
+    async def delete_operator_mail(self, message_ids: Collection[str] | None = None) -> int:
+        """Delete those of ``message_ids`` that the operator's inbox holds, else all of it, as ``delete_messages``."""
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """Read one page of an inbox and the inbox itself in one snapshot; None as ``find_inbox``.
@@ -264,7 +266,8 @@ class Storage(Protocol):
         """Store a mail for all of its inboxes or for none, and return its id in the first of them.
 
         Inboxes that have expired at the time of the commit are left out, and one named twice counts once.
-        Raises ``AddressNotFound`` when none is left, ``MailboxFull`` when one of them is full.
+        Raises ``AddressNotFound`` when none is left, ``MailboxFull`` when one of them is full. In the operator's inbox,
+        if that is full, older messages give way (``storage/operatorbox.py``), unless the client's share is used up.
         """
 
     async def delete_messages(

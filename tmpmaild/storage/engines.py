@@ -25,6 +25,7 @@ from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.model import FullMessage, Listing, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, Limits, Storage, Summary
 from tmpmaild.storage.enginestorage import InboxLookup
+from tmpmaild.storage.operatorbox import OperatorBox
 from tmpmaild.storage.rows import bounds_of
 
 _ALL_MESSAGES = 1_000_000
@@ -111,6 +112,11 @@ class OperatorMail:
     def source(self, message_id: str) -> FullMessage | None:
         """Read the source of one message; None when the inbox does not hold it."""
         return self._read(message_id, source=True)
+
+    def box(self) -> OperatorBox:
+        """Read which clients the mail is from, and how much of the inbox that takes."""
+        box: OperatorBox = self._look(self._reading.operator_box)
+        return box
 
     def _read(self, message_id: str, *, source: bool) -> FullMessage | None:
         bounds = bounds_of(ANY_SIZE, source=source)

@@ -31,12 +31,14 @@ from tmpmaild.storage.base import (
     ANY_SIZE,
     DELETED_AT_ONCE,
     DELETED_AT_ONCE_BYTES,
+    OPERATOR_INBOX_ID,
     Limits,
     OnCommitted,
     Permit,
     anybody,
     bodies_to_read,
 )
+from tmpmaild.storage.operatorbox import OperatorBox
 from tmpmaild.storage.rows import (
     MAX_KEY,
     MAX_VERSION,
@@ -77,6 +79,7 @@ class CommitFigures:
         self._seconds = Histogram("storage_commit_seconds", "How long a batch took, its fsync included.")
         self._operations = Histogram("storage_batch_operations", "Operations in a batch.", _BATCH_SIZES)
         self._failures = Count("storage_failed_batches_total", "Batches that failed because of the database or disk.")
+        self._given_way = Count("postmaster_given_way_total", "Messages to postmaster deleted for newer ones.")
 
     def count_batch(self, outcomes: Sequence[object], seconds: float) -> None:
         """Count a batch with the results of its operations."""
@@ -92,7 +95,18 @@ class CommitFigures:
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
-        return (self._seconds, self._operations, self._failures)
+        return (self._seconds, self._operations, self._failures, self._given_way)
+
+    def note_given_way(self, messages: int) -> None:
+        """Count messages of the operator's inbox that a commit has deleted for newer ones."""
+        if messages:
+            self._given_way.add(by=messages)
+            log.warning(
+                "the inbox of postmaster and abuse is full: oldest messages of its largest sender that were deleted for"
+                " new mail: %d; see tmpmaild postmaster",
+                messages,
+                extra={"about": "postmaster"},
+            )
 
 
 def tell(callbacks: Iterable[OnCommitted], changes: Sequence[InboxChange]) -> None:
@@ -350,9 +364,14 @@ class EngineStorage:
         inbox: Inbox | None = await self._read(self._reading.select_inbox, self._lookup(address, now_ms))
         return inbox
 
-    async def operator_is_full(self) -> bool:
+    async def operator_box(self) -> OperatorBox:
         """See ``Storage``."""
-        return bool(await self._read(self._reading.operator_is_full, self._limits))
+        box: OperatorBox = await self._read(self._reading.operator_box)
+        return box
+
+    async def delete_operator_mail(self, message_ids: Collection[str] | None = None) -> int:
+        """See ``Storage``."""
+        return await self._delete(int(OPERATOR_INBOX_ID), message_ids)
 
     async def list_inboxes(
         self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
@@ -410,8 +429,9 @@ class EngineStorage:
     ) -> int:
         """See ``Storage``."""
         inbox_key = holders_inbox_key(inbox_id)
-        if inbox_key is None:
-            return 0
+        return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to)
+
+    async def _delete(self, inbox_key: int, message_ids: Collection[str] | None, up_to: str | None = None) -> int:
         doomed, count, more = self._doomed(inbox_key, message_ids, up_to), 0, True
         while more:
             deleted, more = await self._submit(self._operations.delete(inbox_key, doomed))

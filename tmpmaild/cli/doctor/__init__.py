@@ -138,6 +138,7 @@ def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterat
     if running is None and isinstance(storage, SqliteSettings):
         yield from machine.usable(storage)
     yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)
+    yield from database.operator_box(storage)
     yield from machine.tried()
     yield machine.clock()
     yield from machine.resolver(config)

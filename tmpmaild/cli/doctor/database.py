@@ -1,12 +1,13 @@
-"""The PostgreSQL server: whether it keeps what it acknowledges, what it writes into its log, whether it has room."""
+"""The operator's inbox; the PostgreSQL server: whether it keeps mail, what it writes into its log, and its room."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from tmpmaild.cli.doctor import Result, ok, problem, warning
 from tmpmaild.errors import StartError
+from tmpmaild.model import counted
 from tmpmaild.storage import engines
-from tmpmaild.storage.engines import PostgresqlSettings, ServerFacts
+from tmpmaild.storage.engines import PostgresqlSettings, ServerFacts, Settings
 
 CONNECTIONS_OF_A_DAEMON = 8
 _SERVER, _SCHEMA, _ROLE, _STANDBY = "database server", "database schema", "database role", "standby"
@@ -28,6 +29,8 @@ _LOGGING: Final = {
 The first of these is the default; of a module that is not loaded there are no settings.
 """
 _CLOCK_SECONDS = 2.0
+_POSTMASTER: Final = "postmaster"
+_POSTMASTER_SHARE: Final = 0.8
 
 
 def check(settings: PostgresqlSettings) -> Iterator[Result]:
@@ -47,6 +50,21 @@ def check(settings: PostgresqlSettings) -> Iterator[Result]:
     yield connections(found)
     yield clock(found)
     yield from tls(found, dict(settings.url.tls).get("sslmode", "prefer"))
+
+
+def operator_box(settings: Settings) -> Iterator[Result]:
+    """Warn before the inbox of postmaster and abuse is full; a database that cannot be read is reported elsewhere."""
+    try:
+        box = engines.operator_mail(settings).box()
+    except StartError:
+        return
+    text = f"{counted(len(box.held), 'message')}, {box.used_share:.0%} of the room"
+    if box.used_share < _POSTMASTER_SHARE:
+        yield ok(_POSTMASTER, text)
+        return
+    network, messages = box.largest_network()
+    text = f"{text}, {messages} from {network}; when it is full, the oldest messages of the largest sender are deleted"
+    yield warning(_POSTMASTER, text, "tmpmaild postmaster, then tmpmaild postmaster --delete ID or --delete --all")
 
 
 def at_fault(reason: str) -> str:

@@ -27,9 +27,10 @@ from tmpmaild.model import (
     NewMail,
 )
 from tmpmaild.storage import rows
-from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS, retired_domains
+from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_INBOX_ID, OPERATOR_MAIL_MS, retired_domains
 from tmpmaild.storage.enginestorage import Deleted, Doomed, Operations, deleted_at_once
 from tmpmaild.storage.postgresql.partitions import slot
+from tmpmaild.storage.postgresql.reading import operator_box
 from tmpmaild.storage.postgresql.writer import (
     INBOX_BYTES,
     LEAST_STORED_BYTES,
@@ -54,6 +55,7 @@ _CREATE: Final = """
 SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9::bigint[], $10::bigint[],
                              $11::integer[], $12::boolean[], $13::bytea[], $14::bytea[])
 """
+_LOCK: Final = "SELECT lock_inboxes($1::bigint[])"
 _DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
 _DOOMED: Final = """
 SELECT m.key, c.stored_bytes FROM inbox AS i
@@ -190,6 +192,38 @@ class AddMessage(Operation):
         if len(operations) > 1:
             raise NotTogether
         return [_refused(found["refusal"])]
+
+
+class AddOperatorMessage(AddMessage):
+    """Store a mail whose recipients include the operator; in that inbox older messages give way if it is full."""
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence[AddMessage]) -> list[Any]:
+        """Store a single mail, in a transaction with what gives way."""
+        if len(operations) > 1:
+            raise NotTogether
+        (operation,) = operations
+        mail, cost_bytes = operation.mail, stored_bytes(operation.mail)
+        try:
+            async with batch.connection.transaction():
+                await batch.connection.execute(_LOCK, sorted(operation.recipients))
+                box = await operator_box(batch.connection)
+                if box.refuses(mail.client, cost_bytes):
+                    return [MailboxFull("the client's share of the operator's inbox is used up")]
+                if gone := box.giving_way(cost_bytes):
+                    await _delete(batch, [(int(OPERATOR_INBOX_ID), key) for key in gone])
+                (outcome,) = await AddMessage.run(batch, [operation])
+                if gone and isinstance(outcome, RequestError):
+                    raise outcome  # nothing was stored, so nothing gives way
+        except RequestError as refused:
+            batch.changes.clear()
+            return [refused]
+        batch.given_way = len(gone)
+        return [outcome]
+
+
+def _addition(mail: NewMail) -> AddMessage:
+    return AddOperatorMessage(mail) if OPERATOR_INBOX_ID in mail.inbox_ids else AddMessage(mail)
 
 
 class _Delivery:
@@ -459,7 +493,7 @@ def _deletion(inbox_key: int, doomed: Doomed) -> Operation:
 
 OPERATIONS: Final = Operations(
     create=CreateInbox,
-    add=AddMessage,
+    add=_addition,
     delete=_deletion,
     set_verdict=SetVerdict,
     move_expiry=partial(Alone, move_expiry),

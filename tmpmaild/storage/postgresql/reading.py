@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 
 from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, Limits, cut
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, cut
 from tmpmaild.storage.enginestorage import (
     PAGE_ROWS,
     Between,
@@ -22,6 +22,7 @@ from tmpmaild.storage.enginestorage import (
     up_to_the_end,
     with_bodies,
 )
+from tmpmaild.storage.operatorbox import Held, OperatorBox
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
     Bounds,
@@ -149,7 +150,10 @@ WHERE w.inbox_id > $1 ORDER BY w.inbox_id LIMIT $2
 _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
-_IS_FULL: Final = "SELECT is_full FROM states(ARRAY[$1::bigint], $2::bigint[])"
+_HELD: Final = f"""
+SELECT m.key, coalesce(c.remote_ip, ''), coalesce(c.stored_bytes, 0)
+{_JOINED.replace("_SLOT", "_0")} WHERE m.slot = 0 AND m.inbox_id = $1 ORDER BY m.key
+"""
 
 
 def _with_inbox(columns: str, condition: str, more: str = "") -> str:
@@ -355,7 +359,6 @@ async def select_blocks(connection: asyncpg.Connection) -> list[asyncpg.Record]:
     return blocks
 
 
-async def operator_is_full(connection: asyncpg.Connection, limits: Limits) -> bool:
-    """Return whether the operator's inbox is full."""
-    full: bool = await connection.fetchval(_IS_FULL, int(OPERATOR_INBOX_ID), allowed(limits))
-    return full
+async def operator_box(connection: asyncpg.Connection) -> OperatorBox:
+    """Read what the operator's inbox holds."""
+    return OperatorBox(Held(*row) for row in await connection.fetch(_HELD, int(OPERATOR_INBOX_ID)))

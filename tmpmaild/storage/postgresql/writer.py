@@ -17,8 +17,9 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
-from tmpmaild.storage.base import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, Limits, OnCommitted
+from tmpmaild.storage.base import Limits, OnCommitted
 from tmpmaild.storage.enginestorage import Batcher, CommitFigures, failures, tell
+from tmpmaild.storage.operatorbox import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES
 from tmpmaild.storage.postgresql.server import (
     FAILURES,
     STATEMENT_SECONDS,
@@ -116,6 +117,7 @@ class Batch:
         self.now_ms = now_ms
         self.usage = usage
         self.changes: list[InboxChange] = []
+        self.given_way = 0
 
     async def call(self, sql: str, *values: object) -> asyncpg.Record:
         """Run a statement whose first parameter is the shard, and note the totals that it returns."""
@@ -250,6 +252,7 @@ class Writer:
             log.error("the server did not wait for its standby")
             raise StorageUnavailable("the server did not wait for its standby")
         assert len(outcomes) == len(operations)  # or a future would never be completed
+        self.figures.note_given_way(batch.given_way)
         return outcomes, batch.changes
 
 

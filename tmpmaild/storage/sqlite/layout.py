@@ -22,7 +22,8 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild.model import InboxChange, NewMail
-from tmpmaild.storage.base import NO_LIMIT, OPERATOR_INBOX_ID, OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, Limits
+from tmpmaild.storage.base import NO_LIMIT, OPERATOR_INBOX_ID, Limits
+from tmpmaild.storage.operatorbox import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES
 from tmpmaild.storage.rows import CONTENT
 
 PAGE_BYTES = 4096

@@ -21,7 +21,7 @@ from tmpmaild.model import (
     NewInbox,
     NewMail,
 )
-from tmpmaild.storage.base import DELETED_AT_ONCE, Limits, retired_domains
+from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_INBOX_ID, Limits, retired_domains
 from tmpmaild.storage.enginestorage import NEVER_MS, Deleted, Doomed, Operations, deleted_at_once
 from tmpmaild.storage.rows import StateRow, message_id_of, verdict_reached
 from tmpmaild.storage.sqlite.database import DiskSpace, cap_pages
@@ -38,6 +38,7 @@ from tmpmaild.storage.sqlite.layout import (
     insert,
     padding_bytes,
 )
+from tmpmaild.storage.sqlite.reading import operator_box
 from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Call, Change, Operation
 
 _LAST_EXPIRY: Final = (
@@ -275,6 +276,46 @@ class AddMessage(Operation):
         return rows
 
 
+class AddOperatorMessage(AddMessage):
+    """Store a mail whose recipients include the operator; in that inbox older messages give way if it is full."""
+
+    changes: ClassVar[bool] = True
+
+    @classmethod
+    def is_one_statement(cls, operations: Sequence[AddMessage]) -> bool:
+        """See ``Operation``: messages may be deleted first."""
+        del operations
+        return False
+
+    @classmethod
+    def run(cls, batch: Batch, operations: Sequence[AddMessage]) -> list[Any]:
+        """Store the mails one after the other."""
+        return [_store_for_operator(batch, operation) for operation in operations]
+
+
+def _store_for_operator(batch: Batch, operation: AddMessage) -> Any:
+    mail, box = operation.mail, operator_box(batch.connection)
+    recipients = dict(zip(mail.inbox_ids, mail.envelope.recipients, strict=True))
+    cost_bytes, _ = content_columns(mail, "".join(recipients.values()).encode(), batch.now_ms)
+    if box.refuses(mail.client, cost_bytes):
+        return MailboxFull("the client's share of the operator's inbox is used up")
+    if gone := box.giving_way(cost_bytes):
+        sql = f"{MESSAGE_ROWS} WHERE m.id IN (SELECT value FROM json_each(?))"
+        found = batch.connection.execute(sql, (json_array(gone),))
+        delete_messages(batch, list(map(MessageRow._make, found)))
+        batch.state.unerased = True
+        batch.state.quotas.forget()
+        batch.given_way += len(gone)
+    (outcome,) = AddMessage.run(batch, [operation])
+    if gone and isinstance(outcome, RequestError):
+        raise outcome  # nothing was stored, so nothing gives way: the caller rolls back
+    return outcome
+
+
+def _addition(mail: NewMail) -> AddMessage:
+    return AddOperatorMessage(mail) if OPERATOR_INBOX_ID in mail.inbox_ids else AddMessage(mail)
+
+
 def set_webhook(batch: Batch, inbox_key: int, now_ms: int, version: int, webhook: str | None) -> RequestError | None:
     """Set the webhook of an inbox that is alive in place of the one before, or take it away."""
     refused = _refusal(batch, inbox_key, now_ms)
@@ -339,7 +380,7 @@ def change_limits(batch: Batch, limits: Limits, space: DiskSpace) -> None:
 
 OPERATIONS: Final = Operations(
     create=partial(Call, create_inbox),
-    add=AddMessage,
+    add=_addition,
     delete=_delete,
     set_verdict=partial(Call, set_verdict),
     move_expiry=partial(Change, move_expiry),

@@ -14,7 +14,7 @@ from msgspec import json
 
 from tmpmaild.errors import Stopping, StorageLost
 from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, Limits, cut
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, cut
 from tmpmaild.storage.enginestorage import (
     PAGE_ROWS,
     Between,
@@ -26,6 +26,7 @@ from tmpmaild.storage.enginestorage import (
     up_to_the_end,
     with_bodies,
 )
+from tmpmaild.storage.operatorbox import OPERATOR_MAX_MESSAGES, Held, OperatorBox
 from tmpmaild.storage.rows import (
     Bounds,
     FullRow,
@@ -40,7 +41,7 @@ from tmpmaild.storage.rows import (
     message_key,
 )
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, InboxQuotas, selected
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
 from tmpmaild.storage.sqlite.writer import translate
 
 P = ParamSpec("P")
@@ -128,6 +129,10 @@ SELECT w.inbox_id, CAST(rtrim(substr(a.slots, w.inbox_id % {SLOTS} * {SLOT_BYTES
 FROM webhook AS w CROSS JOIN webhook_text AS t ON t.inbox_id = w.inbox_id CROSS JOIN inbox AS i ON i.id = w.inbox_id
      CROSS JOIN address AS a ON a.id = w.inbox_id / {SLOTS}
 WHERE w.inbox_id > :after ORDER BY w.inbox_id LIMIT :limit
+"""
+_HELD = f"""
+SELECT m.id, c.remote_ip, c.stored_bytes FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.inbox_id = ? ORDER BY m.id LIMIT {OPERATOR_MAX_MESSAGES}
 """
 _BLOCKS = "SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind, value"
 
@@ -232,11 +237,9 @@ def select_blocks(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return connection.execute(_BLOCKS).fetchall()
 
 
-def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
-    """Return whether the operator's inbox is full."""
-    quotas = InboxQuotas(limits)
-    quotas.load(connection, 0, [OPERATOR_INBOX_ID])
-    return quotas.change(OPERATOR_INBOX_ID).full
+def operator_box(connection: sqlite3.Connection) -> OperatorBox:
+    """Read what the operator's inbox holds."""
+    return OperatorBox(map(Held._make, connection.execute(_HELD, (int(OPERATOR_INBOX_ID),))))
 
 
 class Reader:

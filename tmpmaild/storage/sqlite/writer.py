@@ -65,7 +65,8 @@ class State:
 class Batch:
     """What the operations of one batch share: the time, the next id, and the changes to report.
 
-    ``added_inboxes`` and ``added_messages`` are counted by the operations; deleting counts down.
+    ``added_inboxes`` and ``added_messages`` are counted by the operations; deleting counts down. ``given_way`` are
+    messages of the operator's inbox that were deleted for newer ones.
     """
 
     def __init__(self, state: State, now_ms: int) -> None:
@@ -76,6 +77,7 @@ class Batch:
         self.changes: list[InboxChange] = []
         self.added_inboxes = 0
         self.added_messages = 0
+        self.given_way = 0
 
     def draw_message_key(self) -> int:
         """Return the next key, above every key ever committed; a rollback frees it again."""
@@ -309,6 +311,7 @@ class Writer:
         self.state.last_message_key = batch.last_message_key
         self.figures.inboxes += batch.added_inboxes
         self.figures.messages += batch.added_messages
+        self.figures.note_given_way(batch.given_way)
         return outcomes, batch.changes
 
     def _commit_one_by_one(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:

@@ -1,0 +1,89 @@
+"""The operator's inbox: a share for each client, what gives way when it is full, and what the operator deletes."""
+
+import asyncio
+
+import pytest
+
+from tmpmaild.errors import MailboxFull
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.operatorbox import CLIENT_SHARE, OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES
+
+OF_CLIENT = int(OPERATOR_MAX_MESSAGES * CLIENT_SHARE)
+
+
+async def send(engine, ip, *others, **mail):
+    return await engine.add(OPERATOR_INBOX_ID, *others, remote_ip=ip, client=ip, **mail)
+
+
+async def senders(engine):
+    return [one.remote_ip for one in (await engine.storage.operator_box()).held]
+
+
+async def fill(engine):
+    """Fill the inbox from four networks alike, and return who has sent the oldest message."""
+    clients = [f"10.0.{network}.{client}" for network in range(4) for client in range(5)]
+    await asyncio.gather(*(send(engine, ip) for ip in clients * (OPERATOR_MAX_MESSAGES // len(clients))))
+    return (await senders(engine))[0]
+
+
+async def test_a_client_that_sends_at_once_what_it_can_gets_no_more_than_its_share(engine):
+    outcomes = await asyncio.gather(*(send(engine, "192.0.2.1") for _ in range(2 * OF_CLIENT)), return_exceptions=True)
+    refused = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    assert [type(one) for one in refused] == [MailboxFull] * OF_CLIENT
+    assert await senders(engine) == ["192.0.2.1"] * OF_CLIENT
+    await send(engine, "198.51.100.1")
+    assert (await engine.storage.operator_box()).refuses("192.0.2.1")
+
+
+async def test_a_full_inbox_takes_new_mail_and_the_oldest_of_the_largest_sender_gives_way(engine):
+    oldest = await fill(engine)
+    stored = await send(engine, "192.0.2.1", subject="to postmaster")
+    held = await senders(engine)
+    assert (len(held), held[-1]) == (OPERATOR_MAX_MESSAGES, "192.0.2.1")
+    assert held.count(oldest) == OPERATOR_MAX_MESSAGES // 20 - 1
+    measures = {one.name: one for one in engine.storage.measures()}
+    assert measures["postmaster_given_way_total"].values() == {(): 1}
+    assert await engine.storage.delete_operator_mail([stored]) == 1
+
+
+async def test_as_many_give_way_as_a_large_mail_needs(engine):
+    part = OPERATOR_MAX_BYTES // 10
+    for network in range(9):
+        await send(engine, f"10.0.{network}.1", raw=b"x" * part, body="")
+    await send(engine, "192.0.2.1", raw=b"x" * (2 * part), body="")
+    assert await senders(engine) == [*(f"10.0.{network}.1" for network in range(2, 9)), "192.0.2.1"]
+
+
+async def test_nothing_gives_way_for_mail_that_is_refused(open_engine):
+    async with open_engine(max_messages_per_inbox=1) as engine:
+        inbox = await engine.inbox("ada")
+        await engine.add(inbox)
+        await fill(engine)
+        before = await senders(engine)
+        with pytest.raises(MailboxFull):
+            await send(engine, "192.0.2.1", inbox)
+        with pytest.raises(MailboxFull):
+            await send(engine, "192.0.2.1", raw=b"x" * (OPERATOR_MAX_BYTES + 1), body="")
+        assert await senders(engine) == before
+        assert next(m for m in engine.storage.measures() if m.name == "postmaster_given_way_total").values() == {(): 0}
+
+
+async def test_the_operator_deletes_one_message_or_all_and_nobody_elses(engine):
+    inbox = await engine.inbox("ada")
+    kept = await engine.add(inbox, subject="kept")
+    stored = [await send(engine, "192.0.2.1") for _ in range(4)]
+    assert await engine.storage.delete_operator_mail([stored[1], kept, "msg_none", "", "\ud800"]) == 1
+    assert await engine.storage.delete_operator_mail([stored[1]]) == 0
+    assert await engine.storage.delete_operator_mail([]) == 0
+    assert await engine.storage.delete_operator_mail() == 3
+    assert await senders(engine) == []
+    assert (await engine.find("ada")).message_count == 1
+
+
+async def test_what_several_recipients_share_stays_for_the_others_when_the_operators_copy_gives_way(engine, store):
+    inbox = await engine.inbox("ada")
+    await send(engine, "10.0.0.0", inbox, subject="shared")
+    await fill(engine)  # of which the last ones replace the first
+    await send(engine, "192.0.2.1")
+    assert (await engine.find("ada")).message_count == 1
+    assert "shared" in [subject for subject, _ in store.mails()]
