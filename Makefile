@@ -22,6 +22,7 @@ test-peers: $(VENV)/.dev $(if $(shell command -v npm),$(MODULES)) ## tests that 
 
 check: $(VENV)/.dev ## ruff and mypy --strict
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --preview --select PLW1514 . # an encoding is named; a rule that ruff has in preview alone
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 

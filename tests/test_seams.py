@@ -57,7 +57,9 @@ def classes_in(path):
     """Return the classes of a module, by name."""
     with warnings.catch_warnings(action="ignore"):
         return {
-            node.name: node for node in ast.walk(ast.parse(Path(path).read_text())) if isinstance(node, ast.ClassDef)
+            node.name: node
+            for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8")))
+            if isinstance(node, ast.ClassDef)
         }
 
 

@@ -33,7 +33,7 @@ def build(folder: Path, root: Path, key: str) -> Path:
     for architecture in ARCHITECTURES:
         of_it = [package for package in packages if package.stem.endswith(f"_{architecture}")]
         _write_index(release / f"main/binary-{architecture}", "\n".join(stanza(package, root) for package in of_it))
-    (release / "Release").write_text(_release(release))
+    (release / "Release").write_text(_release(release), encoding="utf-8")
     gpg = ("gpg", "--batch", "--yes", "--armor", "--local-user", key)
     _run(*gpg, "--output", release / "InRelease", "--clear-sign", release / "Release")
     _run(*gpg, "--output", release / "Release.gpg", "--detach-sign", release / "Release")
@@ -43,7 +43,7 @@ def build(folder: Path, root: Path, key: str) -> Path:
 
 def stanza(package: Path, root: Path) -> str:
     """Return what an index of packages says of one."""
-    control = subprocess.run(["dpkg-deb", "--field", package], check=True, capture_output=True, text=True).stdout  # noqa: S603, S607
+    control = subprocess.run(["dpkg-deb", "--field", package], check=True, capture_output=True, encoding="utf-8").stdout  # noqa: S603, S607 - ours
     octets = package.read_bytes()
     sha256 = hashlib.sha256(octets).hexdigest()
     return f"{control}Filename: {package.relative_to(root)}\nSize: {len(octets)}\nSHA256: {sha256}\n"
@@ -51,7 +51,7 @@ def stanza(package: Path, root: Path) -> str:
 
 def _write_index(folder: Path, text: str) -> None:
     folder.mkdir(parents=True)
-    (folder / "Packages").write_text(text)
+    (folder / "Packages").write_text(text, encoding="utf-8")
     (folder / "Packages.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 

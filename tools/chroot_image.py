@@ -93,7 +93,7 @@ def build(containerfile: Path, folder: Path) -> Image:
     """Perform the steps; return the last stage, whose files are below ``folder``."""
     stages: dict[str, Image] = {}
     image = Image(folder)
-    for instruction, rest in steps(containerfile.read_text()):
+    for instruction, rest in steps(containerfile.read_text(encoding="utf-8")):
         if instruction == "FROM":
             _, _, name = rest.partition(" AS ")
             image = stages[name or str(len(stages))] = Image(folder / (name or str(len(stages))))
@@ -169,7 +169,7 @@ def _as_user(image: Image, root: Path) -> list[str]:
 
 def _run(*command: str | Path) -> None:
     words = list(map(str, command))
-    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")  # noqa: S603 - ours
     if done.returncode:
         raise RuntimeError(f"{shlex.join(words)}\n{done.stdout[-4000:]}")
 

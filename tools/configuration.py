@@ -131,5 +131,5 @@ def _texts(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 def write() -> None:
     """Make the file and the list anew."""
-    EXAMPLE.write_text(example())
-    PAGE.write_text(page(PAGE.read_text()))
+    EXAMPLE.write_text(example(), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")

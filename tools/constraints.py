@@ -87,7 +87,7 @@ def _compiled(uv: list[str], sources: Iterable[Path], extras: Iterable[str], lim
     named = [word for extra in extras for word in ("--extra", extra)]
     options = ("--universal", "--generate-hashes", "--python-version", OLDEST_PYTHON, "--no-header", "--no-annotate")
     command: list[str | Path] = [*uv, "pip", "compile", "--quiet", *options, "--constraint", limits, *named, *sources]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")  # noqa: S603 - our own words
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")  # noqa: S603 - our own words
     return _ENTRY.findall(done.stdout)
 
 

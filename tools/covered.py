@@ -69,7 +69,7 @@ def main(*tests: str) -> int:
     _coverage("html", "--quiet", "--directory", str(FOLDER))
     _coverage("json", "--quiet", "-o", str(FOLDER / "report.json"))
     _coverage("report", "--skip-covered", "--show-missing")
-    report = json.loads((FOLDER / "report.json").read_text())
+    report = json.loads((FOLDER / "report.json").read_text("utf-8"))
     sys.stdout.write("\n| package | lines | branches | bound of lines |\n|---|---|---|---|\n")
     for package, (lines, branches) in shares(report["files"]).items():
         bound = BOUNDS.get(package, 0) if tests in ((), ("--again",)) else 0

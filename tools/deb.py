@@ -102,7 +102,9 @@ def units() -> dict[str, str]:
     """Return the units, which start the program of the package."""
     comment, program = _FROM_CHECKOUT
     found = sorted([*ROOT.glob("systemd/*.service"), *ROOT.glob("systemd/*.socket")])
-    return {unit.name: unit.read_text().replace(comment, "").replace(program, "/usr/bin/tmpmaild") for unit in found}
+    return {
+        unit.name: unit.read_text("utf-8").replace(comment, "").replace(program, "/usr/bin/tmpmaild") for unit in found
+    }
 
 
 def examples() -> dict[str, Path]:
@@ -131,20 +133,22 @@ def _documentation(root: Path) -> None:
         _copy(path, here / "examples" / name)
     for page in _PAGES:
         _copy(f"docs/{page}.md", here / f"{page}.md")
-    _write(here / "CHANGELOG.md.gz", (ROOT / "CHANGELOG.md").read_text())
+    _write(here / "CHANGELOG.md.gz", (ROOT / "CHANGELOG.md").read_text("utf-8"))
     date = formatdate(int(os.environ["SOURCE_DATE_EPOCH"]))
     what = "  * What is new, and what to do at an upgrade, is in CHANGELOG.md.gz."
-    author = next(line for line in (ROOT / "deb/control").read_text().splitlines() if line.startswith("Maintainer: "))
+    author = next(
+        line for line in (ROOT / "deb/control").read_text("utf-8").splitlines() if line.startswith("Maintainer: ")
+    )
     entry = f"tmpmaild ({__version__}) stable; urgency=medium\n\n{what}\n\n -- {author.partition(' ')[2]}  {date}\n"
     _write(here / "changelog.gz", entry)
-    text = (ROOT / "deb/copyright").read_text()
+    text = (ROOT / "deb/copyright").read_text("utf-8")
     licence = "".join(f" {line}\n" if line else " .\n" for line in _licence().splitlines())
     _write(here / "copyright", text.format(libraries="\n".join(_licences(root)), licence=licence.rstrip("\n")))
 
 
 def _licence() -> str:
     """Return the text of the licence, without its title and the line of the copyright."""
-    return (ROOT / "LICENSE").read_text().split("\n\n", 2)[2]
+    return (ROOT / "LICENSE").read_text("utf-8").split("\n\n", 2)[2]
 
 
 def _licences(root: Path) -> Iterator[str]:
@@ -164,7 +168,7 @@ def _control(root: Path, architecture: str) -> None:
         for path in files
         if path.parts[len(root.parts)] != "etc"
     ]
-    text = (ROOT / "deb/control").read_text()
+    text = (ROOT / "deb/control").read_text("utf-8")
     folder = root / "DEBIAN"
     _write(folder / "control", text.format(version=__version__, architecture=architecture, kibibytes=kibibytes))
     _write(folder / "conffiles", "/etc/tmpmaild/config.toml\n")
@@ -188,7 +192,7 @@ def date() -> str:
 
 
 def _copy(source: str | Path, target: Path) -> None:
-    _write(target, (ROOT / source).read_text())
+    _write(target, (ROOT / source).read_text("utf-8"))
 
 
 def _write(path: Path, text: str) -> None:
@@ -198,7 +202,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout  # noqa: S603 - ours
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, encoding="utf-8").stdout  # noqa: S603 - ours
 
 
 def _run(*command: str | Path) -> None:

@@ -20,7 +20,7 @@ _OF_OTHERS: Final = {"chromium": ("background", "scripts"), "firefox": ("backgro
 
 def manifest(browser: str, source: Path = SOURCE) -> dict[str, Any]:
     """Return the manifest as a browser's store takes it."""
-    made: dict[str, Any] = json.loads((source / "manifest.json").read_text())
+    made: dict[str, Any] = json.loads((source / "manifest.json").read_text("utf-8"))
     section, key = _OF_OTHERS[browser]
     del made[section][key]
     if browser == "chromium":
@@ -38,7 +38,7 @@ def files(browser: str, source: Path = SOURCE) -> dict[str, bytes]:
 
 def build(target: Path, source: Path = SOURCE) -> list[Path]:
     """Write the archives into a folder; return their paths."""
-    version = json.loads((source / "manifest.json").read_text())["version"]
+    version = json.loads((source / "manifest.json").read_text("utf-8"))["version"]
     return [_packed(target / f"tmpmaild-{version}-{browser}.zip", files(browser, source)) for browser in _OF_OTHERS]
 
 

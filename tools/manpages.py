@@ -47,14 +47,14 @@ def command_page() -> str:
         *_section("operations.md", "Exit codes"),
     ]
     parts += [".SS new, watch, wait and mcp", *_section("commands.md", "Exit codes")]
-    description = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["description"]
+    description = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["description"]
     return _page("tmpmaild", 1, description[0].lower() + description[1:], parts, "tmpmaild.toml (5)")
 
 
 def configuration_page() -> str:
     """Return tmpmaild.toml(5)."""
     places = [line for place in (IN_CURRENT_FOLDER, IN_ETC) for line in (".br", _literal(f"{place}"))][1:]
-    text = (ROOT / "docs/configuration.md").read_text().partition("\n")[2]
+    text = (ROOT / "docs/configuration.md").read_text("utf-8").partition("\n")[2]
     parts = [".SH SYNOPSIS", *places, ".SH DESCRIPTION", *markdown(text)]
     return _page("tmpmaild.toml", 5, "configuration of tmpmaild", parts, "tmpmaild (1)")
 
@@ -133,7 +133,7 @@ def _options(context: click.Context) -> Iterator[str]:
 
 
 def _section(page: str, heading: str) -> Iterator[str]:
-    text = (ROOT / "docs" / page).read_text()
+    text = (ROOT / "docs" / page).read_text("utf-8")
     return markdown(re.split(r"^## ", text.partition(f"\n## {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0])
 
 
@@ -174,5 +174,5 @@ def _escaped(text: str) -> str:
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tmpmaild.1").write_text(command_page())
-    (folder / "tmpmaild.toml.5").write_text(configuration_page())
+    (folder / "tmpmaild.1").write_text(command_page(), encoding="utf-8")
+    (folder / "tmpmaild.toml.5").write_text(configuration_page(), encoding="utf-8")

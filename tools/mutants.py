@@ -94,14 +94,14 @@ def outcomes(module: str, folder: Path, each: int, seed: str) -> Iterator[tuple[
     """Yield changes to a module in a copy of the checkout, and whether its tests fail with them."""
     path = folder / "tmpmaild" / f"{module}.py"
     tests = [str(test) for pattern in MODULES[module] for test in sorted((folder / "tests").glob(f"{pattern}.py"))]
-    source, begun = path.read_text(), time.monotonic()
+    source, begun = path.read_text("utf-8"), time.monotonic()
     if _fail(tests, folder, _PATIENCE_SECONDS):
         sys.exit(f"the tests of {module} fail without any change")
     patience = 10 + 3 * (time.monotonic() - begun)
     for mutant in mutants(source, seed)[:each]:
-        path.write_text(changed(source, mutant))
+        path.write_text(changed(source, mutant), encoding="utf-8")
         yield mutant, _fail(tests, folder, patience)
-    path.write_text(source)
+    path.write_text(source, encoding="utf-8")
 
 
 def _fail(tests: list[str], folder: Path, patience_seconds: float) -> bool:
@@ -126,7 +126,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = shutil.copytree(ROOT, Path(place, "copy"), ignore=_NOT_COPIED)
         for module in (one for one in MODULES if not given.modules or any(part in one for part in given.modules)):
-            lines = (folder / "tmpmaild" / f"{module}.py").read_text().splitlines()
+            lines = (folder / "tmpmaild" / f"{module}.py").read_text("utf-8").splitlines()
             found = list(outcomes(module, folder, given.each, given.seed))
             alive = [mutant for mutant, is_killed in found if not is_killed]
             survivors += [f"{module}.py:{one.line} {one.operator}: {lines[one.line - 1].strip()}" for one in alive]

@@ -59,7 +59,7 @@ def obstacles(version: str, root: Path = ROOT) -> Iterator[str]:
         yield "there are changes that are not committed"
     if _git(root, "tag", "--list", f"v{version}"):
         yield f"there is a tag v{version} already"
-    new = unreleased((root / "CHANGELOG.md").read_text())
+    new = unreleased((root / "CHANGELOG.md").read_text("utf-8"))
     if not new:
         yield "CHANGELOG.md has nothing below Unreleased"
     elif "### Upgrading\n" not in new:
@@ -117,10 +117,14 @@ def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
         _run("make", *target, cwd=root)
     for name, pattern in VERSIONS.items():
         path = root / name
-        path.write_text(with_version(path.read_text(), pattern, version))
+        path.write_text(with_version(path.read_text("utf-8"), pattern, version), encoding="utf-8")
     changelog = root / "CHANGELOG.md"
-    changelog.write_text(closed(changelog.read_text(), version, time.strftime("%Y-%m-%d", time.gmtime())))
-    (root / RELEASED).write_text(json.dumps(fingerprints(changelog.read_text()), indent=1) + "\n")
+    changelog.write_text(
+        closed(changelog.read_text("utf-8"), version, time.strftime("%Y-%m-%d", time.gmtime())), encoding="utf-8"
+    )
+    (root / RELEASED).write_text(
+        json.dumps(fingerprints(changelog.read_text("utf-8")), indent=1) + "\n", encoding="utf-8"
+    )
     names = ", ".join(f"make {' '.join(target)}" for target in CHECKS)
     how = "had passed, says who released it" if checked else "passed"
     _run(
@@ -138,7 +142,10 @@ def build(target: Path, root: Path = ROOT) -> None:
         _run("git", "archive", "--output", source.with_suffix(".tar"), "HEAD", cwd=root)
         _run("tar", "--extract", "--no-same-permissions", "--file", source.with_suffix(".tar"), cwd=source)
         readme = source / "README.md"
-        readme.write_text(readable_anywhere(readme.read_text(), _version((source / "pyproject.toml").read_text())))
+        readme.write_text(
+            readable_anywhere(readme.read_text("utf-8"), _version((source / "pyproject.toml").read_text("utf-8"))),
+            encoding="utf-8",
+        )
         _run(sys.executable, "-m", "hatchling", "build", "-d", target, cwd=source, env=environ)
         _build_npm_package(source / "clients/typescript", target)
         extension.build(target, source / "clients/browser")
@@ -146,7 +153,7 @@ def build(target: Path, root: Path = ROOT) -> None:
             command = (sys.executable, "tools/deb.py", target, architecture)
             _run(*command, cwd=source, env=environ | {"PYTHONPATH": str(source)})
         _describe(target, source, Path(folder, "venv"))
-    (target / "SHA256SUMS").write_text(sums(target))
+    (target / "SHA256SUMS").write_text(sums(target), encoding="utf-8")
 
 
 def _build_npm_package(client: Path, target: Path) -> None:
@@ -170,14 +177,16 @@ def _describe(target: Path, source: Path, venv: Path) -> None:
         named.unlink()  # names the folder in which it was built
     cyclonedx = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "--pyproject")
     _run(*cyclonedx, "pyproject.toml", "--output-file", target / f"tmpmaild-{version}.cdx.json", venv, cwd=source)
-    (target / "release-notes.md").write_text(notes((source / "CHANGELOG.md").read_text(), version))
+    (target / "release-notes.md").write_text(
+        notes((source / "CHANGELOG.md").read_text("utf-8"), version), encoding="utf-8"
+    )
 
 
 def audit(target: Path) -> None:
     """Stop if one of the libraries in the list of a release has a known advisory, or if that cannot be asked."""
     (listed,) = target.glob("*.cdx.json")
-    lines = [f"{one['name']}=={one['version']}\n" for one in json.loads(listed.read_text())["components"]]
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as pins:
+    lines = [f"{one['name']}=={one['version']}\n" for one in json.loads(listed.read_text("utf-8"))["components"]]
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as pins:
         pins.writelines(lines)
         pins.flush()
         command = ("pip-audit", "--strict", "--no-deps", "--disable-pip", "--requirement", pins.name)
@@ -203,7 +212,7 @@ def _version(pyproject: str) -> str:
 
 def _git(root: Path, *arguments: str) -> str:
     command = ["git", *arguments]
-    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - ours
+    return subprocess.run(command, cwd=root, check=True, capture_output=True, encoding="utf-8").stdout.strip()  # noqa: S603 - ours
 
 
 def _run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> None:

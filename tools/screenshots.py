@@ -35,8 +35,8 @@ ZONE = "".join(  # of those who say where their mail comes from
     f'_dmarc.{domain}.example. 60 IN TXT "v=DMARC1; p=reject"\n'
     for domain in ("bahn", "harbour", "orchard", "tide")
 )
-WELCOME = (HERE / "screenshots-welcome.html").read_text()
-NEWSLETTER = (HERE / "screenshots-newsletter.html").read_text()
+WELCOME = (HERE / "screenshots-welcome.html").read_text("utf-8")
+NEWSLETTER = (HERE / "screenshots-newsletter.html").read_text("utf-8")
 
 
 class Mail(Struct, frozen=True):
@@ -80,7 +80,7 @@ class Service:
         command = [sys.executable, "-m", "tmpmaild", "serve"]
         environment = os.environ | SETTINGS | settings
         self.process = subprocess.Popen(  # noqa: S603 - ours
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
         )
         assert self.process.stdout is not None
         banner = "".join(self.process.stdout.readline() for _ in range(4))

@@ -112,7 +112,7 @@ def _exit_codes() -> Iterator[str]:
 def _metrics() -> Iterator[str]:
     yield START_TIME
     for path in (ROOT / "tmpmaild").rglob("*.py"):
-        text = path.read_text()
+        text = path.read_text("utf-8")
         for node in ast.walk(ast.parse(text)) if _MEASURE.search(text) else ():
             if isinstance(node, ast.Call) and _MEASURE.fullmatch(getattr(node.func, "id", "") + "("):
                 name, *others = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -162,12 +162,12 @@ def _typescript() -> Iterator[str]:
     """Yield the modules of the package, what each exports, and the members of that."""
     members = {}
     for path in sorted((_TYPESCRIPT / "src").glob("*.ts")):  # in whatever order the file system has them
-        for _, name, body in _EXPORT.findall(path.read_text()):
+        for _, name, body in _EXPORT.findall(path.read_text("utf-8")):
             members[name] = [f"{member}{mark}" for member, mark in _MEMBER.findall(body) if member != "constructor"]
-    for module in json.loads((_TYPESCRIPT / "package.json").read_text())["exports"]:
+    for module in json.loads((_TYPESCRIPT / "package.json").read_text("utf-8"))["exports"]:
         yield module
         path = _TYPESCRIPT / "src" / f"{Path(module).name or 'index'}.ts"
-        text = path.read_text() if path.exists() else ""
+        text = path.read_text("utf-8") if path.exists() else ""
         listed = (one.split()[-1] for some in _REEXPORT.findall(text) for one in some.split(",") if one.strip())
         for name in (*listed, *(name for _, name, _ in _EXPORT.findall(text))):
             yield f"{module} {name}"
@@ -177,6 +177,6 @@ def _typescript() -> Iterator[str]:
 if __name__ == "__main__":
     configuration.write()
     typescript_types.write()
-    known = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+    known = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
     both = {subject: sorted({*known.get(subject, ()), *some}) for subject, some in lines().items()}
-    RECORDED.write_text(json.dumps(both, indent=1, ensure_ascii=False) + "\n")
+    RECORDED.write_text(json.dumps(both, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -49,8 +49,8 @@ def converted(source: str) -> str:
 
 def _ruff(source: str, *arguments: str) -> str:
     command = [sys.executable, "-m", "ruff", *arguments, f"--stdin-filename={FOLDER / 'sync.py'}", "-"]
-    return subprocess.run(command, input=source, capture_output=True, check=True, text=True).stdout  # noqa: S603 - ours
+    return subprocess.run(command, input=source, capture_output=True, check=True, encoding="utf-8").stdout  # noqa: S603 - ours
 
 
 if __name__ == "__main__":
-    (FOLDER / "sync.py").write_text(converted((FOLDER / "aio.py").read_text()))
+    (FOLDER / "sync.py").write_text(converted((FOLDER / "aio.py").read_text("utf-8")), encoding="utf-8")

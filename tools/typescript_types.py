@@ -76,4 +76,4 @@ def _problem_codes(paths: dict[str, Any]) -> str:
 
 def write() -> None:
     """Make the types anew."""
-    TARGET.write_text(source(json.loads(describe_api())))
+    TARGET.write_text(source(json.loads(describe_api())), encoding="utf-8")

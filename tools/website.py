@@ -40,7 +40,7 @@ def main() -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
     for page in PAGES.rglob("*.md"):
-        page.write_text(for_site(page.read_text()))
+        page.write_text(for_site(page.read_text("utf-8")), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - our own words
 

@@ -49,12 +49,12 @@ class Daemon(Tmpmaild):
 
     def peak_mib(self):
         """Return the most memory it has had since it started, as the kernel has noted it."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
 
     def starved_seconds(self):
         """Return how long its event loop has had to wait for a CPU: what the machine adds to every time here."""
-        schedule = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/schedstat").read_text()
+        schedule = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/schedstat").read_text(encoding="utf-8")
         return int(schedule.split()[1]) / 1e9
 
 

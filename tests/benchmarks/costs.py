@@ -75,8 +75,14 @@ def _speak_of_requests(ours):
 
 
 def _used(ours):
-    io = dict(line.split(": ") for line in Path(f"/proc/{ours.process.pid}/io").read_text().splitlines())
-    loopback = next(line for line in Path("/proc/net/dev").read_text().splitlines() if line.lstrip().startswith("lo:"))
+    io = dict(
+        line.split(": ") for line in Path(f"/proc/{ours.process.pid}/io").read_text(encoding="utf-8").splitlines()
+    )
+    loopback = next(
+        line
+        for line in Path("/proc/net/dev").read_text(encoding="utf-8").splitlines()
+        if line.lstrip().startswith("lo:")
+    )
     return Used(ours.cpu_seconds(), int(io["write_bytes"]), int(loopback.split()[1]))
 
 

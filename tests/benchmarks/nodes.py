@@ -121,13 +121,13 @@ def _measure(daemons, cluster):
 
 def _cpu(pid):
     """Return the CPU seconds of a process and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
     return sum(map(int, fields[11:15])) / _TICKS
 
 
 def _server_cpu(cluster):
     pid = cluster.process.pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
     return _cpu(pid) + sum(_cpu(int(child)) for child in children)
 
 

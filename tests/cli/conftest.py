@@ -77,7 +77,7 @@ class Running:
         self.output, theirs = pty.openpty() if self.has_terminal else os.pipe()
         if self.has_terminal:
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        with Path(os.devnull).open() as nothing:
+        with Path(os.devnull).open(encoding="utf-8") as nothing:
             stdin = theirs if self.has_terminal else nothing.fileno()
             streams = {"stdin": stdin, "stdout": theirs, "stderr": subprocess.PIPE, "has_terminal": self.has_terminal}
             self.process = Program(list(map(str, arguments)), env=environ, ignored=ignored, **streams)
@@ -115,7 +115,7 @@ class Running:
 
     def catches(self, number):
         """Return whether a signal has a handler."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (number - 1) & 1)
 
     def errors(self):
@@ -159,7 +159,11 @@ def run(daemon):
 
 
 def _with_full_disk(stream, arguments, env):
-    with Path(os.devnull).open("wb") as nothing, Path("/dev/full").open("wb") as full, TemporaryFile("w+") as errors:
+    with (
+        Path(os.devnull).open("wb") as nothing,
+        Path("/dev/full").open("wb") as full,
+        TemporaryFile("w+", encoding="utf-8") as errors,
+    ):
         streams = {"stdout": nothing.fileno(), "stderr": errors.fileno(), stream: full.fileno()}
         status = Program(arguments, env=env, **streams).wait(PATIENCE_SECONDS)
         errors.seek(0)

@@ -68,7 +68,7 @@ def busy_with_the_database(folder, command):
 
 
 def has_lock(pid):
-    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    locks = [line.split() for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines()]
     return any(lock[1] == "FLOCK" and lock[4] == str(pid) for lock in locks)
 
 

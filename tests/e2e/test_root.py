@@ -54,11 +54,11 @@ def test_migrate_leaves_no_file_of_roots_behind(command, state):
 @pytest.mark.cold  # what it imports later, it imports as the owner
 def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state):
     daemon = start()
-    status = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
+    status = Path(f"/proc/{daemon.process.pid}/status").read_text(encoding="utf-8").splitlines()
     found = dict(line.split(":", 1) for line in status)
     assert set(found["Uid"].split()) == {str(NOBODY)}
     assert "0" not in found["Gid"].split() + found["Groups"].split()
-    own = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    own = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
     for kind in ("CapEff", "CapPrm"):
         assert int(found[kind], 16) == KEPT & int(own["CapPrm"], 16)
     assert int(found["CapInh"], 16) == 0

@@ -5,6 +5,7 @@ import os
 import socket
 import sqlite3
 import time
+import urllib.request
 from contextlib import closing
 
 import pytest
@@ -105,3 +106,15 @@ def test_the_ports_are_open_before_what_has_expired_is_deleted(start, command, t
         while connection.execute("SELECT count(*) FROM inbox WHERE swept = 0").fetchone() != (1,):
             time.sleep(0.02)
     assert daemon.stop() == 0
+
+
+@pytest.mark.cold
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_the_page_and_the_log_do_not_depend_on_the_locale(start, locale):
+    address = "/api/v1/addresses"
+    daemon = start(LC_ALL=locale, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    with urllib.request.urlopen(f"{daemon.url}/") as page:
+        shown = page.read().decode("utf-8")
+    assert "\u2026" in shown or "\u00b7" in shown
+    assert daemon.request(address, "POST").status == 201
+    assert daemon.errors() == ""

@@ -33,7 +33,9 @@ def _commit():
 
 
 def _machine():
-    names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    names = [
+        line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if line.startswith("model name")
+    ]
     model = names[0].partition(":")[2].strip() if names else platform.machine()
     return f"{os.cpu_count()} cores of {model}, {platform.platform(terse=True)}, Python {platform.python_version()}"
 

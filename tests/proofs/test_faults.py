@@ -40,7 +40,7 @@ def failing(daemon, log, call, error, every):
 
 
 def status(daemon):
-    return Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return Path(f"/proc/{daemon.process.pid}/status").read_text(encoding="utf-8")
 
 
 def mail_comes_in(daemon, addresses, seed):

@@ -40,7 +40,9 @@ class Container:
         self._until(lambda: self.run(*image.health_command).returncode == 0)
 
     def _first_child(self):
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        children = (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="utf-8").split()
+        )
         return int(children[0]) if children else None
 
     def _until(self, wanted):
@@ -80,7 +82,10 @@ def running(image, volume):
 def test_the_image_serves_on_a_root_that_nobody_can_write_to(image, tmp_path):
     with running(image, tmp_path) as container:
         assert "to the container" in container.python(ROUND)
-        status = dict(line.split(":", 1) for line in Path(f"/proc/{container.pid}/status").read_text().splitlines())
+        status = dict(
+            line.split(":", 1)
+            for line in Path(f"/proc/{container.pid}/status").read_text(encoding="utf-8").splitlines()
+        )
         assert set(status["Uid"].split()) == {"2525"}
         assert {int(status[kind], 16) for kind in ("CapEff", "CapPrm", "CapBnd")} == {0}
         inside = ["nsenter", f"--target={container.pid}", "--mount", "touch", f"{image.folder}/file"]

@@ -15,7 +15,7 @@ MOST_BYTES = 5_000_000
 
 
 def resident_bytes():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * resource.getpagesize()
 
 
 async def live_and_end(storage, clock, numbers):

@@ -52,7 +52,7 @@ def test_every_page_is_in_the_list_of_pages():
 
 
 def test_every_fixture_option_and_ini_key_stands_in_the_guide():
-    source = Path(pytest_plugin.__file__).read_text()
+    source = Path(pytest_plugin.__file__).read_text(encoding="utf-8")
     fixtures = re.findall(r"^@pytest\.fixture.*\ndef ([a-z]\w+)", source, re.MULTILINE)
     options = re.findall(r'add(?:option|ini)\("([\w-]+)"', source)
     assert (len(fixtures), len(options)) == (7, 9)

@@ -49,7 +49,7 @@ def is_foreign(name):
 def environment(**settings):
     """Return the environment for a child: what others have set is left out, warnings are errors."""
     clean = {name: value for name, value in os.environ.items() if not is_foreign(name)}
-    return {**clean, **KNOWN, "PYTHONWARNINGS": "error", **settings}
+    return {**clean, **KNOWN, "PYTHONWARNINGS": "error", "PYTHONWARNDEFAULTENCODING": "1", **settings}
 
 
 def finished(command, *, check=False, timeout=600, **given):
@@ -142,7 +142,7 @@ class Daemon:
 
     def memory_mib(self, what):
         """Return the memory that it has, ``VmRSS``, or the most that it has had, ``VmHWM``."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) / 1024
 
     def stop(self, number=signal.SIGTERM, timeout=PATIENCE_SECONDS):

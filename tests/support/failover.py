@@ -71,7 +71,7 @@ class Pair:
 
 def children(pid):
     """Return the processes that a process has started."""
-    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()))
 
 
 def end(cluster):

@@ -144,7 +144,7 @@ def booted(packages, mounts, console, suite=chroot_image.SUITES[0], root=None):
 def _when_up(process, console):
     end = time.monotonic() + PATIENCE_SECONDS
     while process.poll() is None and time.monotonic() < end:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
         machine = Machine(children[0]) if children else None
         if machine:
             state = machine.run("systemctl", "is-system-running", check=False).stdout.strip()

@@ -46,7 +46,7 @@ def recorded(trace, folder):
     "stored" is a mail that was acknowledged, "told" one of which the target of a webhook was told.
     """
     events, unfinished = [], {}
-    for line in Path(trace).read_text().splitlines():
+    for line in Path(trace).read_text(encoding="utf-8").splitlines():
         match = _call(line)
         if match is None:
             continue

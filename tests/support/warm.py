@@ -112,7 +112,11 @@ class Program:
 
 def run(arguments, *, env, timeout=60, **more):
     """Run a command to its end, with nothing to read; return a ``subprocess.CompletedProcess`` with its texts."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, Path(os.devnull).open() as nothing:
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as err,
+        Path(os.devnull).open(encoding="utf-8") as nothing,
+    ):
         given = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": err.fileno()}
         program = Program(arguments, env=env, **given, **more)
         try:

@@ -202,7 +202,9 @@ def web_files() -> WebFiles:
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name != _WORKER]
     images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
     web = f"web/{_version()}/"
-    page, worker = (_versioned_references.sub(web, (_FOLDER / name).read_text()) for name in ("index.html", _WORKER))
+    page, worker = (
+        _versioned_references.sub(web, (_FOLDER / name).read_text("utf-8")) for name in ("index.html", _WORKER)
+    )
     loaded: dict[str, Endpoint] = {
         f"/{_MANIFEST}": static_file(_MANIFEST),
         f"/{_WORKER}": StaticContent(
@@ -237,7 +239,7 @@ def _page_in(tag: str, page: str) -> StaticContent:
 
 
 def _words_in(tag: str) -> StaticContent:
-    words = minify_script((_FOLDER / f"messages/{tag}.js").read_text())
+    words = minify_script((_FOLDER / f"messages/{tag}.js").read_text("utf-8"))
     return StaticContent(words.encode(), "text/javascript", _KEPT_FOR_GOOD | {"Content-Language": tag}, _CHOSEN_BY)
 
 
@@ -251,7 +253,7 @@ def _version() -> str:
 def _joined_styles() -> bytes:
     """Return the style sheets of the inbox as one, for one request: that of the whole page first, then by name."""
     paths = sorted((_FOLDER / "styles").glob("*.css"), key=lambda path: (path.name != "page.css", path.name))
-    return minify_style("\n".join(path.read_text() for path in paths)).encode()
+    return minify_style("\n".join(path.read_text("utf-8") for path in paths)).encode()
 
 
 def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
@@ -295,7 +297,7 @@ class _Bundle:
             return
         self._added.add(name)
         kept: list[str] = []
-        for line in (self._folder / f"{name}.js").read_text().splitlines():
+        for line in (self._folder / f"{name}.js").read_text("utf-8").splitlines():
             if imported := _IMPORT.match(line):
                 self.add(imported[1], (*importers, name))
             elif _OUTER_IMPORT.match(line):

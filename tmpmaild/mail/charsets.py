@@ -35,7 +35,7 @@ _AS_WINDOWS_1252 = {0xDC00 + octet: bytes((octet,)).decode("cp1252", "replace") 
 def _codec_table() -> dict[str, str]:
     """Every name a text codec is known by, without case and punctuation, to the codec to use."""
     names = {**aliases, **{codec: codec for codec in (*aliases.values(), *_WITHOUT_ALIAS)}}
-    ours = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+    ours = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     table = {
         _PUNCTUATION.sub("", name.lower()): ours["supersets"].get(codec, codec)
         for name, codec in names.items()

@@ -618,7 +618,7 @@ def _parts_of(sheet: str) -> dict[str, str]:
     return parts
 
 
-_OWN = _parts_of(Path(__file__).with_name("view.css").read_text())
+_OWN = _parts_of(Path(__file__).with_name("view.css").read_text("utf-8"))
 _SIZE = '<input type="checkbox" id="size" aria-label="100 %">'
 _NARROWEST, _WIDEST, _STEP, _MARGINS = 240, 2000, 20, 16
 _INVERTED = "filter:invert(1) hue-rotate(180deg)"

@@ -162,7 +162,14 @@ def _started(folder: Path, config_file: Path | None, environment: Mapping[str, s
     with (
         log.open("wb") as stderr,
         subprocess.Popen(  # noqa: S603 - our interpreter, our program
-            command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=stderr, text=True, process_group=0
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=stderr,
+            process_group=0,
+            encoding="utf-8",
         ) as process,
     ):
         try:
@@ -200,7 +207,7 @@ class _Running(NamedTuple):
         return f"the embedded daemon ended before the tests did (exit {status}); it said:\n{said}"
 
     def _said(self) -> str:
-        return self.log.read_text(errors="replace")[-_MAX_LOG_CHARACTERS:]
+        return self.log.read_text(errors="replace", encoding="utf-8")[-_MAX_LOG_CHARACTERS:]
 
 
 def _environment(

@@ -199,7 +199,7 @@ def is_only_for_the_running_service(file: Path) -> bool:
 def _account(owner_uid: int, service: Running | None) -> Account | None:
     """Return the user of the service: of its process, else the owner of its folder; None if that is a dynamic user."""
     if service is not None:
-        lines = Path(f"/proc/{service.pid}/status").read_text().splitlines()
+        lines = Path(f"/proc/{service.pid}/status").read_text(encoding="utf-8").splitlines()
         found = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
         return Account(int(found["Uid"][1]), (int(found["Gid"][1]), *map(int, found["Groups"])))
     try:
@@ -452,7 +452,7 @@ def forwarded(service: Running) -> Iterator[Result]:
 def limits(config: Config, service: Running) -> Iterator[Result]:
     """Compare the limits of the running process with what the configuration allows it to use."""
     try:
-        text = Path(f"/proc/{service.pid}/limits").read_text()
+        text = Path(f"/proc/{service.pid}/limits").read_text(encoding="utf-8")
     except OSError as error:
         yield warning(_FILES, f"the limits of the process cannot be read: {error.strerror}", "run this command as root")
         return

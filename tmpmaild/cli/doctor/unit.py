@@ -82,7 +82,13 @@ def _output(*command: str) -> str:
     environ = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
     try:
         done = subprocess.run(  # noqa: S603 - our own words
-            command, env=environ, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
+            command,
+            env=environ,
+            capture_output=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+            encoding="utf-8",
         )
     except (OSError, subprocess.SubprocessError):
         return ""
