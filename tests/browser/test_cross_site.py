@@ -9,6 +9,7 @@ import pytest
 from tables import scripts_of
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 
 SCRIPTS = scripts_of(__file__)
@@ -48,6 +49,13 @@ class House:
 
     def url(self, name="127.0.0.1", path="/api/v1/addresses"):
         return f"http://{name}:{self.port}{path}"
+
+    async def view(self, name="127.0.0.1"):
+        """Return the URL of a view of a mail that says "Hello"."""
+        envelope = Envelope("a@shop.example", (self.inbox.address,), "client.example", "192.0.2.7", tls=False)
+        message_id = await self._service.deliver(envelope, [self.inbox.id], b"Subject: x\r\n\r\nHello\r\n")
+        secret, _, _ = await self._service.viewer.permit(self.inbox.address, message_id, remote_images=False)
+        return self.url(name, f"/view/{secret}")
 
     async def answered(self, names):
         """Wait until something was answered to each of these."""
@@ -170,3 +178,49 @@ async def test_behind_a_proxy_that_changes_the_host_our_own_page_creates_with_th
         house.open(seen_as="backend:8025", public_url=house.url(target, ""))
         await page.goto(house.url(target, "/"))
         assert await page.evaluate("async () => (await fetch('api/v1/addresses', { method: 'POST' })).status") == 201
+
+
+FRAME = "(url) => document.body.append(Object.assign(document.createElement('iframe'), { src: url }))"
+LINK = "(url) => document.body.append(Object.assign(document.createElement('a'), { href: url, text: 'link' }))"
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+async def test_only_a_listed_site_frames_a_view(house, site, is_listed):
+    """Over plain HTTP to a name a browser does not say whence it comes: then the policy of the view decides."""
+    for name, target in [*product(NAMES, TARGETS[:1]), ("elsewhere.example", "inbox.example")]:
+        visited = await site(name)
+        house.open(cors_origins=[visited.origin] if is_listed else [])
+        url = await house.view(target)
+        async with visited.page.expect_response(url) as answered:
+            await visited.page.evaluate(FRAME, url)
+        is_refused = target == "127.0.0.1" and not is_listed
+        assert (name, target, (await answered.value).status) == (name, target, 403 if is_refused else 200)
+        await visited.page.wait_for_load_state()
+        shown = visited.page.frame_locator("iframe").get_by_text("Hello")
+        if is_listed:
+            await shown.wait_for()
+        else:
+            await visited.page.frames[1].wait_for_load_state()
+            assert await shown.count() == 0
+
+
+@pytest.mark.parametrize(("is_listed", "status"), [(False, 403), (True, 200)])
+async def test_a_link_of_another_site_leads_to_no_view(house, site, is_listed, status):
+    for name in NAMES:
+        visited = await site(name)
+        house.open(cors_origins=[visited.origin] if is_listed else [])
+        url = await house.view()
+        await visited.page.evaluate(LINK, url)
+        async with visited.page.expect_response(url) as answered:
+            await visited.page.get_by_role("link", name="link").click()
+        assert (name, (await answered.value).status) == (name, status)
+        await visited.page.get_by_text("Cross-site request" if status == 403 else "Hello").first.wait_for()
+
+
+async def test_a_view_that_somebody_opens_says_who_shows_it(house, site):
+    house.open(public_url="https://tmp.example")
+    page = (await site("elsewhere.example")).page
+    await page.goto(await house.view())
+    await page.get_by_text("Hello").wait_for()
+    said = await page.evaluate("getComputedStyle(document.documentElement, '::before').content")
+    assert "tmp.example shows you a message" in said

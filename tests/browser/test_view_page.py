@@ -4,7 +4,7 @@ import re
 import struct
 import zlib
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 
@@ -54,9 +54,11 @@ async def house(service, serve_app):
 
 
 async def framed(page, url):
-    await page.set_content(
-        f"<title>safe</title><iframe sandbox='allow-same-origin allow-modals allow-popups' src='{url}'></iframe>"
-    )
+    """Open a page of the same origin that frames a view: no other may."""
+    sandbox = "allow-same-origin allow-modals allow-popups"
+    ours = f"<title>safe</title><link rel=icon href='data:,'><iframe sandbox='{sandbox}' src='{url}'></iframe>"
+    await page.route("**/ours", lambda route: route.fulfill(body=ours, content_type="text/html"))
+    await page.goto(urljoin(url, "/ours"))
     frame = page.frames[1]
     await frame.get_by_role("link", name="Confirm").wait_for()
     return frame
@@ -84,6 +86,25 @@ async def test_images_from_elsewhere_are_fetched_only_by_who_asked_for_them_and_
     assert [request.url for request in remote] == ["https://evil.example/pixel.gif"]
     assert "referer" not in await remote[0].all_headers()
     await context.close()
+
+
+HIDING = """
+<style>
+  :root,html{color:#fff!important;font-size:0!important;line-height:0!important;margin-top:-99px!important;height:0}
+  :root::before,html:before,*::before{content:none!important;display:none!important;visibility:hidden!important}
+  html>*,body{margin-top:-99px!important;padding-top:99px}
+</style><div style="margin:-99px -9px 0;height:200px;background:#fff">Log in at shop.example</div>
+"""
+
+
+@pytest.mark.parametrize("html", ["<p>Hello</p>", HIDING])
+async def test_a_view_in_a_tab_says_at_its_top_who_shows_it_whatever_the_mail_styles(pages, html):
+    page = await pages.borrow(viewport={"width": 600, "height": 300})
+    await page.set_content(htmlview.served_by(render(html, {}, remote_images=False).html, "tmp.example"))
+    said = await page.evaluate("getComputedStyle(document.documentElement, '::before').content")
+    assert said.strip('"').startswith("tmp.example shows you a message that somebody sent")
+    assert await pixel(page, 2, 2) == (255, 248, 220)
+    assert await pixel(page, 597, 20) == (255, 248, 220)
 
 
 BLOCKED = dict(ROWS["BLOCKED"])

@@ -93,8 +93,7 @@ async def test_what_a_browser_fetches_ahead_is_refused_whatever_it_says_of_its_s
 
 
 @pytest.mark.parametrize(("target", "status"), ROWS["only what lies below api is looked at"])
-async def test_only_what_lies_below_api_is_looked_at(ask, target, status):
-    """A sandboxed frame of ours is "cross-site" with ``Origin: null``; what it loads lies below ``/view/``."""
+async def test_only_the_api_and_views_are_looked_at(ask, target, status):
     assert await ask("GET", {"Sec-Fetch-Site": "cross-site", "Origin": "null"}, target) == status
 
 
@@ -109,3 +108,46 @@ async def test_the_refusal_is_a_problem_with_our_headers_and_without_those_of_co
     assert answer.header("vary") == "Origin"
     assert [name for name, _ in answer.headers if name.startswith(("ratelimit", "access-control-"))] == []
     assert "evil" not in answer.body.decode()
+
+
+FRAMED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+OF_LISTED = {"Referer": f"{LISTED}/"}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize(
+    ("headers", "listed", "unlisted"),
+    [
+        (FRAMED, 404, 403),  # which of them may is said by frame-ancestors
+        ({**FRAMED, "Sec-Fetch-Dest": "object"}, 404, 403),
+        (VISIT, 403, 403),
+        ({}, 403, 403),
+        ({**VISIT, "Referer": "https://evil.example/"}, 403, 403),
+        ({**VISIT, "Referer": f"{LISTED}.evil.example/"}, 403, 403),
+        ({**VISIT, "Referer": "https://evil.example/https://app.example/"}, 403, 403),
+        ({**VISIT, **OF_LISTED}, 404, 403),
+        ({"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Origin": LISTED}, 404, 403),
+        ({"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Origin": EVIL}, 403, 403),
+    ],
+)
+async def test_a_view_is_for_no_page_of_another_site_unless_that_is_listed(world, site, headers, listed, unlisted):
+    found = [
+        (await world.client(cors_origins=origins).get("/view/unknown", {"Sec-Fetch-Site": site, **headers})).status
+        for origins in ([LISTED], [])
+    ]
+    assert found == [listed, unlisted]
+
+
+@pytest.mark.parametrize("headers", [{}, VISIT, FRAMED])
+@pytest.mark.parametrize("site", ["none", "same-origin", None])
+async def test_a_view_is_for_a_tab_that_somebody_opens_for_our_page_and_for_what_is_no_browser(world, site, headers):
+    given = {**headers, **({"Sec-Fetch-Site": site} if site else {})}
+    assert (await world.client().get("/view/unknown", given)).status == 404
+    purpose = await world.client().get("/view/unknown", {**given, "Sec-Purpose": "prefetch;prerender"})
+    assert purpose.status == (404 if site == "same-origin" else 403)
+
+
+async def test_a_person_whom_another_site_sends_to_a_view_gets_a_page_about_it(world):
+    answer = await world.client().get("/view/x", {"Sec-Fetch-Site": "cross-site", **VISIT, "Accept": "text/html"})
+    assert (answer.status, answer.header("content-type")) == (403, "text/html; charset=utf-8")
+    assert b"Cross-site request" in answer.body

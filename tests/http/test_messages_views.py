@@ -48,7 +48,7 @@ async def test_the_page_is_sanitised_and_behind_a_policy(world, client, held):
     assert answer.header("content-type") == "text/html; charset=utf-8"
     assert answer.header("content-security-policy") == (
         "sandbox allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox; default-src 'none'; "
-        "img-src data:; style-src 'unsafe-inline'"
+        "img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'"
     )
     assert answer.header("cache-control") == "no-store"
     page = answer.body.decode()
@@ -57,6 +57,29 @@ async def test_the_page_is_sanitised_and_behind_a_policy(world, client, held):
     assert f"data:image/png;base64,{PIXEL}" in page
     assert "shop.example/logo.png" not in page
     assert 'href="https://shop.example/confirm"' in page
+
+
+async def test_listed_origins_may_frame_a_view(world, held):
+    message_id = await world.deliver(held["address"], RAW)
+    client = world.client(cors_origins=["https://app.example", "http://localhost:3000"])
+    answer = await client.get((await view(client, held["address"], message_id)).json()["url"])
+    policy = answer.header("content-security-policy")
+    assert policy.endswith("; frame-ancestors 'self' https://app.example http://localhost:3000")
+
+
+@pytest.mark.parametrize("raw", [RAW, b"\r\nplain text\r\n"])
+@pytest.mark.parametrize(
+    ("public_url", "host"), [("https://tmp.example:8443/mail", "tmp.example:8443"), ("", "mail.example.com")]
+)
+async def test_a_view_in_a_tab_of_its_own_says_who_shows_it(world, held, raw, public_url, host):
+    message_id = await world.deliver(held["address"], raw)
+    client = world.client(public_url=public_url)
+    path = (await view(client, held["address"], message_id)).json()["url"].removeprefix("/mail")
+    said = f"{host} shows you a message that somebody sent to a disposable address. {host} did not write it."
+    in_tab = (await client.get(path, {"Sec-Fetch-Dest": "document"})).body.decode()
+    assert f'content:"{said}"' in in_tab
+    for headers in ({}, {"Sec-Fetch-Dest": "iframe"}):
+        assert said not in (await client.get(path, headers)).body.decode()
 
 
 async def test_remote_images_are_there_for_who_asks_for_them(world, client, held):

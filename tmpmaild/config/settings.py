@@ -70,8 +70,8 @@ class Http(Struct, frozen=True, kw_only=True):
     """``true`` makes every inbox private: reading it needs the token that came with the address."""
 
     cors_origins: Annotated[tuple[str, ...], kinds.ORIGINS] = ()
-    """Origins (``scheme://host[:port]``) of other web pages that may call the API; all others get [``403
-    cross-site``](api.md#requests-of-other-websites).
+    """Origins (``scheme://host[:port]``) of other web pages that may call the API and frame views; all others get
+    [``403 cross-site``](api.md#requests-of-other-websites).
     """
 
     allowed_hosts: Annotated[tuple[str, ...], kinds.HOSTS] = ()

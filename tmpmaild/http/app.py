@@ -22,6 +22,7 @@ from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES
 from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.config.settings import Addresses, Http
 from tmpmaild.errors import StorageUnavailable
+from tmpmaild.hostnames import WILDCARD
 from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.addresses import AddressEndpoints
 from tmpmaild.http.answers import AnswerSlots, JsonResponse, StreamSlots
@@ -30,7 +31,7 @@ from tmpmaild.http.files import WebFiles, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
 from tmpmaild.http.openapi import Answer, Operation, declared
-from tmpmaild.http.problems import Problems
+from tmpmaild.http.problems import BadRequest, Problems
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, Client, Endpoint, Paths, Resource
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.http.streams import StreamEndpoints
@@ -52,6 +53,7 @@ _OTHER_OPERATION = "other"
 _is_new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as it is routed below
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 
+_FRAMES = (b"iframe", b"frame", b"object", b"embed")
 _NO_HOST: Final[Sequence[list[bytes]]] = ([], [b""])
 _DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
 _READING = ("GET", "HEAD")
@@ -137,8 +139,9 @@ class HttpApp:
     def _build(self, settings: HttpSettings, domain: str, serializer: Serializer) -> ASGIApp:
         problems = Problems(serializer.base_path)
         description, docs = _described(domain, settings.public_url, settings.local_url)
+        host = urlsplit(settings.public_url).netloc or domain.removeprefix(WILDCARD)
         resources = {
-            **self._api_resources(serializer, description),
+            **self._api_resources(serializer, description, host, settings.cors_origins),
             "/problems/{code}": Resource(get=problems.page),
             "/": _inbox_page(settings.lifetime_seconds),
             **_file_resources(_web_files().loaded),
@@ -158,12 +161,14 @@ class HttpApp:
         )
         return AccessLog(checked, key=self._access_key) if settings.access_log else checked
 
-    def _api_resources(self, serializer: Serializer, description: bytes) -> dict[str, Resource]:
+    def _api_resources(
+        self, serializer: Serializer, description: bytes, host: str, cors_origins: Sequence[str]
+    ) -> dict[str, Resource]:
         service, slots, streams = self._service, self._slots, self._streams
         return _resources(
             AddressEndpoints(service, serializer),
             MessageEndpoints(service, serializer, slots, streams),
-            ViewEndpoints(service, serializer, slots),
+            ViewEndpoints(service, serializer, slots, host, cors_origins),
             FeedEndpoints(service, serializer, slots),
             StreamEndpoints(service, serializer, streams),
             _DescriptionEndpoint(description),
@@ -300,7 +305,7 @@ class Middleware:
     async def _refusal(self, scope: Scope, answer: "_Answer") -> Response | None:
         """Return the answer to a request that its page may not send, or for which its client has no token."""
         if self._cross_site.refuses(scope):
-            return self._problems.response("cross-site")
+            return self._problems.answer_to(Request(scope), BadRequest("cross-site"))
         client = scope["tmpmaild.client"] = self._client(scope)
         scope["tmpmaild.take_token"] = answer.take_token
         if client.exempt:
@@ -442,7 +447,7 @@ class _Answer:
 
 
 class CrossSite:
-    """What pages of other origins may do with the API: nothing, except those of ``cors_origins``.
+    """What pages of other origins may do with the API and with views: nothing, except those of ``cors_origins``.
 
     ``public_url`` names our own origin behind a proxy that changes the Host field.
     """
@@ -463,9 +468,12 @@ class CrossSite:
 
     def refuses(self, scope: Scope) -> bool:
         """Return whether a request is one that its page may not send."""
-        if not scope["path"].startswith("/api/"):
-            return False
-        method, headers = scope["method"], dict(scope["headers"])
+        headers = dict(scope["headers"])
+        if scope["path"].startswith(_VIEWS):
+            return self._refuses_view(headers)
+        return scope["path"].startswith("/api/") and self._refuses_call(scope["method"], headers)
+
+    def _refuses_call(self, method: str, headers: Mapping[bytes, bytes]) -> bool:
         origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
         if origin in self._permitted:
             return False
@@ -479,6 +487,18 @@ class CrossSite:
         # A WebSocket's handshake is a GET, and Chromium sends no Sec-Fetch-Site with it, not even to localhost.
         is_safe = method in _SAFE and b"sec-websocket-key" not in headers
         return origin is not None and not is_safe and not self._is_own(origin, headers.get(b"host", b""))
+
+    def _refuses_view(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a page may neither frame a view nor lead to it; which pages may frame it, its policy says."""
+        site = headers.get(b"sec-fetch-site")
+        if site != b"same-origin" and headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
+            return True
+        if site not in (b"cross-site", b"same-site"):
+            return False
+        if self._permitted and headers.get(b"sec-fetch-dest") in _FRAMES:
+            return False
+        scheme, _, rest = headers.get(b"referer", b"").partition(b"://")
+        return not self._permitted & {headers.get(b"origin"), b"%s://%s" % (scheme, rest.partition(b"/")[0])}
 
     def _is_own(self, origin: bytes, host: bytes) -> bool:
         scheme, _, authority = origin.partition(b"://")

@@ -1,7 +1,7 @@
 """The endpoints of messages, and of views of them: each reads a request, calls the service and makes the answer."""
 
 import math
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from weakref import ReferenceType
@@ -44,6 +44,7 @@ from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList,
 from tmpmaild.inboxes.caches import Invalidation, message_characters
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant
+from tmpmaild.mail import htmlview
 from tmpmaild.model import Feature, Inbox, Listing, Message, Page
 
 _NEWEST = page(PageQuery())  # what most clients ask for
@@ -54,7 +55,7 @@ _NOT_KEPT = "; what was refused is kept with smtp.keep_refusals"
 # Without scripts. The origin lets the inbox measure and print its frame: see docs/security.md.
 _POLICY = (
     "sandbox allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox; default-src 'none'; "
-    "img-src {images}; style-src 'unsafe-inline'"
+    "img-src {images}; style-src 'unsafe-inline'; frame-ancestors {ancestors}"
 )
 
 
@@ -311,9 +312,13 @@ def _no_reasons() -> Iterator[None]:
 
 
 class ViewEndpoints:
-    """The endpoints over one service."""
+    """The endpoints over one service. ``host`` is who says that it shows a view; ``cors_origins`` may frame one."""
 
-    def __init__(self, service: InboxService, serializer: Serializer, slots: AnswerSlots) -> None:
+    def __init__(
+        self, service: InboxService, serializer: Serializer, slots: AnswerSlots, host: str, cors_origins: Sequence[str]
+    ) -> None:
+        self._host = host
+        self._ancestors = " ".join(["'self'", *cors_origins])
         self._viewer = service.viewer
         self._follower = service.follower
         self._serializer = serializer
@@ -366,5 +371,9 @@ class ViewEndpoints:
         async with self._one_by_one.take(client(request)):
             with _no_reasons():
                 view = await self._viewer.look(secret, grant)
-        policy = _POLICY.format(images="data: https:" if grant.remote_images else "data:")
-        return Response(view.html, media_type="text/html", headers={"Content-Security-Policy": policy})
+        images = "data: https:" if grant.remote_images else "data:"
+        policy = _POLICY.format(images=images, ancestors=self._ancestors)
+        # Without this field, over plain HTTP to a name, it counts as framed: it mostly is.
+        is_framed = request.headers.get("sec-fetch-dest") != "document"
+        html = view.html if is_framed else htmlview.served_by(view.html, self._host)
+        return Response(html, media_type="text/html", headers={"Content-Security-Policy": policy})

@@ -115,6 +115,12 @@ def titled(page: str, title: str, time: str) -> str:
     return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}{own}", 1)
 
 
+def served_by(page: str, host: str) -> str:
+    """Return a page that says at its top, on a screen, that a service shows what it did not write."""
+    said = f"{host} shows you a message that somebody sent to a disposable address. {host} did not write it."
+    return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<style>{_OWN['served'] % _css_string(said)}</style>", 1)
+
+
 def content_ids(html: str) -> frozenset[str]:
     """Return the Content-IDs that the HTML may show as images, a thousand at most.
 
