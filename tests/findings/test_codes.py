@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from growth import assert_linear
 from tables import rows_of, table
 from tmpmaild.findings import codes
+from tmpmaild.mail.htmltext import to_text
 
 ROWS = rows_of(__file__)
 
@@ -105,3 +106,90 @@ def test_any_text_gives_codes_that_stand_in_it(subject, text):
 @given(st.integers(0, 10**8).map(str).filter(lambda digits: len(digits) >= 4))
 def test_any_digits_are_a_code_when_plainly_called_one(digits):
     assert values(f"Your verification code is {digits}.")[:1] == [digits] * (len(digits) <= 8)
+
+
+NAMED = [
+    "A/c XX1245",
+    "card XX1245",
+    "card ending 1245",
+    "Aadhaar (XX1234)",
+    "PAN ABCPK1234F",
+    "UHID AP12345",
+    "PO-77812",
+    "employee no. EMP1042",
+    "your transaction at FLIPKART on ICICI Bank card XX1245",
+    "user AB1234 on NETSUITE",
+]
+SAID = [
+    "Your OTP for {named} is {code}.",
+    "Dear customer, the verification code for {named} is: {code}",
+    "OTP for {named}: {code}",
+    "{code} is your OTP for {named}.",
+    "Use OTP {code} to verify {named}.",
+    "Ihr Bestätigungscode für {named} lautet {code}",
+    "Votre code de validation pour {named} est {code}",
+    "Su código de verificación para {named} es {code}",
+    "Ваш код подтверждения для {named}: {code}",
+    "{named}の認証コードは{code}です",
+    "{named} 的验证码\uff1a{code}\uff0c请勿泄露",
+]
+
+
+@pytest.mark.parametrize("named", NAMED)
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("code", ["811739", "4815"])
+def test_what_is_leads_to_wins_over_what_for_names(said, named, code):
+    found = codes.find("Message", f"{said.format(named=named, code=code)}\n\nDo not share it with anyone.")
+    assert [one.value for one in found] == [code]
+
+
+@pytest.mark.parametrize(
+    "label", ["Login", "* Login", "Username", "User ID", "Benutzername", "Identifiant", "ログインID", "用户名"]
+)
+@pytest.mark.parametrize("name", ["jsmith42", "bkeller7", "JSMITH42", "anna2023"])
+def test_the_name_of_a_user_is_no_code(label, name):
+    account = f"Your account information:\n\n{label}: {name}\nPassword: as chosen\n\nSign in to activate your account."
+    assert codes.find("Your account activation", account) == ()
+    (found,) = codes.find("Your account activation", f"{account}\n\nYour verification code is 481516")
+    assert found.value == "481516"
+
+
+@pytest.mark.parametrize("brand", ["Auth0", "Web3", "Log4Shell", "Office365", "WEB3", "Base44"])
+def test_a_brand_with_a_digit_as_the_whole_subject_is_no_code(brand):
+    assert codes.find(brand, "Verify your new device: enter the dashboard.") == ()
+
+
+@pytest.mark.parametrize("code", ["481516", "K7M3Q9", "4815"])
+def test_a_whole_subject_may_be_a_code(code):
+    (found,) = codes.find(code, "Enter this code to sign in.")
+    assert found.value == code
+
+
+@pytest.mark.parametrize("date", ["20260714", "19991231", "31122026"])
+def test_a_date_in_digits_is_a_code_only_where_it_is_said_to_be(date):
+    assert codes.find("Message", f"Verification code\n\nYour email was used on {date}.") == ()
+    (found,) = codes.find("Message", f"Your verification code is {date}")
+    assert found.value == date
+
+
+@pytest.mark.parametrize(
+    "text", ["<#> 4815 is your code for Shop. {}", "4815 is your code for Shop.\n{}", "Your code: 4815\n\n{}"]
+)
+@pytest.mark.parametrize("app", ["s3LhKBB0M33", "FA+9qCX9VSu", "abc/DEF0123"])
+def test_the_word_that_names_an_app_is_no_code(text, app):
+    (found,) = codes.find("", text.format(app))
+    assert found.value == "4815"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p>Your verification code is</p><ul>" + "".join(f"<li>{one}</li>" for one in "481516") + "</ul>",
+        "<p>Your verification code is</p><ol>" + "".join(f"<li>{one}" for one in "481516") + "</ol>",
+        "<p>Your code: <del>112233</del> 481516",
+        "<p><s>112233</s> 481516 is your verification code",
+        "<p>Your verification code:<p><strike>112233</strike><p>481516",
+    ],
+)
+def test_a_code_in_a_list_or_next_to_a_struck_one_is_found(html):
+    assert [one.value for one in codes.find("Message", to_text(html))] == ["481516"]

@@ -3,7 +3,7 @@
 ``blind/first.jsonl``, ``second.jsonl`` and ``third.jsonl`` have 150 each, a hundred of them with a code, ``fourth.jsonl``
 has 120, half of them with one, ``fifth.jsonl`` 170, a hundred with one. The finder was developed on the first three, and
 mended for the fifth, the sixth and the seventh. ``sixth.jsonl`` keeps 101 of 216: those without HTML, and most that were wrong;
-``seventh.jsonl`` has 111, 59 of them with a code.
+``seventh.jsonl`` has 111, 59 of them with a code; ``ninth.jsonl`` has 143: sentences of banks, portals and shops, and links in text.
 What it measured on the later ones before anybody looked into them is in docs/decisions.md.
 """
 
@@ -20,7 +20,8 @@ HERE = Path(__file__).parent / "blind"
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "least_codes", "most_invented", "least_links"), ROWS["the rates that were reached are held"]
+    ("name", "size", "least_codes", "most_invented", "least_links"),
+    [*ROWS["the rates that were reached are held"], ("ninth", 143, 0.98, 0, 1)],
 )
 def test_the_rates_that_were_reached_are_held(name, size, least_codes, most_invented, least_links):
     mails = finding_rates.read(HERE / f"{name}.jsonl")

@@ -72,3 +72,17 @@ def test_a_reference_and_an_area_of_a_picture_are_links(html, link):
 )
 def test_what_leads_nowhere_is_no_link(html):
     assert links(html) == []
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>Code: <del>112233</del> 445566", "Code: ~~112233~~ 445566"),
+        ("<s>a</s>b</s>c<strike> </strike>d", "~~a~~bc d"),
+        ("<s>a<p>b</s>c", "~~a~~\n\nbc"),
+        ("<s>a<s>b</s></s>", "~~a~~~~b~~"),
+        ("<a href=https://x.example/><s>1</s>2</a>", "~~1~~2 <https://x.example/>"),
+    ],
+)
+def test_what_is_struck_out_stands_between_tildes(html, text):
+    assert to_text(html) == text

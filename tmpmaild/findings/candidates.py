@@ -56,6 +56,8 @@ _TABLES = lexicon.load("codes")
 LEXICON = lexicon.read(Cue, _TABLES)
 PLAIN_WORDS = frozenset(_TABLES["lists"]["plain"].split())
 DETERMINERS = frozenset(_TABLES["lists"]["determiners"].split())
+_LOGIN_WORDS = lexicon.fold(_TABLES["lists"]["logins"]).split()
+LOGINS = tuple(word.replace("_", " ") for word in sorted(_LOGIN_WORDS, key=len, reverse=True))
 
 DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
 LONG_GROUPS = {9: 0.7, 10: 0.7, 11: 0.7}
@@ -106,7 +108,17 @@ _QUOTED = re.compile(r"^>(?!>).*[^\W\d_]{2}.*$", re.MULTILINE)
 # A mail that was answered or passed on: a line of hyphens, then at least two lines of its header.
 _EARLIER = re.compile(r"^-{4,}+[^\n]*+\n++(?:[^\W\d_][^\n:]{1,20}+: [^\n]*+\n++){2}.*+", re.MULTILINE | re.DOTALL)
 _WIDE_SENTENCE_END = re.compile("[\u3002\uff01\uff1f]")
-_ONE_A_LINE = re.compile(r"\n[0-9A-Z](?:\n[0-9A-Z]){3,7}(?=\n)")
+# One in each item of a list, too.
+_ONE_A_LINE = re.compile(r"\n(?:- )?[0-9A-Z](?:\n(?:- )?[0-9A-Z]){3,7}(?=\n)")
+# What is struck out, in a text part that somebody wrote in HTML, and as the text of HTML has it.
+_STRUCK = re.compile(
+    r"<(del|s|strike)\b[^<>]{0,300}+>[^<>]{0,300}+</\1\s*+>|~~(?=[^\s~])[^~\n]{1,300}+~~", re.IGNORECASE
+)
+# Android's SMS Retriever: the last 11 characters tell for which app a message is.
+_APP_HASH = re.compile(r"[0-9A-Za-z+/]{11}")
+_APP_HASH_CHARACTERS = 11
+_APP_SIGN = "<#>"
+_SOME_NUMBER = re.compile(r"(?<![0-9])[0-9]{4,8}(?![0-9])")
 _PIECES = re.compile(rf".{{1,{_LONGEST_LINE}}}(?:\s|$)|.{{{_LONGEST_LINE}}}")
 
 _IN_WORD = "0-9A-Za-z_\u00c0-\u0559\u0560-\u0588\u5e74\ub144"  # the sign of a year too
@@ -154,6 +166,10 @@ _NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9A-Z]{4} [0-9A-Z]{4}\b
 _COMMA_AND_MINUTES = re.compile("([0-9]{4,8}),[0-9]{1,2}(?=[\u5206\u5c0f])")
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_MONTH_AND_DAY = "(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
+_DATE = re.compile(
+    rf"(?:19|20)[0-9]{{2}}{_MONTH_AND_DAY}|(?:0[1-9]|[12][0-9]|3[01])(?:0[1-9]|1[0-2])(?:19|20)[0-9]{{2}}"
+)
 # "5528-1190-37", "30 7714"; not "2025-26", "1-800-555-0199" and "555-0147".
 _UNEVEN = re.compile(
     r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-|[2-9][0-9]{2}-[0-9]{4}(?![0-9-]))"
@@ -167,6 +183,12 @@ _SHELF = re.compile(r"[0-9]{1,2}-(?:[0-9]{1,2}-)?[0-9]{4,5}")
 _VALUE_LINE = re.compile(
     r"[^\w(+$]*+(?!(?:OTP|PIN|TAN|CODE|TOKEN) |[A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}$|[0-9:. -]+ ?(?:AM|PM|[A-Z]{3})$)"
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*"
+)
+# A code, then the sender's number that Turkish operators add: "123456 B001".
+_WITH_SENDER = re.compile("[0-9]{4,8} B[0-9]{3}")
+# The end of a masked number ("XX1245"), a PAN and a GSTIN of India: they name somebody.
+_IDENTIFIER = re.compile(
+    "[Xx]{2,}[0-9]{1,6}|[0-9]{1,6}[Xx]{2,}[0-9]{0,6}|(?:[0-9]{2})?[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z](?:[0-9A-Z]Z[0-9A-Z])?"
 )
 _MOST_TYPED = 14
 _LONG_GROUP = 12  # of a hash or a UUID
@@ -223,9 +245,11 @@ class Shape(NamedTuple):
 
 def plain_lines(text: str) -> list[str]:
     """Return the lines and sentences of a text as the shapes are looked for; at most about MAX_LINES."""
-    text = _without_addresses(text)
+    text = _without_addresses(_without_app_hash(text))
     if not text.isascii():
         text = _with_ascii_digits(_UNSEEN.sub("", text))
+    if "~~" in text or "</" in text:
+        text = _STRUCK.sub(" ", text)
     if "</" in text:  # a text part that somebody wrote in HTML
         text = _MARKUP.sub(" ", text)
     text = _BARE_ADDRESS.sub(_LEFT_OUT, text)
@@ -237,12 +261,23 @@ def plain_lines(text: str) -> list[str]:
         text = _QUOTED.sub("", text)
     lines = _EMPTY_LINES.sub("\n", text).split("\n", MAX_LINES)[:MAX_LINES]
     text = "\n".join(" ".join(line.split()) for line in lines)
-    text = _ONE_A_LINE.sub(lambda match: "\n" + " ".join(match[0].split()), f"\n{text}\n")
+    text = _ONE_A_LINE.sub(lambda match: "\n" + " ".join(match[0].replace("- ", "").split()), f"\n{text}\n")
     text = _SENTENCE_END.sub(lambda match: f"{match[0][0]}\n", text)
     if not text.isascii():
         text = _WIDE_SENTENCE_END.sub("\n", text)
     lines = text.strip("\n").split("\n", MAX_LINES)[:MAX_LINES]
     return [piece for line in lines for piece in _pieces(line)]
+
+
+def _without_app_hash(text: str) -> str:
+    """Leave out the last word of a message if it names an app: one that is marked so, or in a line below a number."""
+    body = text.rstrip()
+    rest, last = body[:-_APP_HASH_CHARACTERS], body[-_APP_HASH_CHARACTERS:]
+    if not _APP_HASH.fullmatch(last) or not rest[-1:].isspace() or last.isalpha() or last.isdigit():
+        return text
+    is_marked = text.lstrip().startswith(_APP_SIGN)
+    is_below = rest[-1:] == "\n" and not last.isupper() and not last.islower() and _SOME_NUMBER.search(rest) is not None
+    return rest if is_marked or is_below else text
 
 
 def _without_addresses(text: str) -> str:
@@ -294,7 +329,7 @@ def _whole(line: str, start: int) -> Shape | None:
     if len(rest) > _LONGEST_RUN or not rest.isupper() or rest.isalpha():
         return None
     match = _VALUE_LINE.fullmatch(line, start)
-    if match and any(map(str.isdigit, match[1])):
+    if match and not _WITH_SENDER.fullmatch(match[1]) and any(map(str.isdigit, match[1])):
         value = match[1].replace(" ", "")
         if _SHORTEST <= sum(map(str.isalnum, value)) <= _MOST_TYPED:
             return Shape(*match.span(1), value, VALUE_LINE, Kind.VALUE)
@@ -336,8 +371,13 @@ def _shapes(text: str) -> Iterator[Shape]:
 def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
     """Judge a run of digits and what joins them."""
     run = text[start:end]
-    if len(run) > _LONGEST_RUN or not _may_begin(text, start, end):
+    if len(run) > _LONGEST_RUN:
         return
+    if not _may_begin(text, start, end):
+        masked, joint, rest = run.partition(" - ")  # "*8812 - 330219"
+        if not joint or not masked.isdigit():
+            return
+        start, run = end - len(rest), rest
     before_minutes = _COMMA_AND_MINUTES.match(text, start)
     if before_minutes is not None:
         run, end = before_minutes[1], before_minutes.end(1)
@@ -364,7 +404,7 @@ def _may_begin(text: str, start: int, end: int) -> bool:
 def _digits(start: int, end: int, value: str) -> Iterator[Shape]:
     grouped = LONG_GROUPS if end - start > len(value) else {}
     score, kind = DIGITS.get(len(value), 0) or grouped.get(len(value), 0), Kind.DIGITS
-    if end - start == len(value) and _YEAR.fullmatch(value):
+    if end - start == len(value) and (_YEAR.fullmatch(value) or _DATE.fullmatch(value)):
         score, kind = YEAR, Kind.YEAR
     if score:
         yield Shape(start, end, value, score, kind)
@@ -374,6 +414,10 @@ def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
     """Judge a word of letters and digits."""
     end = start + len(token)
     if _NO_TOKEN_START.search(text, max(start - 2, 0), start) or _NO_TOKEN_END.match(text, end):
+        return
+    if _IDENTIFIER.fullmatch(token):
+        return
+    if _WITH_SENDER.fullmatch(token):
         return
     value = token.replace(" ", "")
     kind, score = _kind_and_score(token, value)

@@ -58,7 +58,7 @@ def _confidence(mail: Mail, number: int, index: int) -> float:
     """Return how surely words make something a code, 0 when none does."""
     line = mail.lines[number]
     shape = line.shapes[index]
-    if line.is_word(shape) or line.is_counted(shape):
+    if line.is_word(shape) or line.is_counted(shape) or line.is_login(shape):
         return 0
     if shape.kind is Kind.PHRASE:
         return _labelled(mail, number, shape)

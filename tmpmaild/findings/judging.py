@@ -14,6 +14,7 @@ from tmpmaild.findings.candidates import (
     COLONS,
     DETERMINERS,
     LEXICON,
+    LOGINS,
     NOUNS,
     NUMBERS,
     OTHER_KINDS,
@@ -63,6 +64,8 @@ _TOLD_MORE_BEHIND = re.compile("codi.*|cod|codul.*|claves?|kod(?:y|em|om|ow|i|o)
 _FIRST_EAST_ASIAN = "\u1100"
 
 
+_LOGIN = re.compile(r"[A-Za-z]{2,}+[0-9]{1,4}")
+_BEFORE_VALUE = " *_\"'" + "".join(COLONS)
 _MOST_TAGS = 3
 _ENVIRONMENT = re.compile(
     r"[^\w\s]{0,4}(?:staging|stage|stg|test|testing|dev|development|uat|qa|sandbox|demo|integration|pre-?prod|prod|production"
@@ -117,6 +120,16 @@ class Line:
             return True
         is_letters = shape.kind >= Kind.LETTERS and not any(map(str.isdigit, shape.value[:-_SHORT_WORD]))
         return is_letters and any(mark.start < shape.end and shape.start < mark.end for mark in self.marks)
+
+    def is_login(self, shape: Shape) -> bool:
+        """Return whether a label says that a word is a user's name: "Login: jsmith42"."""
+        if not _LOGIN.fullmatch(shape.value):
+            return False
+        label = lexicon.fold(self.text[: shape.start]).rstrip(_BEFORE_VALUE)
+        name = next((one for one in LOGINS if label.endswith(one)), None)
+        if name is None or not any(colon in self.text[len(label) : shape.start] for colon in COLONS):
+            return False
+        return not any(mark.cue in NOUNS and mark.start < len(label) - len(name) for mark in self.marks)
 
     def is_asked_for(self, shape: Shape) -> bool:
         """Return whether a line asks to enter a number, in whatever order of words."""
@@ -310,6 +323,7 @@ _NAMED_PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.DELIVERY}
 _CLAUSE_END = re.compile(r"[,;(|\u3001\uff0c]")
 _HEAD_END = re.compile(r"[:\])] ?[A-Za-z]")
 _BREAK = re.compile(r"[,;!?]")
+_UP_TO_DIGIT = re.compile(r"\A.*[0-9]", re.DOTALL)
 _COUNTED = re.compile(r" [^\W\d_A-Z]{4}")
 
 
@@ -332,6 +346,8 @@ def naming(line: Line, index: int) -> Naming | None:
     names = [mark for mark in line.marks if mark.cue in _OTHER_NAMES and mark.end <= shape.start]
     noun = next((mark for mark in reversed(line.nouns()) if mark.end <= shape.start), None)
     if noun is not None:
+        if _is_passed_over(line, noun, index):
+            return _SOMETHING_ELSE
         if _another_is_nearer(line, noun, [name for name in names if name.start >= noun.end], shape):
             return _SOMETHING_ELSE
         closeness = _closeness(line, noun, shape)
@@ -367,6 +383,35 @@ def _ends_in_purpose(line: Line, shape: Shape) -> bool:
     return any(
         mark.cue in _NAMED_PURPOSES and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS for mark in line.marks
     )
+
+
+def _is_passed_over(line: Line, noun: Mark, index: int) -> bool:
+    """Return whether a noun leads to a later number: what "is" or a colon leads to wins over what "for" names.
+
+    As in "OTP for A/c XX1245 is 811739". What follows the noun at once is its own: "use code 1234 for card no.: 5678".
+    """
+    shape = line.shapes[index]
+    is_own = shape.start - noun.end <= _TOUCHING_CHARACTERS or _is_led(line, shape)
+    if is_own or shape.kind is Kind.PHRASE:
+        return False
+    later = (other for other in line.shapes[index + 1 :] if other.kind in TYPED and _is_led(line, other))
+    return any(_is_of_this(line, shape, other) for other in later)
+
+
+def _is_led(line: Line, shape: Shape) -> bool:
+    """Return whether a copula, a verb or a colon is right before a number."""
+    is_behind_colon = line.text[: shape.start].rstrip(_QUOTES).endswith(COLONS)
+    is_entered = shape.kind is not Kind.LETTERS and line.leads_to(shape, Cue.ENTER)  # not "using HDFC"
+    return is_behind_colon or is_entered or line.leads_to(shape, Cue.IS)
+
+
+def _is_of_this(line: Line, shape: Shape, other: Shape) -> bool:
+    """Return whether nothing between two numbers names the second, or ends the clause of a first that may be a code."""
+    if shape.kind is Kind.DIGITS and _CLAUSE_END.search(line.text, shape.end, other.start):
+        return False
+    between = line.text[shape.end : other.start]
+    after = other.start - len(_UP_TO_DIGIT.sub("", between))  # what named a number between has named it
+    return not any(mark.cue in _OTHER_NAMES | NOUNS and after <= mark.start < other.start for mark in line.marks)
 
 
 def _is_next_to(line: Line, name: Mark, shape: Shape) -> bool:
@@ -460,6 +505,8 @@ _WEAK_SHAPE = 0.7
 _QUOTES = " *_\"'\u00ab\u201c\u201e\u2018\u300c\u3010"
 _SENTENCE_ENDS = (".", "!", "?", ",", "\u3002", "\uff0c", "\uff01", "\u0964")
 _NUMBER_SIGNS = ("#", "\u2116", "\u00ba", "\u00b0")
+# As a whole subject: "Auth0", "Log4Shell", "WEB3".
+_BRAND = re.compile(r"(?=[^a-z]*+[a-z])[A-Za-z]++[0-9]{1,3}[A-Za-z]*+|[A-Z]{3,}+[0-9]{1,2}")
 _NO_WORDS = re.compile(r"(?:[^.!?]{1,20}[.!?] )?[^\w+(%#$\u20a0-\u20cf]*")
 _NOTHING_MORE = re.compile(r"[^\w%$\u20a0-\u20cf]*\Z")
 _GOES_ON = re.compile(r"\*{0,2} (?:[\u2013\u2014-] |[^\W\d_A-Z])|[^\x00-\u10ff]")
@@ -506,7 +553,7 @@ class _Counted:
             _Placed(number, shape, _place(line, shape))
             for number, line in enumerate(self.lines)
             for shape in line.shapes
-            if shape.kind is not Kind.PHRASE
+            if shape.kind is not Kind.PHRASE and not line.is_login(shape)
         ]
         self._has_amounts = any(_AMOUNT.search(line.text) for line in self.lines)
         self._rivals = {place: self._values_at(places) for place, places in _RIVALS.items()}
@@ -557,6 +604,8 @@ def _signs(mail: _Counted, one: _Placed) -> set[str]:
     own = mail.lines[one.number].cues
     if one.place in _WITHIN and one.number >= mail.first and own.isdisjoint(_CUES["enter"]):
         return set()
+    if _is_brand(mail, one):
+        return set()
     title = mail.title(one)
     if _is_named(mail.lines[one.number]) or (title and _is_named(title)):
         return set()
@@ -566,6 +615,12 @@ def _signs(mail: _Counted, one: _Placed) -> set[str]:
         above = mail.cues(max(one.number - _LINES_AROUND, mail.first), one.number)
         signs |= set(_named("around", above | mail.cues(one.number + 1, one.number + 1 + _LINES_AROUND)))
     return signs
+
+
+def _is_brand(mail: _Counted, one: _Placed) -> bool:
+    """Return whether a whole subject is a name with a digit."""
+    is_whole = one.number < mail.first and one.place == "alone"
+    return is_whole and _BRAND.fullmatch(one.shape.value) is not None and not mail.refers_to_subject()
 
 
 def _is_named(line: Line) -> bool:

@@ -31,6 +31,8 @@ _BREAKING = names(
     "address article aside body center dd details dialog dir div dl dt fieldset figcaption figure footer "
     "form header hr html legend li main nav option section summary table tbody tfoot thead tr"
 )
+_STRUCK = names("del s strike")
+_STRIKE = "~~"  # around what is struck out, as people write it in text
 _SPACED = names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
 # What browsers show of these is not what they hold: pictures, sounds, choices; drawings and descriptions in SVG.
 _UNSEEN = names("audio canvas datalist defs desc video")
@@ -139,8 +141,9 @@ _FOR_FEW = re.compile(r"\b(?:media|type)\s*+=", re.IGNORECASE)
 def to_text(html: str, budget: Budget | None = None) -> str:
     """Return what a reader of the HTML would read, with LF line ends and at most one empty line in a row.
 
-    A link is followed by its address in angle brackets when that is of the web and not its text; an image
-    is its alternative text. Of very large HTML, and where the budget ends, the beginning is read.
+    A link is followed by its address in angle brackets when that is of the web and not its text; an image is its
+    alternative text; struck out text stands between "~~". Of very large HTML, and where the budget ends, the beginning
+    is read.
     """
     return _read(html, budget or Budget()).text()
 
@@ -295,6 +298,7 @@ class _Page:
     def __init__(self, parts: Iterable[tuple[str, str, str]], base: str) -> None:
         self.links: list[tuple[str, str, str]] = []
         self._base = base
+        self._struck: int | None = None  # where in the line that begins
         self._preformatted = 0
         self._lines: list[str] = []
         self._line: list[str] = []
@@ -324,18 +328,14 @@ class _Page:
         elif name == "a":
             self._open_link(attributes_of(attributes))
         elif name == "area":
-            found = attributes_of(attributes)
-            self._break()
-            self._open_link(found)
-            if self._href:
-                self._write(found.get("alt", ""))
-                self._close_link()
-                self._break()
+            self._area(attributes_of(attributes))
         elif name == "img":
             self._has_image = True
             self._write(attributes_of(attributes).get("alt", ""))
         elif name in ("td", "th"):
             self._write(" ")
+        elif name in _STRUCK:
+            self._start_strike()
         elif name in _SPACED:
             self._paragraph()
             self._preformatted += name == "pre"
@@ -347,6 +347,8 @@ class _Page:
     def _end(self, name: str) -> None:
         if name == "a":
             self._close_link()
+        elif name in _STRUCK:
+            self._end_strike()
         elif name in _SPACED:
             self._paragraph()
             self._preformatted -= name == "pre" and self._preformatted > 0
@@ -354,6 +356,28 @@ class _Page:
             self._break()
         elif name == "br":
             self._break(keeps_empty=True)
+
+    def _area(self, attributes: dict[str, str]) -> None:
+        """Write an area of an image map as a link in a line of its own."""
+        self._break()
+        self._open_link(attributes)
+        if self._href:
+            self._write(attributes.get("alt", ""))
+            self._close_link()
+            self._break()
+
+    def _start_strike(self) -> None:
+        self._end_strike()
+        self._struck = len(self._line)
+        self._line.append(_STRIKE)
+
+    def _end_strike(self) -> None:
+        """End what is struck out in this line; where that is nothing, leave no mark."""
+        start, self._struck = self._struck, None
+        if start is not None and "".join(self._line[start + 1 :]).strip():
+            self._line.append(_STRIKE)
+        elif start is not None:
+            del self._line[start]
 
     def _write(self, text: str) -> None:
         """Add text to the line, or lines when it is preformatted."""
@@ -392,6 +416,7 @@ class _Page:
     def _break(self, *, keeps_empty: bool = False) -> None:
         """End the line; an empty one counts only where it was asked for."""
         self._say(" ")
+        self._end_strike()
         text = "".join(self._line)
         self._line.clear()
         text = text.rstrip() if self._preformatted else _collapsed(text)
