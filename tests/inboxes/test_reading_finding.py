@@ -75,14 +75,14 @@ async def test_html_and_a_cut_text_are_read_for_it():
 
 
 @pytest.mark.parametrize("text", ["", "See https://example.org/verify for more"])
-async def test_html_is_made_text_of_once_for_codes_and_links_and_not_where_the_delivery_has_done_it(monkeypatch, text):
-    made, to_text = [], htmltext.to_text
-    monkeypatch.setattr(htmltext, "to_text", lambda html: made.append(html) or to_text(html))
+async def test_html_is_read_once_for_codes_and_links(monkeypatch, text):
+    made, read = [], htmltext.read
+    monkeypatch.setattr(htmltext, "read", lambda html: made.append(html) or read(html))
     html = "<p>See https://example.org/verify for more</p>"
     shelf = Shelf(Texts("msg_1", text, html, is_of_html=bool(text)))
     (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1", "", has_html=True)])
     assert [link.href for link in completed.findings.links] == ["https://example.org/verify"]
-    assert made == [html] * (not text)
+    assert made == [html]
 
 
 async def test_small_mail_does_not_wait_for_large_mail_of_others():

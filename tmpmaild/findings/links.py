@@ -5,7 +5,7 @@ how HTML is read is in htmltext.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum, auto
 from itertools import chain, islice, starmap
 from typing import NamedTuple
@@ -77,18 +77,20 @@ class _Found(NamedTuple):
     text: str
 
 
-def find(body: str, html: str, to_text: Callable[[str], str] = htmltext.to_text) -> tuple[Link, ...]:
+def find(body: str, html: str, page: htmltext.Page | None = None) -> tuple[Link, ...]:
     """Return the links of a mail to http and https addresses, at most MAX_LINKS, each address once.
 
     Best first, else in the order of the mail: links of the HTML, addresses in its text, addresses in the text part.
     Addresses have no text of their own; those that a link of the HTML has or shows are left out. So is an address over
-    MAX_HREF_CHARACTERS. The time it takes is in proportion to the length of the texts. ``to_text`` may remember.
+    MAX_HREF_CHARACTERS. The time it takes is in proportion to the length of the texts. ``page`` is what
+    has been read of the HTML, which is read here otherwise.
     """
-    anchors = list(islice(_sound(starmap(_Found, htmltext.links(html))), _LOOKED_AT)) if html else []
+    page = page or htmltext.read(html)
+    anchors = list(islice(_sound(starmap(_Found, page.links)), _LOOKED_AT))
     shown = {"".join(anchor.href.split()) for anchor in anchors}
     named = [*shown, *[anchor.text for anchor in anchors]]
     shown |= {text[start:end] for text in named for start, end in urls.occurrences(text)}
-    texts = (to_text(html) if _BARE.search(html) else "", collapsed(body))
+    texts = (page.text() if _BARE.search(html) else "", collapsed(body))
     # Templates that make HTML of everything write "&amp;" into the text part, too.
     bare = (one for text in texts for one in _sound(_of_text(text)) if one.href.replace("&amp;", "&") not in shown)
     links = _behind_tokens(_links(chain(anchors, bare)))

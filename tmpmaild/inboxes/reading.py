@@ -6,7 +6,7 @@ Below ``MailReader`` are the filter, which keeps what matches of a list, and the
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import anyio
@@ -569,13 +569,12 @@ def _findings_or_none(subject: str, texts: Texts) -> Findings:
 
 
 def _findings(subject: str, texts: Texts) -> Findings:
-    # Once, for codes and links; not again where that was done at the delivery.
-    to_text = (lambda _: texts.body) if texts.is_of_html else cache(htmltext.to_text)
+    page = htmltext.read(texts.html)  # once, for codes and links
     found = codes.find(subject, texts.body)
-    if not found and texts.html:  # the text part may only say that the mail is to be read as HTML
-        text = to_text(texts.html)
-        found = () if text == texts.body else codes.find(subject, text)
-    return Findings(found, tuple(_bounded(links.find(texts.body, texts.html, to_text))))
+    if not found and not texts.is_of_html:  # the text part may only say that the mail is to be read as HTML
+        text = page.text()
+        found = () if text in ("", texts.body) else codes.find(subject, text)
+    return Findings(found, tuple(_bounded(links.find(texts.body, texts.html, page))))
 
 
 def _bounded(found: Iterable[Link]) -> Iterator[Link]:

@@ -8,19 +8,21 @@ recurses as deep as brackets nest, and writes strings as they came.
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 import tinycss2
 
 from tmpmaild.mail import selectors
-from tmpmaild.mail.htmltokens import collapsed, names
+from tmpmaild.mail.htmltokens import Budget, collapsed, names
 from tmpmaild.mail.selectors import SCOPE, Node, RefusedError, separated, without_space
 
 # Python refuses to make integers of thousands of digits.
 _LONG_NUMBER = re.compile(r"[0-9]{33,}+")
 
 MAX_ATTRIBUTE_CHARACTERS = 4096
-MAX_CHARACTERS = 128 * 1024  # of different attributes of one mail; tinycss2 takes half a second for so much
+_TOKEN = re.compile(r"[\w-]++|[^\w\s-]")
+_STEPS_A_TOKEN, _STEPS_A_TOKEN_OF_A_SHEET = 2, 3
 _MAX_VALUE_CHARACTERS = 1000
 _MAX_DEPTH = 8
 
@@ -101,19 +103,32 @@ PROPERTIES: Final = _sided(
 )  # fmt: skip
 
 
+def _affordable(text: str, budget: Budget, leave: int, steps: int) -> int:
+    """Take ``steps`` for each token of some CSS; return how many of its characters the budget is enough for."""
+    most = max(budget.left - leave, 0) // steps
+    starts = [token.start() for token in islice(_TOKEN.finditer(text), most + 1)]
+    if len(starts) <= most:
+        budget.take(len(starts) * steps, leave=leave)
+        return len(text)
+    budget.is_spent = True
+    budget.take(most * steps, leave=leave)
+    return starts[most]
+
+
 class StyleAttributes:
     """Writes the style attributes of one mail; equal ones are read once."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
+        self._budget = budget or Budget()
+        self._leave = leave
         self._written: dict[str, str] = {}
-        self._characters = 0
 
     def written(self, text: str) -> str:
         """Return the known declarations anew; "" for a very long attribute, and when too much has been read."""
         known = self._written.get(text)
         if known is None:
-            self._characters += len(text)
-            is_read = len(text) <= MAX_ATTRIBUTE_CHARACTERS and self._characters <= MAX_CHARACTERS
+            is_read = len(text) <= MAX_ATTRIBUTE_CHARACTERS
+            is_read = is_read and _affordable(text, self._budget, self._leave, _STEPS_A_TOKEN) == len(text)
             known = self._written[text] = style(text) if is_read else ""
         return known
 
@@ -219,7 +234,6 @@ class _Writer:
         return f"{name}({self.value(node.arguments, depth + 1, sums=name in MATHS)})"
 
 
-# tinycss2 takes half a second for so much.
 MAX_SHEET_CHARACTERS = 128 * 1024
 MAX_SELECTORS = 2000
 # Of selectors with elements: about a second of a browser.
@@ -263,9 +277,11 @@ _QUERY = re.compile(
 
 
 class Sheet:
-    """Takes the style elements of one mail in their order; what passes a bound is left out."""
+    """Takes the style elements of one mail in their order; what passes a bound, or the budget, is left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
+        self._budget = budget or Budget()
+        self._leave = leave
         self._characters = 0
         self._weight = 0
         self._selectors: list[str] = []
@@ -279,14 +295,19 @@ class Sheet:
         if len(media) > _MAX_MEDIA_CHARACTERS:
             return
         self._characters += len(media)
-        left = max(0, MAX_SHEET_CHARACTERS - self._characters)
-        if len(text) > left:
+        if self._affordable(media) < len(media):
+            return
+        left = self._affordable(text[: max(0, MAX_SHEET_CHARACTERS - self._characters)])
+        if left < len(text):
             text = text[: text.rfind("}", 0, left) + 1]  # a rule cut in two may say something else
         self._characters += len(text)
         query = _media_query(nodes_of(media)) if text else None
         if query is not None:
             dark = _is_dark(query)
             self._rules.append(_conditional(query, self._written(nodes_of(text), dark), doubled=dark))
+
+    def _affordable(self, text: str) -> int:
+        return _affordable(text, self._budget, self._leave, _STEPS_A_TOKEN_OF_A_SHEET)
 
     def adapts(self, name: str, classes: str) -> bool:
         """Return whether a rule so far sets a width that follows the screen, which wins over a ``width`` attribute."""

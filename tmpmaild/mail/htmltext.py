@@ -9,22 +9,39 @@ Styles hide, or make the text right behind a tag invisible, wherever they stand:
 """
 
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple
 
 from tmpmaild.mail import charsets, selectors, urls
 from tmpmaild.mail.htmlnesting import may_end, nested
 from tmpmaild.mail.htmltokens import BLOCKS, Budget, attributes_of, collapsed, names, tokens, unescaped
 
 MAX_CHARACTERS = 2 * 1024 * 1024
-MAX_TOKENS_FOR_LINKS = 20_000
 MAX_SHEET_CHARACTERS = 128 * 1024  # a view shows no more of them
 MAX_SELECTORS = 5000
-_STEPS_FOR_SHEETS = 20_000
-_STEPS_A_STYLE = 4
 BEFORE_CHARACTERS = 200
+
+# What work takes of the budget, as measured: for each tag, character, selector or value.
+_STEPS_A_TAG = 2
+_STEPS_A_NESTED_TAG = 3
+_STEPS_A_LOOK = 1
+_STEPS_A_STYLE = 12
+_STEPS_A_SHEET = 3
+_STEPS_A_REFERENCE = 5
+_STEPS_A_SELECTOR = 3
+_ATTRIBUTES_A_STEP = 6
+_ESCAPES_A_STEP = 2
+_SHEET_A_STEP = 16
+_RULES_TEXT_A_STEP = 8
+_NAMES_A_STEP = 8
+_VALUES_A_STEP = 4
+_STYLES_SHARE = 4  # the part of the steps that is kept for styles, whatever the text takes
+_LEAST_READ = 1000  # tokens of a mail of which nothing is seen
+# Of one tag; images in addresses of theirs are longer.
+_MAX_ATTRIBUTES_CHARACTERS = 64 * 1024
 
 
 _BREAKING = names(
@@ -39,9 +56,8 @@ _UNSEEN = names("audio canvas datalist defs desc video")
 _VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
 
 # A sheet cannot without one of these words, or an escape.
-_COLOURS_A_PAGE = re.compile(r"background|bgcolor|<link|color-scheme|@import|\\", re.IGNORECASE)
+_COLOURING = ("background", "bgcolor", "<link", "color-scheme", "@import", "\\")
 _FIRST = re.compile(r"<(?:(!doctype)\b|[a-z])", re.IGNORECASE)
-_STYLE_TAG = re.compile("</?style", re.IGNORECASE)
 _INVISIBLE_CHARACTERS = "\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff"
 _STEP_CHARACTERS = 64 * 1024
 # Newsletters pad their preview line with hundreds of these.
@@ -129,7 +145,6 @@ _SUSPECT_ATTRIBUTES = re.compile(rf"{_SUSPECT.pattern}|hidden|\\|/\*|&#|color\s*
 
 
 _MAX_DEPTH = 16
-_RULES_A_STEP = 8
 
 _BRACE = re.compile(r"[{}]")
 _EVERY_SCREEN = re.compile(r"@media\s++(?:only\s++)?(?:all|screen)", re.IGNORECASE)
@@ -145,7 +160,7 @@ def to_text(html: str, budget: Budget | None = None) -> str:
     alternative text; struck out text stands between "~~". Of very large HTML, and where the budget ends, the beginning
     is read.
     """
-    return _read(html, budget or Budget()).text()
+    return read(html, budget).text()
 
 
 def links(html: str) -> list[tuple[str, str, str]]:
@@ -156,26 +171,31 @@ def links(html: str) -> list[tuple[str, str, str]]:
     collapsed. A relative reference leads where ``base`` says, an area of an image map has its alternative text. Hidden
     links are left out, and those whose text is invisible. Of very large HTML the beginning is read.
     """
-    return _read(html, Budget(), MAX_TOKENS_FOR_LINKS).links
+    return read(html).links
 
 
-def _read(html: str, budget: Budget, most_tokens: int | None = None) -> "_Page":
-    """Read what is not hidden, or all but templates where nothing is found and what hides has no end."""
+def read(html: str, budget: Budget | None = None) -> "Page":
+    """Read what is not hidden, or all but templates where nothing is found and what hides has no end.
+
+    The budget is that of HTML of this length, unless another one is given.
+    """
     source = charsets.scrub(html[:MAX_CHARACTERS])
-    styles, base = _Styles(source, budget), urls.base_of(source)
-
-    def read(hidden: _Hidden, *, follow: bool = False) -> _Page:
-        parts = islice(tokens(source, budget), most_tokens)
-        return _Page(_seen(nested(parts, has_type=_has_type(source)) if follow else parts, hidden), base)
-
+    budget = budget or Budget.of(len(source))
+    leave = budget.left // _STYLES_SHARE
+    parts = list(tokens(source, budget, sheets=True, steps=_STEPS_A_TAG, leave=leave))
+    styles, base = _Styles(source, parts, budget), urls.base_of(parts)
+    if base and not budget.take(_STEPS_A_REFERENCE * sum(name in ("a", "area") for _, name, _ in parts)):
+        base = ""
     hidden = _Hidden(styles)
-    page = read(hidden)
-    if hidden.ends_elsewhere and budget.take():
-        again = _Hidden(styles)
-        other = read(again, follow=True)
-        if not budget.is_spent or len(other.text()) > len(page.text()):
-            hidden, page = again, other
-    return page if not hidden.name or page.text() else read(_Hidden(styles, skips=False))
+    page = Page(_seen(parts, hidden), base)
+    if hidden.ends_elsewhere and budget.take(len(parts) * _STEPS_A_NESTED_TAG):
+        hidden = _Hidden(styles)
+        page = Page(_seen(nested(parts, has_type=_has_type(source)), hidden), base)
+    if hidden.name and not page.text():
+        affordable = max(budget.left // _STEPS_A_TAG, _LEAST_READ)
+        budget.take(min(len(parts), affordable) * _STEPS_A_TAG)
+        page = Page(_seen(parts[:affordable], _Hidden(styles, skips=False)), base)
+    return page
 
 
 def _has_type(source: str) -> bool:
@@ -184,34 +204,30 @@ def _has_type(source: str) -> bool:
     return first is not None and first[1] is not None
 
 
-def _cascade_of(source: str, *, on_white: bool) -> "Cascade":
-    """Return the rules of the sheets of a mail; read up to the last sheet."""
-    tags = deque(_STYLE_TAG.finditer(source), maxlen=1)
-    if not tags:
-        return Cascade()
-    last = tags[0]
-    before = source[: last.end() + 1] if last[0][1] == "/" else source  # the last sheet may have no end
-    # A budget of its own: what hides matters less than what is read.
-    return Cascade(sheets_of(tokens(before, Budget(_STEPS_FOR_SHEETS), sheets=True)), on_white=on_white)
+def _colours_a_page(source: str) -> bool:
+    lower = source.lower()
+    return any(one in lower for one in _COLOURING)
 
 
 class _Styles:
     """What the styles and sheets of a mail do to the text of its elements; each different tag is looked at once."""
 
-    def __init__(self, source: str, budget: Budget) -> None:
+    def __init__(self, source: str, parts: Iterable[tuple[str, str, str]], budget: Budget) -> None:
         self._budget = budget
-        self._on_white = _COLOURS_A_PAGE.search(source) is None
-        self._cascade = _cascade_of(source, on_white=self._on_white)
+        self._on_white = not _colours_a_page(source)
+        self._cascade = Cascade(sheets_of(parts), budget, on_white=self._on_white)
         self._known: dict[tuple[str, str], tuple[bool, str]] = {}
 
     def look(self, name: str, attributes: str) -> tuple[bool, str]:
         """Return whether an element hides what it holds, and what ``blanks`` says of the text behind its tag."""
         known = self._known.get((name, attributes))
         if known is None:
-            known = self._known[name, attributes] = self._judge(name, attributes)
+            known = self._known[name, attributes] = self._judge(name, attributes[:_MAX_ATTRIBUTES_CHARACTERS])
         return known
 
     def _judge(self, name: str, attributes: str) -> tuple[bool, str]:
+        if attributes and not self._budget.take(_STEPS_A_LOOK):
+            return False, ""
         if name == "dialog" and "open" not in attributes_of(attributes):
             return True, ""
         if name == "object" and "data" in attributes_of(attributes):  # what it holds is for those who cannot show that
@@ -219,7 +235,8 @@ class _Styles:
         by_rule = self._cascade.may_hide(name, attributes)
         if not (by_rule or (attributes and may_hide(attributes))):
             return False, ""
-        self._budget.take(_STEPS_A_STYLE)
+        if not self._budget.take(_STEPS_A_STYLE + len(attributes) // _ATTRIBUTES_A_STEP):
+            return False, ""
         found = attributes_of(attributes)
         style = self._cascade.style(name, found, self._budget) if by_rule else None
         if style is None:
@@ -292,7 +309,7 @@ def _seen(parts: Iterable[tuple[str, str, str]], hidden: _Hidden) -> Iterator[tu
         yield kind, text, attributes
 
 
-class _Page:
+class Page:
     """The lines and links of a page, the line being written, and what is open: a link, preformatted text."""
 
     def __init__(self, parts: Iterable[tuple[str, str, str]], base: str) -> None:
@@ -435,11 +452,20 @@ class _Page:
 
 def _collapsed(text: str) -> str:
     """Make each run of white space, no-break spaces included, one space."""
-    if any(character in text for character in _INVISIBLE_CHARACTERS):
-        # One call of a pattern over megabytes would keep the GIL all the while.
-        steps = range(0, len(text), _STEP_CHARACTERS)
-        text = "".join([_INVISIBLE.sub("", text[start : start + _STEP_CHARACTERS]) for start in steps])
+    if len(text) > _STEP_CHARACTERS:
+        return _collapsed_in_steps(text)
+    if not text.isascii() and any(character in text for character in _INVISIBLE_CHARACTERS):
+        text = _INVISIBLE.sub("", text)
     return " ".join(text.split())
+
+
+def _collapsed_in_steps(text: str) -> str:
+    """Do so for megabytes: one call of a pattern or of ``split`` over all of them would keep the GIL all the while."""
+    steps = [text[start : start + _STEP_CHARACTERS] for start in range(0, len(text), _STEP_CHARACTERS)]
+    text = "".join([f"{' ' * one[0].isspace()}{_collapsed(one)}{' ' * one[-1].isspace()}" for one in steps])
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text.strip()
 
 
 def declared(style: str) -> Declared:
@@ -541,30 +567,42 @@ def _made_plain(found: re.Match[str]) -> str:
     return character if character.isalnum() or character == "-" else "?"
 
 
-_INLINE_RANK = (1_000_000, 0, 0, 0)
-
 _Rank = tuple[int, int, int, int]
 """As ``selectors.Asked.rank``, and where in the sheets the rule is."""
 
+_Claim = tuple[str | None, str | None]
+"""The value that surely applies to a property, and the one that may apply instead, ``"?"`` for several."""
 
-class Rule:
-    """One selector with its block. ``asks`` are the names that its last element has; it may ask for more."""
 
-    def __init__(self, asks: frozenset[str], rank: _Rank, block: str, *, is_sure: bool) -> None:
-        self.asks = asks
-        self.rank = rank
-        self.is_sure = is_sure
-        self.is_suspect = self.hides = False
-        self._block = block
+class _Block:
+    """What stands between the braces of a rule, or of many that share it; read when it is first needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.is_suspect = is_suspicious(text)
 
     @cached_property
     def declared(self) -> Declared:
         """What it declares that counts here."""
-        return declared(self._block)
+        return declared(self.text)
+
+    @cached_property
+    def values(self) -> int:
+        """How many values that are."""
+        return len(self.declared[0]) + len(self.declared[1])
+
+
+class Rule(NamedTuple):
+    """One selector with its block. ``asks`` are the names that its last element has; it may ask for more."""
+
+    rank: _Rank
+    asks: frozenset[str]
+    block: _Block
+    is_sure: bool
 
     def may_hide(self, *, on_white: bool) -> bool:
         """Return whether it surely applies, and declares anything that may hide text."""
-        return self.is_suspect and self.is_sure and may_hide_by_rule(self.declared, on_white=on_white)
+        return self.block.is_suspect and self.is_sure and may_hide_by_rule(self.block.declared, on_white=on_white)
 
     @property
     def key(self) -> str:
@@ -572,25 +610,75 @@ class Rule:
         return max(self.asks, key=lambda name: (name[0] == "#", name[0] == "."), default="*")
 
 
-class Cascade:
-    """The rules of the sheets of one mail; they are kept if any may hide text, or white text cannot be seen."""
+class _Applied:
+    """What the rules for a set of names declare together, by importance."""
 
-    def __init__(self, sheets: Iterable[tuple[str, bool]] = (), *, on_white: bool = False) -> None:
+    def __init__(self, rules: list[Rule], hiding: set[Rule], budget: Budget) -> None:
+        self.hides = not hiding.isdisjoint(rules)
+        self._claims: tuple[dict[str, _Claim], dict[str, _Claim]] = {}, {}
+        for rule in sorted(rules, key=attrgetter("rank"), reverse=True):
+            if not budget.take(1 + rule.block.values // _VALUES_A_STEP):
+                break
+            for claims, values in zip(self._claims, rule.block.declared, strict=True):
+                _claim(claims, values, is_sure=rule.is_sure)
+        self._alone = {name: self._value(name, None, None) for name in self._claims[0] | self._claims[1]}
+
+    def with_style(self, style: str) -> dict[str, str]:
+        """Return what applies together with a style attribute, ``"?"`` where that is undecided."""
+        ordinary, important = declared(style)
+        own = {name: self._value(name, ordinary.get(name), important.get(name)) for name in ordinary | important}
+        return self._alone | own
+
+    def _value(self, name: str, ordinary: str | None, important: str | None) -> str:
+        """Return the strongest value that surely applies, unless another one may apply instead."""
+        by_rule, by_important_rule = (claims.get(name, (None, None)) for claims in self._claims)
+        value, instead = None, None
+        for sure, other in (by_rule, (ordinary, None), by_important_rule, (important, None)):
+            value, instead = (sure, other) if sure is not None else (value, _either(instead, other))
+        return value if value is not None and instead in (None, value) else "?"
+
+
+def _claim(claims: dict[str, _Claim], values: dict[str, str], *, is_sure: bool) -> None:
+    """Add the values of a rule to those of all rules that win over it."""
+    for name, value in values.items():
+        sure, instead = claims.get(name, (None, None))
+        if sure is None:
+            claims[name] = (value, instead) if is_sure else (None, _either(instead, value))
+
+
+def _either(one: str | None, other: str | None) -> str | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one if one == other else "?"
+
+
+class Cascade:
+    """The rules of the sheets of one mail; they are kept if any may hide text, or white text cannot be seen.
+
+    What applies is resolved once for each set of names that rules ask for, however many elements have it.
+    """
+
+    def __init__(
+        self, sheets: Iterable[tuple[str, bool]] = (), budget: Budget | None = None, *, on_white: bool = False
+    ) -> None:
         self._rules: dict[str, list[Rule]] = {}
-        found = list(islice(_all_rules(sheets, wanted=on_white), MAX_SELECTORS))
-        for rule in found:
-            rule.hides = rule.may_hide(on_white=on_white)
-        self._hiding = {rule.key for rule in found if rule.hides}
+        self._applied: dict[frozenset[str], _Applied] = {}
+        budget = budget or Budget()
+        found = list(_all_rules(sheets, budget, wanted=on_white))
+        self._hiding = {rule for rule in found if rule.may_hide(on_white=on_white)}
+        self._hiding_keys = {rule.key for rule in self._hiding}
         if self._hiding or on_white:
             for rule in found:
                 self._rules.setdefault(rule.key, []).append(rule)
-        self._names = [one.lstrip(".#").partition("?")[0] for one in self._hiding if one[0] in ".#"]
+        self._names_asked_for = {key: sum(1 + len(rule.asks) for rule in rules) for key, rules in self._rules.items()}
+        self._asked = frozenset[str]().union(*[rule.asks for rule in found], self._rules)
+        self._names = [one.lstrip(".#").partition("?")[0] for one in self._hiding_keys if one[0] in ".#"]
 
     def may_hide(self, name: str, attributes: str) -> bool:
         """Return whether a quick look finds that a rule may hide an element."""
         if not self._hiding:
             return False
-        if name in self._hiding or "*" in self._hiding:
+        if name in self._hiding_keys or "*" in self._hiding_keys:
             return True
         return bool(attributes and self._names) and (
             "&" in attributes or len(self._names) > 50 or any(one in attributes for one in self._names)  # noqa: PLR2004
@@ -599,41 +687,26 @@ class Cascade:
     def style(self, name: str, attributes: dict[str, str], budget: Budget) -> dict[str, str] | None:
         """Return what is declared for an element, ``"?"`` where that is undecided; None if no rule may hide it."""
         own = selectors.names_of(name, attributes)
-        if own.isdisjoint(self._hiding):
+        if own.isdisjoint(self._hiding_keys):
             return None
-        rules = self._matching(own, budget)
-        return _resolved(rules, attributes.get("style", "")) if any(rule.hides for rule in rules) else None
+        applied = self._for(own, budget)
+        return applied.with_style(attributes.get("style", "")) if applied.hides else None
 
     def colour(self, name: str, attributes: dict[str, str], budget: Budget) -> str | None:
         """Return the colour that is declared for an element, of those rules that are kept."""
-        rules = self._matching(selectors.names_of(name, attributes), budget)
-        return _resolved(rules, attributes.get("style", "")).get("color")
+        applied = self._for(selectors.names_of(name, attributes), budget)
+        return applied.with_style(attributes.get("style", "")).get("color")
 
-    def _matching(self, own: set[str], budget: Budget) -> list[Rule]:
-        looked_at = [rule for one in own for rule in self._rules.get(one, ())]
-        budget.take(len(looked_at) // _RULES_A_STEP)
-        return [rule for rule in looked_at if rule.asks <= own]
-
-
-def _resolved(rules: list[Rule], style: str) -> dict[str, str]:
-    """Return the values that win; those of rules that may not apply make a property undecided if they would."""
-    inline = Rule(frozenset(), _INLINE_RANK, style, is_sure=True)
-    sure: dict[str, tuple[tuple[bool, _Rank], str]] = {}
-    doubtful: list[tuple[str, tuple[bool, _Rank], str]] = []
-    for rule in (*rules, inline):
-        for is_important, values in zip((False, True), rule.declared, strict=True):
-            rank = is_important, rule.rank
-            for name, value in values.items():
-                if not rule.is_sure:
-                    doubtful.append((name, rank, value))
-                elif name not in sure or sure[name][0] <= rank:
-                    sure[name] = rank, value
-    undecided = {
-        name: "?"
-        for name, rank, value in doubtful
-        if name not in sure or (sure[name][0] < rank and sure[name][1] != value)
-    }
-    return {name: value for name, (_, value) in sure.items()} | undecided
+    def _for(self, own: set[str], budget: Budget) -> _Applied:
+        names = self._asked & own
+        applied = self._applied.get(names)
+        if applied is None:
+            names_looked_at = sum([self._names_asked_for.get(one, 0) for one in names])
+            is_paid = budget.take(_STEPS_A_STYLE + names_looked_at // _NAMES_A_STEP)
+            looked_at = [rule for one in names for rule in self._rules.get(one, ())] if is_paid else []
+            matching = [rule for rule in looked_at if rule.asks <= names]
+            applied = self._applied[names] = _Applied(matching, self._hiding, budget)
+        return applied
 
 
 def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool]]:
@@ -650,29 +723,47 @@ def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool
             left = max(0, left - len(sheet))
 
 
-def _all_rules(sheets: Iterable[tuple[str, bool]], *, wanted: bool) -> Iterator[Rule]:
-    """Yield the rules of sheets if any may hide text, or if they are ``wanted``."""
-    texts = [(plain(text), is_sure) for text, is_sure in sheets]
+def _all_rules(sheets: Iterable[tuple[str, bool]], budget: Budget, *, wanted: bool) -> Iterator[Rule]:
+    """Yield the rules of sheets if any may hide text, or if they are ``wanted``; up to half of the budget."""
+    leave = budget.left // 2
+    texts = list[tuple[str, bool]]()
+    for text, is_sure in sheets:
+        texts.append((plain(_paid(text, budget, (budget.left + leave) // 2)), is_sure))
     if not wanted and not any(is_sure and is_suspicious(text.lower()) for text, is_sure in texts):
         return
     order = 0
     for text, is_sure in texts:
-        for applies, prelude, block in _blocks(text.replace("<!--", " ").replace("-->", " ")):
-            is_suspect = is_suspicious(block)
-            is_doubtful = is_suspect and ("animation" in block or not selectors.is_valid(prelude))
+        for applies, prelude, block_text in _blocks(text.replace("<!--", " ").replace("-->", " "), budget, leave):
+            block = _Block(block_text)
+            is_doubtful = block.is_suspect and ("animation" in block.text or not selectors.is_valid(prelude))
             surely_applies = is_sure and applies and not is_doubtful
             for one in selectors.asked(prelude):
+                if order == MAX_SELECTORS or not budget.take(_STEPS_A_SELECTOR, leave=leave):
+                    return
                 order += 1
-                rule = Rule(one.names, (*one.rank, order), block, is_sure=surely_applies and one.is_sure)
-                rule.is_suspect = is_suspect
-                yield rule
+                yield Rule((*one.rank, order), one.names, block, surely_applies and one.is_sure)
 
 
-def _blocks(sheet: str) -> Iterator[tuple[bool, str, str]]:
-    """Yield whether a rule applies on every screen, its selectors and its block; what applies on none is left out."""
+def _paid(sheet: str, budget: Budget, leave: int) -> str:
+    """Return the rules of a sheet that the budget is enough for, from its beginning."""
+    whole = len(sheet)
+    while sheet and not budget.take(
+        _STEPS_A_SHEET + len(sheet) // _SHEET_A_STEP + sheet.count("\\") // _ESCAPES_A_STEP, leave=leave
+    ):
+        sheet = sheet[: len(sheet) // 2]
+    return sheet if len(sheet) == whole else sheet[: sheet.rfind("}") + 1]
+
+
+def _blocks(sheet: str, budget: Budget, leave: int) -> Iterator[tuple[bool, str, str]]:
+    """Yield whether a rule applies on every screen, its selectors and its block; what applies on none is left out.
+
+    Where the budget ends, the rules before are read.
+    """
     start, applies = 0, 1.0  # 0: on no screen, 1: on every one
     around = list[tuple[str, float]]()  # what is open, and how far what stood around it applies
     for brace in _BRACE.finditer(sheet):
+        if not budget.take(1 + (brace.start() - start) // _RULES_TEXT_A_STEP, leave=leave):
+            return
         text = sheet[start : brace.start()].strip()
         start = brace.end()
         if brace[0] == "{":

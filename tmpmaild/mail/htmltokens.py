@@ -24,18 +24,24 @@ VOIDS = names("br hr img wbr")
 TABLE_PARTS = names("caption col colgroup table tbody td tfoot th thead tr")
 ELEMENTS = FORMATTING | INLINE | BLOCKS | VOIDS | TABLE_PARTS
 
-MAX_STEPS = 150_000
-"""Of about 10 µs: some seconds of the largest mail that people send, and less than anybody notices of others."""
+LEAST_STEPS, MAX_STEPS = 8192, 100_000
+"""A step is about 2.4 µs of CPU: 20 ms for whatever a small mail holds, 60 ms for 64 KB of HTML, 240 ms for all."""
 
-_CHARACTERS_A_STEP = 64  # of attributes
+_CHARACTERS_FOR_A_STEP = 4
+_TEXT_A_STEP = 64  # of which a reference or a line counts as many
+_REFERENCE_CHARACTERS = 24
+_LINE_CHARACTERS = 48
+_ATTRIBUTES_A_STEP = 16
 
 _RAW_TEXT = names("iframe noembed noframes script style textarea title xmp")
 _SHOWN_RAW_TEXT = names("textarea xmp")
 
-_MARKUP = re.compile(r"<(?=[a-zA-Z/!?])")
-_TAG = re.compile(
-    r"<(/?)([a-zA-Z][^\s/>]*+)((?>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?){0,1000}))>",
+# Text, and the tag behind it if there is one. Of "<" in text so many at a time: nobody else gets the GIL meanwhile.
+_TEXT_AND_TAG = re.compile(
+    r"([^<]*+(?:<(?![a-zA-Z/!?])[^<]*+){0,10000}+)(?:<(/?)([a-zA-Z][^\s/>]*+)"
+    r"((?>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?){0,1000}))>)?"
 )
+_MARKUP = re.compile(r"<[a-zA-Z/!?]")
 _TAG_NAME = re.compile(r"</?[a-zA-Z]")
 _COMMENT_END = re.compile(r"--!?>")
 _DECLARATION_END = re.compile(">")
@@ -48,70 +54,93 @@ _REFERENCE = re.compile(r"(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,
 _BARE_NAMES = "|".join(name for name in html5 if not name.endswith(";"))
 _PLAIN_AMPERSAND = re.compile(rf"&(?=(?:{_BARE_NAMES})[=0-9A-Za-z])(?![0-9A-Za-z]++;)")
 _STEP_CHARACTERS = 16 * 1024
-_IGNORED_IN_ADDRESSES = str.maketrans("", "", "\t\n\r")
 _AROUND_ADDRESSES = "".join(map(chr, range(0x21)))
 _RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
 
 
 class Budget:
-    """The steps that are left for one mail. Who counts them stops with what there is once they are used up."""
+    """The steps of work that are left for one mail: the same on every machine, unlike time.
+
+    Whoever does work takes its steps first, and does something simpler, or stops, where there are too few.
+    """
 
     def __init__(self, steps: int = MAX_STEPS) -> None:
-        self._left = steps
-
-    @property
-    def is_spent(self) -> bool:
+        self.left = steps
+        self.is_spent = False
         """Whether anything was left out."""
-        return self._left < 0
 
-    def take(self, steps: int = 1) -> bool:
-        """Count steps before they are done; False once there are none left."""
-        self._left -= steps
-        return self._left >= 0
+    @classmethod
+    def of(cls, characters: int) -> "Budget":
+        """Return the budget for HTML of so many characters."""
+        return cls(min(LEAST_STEPS + characters // _CHARACTERS_FOR_A_STEP, MAX_STEPS))
+
+    def take(self, steps: int = 1, *, leave: int = 0) -> bool:
+        """Take steps for work that is to be done; take none and return False if fewer than ``leave`` would be left."""
+        if self.left - steps < leave:
+            self.is_spent = True
+            return False
+        self.left -= steps
+        return True
 
 
-def tokens(source: str, budget: Budget, *, sheets: bool = False) -> Iterator[tuple[str, str, str]]:
+def tokens(
+    source: str, budget: Budget, *, sheets: bool = False, steps: int = 1, leave: int = 0
+) -> Iterator[tuple[str, str, str]]:
     """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
 
     With ``sheets`` also ("sheet", text, ""), what a style element holds, after its start. Comments and declarations
-    are left out; so is a tag without an end, as in a browser. A piece of markup is a step, long attributes are more.
+    are left out; so is a tag without an end, as in a browser. A tag with the text before it takes ``steps``, long texts
+    and attributes take more; the last ``leave`` steps of the budget are not used.
     """
     position = 0
-    while budget.take():
-        opening = _MARKUP.search(source, position)
-        if opening is None:
-            yield "text", source[position:], ""
-            return
-        yield "text", source[position : opening.start()], ""
-        position = opening.start()
-        tag = _TAG.match(source, position)
-        if tag is None:
-            position = _after_declaration(source, position)
-            if position < 0:
+    while position < len(source) and budget.take(steps, leave=leave):
+        found = _TEXT_AND_TAG.match(source, position)
+        assert found is not None  # it matches nothing, too
+        text, slash, name, attributes = found.groups()
+        position = found.end()
+        if text:
+            paid = _paid(text, budget, leave)
+            yield "text", paid, ""
+            if len(paid) < len(text):
                 return
+        if not name:
+            position = _after_markup(source, position)
             continue
-        position = tag.end()
-        name = tag[2].lower()
-        budget.take(-(-len(tag[3]) // _CHARACTERS_A_STEP))
-        yield "end" if tag[1] else "start", name, tag[3]
-        if name in _RAW_TEXT and not tag[1]:
+        if attributes and not budget.take(-(-len(attributes) // _ATTRIBUTES_A_STEP), leave=leave):
+            attributes = ""
+        name = name.lower()
+        yield "end" if slash else "start", name, attributes
+        if name in _RAW_TEXT and not slash:
             end = _RAW_TEXT_END[name].search(source, position)
-            if name in _SHOWN_RAW_TEXT or (sheets and name == "style"):
-                kind = "text" if name in _SHOWN_RAW_TEXT else "sheet"
-                yield kind, source[position : end.start() if end else len(source)], ""
-            if end is None:
-                return
-            position = end.start()
+            raw, position = source[position : end.start() if end else None], end.start() if end else len(source)
+            if name in _SHOWN_RAW_TEXT:
+                yield "text", _paid(raw, budget, leave), ""
+            elif sheets and name == "style":
+                yield "sheet", raw, ""
 
 
-def _after_declaration(source: str, position: int) -> int:
-    """Return where the comment or declaration ends that begins here, or -1; a broken tag never ends."""
+def _paid(text: str, budget: Budget, leave: int) -> str:
+    """Return as much of a text from its beginning as the budget is enough for."""
+    while text and not budget.take(_steps_of_text(text), leave=leave):
+        text = text[: len(text) // 2]
+    return text
+
+
+def _steps_of_text(text: str) -> int:
+    characters = len(text) + _LINE_CHARACTERS * text.count("\n") + _REFERENCE_CHARACTERS * text.count("&")
+    return characters // _TEXT_A_STEP
+
+
+def _after_markup(source: str, position: int) -> int:
+    """Return where a comment or declaration ends that begins here, if any does; a broken tag never ends."""
+    if not _MARKUP.match(source, position):
+        return position
     if _TAG_NAME.match(source, position):
-        return -1
+        return len(source)
     closing = _COMMENT_END if source.startswith("<!--", position) else _DECLARATION_END
     # "<!-->" is a whole comment, so its hyphens may be shared.
     end = closing.search(source, position + 2)
-    return end.end() if end else -1
+    return end.end() if end else len(source)
 
 
 def attributes_of(text: str) -> dict[str, str]:
@@ -143,7 +172,7 @@ def collapsed(text: str) -> str:
 
 def address_of(value: str) -> str:
     """Return an address as browsers read it (https://url.spec.whatwg.org): without line ends, and what is around it."""
-    return value.translate(_IGNORED_IN_ADDRESSES).strip(_AROUND_ADDRESSES)
+    return value.replace("\t", "").replace("\n", "").replace("\r", "").strip(_AROUND_ADDRESSES)
 
 
 def unescaped(text: str) -> str:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import nh3
@@ -40,14 +40,21 @@ from tmpmaild.mail.htmltokens import (
 from tmpmaild.mail.selectors import own_name, own_names
 
 MAX_CHARACTERS = 4 * 1024 * 1024
-MAX_TAGS = 20_000
 MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
-# nh3 takes quadratic time to write "&" and what begins with 0xC2 in UTF-8, as a no-break space does (U+0080 to U+00BF):
-# 0.1 s for so many in a row, 3 s for eight times as many.
-MAX_ESCAPED = 50_000
 _MAX_ALT_CHARACTERS = 1000
 _MAX_CONTENT_IDS = 1000
 _MAX_BODY_CHARACTERS = 4096
+
+# What work takes of the budget, as measured.
+_STEPS_A_TAG = 3
+_STEPS_A_DIFFERENT_TAG = 5
+_STEPS_A_REFERENCE = 5
+_ATTRIBUTES_A_STEP = 6
+_WALKED_A_STEP = 16
+_DEPTH_A_STEP = 64
+# nh3 takes quadratic time to write "&" and what begins with 0xC2 in UTF-8, as a no-break space does (U+0080 to U+00BF).
+_SQUARE_ESCAPED_A_STEP = 60_000
+_TEXT_SHARE = 8  # the part of the steps that is kept to show the text instead
 
 # One set for all elements: an attribute on an element that does not know it does nothing.
 ANYWHERE = names(
@@ -59,6 +66,8 @@ SCHEMES = names("http https mailto")
 REL = "noopener noreferrer nofollow"
 # Controls work nowhere in a view, but what they hold keeps its place; ``type`` tells our style sheet what it was.
 _SHOWN_AS: Final = {"button": "span", "fieldset": "div", "form": "div", "label": "span", "legend": "div"}
+_SINGULAR = names("area body html image img style")  # whose tags mean more than themselves
+_WRITTEN = ELEMENTS | _SINGULAR | frozenset(_SHOWN_AS)
 _CLEANER = nh3.Cleaner(
     tags=ELEMENTS,
     attributes={"*": ANYWHERE, "a": {"href"}, "img": {"src", "alt", "role"}},
@@ -86,8 +95,8 @@ class View(Struct, frozen=True):
     remote_images: int
 
 
-def render(html: str, images: Mapping[str, str], *, remote_images: bool) -> View:
-    """Make a page of the HTML of a mail; never raises, and what costs too much is shown as text.
+def render(html: str, images: Mapping[str, str], *, remote_images: bool, budget: Budget | None = None) -> View:
+    """Make a page of the HTML of a mail; never raises. Without the rules, or as text, where it costs too much.
 
     ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). A remote image shows its
     alternative text in the size that the mail states, unless remote images are asked for; ``http:`` ones are then
@@ -96,9 +105,10 @@ def render(html: str, images: Mapping[str, str], *, remote_images: bool) -> View
     the bound are counted.
     """
     source = charsets.scrub(html[: MAX_CHARACTERS + 1])
-    mail = _Mail(images, remote_images=remote_images, base=urls.base_of(source))
+    budget = budget or Budget.of(len(source))
+    mail = _Mail(images, budget, remote_images=remote_images)
     if len(html) > MAX_CHARACTERS or not mail.read(source):
-        return View(text_page(to_text(html), _TEXT_NOTE), mail.remote_images)
+        return View(text_page(to_text(html, budget), _TEXT_NOTE), mail.remote_images)
     return View(mail.page(source), mail.remote_images)
 
 
@@ -136,38 +146,54 @@ def _content_id(reference: str) -> str:
     return unquote(reference).strip().removeprefix("<").removesuffix(">")
 
 
+class _Tag(NamedTuple):
+    """The tag of an element, written anew; a mail has many that are alike."""
+
+    name: str
+    text: str
+    attributes: dict[str, str]
+    remote_images: int
+    width: int
+    """The pixels that the element takes whatever the screen has, 0 if it adapts."""
+
+
 class _Mail:
     """One mail on its way to be a page: its markup and the addresses of its images, by number."""
 
-    def __init__(self, images: Mapping[str, str], *, remote_images: bool, base: str) -> None:
+    def __init__(self, images: Mapping[str, str], budget: Budget, *, remote_images: bool) -> None:
         self._images = images
-        self._base = base
+        self._base = ""
         self._loads_remote = remote_images
-        self._bounds = Bounds()
+        self._budget = budget
+        self._leave = budget.left // _TEXT_SHARE
+        self._bounds = Bounds(budget, leave=self._leave)
         self._sources: list[str] = []
         self._source_characters = 0
-        self._styles = StyleAttributes()
-        self._sheet = Sheet()
+        self._styles = StyleAttributes(budget, leave=self._leave)
+        self._sheet = Sheet(budget, leave=self._leave)
         self._elements = 0
         self._sheet_media: str | None = ""
         self._body: dict[str, str] = {}
         self._remote_images = 0
         self._width = 0
+        self._tags: dict[tuple[str, str], _Tag] = {}
 
     def read(self, source: str) -> bool:
         """Take in the HTML; False when it passes a bound."""
-        tags = 0
+        parts = list(tokens(source, self._budget, sheets=True, leave=self._leave))
+        self._elements = sum(kind == "start" for kind, _, _ in parts)
+        self._base = urls.base_of(parts)
+        steps = _steps_of(parts, _STEPS_A_REFERENCE if self._base else 0)
+        if self._budget.is_spent or not self._budget.take(steps, leave=self._leave):
+            return False
         try:
-            for kind, text, attributes in tokens(source, Budget(), sheets=True):
-                tags += kind != "text"
-                self._elements += kind == "start"
-                if tags > MAX_TAGS:
-                    return False
-                self._take(kind, text, attributes)
+            for part in parts:
+                self._take(*part)
         except TooLargeError:
             return False
         octets = (start_tag("div", self._body) + self._bounds.markup()).encode()
-        return octets.count(b"&") + octets.count(b"\xc2") <= MAX_ESCAPED
+        escaped = octets.count(b"&") + octets.count(b"\xc2")
+        return self._budget.take(escaped * escaped // _SQUARE_ESCAPED_A_STEP, leave=self._leave)
 
     @property
     def remote_images(self) -> int:
@@ -191,37 +217,51 @@ class _Mail:
             if self._sheet_media is not None:
                 self._sheet.add(text, self._sheet_media)
         elif kind == "start":
-            self._start(text, attributes_of(attributes))
+            self._start(text, attributes)
         elif (name := _SHOWN_AS.get(text, text)) in ELEMENTS:
             self._bounds.end(name)
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        for key in _REFERENCES & attributes.keys():
-            attributes[key] = self._resolved(attributes[key])
-        self._remote_images += remote_backgrounds(attributes)
+    def _start(self, name: str, attributes: str) -> None:
+        if name in _SINGULAR:
+            self._take_singular(name, self._with_references(attributes_of(attributes)))
+            return
+        tag = self._tags.get((name, attributes))
+        if tag is None:
+            found = self._with_references(attributes_of(attributes))
+            tag = self._tags[name, attributes] = self._written_anew(name, found)
+        self._remote_images += tag.remote_images
+        if tag.name not in ELEMENTS:
+            return
+        if tag.name in VOIDS:
+            self._bounds.void(tag.name, tag.text)
+        else:
+            self._bounds.start(tag.name, tag.text)
+        if tag.width and not self._adapts(tag.name, tag.attributes):
+            self._width = max(self._width, tag.width + self._inset(tag.name, tag.text))
+
+    def _written_anew(self, name: str, attributes: dict[str, str]) -> "_Tag":
+        remote = remote_backgrounds(attributes)
         if name in _SHOWN_AS:
             name, attributes = _SHOWN_AS[name], attributes | {"type": name}
+        kept = allowed(name, attributes, self._styles) if name in ELEMENTS else {}
+        return _Tag(name, start_tag(name, kept), kept, remote, fixed_width(kept))
+
+    def _take_singular(self, name: str, attributes: dict[str, str]) -> None:
+        self._remote_images += remote_backgrounds(attributes)
         if name in ("body", "html"):
             self._take_body(allowed(name, attributes, self._styles))
         elif name == "style":
             self._sheet_media = attributes.get("media", "") if _is_css(attributes) else None
-        elif name in ("img", "image"):
-            self._image(attributes)
         elif name == "area":
             self._area(attributes)
-        elif name in ELEMENTS:
-            kept = allowed(name, attributes, self._styles)
-            tag = start_tag(name, kept)
-            if name in VOIDS:
-                self._bounds.void(name, tag)
-            else:
-                self._bounds.start(name, tag)
-            if (width := fixed_width(kept)) and not self._adapts(name, kept):
-                self._width = max(self._width, width + self._inset(name, tag))
+        else:
+            self._image(attributes)
 
-    def _resolved(self, reference: str) -> str:
-        """Return the web address to which a reference leads, or the reference if that is none."""
-        return (urls.resolve(self._base, reference) if self._base else "") or reference
+    def _with_references(self, attributes: dict[str, str]) -> dict[str, str]:
+        """Resolve the references in attributes, where the mail has a base for them."""
+        for key in _REFERENCES & attributes.keys() if self._base else ():
+            attributes[key] = urls.resolve(self._base, attributes[key]) or attributes[key]
+        return attributes
 
     def _area(self, attributes: dict[str, str]) -> None:
         """Write an area of an image map as a link with its alternative text: its picture is hardly ever loaded."""
@@ -272,6 +312,16 @@ class _Mail:
             return f"https://{address[remote.end() :]}" if self._loads_remote else ""
         address = address.replace(" ", "")
         return address if _INLINE_IMAGE.fullmatch(address) else ""
+
+
+def _steps_of(parts: list[tuple[str, str, str]], steps_a_reference: int) -> int:
+    """Return what it takes to write the tags; those that are alike are written once."""
+    tags = [part for part in parts if part[0] in ("start", "end")]
+    singular = [part for part in tags if part[1] in _SINGULAR]
+    different = [*singular, *{part for part in tags if part[0] == "start" and part[1] not in _SINGULAR}]
+    steps = sum(len(attributes) // _ATTRIBUTES_A_STEP for _, _, attributes in different)
+    steps += (_STEPS_A_DIFFERENT_TAG + steps_a_reference) * len(different)
+    return steps + _STEPS_A_TAG * sum(name in _WRITTEN for _, name, _ in tags)
 
 
 def _is_css(attributes: dict[str, str]) -> bool:
@@ -406,7 +456,7 @@ _PARENTS = {
 
 
 class TooLargeError(Exception):
-    """The markup would pass ``MAX_MARKUP_CHARACTERS``."""
+    """The markup would pass ``MAX_MARKUP_CHARACTERS``, or what its parser does the budget."""
 
 
 class _Element:
@@ -432,8 +482,10 @@ class Bounds:
     ``depth`` is how deep they have been nested.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
         self.depth = 0
+        self._budget = budget or Budget()
+        self._leave = leave
         self._written: list[str] = []
         self._characters = 0
         self._repeatable = MAX_REPEATED_CHARACTERS
@@ -512,6 +564,7 @@ class Bounds:
         self._written.append(piece)
 
     def _push(self, element: _Element) -> None:
+        self._pay(len(self._open) // _DEPTH_A_STEP)
         self._open.append(element)
         self._count[element.name] += 1
         self.depth = max(self.depth, len(self._open))
@@ -525,14 +578,20 @@ class Bounds:
 
     def _innermost(self, wanted: frozenset[str], barriers: frozenset[str] = _SCOPE) -> int:
         """Return the depth of the innermost open element of these names within the barriers, or -1."""
-        if any(self._count[name] for name in wanted):
-            for depth in range(len(self._open) - 1, -1, -1):
-                name = self._open[depth].name
-                if name in wanted:
-                    return depth
-                if name in barriers:
-                    break
+        if not any(self._count[name] for name in wanted):
+            return -1
+        for depth in range(len(self._open) - 1, -1, -1):
+            name = self._open[depth].name
+            if name in wanted or name in barriers:
+                self._pay((len(self._open) - depth) // _WALKED_A_STEP)
+                return depth if name in wanted else -1
+        self._pay(len(self._open) // _WALKED_A_STEP)
         return -1
+
+    def _pay(self, steps: int) -> None:
+        """Count what takes long here and in the parser."""
+        if steps and not self._budget.take(steps, leave=self._leave):
+            raise TooLargeError
 
     def _close_innermost(self, wanted: frozenset[str], barriers: frozenset[str] = _SCOPE) -> None:
         depth = self._innermost(wanted, barriers)
@@ -564,7 +623,10 @@ class Bounds:
 
     def _repeat_formatting(self) -> None:
         """Count what the parser makes anew before text: the formatting whose block has ended."""
+        if not self._formatting:
+            return
         ended = list(takewhile(lambda element: element not in self._open, reversed(self._formatting)))
+        self._pay(len(ended))
         for element in ended if self._repeatable <= 0 else ():
             self._write(f"</{element.name}>")
             self._formatting.remove(element)

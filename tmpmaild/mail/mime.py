@@ -178,7 +178,7 @@ def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, N
 
 
 def _text_of_html(html: str, warnings: dict[str, None]) -> str:
-    budget = Budget()
+    budget = Budget.of(len(html))
     text = htmltext.to_text(html, budget)
     if budget.is_spent:
         warnings[ONLY_IN_PART] = None

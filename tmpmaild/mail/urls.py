@@ -15,10 +15,10 @@ Every part that looks for links in a text uses this module, so that they all agr
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import urljoin
 
-from tmpmaild.mail.htmltokens import Budget, address_of, attributes_of, tokens
+from tmpmaild.mail.htmltokens import address_of, attributes_of
 
 _START = re.compile(r"https?://(?=[\w\[])", re.IGNORECASE)
 _IN_ANGLE_BRACKETS = re.compile(r"[^\s<>\"]++(?=>)")
@@ -55,8 +55,6 @@ _WEB = re.compile(r"https?://[^\s/?#\\]", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*+:", re.IGNORECASE)
 _SPECIAL = re.compile(r"(https?):[/\\]*+(?=[^/\\])", re.IGNORECASE)
 _BEFORE_QUERY = re.compile(r"[^?#]*+")
-_BASE = re.compile(r"<base[\s/]", re.IGNORECASE)
-_STEPS_FOR_BASE = 20_000
 
 
 def occurrences(text: str) -> Iterator[tuple[int, int]]:
@@ -184,14 +182,12 @@ def resolve(base: str, reference: str) -> str:
         return ""
 
 
-def base_of(html: str) -> str:
+def base_of(parts: Iterable[tuple[str, str, str]]) -> str:
     """Return the web address to which the references of an HTML document are relative, or "" if it states none.
 
     It is that of the first ``base`` with an ``href``, wherever that is (section 4.2.3 of https://html.spec.whatwg.org).
     """
-    if not _BASE.search(html):
-        return ""
-    for kind, name, attributes in tokens(html, Budget(_STEPS_FOR_BASE)):
+    for kind, name, attributes in parts:
         if kind == "start" and name == "base" and "href" in (found := attributes_of(attributes)):
             return resolve("", found["href"])
     return ""

@@ -1,0 +1,118 @@
+"""Reading and showing HTML take no more work than its budget allows, whatever is combined in it; honest mail is never cut.
+
+Work is counted in calls, which no machine changes. What they take in time is measured in ``proofs/test_bombs.py``.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import htmlcombinations
+import pytest
+
+from tmpmaild.mail import htmltext, htmlview, mime
+from tmpmaild.mail.htmltokens import MAX_STEPS, Budget
+
+TESTS = Path(__file__).parents[1]
+EVENTS_A_STEP = 30  # calls and returns, of Python and of C, as measured: 29 at most
+
+
+class TooMuchError(Exception):
+    """More was called than the budget allows."""
+
+
+def show(html, budget):
+    return htmlview.render(html, {}, remote_images=True, budget=budget)
+
+
+def call_within(most, work, *arguments):
+    """Call something; raise TooMuchError once it has called more than that, so that no fault takes minutes."""
+    left = most
+
+    def count(*_):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise TooMuchError
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work(*arguments)
+    finally:
+        sys.setprofile(before)
+
+
+HTML = {
+    "1,500 rules for two classes, 780 elements of both": "<style>" + ".a .b{opacity:1}" * 1500 + "</style>"
+    '<p class="a b" style="color:#fff">x' * 780,
+    "the same, and no two elements alike": "<style>" + ".a .b{opacity:1}" * 1500 + "</style>"
+    + "".join(f'<p class="a b" style="color:#fff;x:{n}">x' for n in range(780)),
+    "one block of many values for many selectors": "<style>" + ",".join(f".a{n}" for n in range(2000))
+    + f"{{{'opacity:0;' * 2000}}}</style>" + "".join(f"<p class=a{n}>x" for n in range(1000)),
+    "classes in all combinations": "<style>.a{opacity:0}" + "".join(f".c{n}{{opacity:1}}" for n in range(100)) + "</style>"
+    + "".join(f"<p class='a {' '.join(f'c{k}' for k in range(100) if n * k % 7 < 3)}'>x" for n in range(150)),
+    "links below a base": "<base href=https://a.example/>" + "".join(f"<a href={n}>x</a>" for n in range(3000)),
+    "lines": f"<pre>{'x' + chr(10) * 3}" * 10_000,
+    "references": "&lt;" * 16_000,
+    "values": f"<p style='{'opacity:0;' * 400}'>x" * 15,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("work", [htmltext.read, show])
+@pytest.mark.parametrize("name", HTML)
+def test_what_is_repeated_costs_no_more_than_its_budget(name, work):
+    budget = Budget.of(len(HTML[name]))
+    call_within(EVENTS_A_STEP * budget.left, work, HTML[name], budget)
+
+
+@pytest.mark.parametrize("work", [htmltext.read, show])
+def test_whatever_is_combined_costs_no_more_than_its_budget(work):
+    for chosen in htmlcombinations.covering():
+        html = htmlcombinations.html(chosen, 32_768)
+        budget = Budget.of(len(html))
+        call_within(EVENTS_A_STEP * budget.left, work, html, budget)
+
+
+def honest():
+    """Yield the HTML of all honest mail that other tests have."""
+    yield from [path.read_text() for path in sorted(TESTS.glob("browser/templates/*.html"))]
+    yield from [mime.parse(path.read_bytes()).html for path in sorted(TESTS.glob("mails/*.eml"))]
+    for path in sorted(TESTS.glob("findings/mails/*.txt")):
+        yield from [case.partition("\n--- html\n")[2] for case in path.read_text().split("\n=== ")]
+    for path in sorted(TESTS.glob("findings/blind/*.jsonl")):
+        yield from [json.loads(line).get("html") for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("work", [htmltext.read, show])
+def test_of_honest_mail_nothing_is_ever_cut(work):
+    mails = [html for html in honest() if html]
+    assert len(mails) > 600
+    for html in mails:
+        budget = Budget.of(len(html))
+        before = budget.left
+        work(html, budget)
+        assert not budget.is_spent
+        assert budget.left > before / 3, "too close to the end for mail that is a little larger"
+
+
+def test_a_budget_grows_with_the_size_up_to_a_bound_and_leaves_what_it_is_told_to():
+    assert [Budget.of(size).left for size in (0, 65_536, 10**9)] == [8192, 24_576, MAX_STEPS]
+    budget = Budget(10)
+    assert budget.take(6, leave=4)
+    assert not budget.is_spent
+    assert not budget.take(1, leave=4)
+    assert (budget.left, budget.is_spent) == (4, True)
+    assert budget.take(4)
+
+
+def test_a_rule_that_the_budget_is_not_enough_for_is_left_out_and_the_text_is_whole():
+    sheet = "".join(f".c{n}{{opacity:0}}" for n in range(3000))
+    html = f"<style>.first{{opacity:0}}{sheet}</style><p class=first>no</p><p class=c2999>last</p>"
+    budget = Budget(6000)
+    assert htmltext.read(html, budget).text() == "last"
+    assert budget.is_spent
+    page = show(html.replace("opacity:0", "color:red"), Budget(6000)).html
+    assert ".m_first" in page
+    assert ".m_c2999" not in page
+    assert "last</p>" in page
