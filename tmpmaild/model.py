@@ -18,21 +18,29 @@ class SpfVerdict(Struct, frozen=True, gc=False):
 
 
 class DkimVerdict(Struct, frozen=True, gc=False):
-    """Whether a signature holds (RFC 6376, RFC 8463)."""
+    """Whether a signature holds (RFC 6376, RFC 8463).
+
+    ``unsigned`` names those of the fields "date" and "message-id" that a signature which holds leaves out.
+    """
 
     result: str
     domain: str = ""
     selector: str = ""
     reason: str = ""
+    unsigned: tuple[str, ...] = ()
 
 
 class DmarcVerdict(Struct, frozen=True, gc=False):
-    """Whether the domain of the From field vouches for the mail (RFC 7489); ``policy`` is what it asks for if not."""
+    """Whether the domain of the From field vouches for the mail (RFC 7489); ``policy`` is what it asks for if not.
+
+    ``unsigned`` names those of the fields "date" and "message-id" that nothing covers of what vouches for the mail.
+    """
 
     result: str
     policy: str = ""
     domain: str = ""
     reason: str = ""
+    unsigned: tuple[str, ...] = ()
 
 
 class ArcVerdict(Struct, frozen=True, gc=False):

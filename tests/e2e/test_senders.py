@@ -67,8 +67,16 @@ def test_a_signed_mail_is_proven_and_a_forged_result_is_not_believed(checking, z
     assert listed["dmarc"] == message["dmarc"] == "pass"
     found = message["authentication"]
     assert found["spf"] == {"result": "none", "domain": "shop.example", "reason": ""}
-    assert found["dkim"] == [{"result": "pass", "domain": "shop.example", "selector": "s1", "reason": ""}]
-    assert found["dmarc"] == {"result": "pass", "policy": "reject", "domain": "shop.example", "reason": ""}
+    assert found["dkim"] == [
+        {"result": "pass", "domain": "shop.example", "selector": "s1", "reason": "", "unsigned": []}
+    ]
+    assert found["dmarc"] == {
+        "result": "pass",
+        "policy": "reject",
+        "domain": "shop.example",
+        "reason": "",
+        "unsigned": [],
+    }
     assert found["arc"] == {"result": "none", "reason": ""}
     assert found["dns"][-1] == {"name": "_dmarc.shop.example", "type": "TXT", "answer": "v=DMARC1; p=reject"}
     raw = source(daemon, message)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from growth import SLACK_SECONDS, assert_within, cpu_seconds
 from patience import PATIENCE_SECONDS
+from tmpmaild.findings import detecting
 from tmpmaild.inboxes import caches, reading
 from tmpmaild.inboxes.caches import Caches, FindingsCache, findings_characters
 from tmpmaild.inboxes.reading import Detector
@@ -53,7 +54,7 @@ async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_i
 
 
 async def test_a_mistake_of_ours_leaves_a_message_readable(monkeypatch, caplog):
-    monkeypatch.setattr(reading, "_findings", lambda *_: 1 / 0)
+    monkeypatch.setattr(reading, "detect", lambda *_: 1 / 0)
     (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", SIGN_UP)])
     assert completed.findings == Findings()
     assert "looking for codes and links failed" in caplog.text
@@ -127,8 +128,8 @@ async def test_links_of_one_message_are_bounded():
     links = " ".join(f"https://example.org/{'x' * 1000}/{number}" for number in range(60))
     (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", links)])
     assert 20 < sum(1 for _ in completed.findings.links) <= 32
-    assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= reading._LINKS_CHARACTERS
-    assert len(list(reading._bounded([Link("x" * 1024, "y" * 1024, 0.0)] * 60))) == 16
+    assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= detecting._LINKS_CHARACTERS
+    assert len(list(detecting._bounded([Link("x" * 1024, "y" * 1024, 0.0)] * 60))) == 16
 
 
 def test_what_was_found_goes_with_its_message_and_with_its_inbox():

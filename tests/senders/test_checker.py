@@ -1,5 +1,6 @@
 """The queue of checks: bounded, and quiet where the message, its inbox or the resolver has gone."""
 
+import threading
 import time
 from contextlib import asynccontextmanager, closing
 
@@ -15,7 +16,7 @@ from tmpmaild.errors import InvalidRequest
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Message, Page, VerdictReached
-from tmpmaild.senders import checker
+from tmpmaild.senders import checker, shown
 from tmpmaild.senders.checker import Checker
 from tmpmaild.senders.resolver import Resolver
 from zones import silent, text_record
@@ -228,6 +229,81 @@ async def test_mail_of_any_size_is_checked(world, signer, zones):
     async with world.checking():
         await world.deliver(address, raw=signer.sign(RAW + b"0123456789 \r\n" * 300_000))
         assert [one.result for one in (await world.verdict(address)).dkim] == ["pass"]
+
+
+FLOWED = RAW.replace(
+    b"Subject: hello", b"Date: Tue, 24 Nov 2026 10:00:00 +0000\r\nContent-Type: text/plain; format=flowed"
+)
+FLOWED = FLOWED.replace(b"The body.", b"Your code is 4829 \r\n15")
+
+
+async def test_flowed_lines_of_a_relaxed_body_stay_apart_and_lines_that_were_joined_before_prove_nothing(
+    world, signer, zones
+):
+    zones.set(ZONE.replace("192.0.2.1", "192.0.2.9") + signer.zone)
+    world.clock.now_ms = int(time.time() * 1000)
+    both = {way: signer.sign(FLOWED, canonicalize=(b"relaxed", way)) for way in (b"relaxed", b"simple")}
+    before = await world.create("before")
+    await world.deliver(before, raw=both[b"relaxed"])
+    async with world.checking():
+        found = await world.verdict(before)
+        assert (found.authenticated, found.dkim[0].result, found.dkim[0].reason[:25]) == (
+            None,
+            "policy",
+            "flowed lines were joined ",
+        )
+        for name, raw, body, result in (
+            ("ada", both[b"relaxed"], "Your code is 4829 \n15\n", "pass"),
+            ("bob", both[b"simple"], "Your code is 4829 15\n", "pass"),
+            ("eve", both[b"relaxed"].replace(b"4829 \r\n", b"4829\r\n"), "Your code is 4829\n15\n", "pass"),
+            ("kim", both[b"simple"].replace(b"4829 \r\n", b"4829\r\n"), "Your code is 4829\n15\n", "fail"),
+        ):
+            address = await world.create(name)
+            await world.deliver(address, raw=raw)
+            found = await world.verdict(address)
+            (message,) = (await world.service.mail.list(address, Page())).messages
+            assert (message.body, found.dkim[0].result) == (body, result), name
+            assert bool(found.authenticated) == (result == "pass")
+
+
+async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_comparison(world, signer, zones, monkeypatch):
+    zones.set(ZONE + signer.zone)
+    world.clock.now_ms = int(time.time() * 1000)
+    begun, goes_on, settle = threading.Event(), threading.Event(), shown.settle
+
+    def waits(raw, signatures, warnings):
+        if any(one.is_relaxed for one in signatures):
+            begun.set()
+            goes_on.wait()
+        return settle(raw, signatures, warnings)
+
+    monkeypatch.setattr(shown, "settle", waits)
+    large, small = [await world.create(name) for name in ("large", "small")]
+    async with world.checking():
+        await world.deliver(large, raw=signer.sign(canonicalize=(b"relaxed", b"relaxed")))
+        try:
+            await anyio.to_thread.run_sync(begun.wait)
+            for raw in (RAW, signer.sign(canonicalize=(b"simple", b"simple"))):
+                await world.deliver(small, raw=raw)
+                await world.verdict(small)
+            assert await world.shown(large) == [None]
+        finally:
+            goes_on.set()
+        assert (await world.verdict(large)).authenticated == "shop.example"
+
+
+async def test_a_date_that_is_not_signed_is_not_shown_as_proven(world, signer, zones):
+    zones.set(ZONE.replace("192.0.2.1", "192.0.2.9") + signer.zone)
+    world.clock.now_ms = int(time.time() * 1000)
+    names = [b"from", b"to", b"subject", b"content-type"]
+    async with world.checking():
+        for name, covered, has_date in (("ada", names, False), ("bob", [*names, b"date"], True)):
+            address = await world.create(name)
+            message_id = await world.deliver(address, raw=signer.sign(FLOWED, include_headers=covered))
+            assert (await world.verdict(address)).authenticated == "shop.example"
+            seen = await world.service.mail.message(address, message_id)
+            assert (seen.details.date_ms is not None) is has_date
+            assert seen.full.message.authentication.dmarc.unsigned == (() if has_date else ("date",))
 
 
 @pytest.mark.both_engines

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import table
-from tmpmaild.senders import dkim as bodies
+from tmpmaild.senders import canonical as bodies
 
 PIECES = st.sampled_from([b"\r\n", b" ", b"\t", b"\r", b"x", b"word", b"  \t", b"\r\n\r\n", b"\0"])
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from signing import Signer
 from tables import rows_of, table
@@ -13,6 +14,7 @@ from tmpmaild.findings import codes, links
 from tmpmaild.mail import extracts, htmlview, mime
 from tmpmaild.model import Authentication, SpfVerdict, Verbatim
 from tmpmaild.senders import dkim, dmarc
+from tmpmaild.senders import shown as shown_alike
 from zones import Zones, text_record
 
 from .conftest import lookup_at
@@ -43,9 +45,10 @@ class Checking:
             for names in (None, OVERSIGNED)
         ]
 
-    def verdict(self, raw):
-        lookup, spf = lookup_at(self._place), SpfVerdict("none")
-        found, chain = dkim.check(raw, lookup, time.time())
+    def verdict(self, raw, spf=None):
+        lookup, spf = lookup_at(self._place), spf or SpfVerdict("none")
+        signatures, chain = dkim.check(raw, lookup, time.time())
+        found = shown_alike.settle(raw, signatures, mime.parse(raw, is_checked=True).warnings)
         return Authentication(spf, found, dmarc.check(raw, spf, found, lookup), chain)
 
 
@@ -55,19 +58,21 @@ def checking():
         yield Checking(served)
 
 
-def shown(raw):
-    """Return what the API shows of a mail; white space in texts, to which signers let be added, as single spaces."""
+def shown(raw, unsigned=()):
+    """Return what the API shows of a mail but for unsigned fields; white space in texts as single spaces."""
     mail = mime.parse(raw)
     body = mail.body
     text = raw[body.start : body.end].decode().replace("\r\n", "\n") if isinstance(body, Verbatim) else body
     html = mail.html or ""
+    details = extracts.details(raw)
     files = [(one.filename, one.content_type, extracts.attachment(raw, one.index).split()) for one in mail.attachments]
     return (
         *(mail.from_address, mail.from_name, _spaced(mail.subject), _spaced(text), _spaced(html), files),
         [code.value for code in codes.find(mail.subject, text)],
         [link.href for link in links.find(text, html)],
         "".join(htmlview.render(html, {}, remote_images=False).html.split()) if html else "",
-        extracts.details(raw),
+        replace(details, date_ms=None if "date" in unsigned else details.date_ms, message_id=""),
+        None if "message-id" in unsigned else details.message_id,
     )
 
 
@@ -128,7 +133,9 @@ def test_what_is_shown_as_another_mail_than_was_signed_is_not_proven(checking, n
     signed = checking.signed[number]
     raw = changed(signed, changes)
     if shown(raw) != shown(signed):
-        assert checking.verdict(raw).authenticated is None
+        verdict = checking.verdict(raw)
+        unsigned = verdict.dmarc.unsigned
+        assert verdict.authenticated is None or shown(raw, unsigned) == shown(signed, unsigned)
 
 
 def test_what_was_signed_is_proven(checking):
@@ -172,12 +179,34 @@ def test_lines_that_were_added_to_the_header_prove_nothing_and_are_named(checkin
 
 @table(
     ("left_out", "reason"),
-    [([b"date", b"message-id"], "0 of 1 date, 0 of 1 message-id"), ([b"content-type"], "0 of 1 content-type")],
+    [([b"to", b"subject"], "0 of 1 to, 0 of 1 subject"), ([b"content-type"], "0 of 1 content-type")],
 )
 def test_a_field_that_is_shown_and_not_signed_proves_nothing(checking, left_out, reason):
     names = [one for one in dict.fromkeys(OVERSIGNED) if one not in left_out]
     (found,) = checking.verdict(checking.signer.sign(PLAIN, include_headers=names)).dkim
     assert (found.result, found.reason) == ("policy", f"h= covers only {reason}")
+
+
+@pytest.mark.parametrize("left_out", [(), ("date",), ("message-id",), ("date", "message-id")])
+def test_a_signature_may_leave_out_date_and_message_id_which_is_told(checking, left_out):
+    names = [one for one in dict.fromkeys(OVERSIGNED) if one.decode() not in left_out]
+    signed = checking.signer.sign(PLAIN, include_headers=names)
+    found = checking.verdict(signed)
+    assert (found.authenticated, found.dkim[0].unsigned, found.dmarc.unsigned) == ("shop.example", left_out, left_out)
+    added = checking.verdict(b"Date: Wed, 25 Nov 2026 10:00:00 +0000\r\n" + checking.signed[0])
+    assert (added.authenticated, added.dmarc.unsigned) == ("shop.example", ("date",))
+
+
+def test_what_covers_a_field_together_is_all_that_proves_a_mail(checking):
+    names = list(dict.fromkeys(OVERSIGNED))
+    ways = ([b"date"], [b"message-id"])
+    once, twice = (
+        checking.signer.sign(PLAIN, include_headers=[one for one in names if one not in way]) for way in ways
+    )
+    found = checking.verdict(once.removesuffix(PLAIN) + twice)
+    assert ([one.unsigned for one in found.dkim], found.dmarc.unsigned) == ([("date",), ("message-id",)], ())
+    by_server = SpfVerdict("pass", "shop.example")
+    assert checking.verdict(once, by_server).dmarc.unsigned == ()
 
 
 def test_white_space_that_ends_what_is_shown_of_a_body_proves_nothing(checking):

@@ -192,13 +192,17 @@ class Handover(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """What one method says of the sender: the word of RFC 8601, and why. Not every method fills every field."""
+    """What one method says of the sender: the word of RFC 8601, and why. Not every method fills every field.
+
+    ``unsigned`` names those of the fields "date" and "message-id" that anyone may have changed all the same.
+    """
 
     result: str
     domain: str = ""
     selector: str = ""
     policy: str = ""
     reason: str = ""
+    unsigned: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         named = {"domain": self.domain, "selector": self.selector, "policy": self.policy}

@@ -15,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
-from tmpmaild.findings import codes, links
+from tmpmaild.findings import links
+from tmpmaild.findings.detecting import TEXT_CHARACTERS, detect
 from tmpmaild.inboxes.access import Access, present
 from tmpmaild.inboxes.caches import Caches, FindingsCache, Invalidation, message_characters, page_characters
-from tmpmaild.mail import claimedresults, extracts, htmltext
+from tmpmaild.mail import claimedresults, extracts
 from tmpmaild.model import (
     SEARCHED_CHARACTERS,
     Attachment,
@@ -28,7 +29,6 @@ from tmpmaild.model import (
     FullMessage,
     HeaderDetails,
     Inbox,
-    Link,
     Listing,
     Message,
     Page,
@@ -48,8 +48,6 @@ NOT_CHECKED = unchecked("none", "not checked")
 _PORTION = 50  # messages that a filter reads at once
 _MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
 
-_TEXT_CHARACTERS = 128 * 1024
-_LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
 _FINDING_MESSAGES_AT_ONCE = 8
 _FINDING_BYTES_AT_ONCE = 64 * 1024
 
@@ -317,7 +315,10 @@ class MailReader:
 
 
 def _details(full: FullMessage) -> tuple[HeaderDetails, tuple[BodyLink, ...]]:
-    return extracts.details(full.head), links.in_body(full.message.body[:_TEXT_CHARACTERS])
+    details, found = extracts.details(full.head), full.message.authentication
+    if found is not None and "date" in found.dmarc.unsigned:
+        details = replace(details, date_ms=None)
+    return details, links.in_body(full.message.body[:TEXT_CHARACTERS])
 
 
 class Shelf(NamedTuple):
@@ -529,7 +530,7 @@ class Detector:
         still_unknown = [message for message in messages if found[message.id] is None]
         generation = self._cache.generation
         to_read = [message.id for message in still_unknown if message.has_html or message.truncated]
-        read = await self._storage.read_texts(inbox.id, to_read, _TEXT_CHARACTERS) if to_read else ()
+        read = await self._storage.read_texts(inbox.id, to_read, TEXT_CHARACTERS) if to_read else ()
         texts = {one.message_id: one for one in read}
         pairs = [(message, texts.get(message.id) or _texts(message)) for message in still_unknown]
         for (message, _), findings in zip(pairs, await anyio.to_thread.run_sync(_look, pairs), strict=True):
@@ -553,7 +554,7 @@ def _portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 
 def _texts(message: Message) -> Texts:
-    return Texts(message.id, message.body[:_TEXT_CHARACTERS], "")
+    return Texts(message.id, message.body[:TEXT_CHARACTERS], "")
 
 
 def _look(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
@@ -562,25 +563,7 @@ def _look(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
 
 def _findings_or_none(subject: str, texts: Texts) -> Findings:
     try:
-        return _findings(subject, texts)
+        return detect(subject, texts)
     except Exception:  # a mail must be readable even if this fails
         log.exception("looking for codes and links failed")
         return Findings()
-
-
-def _findings(subject: str, texts: Texts) -> Findings:
-    page = htmltext.read(texts.html)  # once, for codes and links
-    found = codes.find(subject, texts.body)
-    if not found and not texts.is_of_html:  # the text part may only say that the mail is to be read as HTML
-        text = page.text()
-        found = () if text in ("", texts.body) else codes.find(subject, text)
-    return Findings(found, tuple(_bounded(links.find(texts.body, texts.html, page))))
-
-
-def _bounded(found: Iterable[Link]) -> Iterator[Link]:
-    room = _LINKS_CHARACTERS
-    for link in found:
-        room -= len(link.href) + len(link.text)
-        if room < 0:
-            return
-        yield link

@@ -322,7 +322,7 @@ class Deliverer:
             return await self._deliver(envelope, inbox_ids, raw, client)
 
     def _parse(self, raw: bytes) -> ParsedMail:
-        parsed = mime.parse(raw)
+        parsed = mime.parse(raw, is_checked=self._check is not None)
         now_ms = self._clock()
         if len(raw) > _HEAVY_BYTES and abs(now_ms - self._gave_back_ms) >= _GIVE_BACK_MS:
             self._gave_back_ms = now_ms
@@ -331,7 +331,7 @@ class Deliverer:
 
     async def _deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, client: str | None) -> str:
         if len(raw) <= _PARSE_HTML_IN_LOOP_BYTES or _is_quick(raw):
-            parsed = mime.parse(raw)
+            parsed = mime.parse(raw, is_checked=self._check is not None)
         else:
             parsers = self._small if len(raw) <= _SMALL_BYTES else self._large
             parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=parsers)

@@ -43,6 +43,7 @@ BROKEN_BASE64 = "Some base64 is malformed and was repaired."
 BROKEN_QUOTED_PRINTABLE = "Some quoted-printable is malformed and was repaired."
 UNKNOWN_ENCODING = "A content transfer encoding is unknown; the content is shown as it is."
 ONLY_IN_PART = "The HTML is too intricate and was read only in part; the source is whole."
+LINES_KEPT = "The lines of a flowed text were not joined: its signature does not cover the spaces that join them."
 TEXT_CUT = "The text is very long and was cut; the source is whole."
 
 # Of a whole mail of nothing but such lines, this many cost 0.1 s.
@@ -61,6 +62,7 @@ _ENCODING = re.compile(r"\s*\"?([a-z0-9-]*)", re.IGNORECASE)
 _BROKEN_ESCAPE = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]*+\r?\n|[ \t\r]*+\Z)")
 _SPACE_AFTER_SOFT_BREAK = re.compile(rb"=[ \t]++(?=\r?\n)")
 _META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*+=\s*+[\"']?([\w:-]{1,40})", re.IGNORECASE)
+_RELAXED_BODY = re.compile(r"/\s*+relaxed", re.IGNORECASE)
 _PATH_SEPARATOR = re.compile(r"[/\\]")
 
 _UTF_8 = ("", "utf-8")
@@ -90,14 +92,16 @@ class Part:
     end: int = 0
 
 
-def parse(raw: bytes) -> ParsedMail:
+def parse(raw: bytes, *, is_checked: bool = False) -> ParsedMail:
     """Read a mail (RFC 5322, RFC 2045 to 2049) for showing it; it never raises.
 
     The body is the first ``text/plain`` that is no attachment, unflowed (RFC 3676), else the text of the first such
     ``text/html``; every other leaf, a ``message/rfc822`` included, is an attachment.
+    With ``is_checked``, where senders are, a body that a signature covers in its relaxed form keeps the lines of flowed
+    texts: the space that joins two of them is what anyone may add or take (RFC 6376 §3.4.4).
     """
     try:
-        return _parsed(raw)
+        return _parsed(raw, is_checked=is_checked)
     except Exception:  # noqa: BLE001 - a mistake in here must not refuse a mail whose source is sound
         return ParsedMail("", "", "", "", None, (), (), (UNREADABLE,))
 
@@ -125,12 +129,15 @@ def first_values(fields: list[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-def _parsed(raw: bytes) -> ParsedMail:
+def _parsed(raw: bytes, *, is_checked: bool) -> ParsedMail:
     warnings: dict[str, None] = {}
     fields, start = header(raw, warnings)
     first = first_values(fields)
     from_name, from_address = headers.first_mailbox(first.get("from", ""))
-    body_part, html_part, others = _roles(leaves(raw, first, start, warnings))
+    parts = leaves(raw, first, start, warnings)
+    if is_checked and _has_relaxed_body(fields):
+        _keep_lines(parts, warnings)
+    body_part, html_part, others = _roles(parts)
     html = _text(raw, html_part, warnings) if html_part else None
     return ParsedMail(
         _cut(from_address, MAX_ADDRESS_BYTES),
@@ -477,6 +484,19 @@ class _Splitter:
 
 def _one_spaced(boundary: bytes) -> bytes:
     return _SPACE.sub(b" ", boundary) if b" " in boundary or b"\t" in boundary else boundary
+
+
+def _has_relaxed_body(fields: list[tuple[str, str]]) -> bool:
+    """Return whether a signature states ``c=…/relaxed`` (RFC 6376 §3.5)."""
+    return any(name.lower() == "dkim-signature" and _RELAXED_BODY.search(value) for name, value in fields)
+
+
+def _keep_lines(parts: list[Part], warnings: dict[str, None]) -> None:
+    """Leave flowed texts as they are."""
+    for part in parts:
+        if is_flowed(part):
+            del part.parameters["format"]
+            warnings[LINES_KEPT] = None
 
 
 def is_flowed(part: Part) -> bool:

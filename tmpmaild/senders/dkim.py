@@ -1,15 +1,15 @@
 """DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617): dkimpy verifies, with bounds on what it reads.
 
-It is given the fields as we cut them, and never the body, which is hashed here, piece by piece in linear time (§3.4):
-its own way is patterns on the whole body, of which one takes the square of a run of spaces while no other thread runs.
+It is given the fields as we cut them, and never the body, which is hashed by ``canonical``, piece by piece in linear
+time: its own way is patterns on the whole body, of which one takes the square of a run of spaces while no other thread
+runs.
 """
 
-import hashlib
 import logging
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -20,9 +20,9 @@ from dkim.util import InvalidTagValueList, parse_tag_value
 from tmpmaild import hostnames
 from tmpmaild.mail import headers, mime
 from tmpmaild.model import ArcVerdict, DkimVerdict
+from tmpmaild.senders.canonical import Form, body_digest
 from tmpmaild.senders.resolver import Lookup, Unresolved, printable
 
-_PIECE_BYTES: Final = 64 * 1024
 _MOST_SIGNATURES: Final = 5
 _MOST_HEADER_BYTES: Final = 64 * 1024
 _MOST_FIELDS: Final = 1000
@@ -35,6 +35,7 @@ _LONG_SPACE: Final = re.compile(rb"\s{100}")  # dkimpy has a pattern that takes 
 _LITERAL: Final = re.compile(r"b'([^']*)'")  # as dkimpy writes octets
 _EXPIRED: Final = "the signature has expired (x=)"
 _NO_TAGS: Final[Mapping[bytes, bytes]] = {}
+_UNASKED: Final = ("date", "message-id")  # the list shows when we received a message
 _SLOP_SECONDS: Final = 300  # of clocks that are wrong
 _MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more would be an end of what is shown
 
@@ -42,8 +43,23 @@ _quiet = logging.getLogger("tmpmaild.senders.dkimpy")
 _quiet.disabled = True  # its errors are in the verdict
 
 
-def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[DkimVerdict, ...], ArcVerdict]:
-    """Check the first signatures of a mail, and its chain."""
+class Signature(NamedTuple):
+    """What is known of a signature; with the form of the message that it covers, if it holds."""
+
+    verdict: DkimVerdict
+    form: Form | None = None
+
+    @property
+    def is_relaxed(self) -> bool:
+        """Whether it holds and leaves white space open."""
+        return self.form is not None and any(self.form)
+
+
+def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[Signature, ...], ArcVerdict]:
+    """Check the first signatures of a mail, and its chain.
+
+    A signature that holds proves what its form says; ``shown`` tells whether that is what is shown.
+    """
     lowered = raw[:_MOST_HEADER_BYTES].lower()
     if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
         return (), ArcVerdict("none")
@@ -51,12 +67,12 @@ def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple
         header = _header(raw)
     except _Refused as error:
         result, reason = _why(error)
-        return (DkimVerdict(result, reason=reason),), ArcVerdict(result, reason)
+        return (Signature(DkimVerdict(result, reason=reason)),), ArcVerdict(result, reason)
     verifier = _Dkim(header, received_at_seconds)
     fields = [value for name, value in verifier.headers if name.lower() == b"dkim-signature"]
     found = [_signature(verifier, number, fields[number], lookup) for number in range(len(fields[:_MOST_SIGNATURES]))]
     if left := len(fields) - len(found):
-        found.append(DkimVerdict("none", reason=f"{left} more signatures were not checked"))
+        found.append(Signature(DkimVerdict("none", reason=f"{left} more signatures were not checked")))
     return tuple(found), _chain(_Arc(header, received_at_seconds), lookup)
 
 
@@ -70,10 +86,8 @@ class _Body(NamedTuple):
 
     def check(self, sig: dict[bytes, bytes]) -> None:
         """Compare the hash of the body with what is signed. Raises ``_Refused``."""
-        policy = CanonicalizationPolicy.from_c_value(sig.get(b"c", b"simple/simple"))
-        is_relaxed = policy.body_algorithm.name == b"relaxed"
         covered = int(sig[b"l"]) if b"l" in sig else None
-        digest, length = body_digest(self.raw, self.start, relaxed=is_relaxed, most=covered)
+        digest, length = body_digest(self.raw, self.start, relaxed=_form(sig).body, most=covered)
         if covered is not None and covered > length:
             raise _Refused("permerror", f"l={covered} is more than the {length} octets of the body")
         if digest != b64decode(re.sub(rb"\s+", b"", sig[b"bh"])):
@@ -97,10 +111,15 @@ class _Header(NamedTuple):
         left = [
             f"{min(signed[name.encode()], times)} of {times} {name}"
             for name, times in self.read.items()
-            if times > max(signed[name.encode()], least)
+            if name not in _UNASKED and times > max(signed[name.encode()], least)
         ]
         if left:
             raise _Refused("policy", f"h= covers only {', '.join(left)}")
+
+    def unsigned(self, include: list[bytes]) -> tuple[str, ...]:
+        """Return which of the fields that need not be signed are not, as often as they occur."""
+        signed = Counter(include)
+        return tuple([name for name in _UNASKED if self.read[name] > signed[name.encode()]])
 
 
 class _Own:
@@ -108,6 +127,8 @@ class _Own:
 
     least_signed = 0
     refused: _Refused | None = None
+    form: Form | None = None
+    unsigned: tuple[str, ...] = ()
 
     def __init__(self, header: _Header, received_at_seconds: float) -> None:
         super().__init__(logger=_quiet)  # type: ignore[call-arg]
@@ -126,6 +147,7 @@ class _Own:
             if b"from" not in include:
                 raise _Refused("permerror", "h= does not name the From field")
             self._refusal(sig, include)
+            self.form, self.unsigned = _form(sig), self.own_header.unsigned(include)
         place = {tag: sig[tag] if tag == b"s" and sig[tag].isascii() else _ascii(sig[tag], tag) for tag in (b"d", b"s")}
         without = {name: value for name, value in sig.items() if name != b"bh"}
         is_good: bool = super().verify_sig(without | place, include, field, partial(ask, sig=sig))  # type: ignore[misc]
@@ -147,6 +169,12 @@ class _Dkim(_Own, dkim.DKIM):  # type: ignore[misc]
 
 class _Arc(_Own, dkim.ARC):  # type: ignore[misc]
     least_signed = 1  # who hands mail on signs fewer fields, and proves no author
+
+
+def _form(sig: dict[bytes, bytes]) -> Form:
+    """Return the form that c= states. Raises what dkimpy does."""
+    policy = CanonicalizationPolicy.from_c_value(sig.get(b"c", b"simple/simple"))
+    return Form(*[one.name == b"relaxed" for one in (policy.header_algorithm, policy.body_algorithm)])
 
 
 def _check_times(sig: dict[bytes, bytes], received_at_seconds: float) -> None:
@@ -235,9 +263,10 @@ def _header(raw: bytes) -> _Header:
     return _Header(fields, read, _Body(raw, start))
 
 
-def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> DkimVerdict:
+def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> Signature:
     notes: list[str] = []
-    verifier.refused = None
+    verifier.refused = verifier.form = None
+    verifier.unsigned = ()
     domain = selector = ""
     try:
         if _is_too_long(field):
@@ -251,7 +280,10 @@ def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> Dk
         result, reason = _why(error)
     else:
         result, reason = ("pass", "") if is_good else ("fail", "the signature is not that of this header and key")
-    return DkimVerdict(result, domain, selector, "; ".join(filter(None, [reason, *notes])))
+    is_good = result == "pass"
+    unsigned = verifier.unsigned if is_good else ()
+    verdict = DkimVerdict(result, domain, selector, "; ".join(filter(None, [reason, *notes])), unsigned)
+    return Signature(verdict, verifier.form if is_good else None)
 
 
 def _chain(verifier: _Arc, lookup: Lookup) -> ArcVerdict:
@@ -287,47 +319,3 @@ def _why(error: Exception) -> tuple[str, str]:
         case _:
             result, reason = "permerror", f"it cannot be read ({type(error).__name__})"
     return result, printable(reason)
-
-
-def body_digest(raw: bytes, start: int, *, relaxed: bool, most: int | None) -> tuple[bytes, int]:
-    """Return the SHA-256 of the first ``most`` octets of the canonical body, and how many it has in all."""
-    hasher = hashlib.sha256()
-    length = 0
-    for piece in _relaxed(raw, start) if relaxed else _simple(raw, start):
-        hasher.update(piece if most is None else piece[: max(most - length, 0)])
-        length += len(piece)
-    return hasher.digest(), length
-
-
-def _simple(raw: bytes, start: int) -> Iterator[bytes]:
-    end, _ = _without_line_ends(raw, start, len(raw))
-    yield from (raw[at : min(at + _PIECE_BYTES, end)] for at in range(start, end, _PIECE_BYTES))
-    yield b"\r\n"
-
-
-def _relaxed(raw: bytes, start: int) -> Iterator[bytes]:
-    """Yield the lines with a space for each run of white space, none at their ends, without the last blank lines."""
-    kept, line_ends, is_empty = b"", 0, True
-    for at in range(start, len(raw), _PIECE_BYTES):
-        piece = kept + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
-        while b"  " in piece:
-            piece = piece.replace(b"  ", b" ")
-        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")  # it may go on
-        piece = piece[: len(piece) - len(kept)].replace(b" \r\n", b"\r\n")
-        content_bytes, more = _without_line_ends(piece, 0, len(piece))
-        if content_bytes:
-            yield from (b"\r\n" * min(_PIECE_BYTES, line_ends - done) for done in range(0, line_ends, _PIECE_BYTES))
-            yield piece[:content_bytes]
-            line_ends, is_empty = 0, False
-        line_ends += more
-    if not is_empty:
-        yield b"\r\n"
-
-
-def _without_line_ends(octets: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return where the line ends at the end begin, and how many there are."""
-    count = 0
-    while octets.endswith(b"\r\n", start, end):
-        end -= 2
-        count += 1
-    return end, count

@@ -53,13 +53,17 @@ def check(raw: bytes, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...], lookup: Lo
 def _compared(
     domain: str, tags: dict[str, str], policy: str, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...]
 ) -> DmarcVerdict:
-    proven = [("aspf", spf.domain) for _ in range(spf.result == "pass")]
-    proven += [("adkim", one.domain) for one in dkim if one.result == "pass"]
-    if any(_is_aligned(domain, other, tags.get(mode, "r")) for mode, other in proven):
+    server = [spf] if spf.result == "pass" else []
+    signers = [one for one in dkim if one.result == "pass"]
+    if any(_is_aligned(domain, one.domain, tags.get("aspf", "r")) for one in server):
         return DmarcVerdict("pass", policy, domain)
+    left = [one.unsigned for one in signers if _is_aligned(domain, one.domain, tags.get("adkim", "r"))]
+    if left:
+        unsigned = tuple([name for name in left[0] if all(name in one for one in left)])
+        return DmarcVerdict("pass", policy, domain, unsigned=unsigned)
     if "temperror" in [spf.result, *[one.result for one in dkim]]:
         return DmarcVerdict("temperror", policy, domain, "SPF or DKIM could not be checked")
-    others = ", ".join(f"{mode[1:].upper()}: {other}" for mode, other in proven)
+    others = ", ".join([*[f"SPF: {one.domain}" for one in server], *[f"DKIM: {one.domain}" for one in signers]])
     reason = f"neither SPF nor DKIM is a pass for {domain}" + (f" ({others})" if others else "")
     return DmarcVerdict("fail", policy, domain, printable(reason))
 

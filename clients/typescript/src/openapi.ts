@@ -81,20 +81,22 @@ export interface DeletedMessages {
   deleted: number;
 }
 
-/** Whether a signature holds (RFC 6376, RFC 8463). */
+/** Whether a signature holds (RFC 6376, RFC 8463). `unsigned` names those of the fields "date" and "message-id" that a signature which holds leaves out. */
 export interface DkimVerdict {
   result: string;
   domain?: string;
   selector?: string;
   reason?: string;
+  unsigned?: string[];
 }
 
-/** Whether the domain of the From field vouches for the mail (RFC 7489); `policy` is what it asks for if not. */
+/** Whether the domain of the From field vouches for the mail (RFC 7489); `policy` is what it asks for if not. `unsigned` names those of the fields "date" and "message-id" that nothing covers of what vouches for the mail. */
 export interface DmarcVerdict {
   result: string;
   policy?: string;
   domain?: string;
   reason?: string;
+  unsigned?: string[];
 }
 
 /** What the resolver said to a question: the records as text, one a line, or why there are none. */

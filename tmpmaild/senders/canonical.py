@@ -1,0 +1,79 @@
+"""The canonical forms of a message (RFC 6376 §3.4), in linear time: what is hashed, and what a signature covers.
+
+A relaxed form is valid mail again: it is the message without the white space that anyone may add to it.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tmpmaild.mail import headers
+
+_PIECE_BYTES: Final = 64 * 1024
+
+
+class Form(NamedTuple):
+    """Which halves of a message are relaxed; the others are covered as they are."""
+
+    header: bool
+    body: bool
+
+
+def message(raw: bytes, form: Form) -> bytes:
+    """Return a message as a signature of this form covers it, with the fields that it does not cover."""
+    found, start = headers.of_mail(raw)
+    header = b"".join(map(relaxed_field, found.fields)) + b"\r\n" if form.header else raw[:start]
+    return header + (b"".join(relaxed_body(raw, start)) if form.body else raw[start:])
+
+
+def relaxed_field(field: tuple[str, str]) -> bytes:
+    """Return a field, cut as ``headers`` does, in one line with single spaces (§3.4.2)."""
+    name, value = field
+    text = value.replace("\r\n", "").replace("\n", "").removesuffix("\r").replace("\t", " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return f"{name.lower()}:{text.strip(' ')}\r\n".encode("ascii", "surrogateescape")
+
+
+def body_digest(raw: bytes, start: int, *, relaxed: bool, most: int | None) -> tuple[bytes, int]:
+    """Return the SHA-256 of the first ``most`` octets of the canonical body, and how many it has in all."""
+    hasher = hashlib.sha256()
+    length = 0
+    for piece in relaxed_body(raw, start) if relaxed else _simple_body(raw, start):
+        hasher.update(piece if most is None else piece[: max(most - length, 0)])
+        length += len(piece)
+    return hasher.digest(), length
+
+
+def _simple_body(raw: bytes, start: int) -> Iterator[bytes]:
+    end, _ = _without_line_ends(raw, start, len(raw))
+    yield from (raw[at : min(at + _PIECE_BYTES, end)] for at in range(start, end, _PIECE_BYTES))
+    yield b"\r\n"
+
+
+def relaxed_body(raw: bytes, start: int) -> Iterator[bytes]:
+    """Yield the lines with a space for each run of white space, none at their ends, without the last blank lines."""
+    kept, line_ends, is_empty = b"", 0, True
+    for at in range(start, len(raw), _PIECE_BYTES):
+        piece = kept + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
+        while b"  " in piece:
+            piece = piece.replace(b"  ", b" ")
+        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")  # it may go on
+        piece = piece[: len(piece) - len(kept)].replace(b" \r\n", b"\r\n")
+        content_bytes, more = _without_line_ends(piece, 0, len(piece))
+        if content_bytes:
+            yield from (b"\r\n" * min(_PIECE_BYTES, line_ends - done) for done in range(0, line_ends, _PIECE_BYTES))
+            yield piece[:content_bytes]
+            line_ends, is_empty = 0, False
+        line_ends += more
+    if not is_empty:
+        yield b"\r\n"
+
+
+def _without_line_ends(octets: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return where the line ends at the end begin, and how many there are."""
+    count = 0
+    while octets.endswith(b"\r\n", start, end):
+        end -= 2
+        count += 1
+    return end, count
