@@ -1,13 +1,13 @@
 // How a mail's sender and subject are named. A name that looks like an address never stands without the real one.
 
 import { plain } from "./dom.js";
+import { domainsIn } from "./domains.js";
 import { isSameSite } from "./findings.js";
 import { t } from "./words.js";
 
 const NAME_CHARACTERS = 200;
 const ADDRESS_CHARACTERS = 48;
 const AT = /[@\u24d0\u24b6]/u; // the fullwidth and the small one become this one before
-const DOMAIN = /(?:[\p{L}\p{N}\p{M}-]+[.\u3002])+[\p{L}\p{M}]{2,}/gu;
 
 const senderNameOf = ({ from_name }) => plain(from_name.slice(0, NAME_CHARACTERS));
 
@@ -16,7 +16,7 @@ function isClaim(name, from) {
   const alike = name.normalize("NFKC").toLowerCase();
   if (!name || alike === from.toLowerCase()) return false;
   const domain = from.split("@").at(-1).toLowerCase();
-  return AT.test(name) || AT.test(alike) || (alike.match(DOMAIN) ?? []).some((claimed) => !isSameSite(claimed, domain));
+  return AT.test(name) || AT.test(alike) || domainsIn(alike).some((claimed) => !isSameSite(claimed, domain));
 }
 
 // Return `{ name, address, claim }`: what to show first, the address where that is another, and what a doubtful

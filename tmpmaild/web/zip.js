@@ -29,9 +29,11 @@ const shorten = (text) => [...text].slice(0, MAX_NAME_CHARACTERS).join("");
 // Return names of which no two are one file, for systems that ignore case too.
 export function distinct(names) {
   const taken = new Set();
+  const counts = new Map(); // by name, so that many of one name are not counted anew for each
   return names.map((name) => {
-    let free = name;
-    for (let n = 2; taken.has(folded(free)); n++) free = name.replace(/(\.[^.]*)?$/, ` (${n})$1`);
+    let [free, n] = [name, counts.get(folded(name)) ?? 2];
+    for (; taken.has(folded(free)); n++) free = name.replace(/(\.[^.]*)?$/, ` (${n})$1`);
+    counts.set(folded(name), n);
     taken.add(folded(free));
     return free;
   });

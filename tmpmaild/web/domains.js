@@ -1,0 +1,13 @@
+// Finds the domains that a text names, in time proportional to its length.
+
+const RUN = /[\p{L}\p{N}\p{M}.\u3002-]+/gu;
+const DOTS = /[.\u3002]/;
+const LAST = /^[\p{L}\p{M}]{2,}/u;
+
+// Return the domains in a text: labels between dots, the last of which begins with two letters.
+export const domainsIn = (text) =>
+  (text.match(RUN) ?? []).flatMap((run) => run.split(/[.\u3002]{2,}/)).flatMap((part) => {
+    const labels = part.split(DOTS).filter(Boolean);
+    const last = labels.findLastIndex((label, at) => at > 0 && LAST.test(label));
+    return last > 0 ? [[...labels.slice(0, last), LAST.exec(labels[last])[0]].join(".")] : [];
+  });
