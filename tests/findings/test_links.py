@@ -169,3 +169,79 @@ def test_the_addresses_in_a_body_are_bounded_in_number_and_length():
     found = links.in_body(f"{long} " + "https://x.example/b " * 2000)
     assert len(found) == links.MAX_BODY_LINKS
     assert found[0] == BodyLink(len(long) + 1, len(long) + 20, "https://x.example/b")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "You asked about an account. To confirm it, open:\n",
+        "Need help? You can change your settings any time. To reset your password, follow ",
+        "If you didn't ask for this, ignore it. Otherwise confirm here: ",
+        "Anna invites you to the project about birds. Click here to join: ",
+        "To verify your request about our shop, open ",
+        "Questions? Contact support.\nActivate your account:\n\n",
+        "Falls Sie Hilfe brauchen, antworten Sie einfach. Bitte bestätigen Sie hier: ",
+        "Vous n'avez rien demandé ? Voyez nos conditions. Sinon, confirmez : ",
+        "¿Necesita ayuda? Escríbanos. Confirme su correo: ",
+        "Нужна помощь? Пишите. Подтвердите адрес: ",
+        "お問い合わせはサポートまで。本登録はこちら\uff1a",
+        "如需帮助请联系客服。点击链接激活账号\uff1a",
+    ],
+)
+def test_the_nearest_words_of_the_same_sentence_say_what_a_link_is_for(before):
+    page = "https://x.example/u"  # no token: it has to be said
+    assert confidence(f"{before}{page}") > confidence(f"Read more: {page}")
+    assert confidence(f"{before}https://x.example/u/9f8e7d6c5b4a3210") >= LIKELY
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Confirm your address. Unsubscribe: ",
+        "To verify, see our help: ",
+        "Activate it in the app or contact support at ",
+    ],
+)
+def test_an_aside_nearer_than_what_a_mail_asks_for_is_an_aside(before):
+    assert confidence(f"{before}{TRACKED}") < 0.2
+
+
+SENT_FOR = "https://x.example/q/9f8e7d6c5b4a3210"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If you wish to proceed, please follow the link below:\n\n  {}\n",
+        "You didn't set one yet.\n\n{}\n\nThe link works once.",
+        "Download {} now",
+        "Your project about birds is ready: {}\n\nManual: https://x.example/manual",
+        "{}\n\nPrivacy: https://x.example/privacy/0a1b2c3d4e5f6a7b\nUnsubscribe: https://x.example/u/0a1b2c3d4e5f6a7b",
+    ],
+)
+def test_the_only_link_with_a_token_is_likely(text):
+    best = links.find(text.format(SENT_FOR), "")[0]
+    assert (best.href, best.confidence >= LIKELY) == (SENT_FOR, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unsubscribe: {}",
+        "News of the week.\n\nTo unsubscribe, open {}",
+        "Privacy policy: {}",
+        "For help see {}",
+        "Abmelden: {}",
+        "Se désabonner : {}",
+        "退订\uff1a{}",
+        "One: {}\nTwo: https://x.example/p/0a1b2c3d4e5f6a7b",
+    ],
+)
+def test_a_link_with_a_token_is_not_likely_where_its_words_say_otherwise_or_it_is_not_the_only_one(text):
+    assert confidence(text.format(SENT_FOR)) < LIKELY
+
+
+@pytest.mark.parametrize("text", ["View your order", "Track package", "Unsubscribe", "Privacy", "Quyền riêng tư"])
+def test_the_text_of_a_link_with_the_only_token_tells_what_it_is(text):
+    assert confidence_of(text) < LIKELY
+    assert confidence_of("Click here") >= LIKELY

@@ -46,6 +46,7 @@ _SIGN_IN_BONUS = 0.25
 _TOLD_BONUS = 0.1
 _DOUBTFUL_BONUS = 0.2
 _AROUND_BONUS = 0.35
+_ONLY_TOKEN = 0.35
 
 _BREAKS = re.compile(r"[/?&=#:]+")
 
@@ -58,7 +59,12 @@ class Cue(IntEnum):
     HERE = auto()
     ASIDE = auto()
     CHANGED = auto()
+    VAGUE = auto()
 
+
+_MEANT = frozenset({Cue.VERIFY, Cue.SIGN_IN})
+_ASIDES = frozenset({Cue.ASIDE, Cue.VAGUE})
+_SENTENCE_END = re.compile("[.!?\u2026\u061f\u0964\u06d4][\"'\u201d\u2019)\\]]{0,3}\\s|[\u3002\uff01\uff1f]|\n\\s*\n")
 
 _TABLES = lexicon.load("links")
 LEXICON = lexicon.read(Cue, _TABLES)
@@ -93,7 +99,8 @@ def find(body: str, html: str, page: htmltext.Page | None = None) -> tuple[Link,
     texts = (page.text() if _BARE.search(html) else "", collapsed(body))
     # Templates that make HTML of everything write "&amp;" into the text part, too.
     bare = (one for text in texts for one in _sound(_of_text(text)) if one.href.replace("&amp;", "&") not in shown)
-    links = _behind_tokens(_links(chain(anchors, bare)))
+    found = list(islice(chain(anchors, bare), _LOOKED_AT))
+    links = _with_the_only_token(_behind_tokens(_links(found)), found)
     return tuple(sorted(links, key=lambda link: -link.confidence))
 
 
@@ -118,9 +125,33 @@ def _is_code_page(href: str) -> bool:
     return _CODE_PAGE.search(path) is not None and not _has_token(path)
 
 
-def _links(found: Iterator[_Found]) -> list[Link]:
+def _with_the_only_token(links: list[Link], found: list[_Found]) -> list[Link]:
+    """Raise the only link with a token in it: whatever the mail says, it was sent for that."""
+    with_token = [one for one in found if _has_token(_parts(one.href)[1])]
+    meant = {one.href for one in with_token} - {one.href for one in with_token if _says_otherwise(one)}
+    return [
+        replace(link, confidence=max(link.confidence, _ONLY_TOKEN)) if {link.href} == meant else link for link in links
+    ]
+
+
+def _says_otherwise(link: _Found) -> bool:
+    """Return whether the own words or the address of a link tell that it is not what a mail was sent for."""
+    host, path = _parts(link.href)
+    said = _said(link.text)
+    if _MEETING.search(host + path) or _HOST_ASIDE.search(host) or _PATH_ASIDE.search(path) or Cue.ASIDE in said:
+        return True
+    if _says_little(link, said):
+        said = _said_before(link.before)
+    elif said.isdisjoint(_MEANT):
+        return True
+    return (Cue.ASIDE in said and Cue.VAGUE not in said) or (
+        _RESET.search(path) is not None and Cue.CHANGED in _said_before(link.before)
+    )
+
+
+def _links(found: Iterable[_Found]) -> list[Link]:
     links: dict[str, Link] = {}
-    for one in islice(found, _LOOKED_AT):
+    for one in found:
         if len(links) == MAX_LINKS and one.href not in links:
             continue
         confidence = _confidence(one)
@@ -149,8 +180,8 @@ def _of_text(body: str) -> Iterator[_Found]:
 def _confidence(link: _Found) -> float:
     """Return how surely a link is what the mail was sent for."""
     host, path = _parts(link.href)
-    said = {mark.cue for mark in LEXICON.marks(link.text[:MAX_TEXT_CHARACTERS])}
-    says_little = not link.text or Cue.HERE in said or _WEB.match(link.text) is not None
+    said = _said(link.text)
+    says_little = _says_little(link, said)
     around = _said_before(link.before) if says_little or Cue.SIGN_IN in said else set()
     is_meant = Cue.VERIFY in (said if link.text else around) and _PATH.search(path) is not None
     if (
@@ -183,11 +214,41 @@ def _parts(href: str) -> tuple[str, str]:
     return host, _CAMEL_CASE.sub("-", path[:_PATH_CHARACTERS])
 
 
+def _said(text: str) -> set[Cue]:
+    """Return what the text of a link tells about it."""
+    return _settled(LEXICON.marks(text[:MAX_TEXT_CHARACTERS]))
+
+
+def _says_little(link: _Found, said: set[Cue]) -> bool:
+    return not link.text or Cue.HERE in said or _WEB.match(link.text) is not None
+
+
 def _said_before(text: str) -> set[Cue]:
-    """Return what the words before a link tell about it, no names of hosts; of asides only the nearer ones count."""
+    """Return what the words before a link tell about it, no names of hosts.
+
+    Where its own sentence says what it is for, asides before that do not count; else those nearby do.
+    """
     text = _HOST.sub(lambda host: " " * len(host[0]), text[-_CONTEXT_CHARACTERS:])
+    marks = LEXICON.marks(text)
+    ends = [end.end() for end in _SENTENCE_END.finditer(text.rstrip())]
+    own = [mark for mark in marks if mark.start >= (ends[-1] if ends else 0)]
     near = len(text) - _NEAR_CHARACTERS
-    return {mark.cue for mark in LEXICON.marks(text) if mark.cue is not Cue.ASIDE or mark.start >= near}
+    if {mark.cue for mark in own}.isdisjoint(_MEANT):
+        return _settled([mark for mark in marks if mark.cue not in _ASIDES or mark.start >= near])
+    return _settled([mark for mark in marks if mark.cue not in _ASIDES or mark in own])
+
+
+def _settled(marks: list[lexicon.Mark[Cue]]) -> set[Cue]:
+    """Return what words tell together.
+
+    A nearer word that the link is meant outweighs an aside before it, and a vague word wherever that is. A vague word
+    by itself is an aside as well.
+    """
+    last = max((mark.start for mark in marks if mark.cue in _MEANT), default=-1)
+    cues = {mark.cue for mark in marks if mark.cue is not Cue.ASIDE or mark.start > last}
+    if Cue.VAGUE not in cues or Cue.ASIDE in cues:
+        return cues - {Cue.VAGUE}
+    return cues | {Cue.ASIDE} if last < 0 else cues - {Cue.VAGUE}
 
 
 def _has_token(path: str) -> bool:
