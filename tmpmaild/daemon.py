@@ -63,7 +63,8 @@ ReadConfig = Callable[[], Config]
 
 
 async def run(config: Config, announce: Announce, read_again: ReadConfig) -> None:
-    """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all listen.
+    """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all listen;
+    a ``StartError`` of it stops the service.
 
     ``read_again`` is called in a thread when the configuration is to be read again. Raises ``StartError`` when it
     cannot begin, ``DatabaseError`` when the database is gone.
@@ -110,6 +111,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
 async def _serve(
     parts: "_Parts", storage: Storage, sockets: Sockets, control_socket: socket.socket | None, announce: Announce
 ) -> None:
+    failed: StartError | None = None
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as running:
             reload_wanted = asyncio.Event()
@@ -128,14 +130,21 @@ async def _serve(
             tasks.start_soon(process.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", parts.served)
-            announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
-            process.notify("READY=1")
+            try:
+                announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
+            except StartError as error:  # all is running already, and has to be stopped in order
+                failed = error
+                running.cancel()
+            else:
+                process.notify("READY=1")
             await anyio.sleep_forever()
         process.notify("STOPPING=1")
         log.info("stopping")
         await parts.stop()
         tasks.cancel_scope.cancel()
     log.info("stopped")
+    if failed is not None:
+        raise failed
 
 
 class _Parts:

@@ -26,6 +26,7 @@ from tmpmaild.host.process import drop_to_owner
 
 EXIT_FAILED = 1
 EXIT_NOT_RUNNING = 4
+NO_OUTPUT = 4
 EXIT_CONFIG = os.EX_CONFIG  # systemd does not try again after it
 _EXIT_CTRL_C = 128 + signal.SIGINT
 _A_YEAR_SECONDS = 31_536_000
@@ -40,6 +41,10 @@ config_option = click.option(
     type=click.Path(path_type=Path, readable=False),  # load() says what is wrong with it
     help="Configuration file. Without it: $TMPMAILD_CONFIG, ./tmpmaild.toml, /etc/tmpmaild/config.toml, the defaults.",
 )
+
+
+class NoOutput(StartError):
+    """Standard output cannot be written, and a program waits for what it would say."""
 
 
 def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
@@ -81,6 +86,8 @@ def _exit_code(error: StartError | CommandError) -> int:
             return EXIT_CONFIG
         case NotRunning():
             return EXIT_NOT_RUNNING
+        case NoOutput():
+            return NO_OUTPUT
         case _:
             return EXIT_FAILED
 

@@ -9,13 +9,13 @@ import click
 
 from tmpmaild import client, hostnames
 from tmpmaild.cli import console
+from tmpmaild.cli.configured import NO_OUTPUT
 from tmpmaild.cli.console import shown
 
 DONE = 0
 TIMEOUT = 1
 NO_ADDRESS = 3
 NO_SERVICE = 4
-NO_OUTPUT = 4
 _OPTIONS = {
     "/local_part": "--name",
     "/domain": "--domain",

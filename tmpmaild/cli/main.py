@@ -20,8 +20,8 @@ import click
 from click.core import ParameterSource
 
 from tmpmaild import __version__
-from tmpmaild.cli import configured, operator, user
-from tmpmaild.cli.configured import EXIT_CONFIG, clear_errors, config_option, fail
+from tmpmaild.cli import configured, console, operator, user
+from tmpmaild.cli.configured import EXIT_CONFIG, NoOutput, clear_errors, config_option, fail
 from tmpmaild.cli.doctor import doctor
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import DEFAULT_PATH, Config
@@ -204,7 +204,11 @@ def _announcer(config: Config) -> "Announce":
                 f'  {_this_program()} send{server} "$address"',
                 f'  curl -s "{api}/$address/messages"',
             ]
-        click.echo("\n".join(lines))
+        try:
+            click.echo("\n".join(lines))
+        except OSError as error:  # the log says it too
+            log.warning("standard output cannot be written: %s", error.strerror or error)
+            console.forget_output()
 
     return announce
 
@@ -220,7 +224,12 @@ def _announce_as_json(http: list[str], smtp: list[str], smtps: list[str]) -> Non
         "smtp": reachable(smtp[0]),
         "smtps": reachable(smtps[0]) if smtps else None,
     }
-    click.echo(json.dumps(places))
+    try:
+        console.expect_output()
+        click.echo(json.dumps(places))
+    except OSError as error:
+        console.forget_output()
+        raise NoOutput(f"standard output cannot be written: {error.strerror or error}") from error
 
 
 SECTIONS: Final[dict[str, tuple[click.Command, ...]]] = {

@@ -1,0 +1,36 @@
+"""The service goes on whatever becomes of its standard input, output and error."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from daemons import FREE_PORTS, environment, wait_until
+
+SERVE = [sys.executable, "-m", "tmpmaild", "serve"]
+CLOSED = [">&- 2>&-", "<&- >&-", "<&- 2>&-", "<&- >&- 2>&-"]
+
+
+@pytest.mark.cold
+@pytest.mark.parametrize("redirection", [*CLOSED, ">/dev/full", ">/dev/full 2>/dev/full"])
+def test_it_serves_and_stops_in_order(tmp_path, command, redirection):
+    shell = ["sh", "-c", f'exec "$0" "$@" {redirection}', *SERVE]
+    streams = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen(shell, cwd=tmp_path, env=environment(**FREE_PORTS), **streams) as process:
+        wait_until(lambda: process.poll() is not None or command("status").returncode == 0)
+        assert command("status", "--json").stdout.startswith('{"running": true')
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        errors = process.stderr.read().decode()
+    assert "Traceback" not in errors
+    assert ("standard output cannot be written: No space left on device" in errors) == (redirection == ">/dev/full")
+
+
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+def test_a_service_for_tests_whose_line_cannot_be_written_ends_because_its_caller_waits_for_it(tmp_path, redirection):
+    shell = ["sh", "-c", f'exec "$0" "$@" {redirection}', *SERVE, "--for-tests"]
+    with subprocess.Popen(shell, cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE) as one:
+        assert one.wait(30) == 4
+        assert b"standard output " in one.stderr.read()
+    assert list(tmp_path.iterdir()) == []
