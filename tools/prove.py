@@ -39,7 +39,9 @@ PROOFS: Final = {
     "promise": Proof("promise webhooks", "kill -9 under load loses no mail, and no call about one", "3 min"),
     "powercut": Proof("powercut", "nor does a power cut", "5 min", "strace"),
     "faults": Proof("faults full postfix", "a disk that fails or is full loses none", "5 min", "root, strace, postfix"),
-    "erasure": Proof("erasure", "nothing outlives its hour in any file", "5 min", "postgresql"),
+    "erasure": Proof(
+        "erasure erasure_disk", "nothing outlives its hour in any file or block", "5 min", "postgresql, root, e2fsprogs"
+    ),
     "memory": Proof("memory", "half a million addresses leave no memory behind", "3 min"),
     "several": Proof("several_daemons two_daemons failover", "daemons on one PostgreSQL", "5 min", "postgresql"),
     "stop": Proof("stop", "it ends within five seconds", "1 min"),

@@ -28,14 +28,22 @@ import anyio
 
 from tmpmaild.errors import DatabaseError, DatabaseRefused, RequestError, Stopping, StorageFull, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
-from tmpmaild.storage.sqlite.layout import PAGE_BYTES
+from tmpmaild.storage.sqlite.layout import OVERFLOW_BYTES, PAGE_BYTES
 from tmpmaild.storage.sqlite.writer import translate
 
 APPLICATION_ID = 0x746D7064  # "tmpd"
 
 _BUSY_TIMEOUT_MS = 5000
 MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024
-"""The length to which the WAL is cut at the first commit after a checkpoint; longer only while it is being read."""
+"""The length from which on the WAL is truncated even if nothing was deleted; longer only while it is being read."""
+_WAL_HEADER_BYTES = 32
+_FRAME_HEADER_BYTES = 24
+_CACHED_PAGES = 16  # while zeros are written
+_ZEROED_AT_ONCE = 100_000  # a value has at most a gigabyte
+_MOST_PAGES = (1 << 32) - 2
+_MAPPED_PAGES = PAGE_BYTES // 5
+_LOCK_BYTE_PAGE = (1 << 30) // PAGE_BYTES + 1
+_KINDS_WITHOUT_TEXT = (b"\2", b"\5")  # free, and of a b-tree below its root
 _PRAGMAS: dict[str, str | int] = {
     "page_size": PAGE_BYTES,
     "auto_vacuum": 2,  # incremental; like the page size it takes effect before the first table only
@@ -47,7 +55,7 @@ _PRAGMAS: dict[str, str | int] = {
     "temp_store": 2,  # memory: no mail in temporary files
     "trusted_schema": 0,
     "cell_size_check": 1,
-    "journal_size_limit": MAX_IDLE_WAL_BYTES,
+    "journal_size_limit": -1,  # none: what is truncated must be overwritten first
 }
 READER_PRAGMAS = (
     *(
@@ -99,17 +107,84 @@ def _assert_pragma(connection: sqlite3.Connection, name: str, wanted: str | int)
         raise DatabaseError(f"PRAGMA {name} is {value!r}, wanted {wanted!r}")
 
 
-def truncate_wal(connection: sqlite3.Connection) -> bool:
-    """Copy the WAL into the file and truncate it to nothing; False while another connection reads it.
+def erase_wal(connection: sqlite3.Connection) -> bool:
+    """Copy the WAL into the file, overwrite it, and truncate it to nothing; False while another connection reads it.
 
+    A file system only frees the blocks of what is truncated: their content stays on the disk until they are used again.
     Does not wait for readers: during a busy timeout it would hold the write lock.
     """
+    if not _checkpoint(connection, "RESTART"):
+        return False
+    try:
+        overwrite_wal(connection)
+    except (OSError, sqlite3.Error) as error:  # a full disk whose file system writes to new blocks must get these back
+        log.warning("the write-ahead log is truncated without being overwritten: %s", error, extra={"about": "wal"})
+    return _checkpoint(connection, "TRUNCATE")
+
+
+def _checkpoint(connection: sqlite3.Connection, mode: str) -> bool:
     connection.execute("PRAGMA busy_timeout = 0")
     try:
-        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        (busy, _, _) = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
     finally:
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
     return not busy
+
+
+def overwrite_wal(connection: sqlite3.Connection) -> None:
+    """Overwrite a WAL that was restarted with zeros as long as it is, and sync it; readers go on with the file itself.
+
+    SQLite writes them: a transaction that does not fit its page cache is written to the WAL before its commit. It is
+    rolled back, so that nothing of it gets into the file; the commit of an unchanged page then syncs the WAL.
+    """
+    frames = -(-(_wal_bytes(connection) - _WAL_HEADER_BYTES) // (_FRAME_HEADER_BYTES + PAGE_BYTES))
+    if frames <= 0:
+        return
+    (cap_pages,) = connection.execute("PRAGMA max_page_count").fetchone()
+    (cache_size,) = connection.execute("PRAGMA cache_size").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    try:
+        connection.execute(f"PRAGMA max_page_count = {_MOST_PAGES}")
+        connection.execute(f"PRAGMA cache_size = {_CACHED_PAGES}")
+        connection.execute("BEGIN IMMEDIATE")
+        # What is in the page cache at the end is not written, so there is more of it.
+        left = frames + 2 * _CACHED_PAGES
+        row_id = 0
+        while left > 0:
+            row_id -= 1
+            pages = min(left, _ZEROED_AT_ONCE)
+            connection.execute("INSERT INTO address VALUES (?, x'', zeroblob(?))", (row_id, pages * OVERFLOW_BYTES))
+            left -= pages
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute(f"PRAGMA cache_size = {cache_size}")
+        connection.execute(f"PRAGMA max_page_count = {cap_pages}")
+    connection.execute(f"PRAGMA user_version = {version}")
+
+
+def _wal_bytes(connection: sqlite3.Connection) -> int:
+    (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
+    return Path(file + "-wal").stat().st_size
+
+
+def tail_without_text(descriptor: int, pages: int, most: int) -> int:
+    """Return how many pages at the end of the file are free, which are zeros, or of b-trees, which hold no text.
+
+    At most ``most``. The file must be as long as the database, and the WAL be copied into it. Read from the pointer map
+    (https://www.sqlite.org/fileformat2.html#pointer_map_or_ptrmap_pages), whose own pages do not count.
+    """
+    count, page = 0, pages
+    while count < most and page > 1:
+        place = (page - 2) % (_MAPPED_PAGES + 1)
+        if place > 0 and page != _LOCK_BYTE_PAGE:
+            map_page = page - place
+            kind = os.pread(descriptor, 1, (map_page - 1) * PAGE_BYTES + 5 * (place - 1))
+            if kind not in _KINDS_WITHOUT_TEXT:
+                break
+            count += 1
+        page -= 1
+    return count
 
 
 @contextmanager
@@ -435,6 +510,11 @@ class DiskSpace:
         self._decide(fits=fits)
 
     @property
+    def wal_is_long(self) -> bool:
+        """Whether the WAL is longer than an idle one, as of the last look."""
+        return self._files.wal_bytes > MAX_IDLE_WAL_BYTES
+
+    @property
     def path(self) -> Path:
         """The database."""
         return self._files.path
@@ -468,7 +548,7 @@ class DiskSpace:
             self._used_bytes + self._cap_reserve_bytes, pages * PAGE_BYTES - _SLACK_BYTES
         )
         self.wal_is_too_long = 0 <= left_bytes < self._wal_excess_bytes()
-        if self.wal_is_too_long and truncate_wal(self._connection):
+        if self.wal_is_too_long and erase_wal(self._connection):
             self._files.look()
             self.wal_is_too_long = left_bytes < self._wal_excess_bytes()
         if self.wal_is_too_long:
@@ -524,7 +604,20 @@ class Remeasuring:
 
 def remove_unfinished(path: Path) -> None:
     """Remove what a process has left that was killed while it made a copy."""
-    unfinished(path).unlink(missing_ok=True)
+    with suppress(FileNotFoundError), unfinished(path).open("r+b") as copy:
+        unfinished(path).unlink()
+        _erase_copy(copy)
+
+
+def _erase_copy(copy: BinaryIO) -> None:
+    """Overwrite a copy and close it, so that no mail stays in the blocks that are freed."""
+    with copy, suppress(OSError):  # such as a full disk whose file system writes to new blocks
+        left = copy.seek(0, os.SEEK_END)
+        copy.seek(0)
+        while left > 0:
+            left -= copy.write(bytes(min(left, _MIB)))
+        copy.flush()
+        os.fsync(copy.fileno())
 
 
 def unfinished(path: Path) -> Path:
@@ -559,7 +652,7 @@ class BackupMaker:
                 yield copy
             finally:
                 with anyio.CancelScope(shield=True):
-                    await asyncio.to_thread(copy.close)  # which frees its blocks
+                    await asyncio.to_thread(_erase_copy, copy)
         finally:
             self._busy = False
 
@@ -573,7 +666,7 @@ class BackupMaker:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait([copying])
             if not copying.exception():
-                copying.result().close()
+                await asyncio.to_thread(_erase_copy, copying.result())
             raise
         return copying.result()
 
@@ -583,9 +676,12 @@ class BackupMaker:
             os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
             try:
                 self._fill(target, stop)
-                return target.open("rb")
+                return target.open("r+b")
+            except BaseException:
+                remove_unfinished(self._path)
+                raise
             finally:
-                target.unlink()
+                target.unlink(missing_ok=True)
         except sqlite3.Error as error:
             raise translate(error) from error
         except OSError as error:

@@ -30,15 +30,15 @@ from tmpmaild.storage.sqlite.database import (
     Files,
     cap_pages,
     check_identity,
+    erase_wal,
     open_to_read,
     real,
     remove_unfinished,
     sensible_cap_bytes,
-    truncate_wal,
     wal_of,
 )
 from tmpmaild.storage.sqlite.storage import SqliteStorage
-from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_step_size
+from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
 
 _OURS: Final = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
@@ -206,14 +206,14 @@ async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> 
     Without ``clock`` it goes by that of this machine.
     """
     path, clock = settings.path, clock or MachineClock()
-    with database.lock(path, create=True):
+    with database.lock(path, create=True) as descriptor:
         remove_unfinished(path)
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
         connection, applied = await asyncio.to_thread(prepare, path, clock(), cap_bytes)
         tell(path, applied)
         storage: SqliteStorage | None = None
         try:
-            storage = await _assemble(settings, connection, replace(settings, max_bytes=cap_bytes), clock)
+            storage = await _assemble(settings, connection, descriptor, replace(settings, max_bytes=cap_bytes), clock)
             yield storage
         finally:
             with anyio.CancelScope(shield=True):
@@ -240,7 +240,7 @@ def upgrade(path: Path) -> list[str]:
 
 
 async def _assemble(
-    settings: SqliteSettings, connection: sqlite3.Connection, limits: Limits, clock: Clock
+    settings: SqliteSettings, connection: sqlite3.Connection, descriptor: int, limits: Limits, clock: Clock
 ) -> SqliteStorage:
     async with AsyncExitStack() as opened:
         readers = []
@@ -257,8 +257,9 @@ async def _assemble(
             raise database.refusal(settings.path, error) from error
         opened.pop_all()
     reader, maintenance = reading.Reader(readers[0], files), readers[1]
+    eraser = Eraser(writer, maintenance, space, descriptor)
     return SqliteStorage(
-        writer, reader, maintenance, space, hash_key=hash_key, clock=clock, limits=limits, wanted=settings
+        writer, reader, maintenance, eraser, space, hash_key=hash_key, clock=clock, limits=limits, wanted=settings
     )
 
 
@@ -275,7 +276,7 @@ def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connec
         if max_bytes:  # not earlier: a step may need a page more than the cap
             cap_pages(connection, max_bytes)
         connection.execute("UPDATE daemon SET clean_stop = 0")
-        truncate_wal(connection)  # so that the file itself says it, whatever becomes of the WAL
+        erase_wal(connection)  # so that the file itself says it, whatever becomes of the WAL
     except (OSError, sqlite3.Error) as error:
         connection.close()
         raise database.refusal(path, error) from error
@@ -313,6 +314,7 @@ def close(connection: sqlite3.Connection, *, clean: bool) -> None:
     try:
         if clean:
             connection.execute("UPDATE daemon SET clean_stop = 1")
+            erase_wal(connection)  # which closing would delete without overwriting it
     except sqlite3.Error as error:
         log.error(  # noqa: TRY400 - the disk's fault, not the code's
             "the database could not be marked as cleanly closed (%s); the next start will check it", error

@@ -58,6 +58,7 @@ class SqliteStorage(EngineStorage):
         writer: Writer,
         reader: reading.Reader,
         maintenance: aiosqlite.Connection,
+        eraser: Eraser,
         space: DiskSpace,
         *,
         hash_key: bytes,
@@ -71,7 +72,7 @@ class SqliteStorage(EngineStorage):
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
-        self._eraser = Eraser(writer, maintenance)
+        self._eraser = eraser
         self._space = space
         self._backups = BackupMaker(space)
         self._remeasuring = Remeasuring(self._measure)

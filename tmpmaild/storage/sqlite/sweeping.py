@@ -14,7 +14,7 @@ import aiosqlite
 from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
 from tmpmaild.storage.rows import first_key
-from tmpmaild.storage.sqlite.database import truncate_wal
+from tmpmaild.storage.sqlite.database import DiskSpace, erase_wal, tail_without_text
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, address_place
 from tmpmaild.storage.sqlite.operations import MESSAGE_ROWS, MessageRow, delete_messages, json_array, write_slots
 from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer, translate
@@ -182,12 +182,15 @@ def _delete_blocks(connection: sqlite3.Connection, now_ms: int, limit: int) -> i
 class Vacuum(Operation):
     """Return a few free pages to the file system; the result says whether to go on.
 
-    Done only while more than a quarter of the file is free: moving pages costs more than reusing them.
+    Done only while more than a quarter of the file is free: moving pages costs more than reusing them. And only while
+    the last page of the file has no text: SQLite would copy it to a free page and truncate the old one as it is, so its
+    text would stay on the disk.
     """
 
     transactional: ClassVar[bool] = False
     changes: ClassVar[bool] = False
     step_size: StepSize
+    descriptor: int
 
     def apply(self, batch: Batch) -> bool:
         """Run one step."""
@@ -197,8 +200,12 @@ class Vacuum(Operation):
         if free * 4 <= pages:
             return False
         self.step_size.begin()
+        (_, in_wal, copied) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        tail = tail_without_text(self.descriptor, pages, self.step_size.amount) if in_wal == copied else 0
+        if not tail:
+            return False
         # execute() would free one page a call: the pragma returns a row for each.
-        connection.executescript(f"PRAGMA incremental_vacuum({self.step_size.amount})")
+        connection.executescript(f"PRAGMA incremental_vacuum({tail})")
         freed = pages - _pages(connection)
         self.step_size.end(freed)
         batch.state.unerased = batch.state.unerased or freed > 0
@@ -211,24 +218,26 @@ def _pages(connection: sqlite3.Connection) -> int:
 
 
 class EmptyWal(Operation):
-    """Truncate the WAL, which holds old copies of pages; False while another connection reads."""
+    """Overwrite and truncate the WAL, which holds old copies of pages; False while another connection reads."""
 
     transactional: ClassVar[bool] = False
     changes: ClassVar[bool] = False
 
     def apply(self, batch: Batch) -> bool:
         """Try once."""
-        emptied = truncate_wal(batch.connection)
+        emptied = erase_wal(batch.connection)
         batch.state.unerased = not emptied
         return emptied
 
 
 class Eraser:
-    """Empties the WAL and shrinks the file in steps, with deliveries between them."""
+    """Erases the WAL and shrinks the file in steps, with deliveries between them."""
 
-    def __init__(self, writer: Writer, maintenance: aiosqlite.Connection) -> None:
+    def __init__(self, writer: Writer, maintenance: aiosqlite.Connection, space: DiskSpace, descriptor: int) -> None:
         self._writer = writer
         self._maintenance = maintenance
+        self._space = space
+        self._descriptor = descriptor
         self._step_size = StepSize(first=32, least=4, most=1024)  # pages
 
     async def erase(self) -> bool:
@@ -244,7 +253,7 @@ class Eraser:
             raise translate(error) from error
 
     async def _empty_wal(self) -> bool:
-        if not self._writer.state.unerased:
+        if not self._writer.state.unerased and not self._space.wal_is_long:
             return True
         await self.copy_wal()
         emptied: bool = await self._writer.submit(EmptyWal())
@@ -252,6 +261,6 @@ class Eraser:
 
     async def _shrink(self) -> bool:
         steps = 0
-        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._step_size)):
+        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._step_size, self._descriptor)):
             steps += 1
         return steps > 0

@@ -1,0 +1,161 @@
+"""What SQLite truncates or deletes was overwritten before, so that no block is freed with mail in it."""
+
+import os
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.engine import close, prepare
+from tmpmaild.storage.sqlite.layout import FILLER, PAGE_BYTES
+
+from .conftest import LIFETIME_MS, new_mail, stranger_that_reads
+
+SECRET = b"secret-octets"
+
+
+def wal(path):
+    return path.with_name(path.name + "-wal")
+
+
+def fill(connection, rows, secret=SECRET):
+    """Write rows of a page each, in transactions of twenty; none is copied into the file."""
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    for start in range(0, rows, 20):
+        connection.execute("BEGIN")
+        for row_id in range(start + 1, min(start + 20, rows) + 1):
+            connection.execute("REPLACE INTO address VALUES (?, ?, ?)", (row_id, FILLER, secret.ljust(3840)))
+        connection.execute("COMMIT")
+
+
+@pytest.fixture
+def connection(path):
+    connection, _ = prepare(path, 0)
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 33, 500, 3000])
+def test_a_log_of_any_length_is_overwritten_to_its_end_and_the_database_stays_as_it_is(path, connection, rows):
+    fill(connection, rows)
+    connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+    before = path.read_bytes(), connection.execute("PRAGMA max_page_count").fetchone()
+    length = wal(path).stat().st_size
+    assert SECRET in wal(path).read_bytes()
+    database.overwrite_wal(connection)
+    octets = wal(path).read_bytes()
+    assert len(octets) >= length
+    assert SECRET not in octets
+    assert (path.read_bytes(), connection.execute("PRAGMA max_page_count").fetchone()) == before
+    assert not connection.in_transaction
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert connection.execute("SELECT count(*) FROM address WHERE id < 0").fetchone() == (0,)
+
+
+def test_a_log_that_was_longer_once_is_overwritten_to_its_old_end(path, connection):
+    fill(connection, 500)
+    connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+    fill(connection, 3, b"later")  # from the beginning; SQLite must not truncate what follows
+    assert SECRET in wal(path).read_bytes()
+    connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+    database.overwrite_wal(connection)
+    assert SECRET not in wal(path).read_bytes()
+
+
+def test_a_full_database_is_erased_too_and_keeps_its_cap(path, connection):
+    fill(connection, 100)
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    database.cap_pages(connection, pages * PAGE_BYTES)
+    assert database.erase_wal(connection)
+    assert wal(path).stat().st_size == 0
+    assert connection.execute("PRAGMA max_page_count").fetchone() == (pages,)
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        fill(connection, 300)
+
+
+def test_a_log_that_is_being_read_is_left_alone(path, connection):
+    fill(connection, 100)
+    with stranger_that_reads(path):
+        fill(connection, 100, b"later")
+        before = wal(path).read_bytes()
+        assert not database.erase_wal(connection)
+        assert wal(path).read_bytes() == before
+    assert database.erase_wal(connection)
+
+
+@pytest.mark.parametrize("rows", [50, 2000])
+def test_whoever_truncates_has_overwritten(path, connection, monkeypatch, rows):
+    """Also the last one who closes the database: that deletes the log."""
+    fill(connection, rows)
+    overwritten = []
+
+    def overwrite(connection):
+        really(connection)
+        overwritten.append(SECRET not in wal(path).read_bytes())
+
+    really = database.overwrite_wal
+    monkeypatch.setattr(database, "overwrite_wal", overwrite)
+    close(connection, clean=True)
+    assert (overwritten, wal(path).exists()) == ([True], False)
+
+
+def test_the_end_of_the_file_is_known_by_what_is_in_it(path, connection):
+    """Text stands in overflow pages; those of b-trees and free ones have none."""
+    fill(connection, 400)
+    assert database.erase_wal(connection)
+
+    def tail(most=10_000):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return database.tail_without_text(descriptor, pages, most)
+        finally:
+            os.close(descriptor)
+
+    few = tail()
+    assert few < 60
+    connection.execute("DELETE FROM address WHERE id > 200")
+    many = tail()
+    assert 180 < many < 260
+    assert tail(most=10) == 10
+    connection.executescript(f"PRAGMA incremental_vacuum({many})")
+    assert tail() < 60
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT count(*) FROM address WHERE id > 0").fetchone() == (200,)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def test_a_file_does_not_shrink_while_mail_is_at_its_end(open_engine, path):
+    """SQLite would copy that mail to a free page, and truncate the old one with its text."""
+    async with open_engine(max_messages_per_inbox=0, max_bytes=2**30) as engine:
+        over, lives = await engine.inbox("over"), await engine.inbox("lives", lifetime_ms=10 * LIFETIME_MS)
+        for _ in range(40):
+            await engine.add(over, raw=b"x" * 100_000)
+        await engine.storage.add_message(new_mail(lives, raw=SECRET * 1000))
+        await engine.storage.erase()
+        full_bytes = path.stat().st_size
+        engine.clock.advance(ms=LIFETIME_MS)
+        await engine.sweep()
+        assert path.stat().st_size > full_bytes * 3 // 4
+        engine.clock.advance(ms=10 * LIFETIME_MS)
+        await engine.sweep()
+        assert path.stat().st_size < full_bytes // 4
+
+
+async def test_a_copy_is_overwritten_before_its_blocks_are_freed(open_engine, path):
+    async with open_engine() as engine:
+        await engine.add(await engine.inbox("ada"), raw=SECRET)
+        async with engine.storage.backup() as copy:
+            assert SECRET in copy.read()
+            same = os.fdopen(os.dup(copy.fileno()), "rb")
+        with same:
+            same.seek(0)
+            assert set(same.read()) == {0}
+        left = database.unfinished(path)
+        left.write_bytes(SECRET)
+        with left.open("rb") as same:
+            database.remove_unfinished(path)
+            assert set(same.read()) == {0}
+        assert not left.exists()
