@@ -63,11 +63,10 @@ ReadConfig = Callable[[], Config]
 
 
 async def run(config: Config, announce: Announce, read_again: ReadConfig) -> None:
-    """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all listen;
-    a ``StartError`` of it stops the service.
+    """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all listen.
 
-    ``read_again`` is called in a thread when the configuration is to be read again. Raises ``StartError`` when it
-    cannot begin, ``DatabaseError`` when the database is gone.
+    A ``StartError`` of ``announce`` stops the service. ``read_again`` is called in a thread when the configuration is
+    to be read again. Raises ``StartError`` when it cannot begin, ``DatabaseError`` when the database is gone.
     """
     try:
         await _run(config, announce, read_again)
