@@ -1,9 +1,13 @@
 """Each event is one line a minute, and all of them together a bounded number."""
 
+import importlib
 import logging
 import math
 import time
 
+import pytest
+
+from tmpmaild.host import logs
 from tmpmaild.host.logs import MAX_LINES, Repeats
 
 
@@ -53,18 +57,41 @@ def test_beyond_a_hundred_lines_a_minute_the_rest_is_counted():
     repeats = Repeats()
     passed = [repeats.passes(record("refused: %s", number), 0) for number in range(MAX_LINES + 5)]
     assert passed == [True] * MAX_LINES + [False] * 5
-    assert said(repeats.due(60)) == ["5 more lines were left out in the last minute: there were over 100"]
+    assert said(repeats.due(60)) == ["5 more INFO lines were left out in the last minute: there were over 100"]
     assert repeats.is_idle
     assert repeats.passes(record("refused: %s", 0), 60)
 
 
-def test_of_over_a_hundred_lines_a_minute_only_errors_debugging_and_the_access_log_are_written():
+@pytest.mark.parametrize("crowd", [logging.INFO, logging.WARNING, logging.ERROR])
+@pytest.mark.parametrize("other", [logging.INFO, logging.WARNING, logging.ERROR])
+def test_lines_of_one_level_never_crowd_out_those_of_another(crowd, other):
+    repeats = Repeats()
+    for number in range(MAX_LINES + 1):
+        repeats.passes(record("crowd: %s", number, level=crowd), 0)
+    assert repeats.passes(record("other", level=other), 0) == (crowd != other)
+
+
+@pytest.mark.parametrize(
+    "name", ["inboxes.commands", "webhooks.commands", "host.process", "daemon", "access", "audit", "smtp.connections"]
+)
+def test_what_an_operator_did_is_written_however_much_there_was(name):
     repeats = Repeats()
     for number in range(MAX_LINES + 1):
         repeats.passes(record("refused: %s", number), 0)
-    assert repeats.passes(record("the database is gone", level=logging.ERROR), 0)
+    written = [repeats.passes(record("done: %s", number, name=f"tmpmaild.{name}"), 0) for number in range(1000)]
+    assert written == [name != "smtp.connections"] * 1000
+
+
+def test_debugging_the_access_log_and_the_audit_are_never_counted():
     repeats = Repeats()
     for _ in range(MAX_LINES + 1):
         assert repeats.passes(record("debug", level=logging.DEBUG), 0)
         assert repeats.passes(record("GET / 200", name="tmpmaild.access"), 0)
+        assert repeats.passes(record("mail", name="tmpmaild.audit"), 0)
     assert repeats.is_idle
+
+
+def test_the_loggers_of_what_operators_do_are_those_of_our_modules():
+    assert [
+        name for name in logs._OF_OPERATORS if importlib.import_module(f"tmpmaild.{name}").log.name[9:] != name
+    ] == []

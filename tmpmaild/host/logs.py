@@ -24,6 +24,12 @@ WINDOW_SECONDS: Final = 60.0
 MAX_LINES: Final = 100
 ACCESS: Final = "tmpmaild.access"
 """Its records are not events: one for each request is what an operator who switches it on wants."""
+AUDIT: Final = "tmpmaild.audit"
+"""Likewise: one for each address and message."""
+
+# What only an operator causes, by a command, a reload, a start or a stop. No stranger's lines take its place.
+_OF_OPERATORS: Final = ("daemon", "host.process", "inboxes.commands", "webhooks.commands")
+_WITHOUT_BUDGET: Final = frozenset(f"tmpmaild.{name}" for name in _OF_OPERATORS)
 
 # aiosmtpd logs every command with its addresses at INFO, and asyncio is of no interest to an operator.
 _QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
@@ -56,40 +62,47 @@ class Repeats:
     """Decides which records are written; the caller asks ``due`` regularly for the lines that say how many were not.
 
     Two records are the same event when their logger, their template and their arguments are, or what they carry in
-    ``extra={"about": …}`` in place of the arguments. Records below INFO and those of the access log always pass. Errors
-    have a budget of their own, so that harmless lines cannot crowd them out. Times are seconds that never step.
+    ``extra={"about": …}`` in place of the arguments. Records below INFO and those of the access log and the audit pass
+    always. Errors, warnings and the rest (refusals, most of all) have a budget each, so that lines that strangers cause
+    cannot crowd out others; what an operator does needs none. Times are seconds that never step.
     """
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, str, str], _Event] = {}
-        self._budgets = {False: _Budget(), True: _Budget()}
+        self._budgets = {level: _Budget() for level in (logging.INFO, logging.WARNING, logging.ERROR)}
 
     def passes(self, record: logging.LogRecord, now: float) -> bool:
         """Return whether to write a record; count it if not."""
-        if record.levelno < logging.INFO or record.name == ACCESS:
+        if record.levelno < logging.INFO or record.name in (ACCESS, AUDIT):
             return True
         key = _key(record)
         event = self._events.get(key)
         if event is not None and now < event.until:
             event.count += 1
             return False
-        budget = self._budgets[record.levelno >= logging.ERROR]
+        if record.name not in _WITHOUT_BUDGET and not self._take(record.levelno, now):
+            return False
+        self._events[key] = _Event(record, now + WINDOW_SECONDS)
+        return True
+
+    def _take(self, level: int, now: float) -> bool:
+        """Take a line of the budget of a level; return False if none is left."""
+        budget = self._budgets[max(known for known in self._budgets if known <= level)]
         if now >= budget.until:
             budget.until, budget.written = now + WINDOW_SECONDS, 0
         if budget.written >= MAX_LINES:
             budget.left_out += 1
             return False
         budget.written += 1
-        self._events[key] = _Event(record, now + WINDOW_SECONDS)
         return True
 
     def due(self, now: float) -> list[logging.LogRecord]:
         """Return the lines that are due about what was counted, each once."""
         ended = [key for key, event in self._events.items() if event.until <= now]
         lines = list(_counted(self._events.pop(key) for key in ended))
-        for is_error, budget in self._budgets.items():
+        for level, budget in self._budgets.items():
             if budget.left_out and budget.until <= now:
-                lines.append(_left_out(budget.left_out, is_error=is_error))
+                lines.append(_left_out(budget.left_out, level))
                 budget.left_out = 0
         return lines
 
@@ -116,9 +129,9 @@ def _counted(events: Iterable[_Event]) -> Iterable[logging.LogRecord]:
             yield record
 
 
-def _left_out(count: int, *, is_error: bool) -> logging.LogRecord:
-    level = logging.ERROR if is_error else logging.WARNING
-    lines = f"{counted(count, 'more line')} {'was' if count == 1 else 'were'}"
+def _left_out(count: int, level: int) -> logging.LogRecord:
+    lines = f"{counted(count, f'more {logging.getLevelName(level)} line')} {'was' if count == 1 else 'were'}"
+    level = max(level, logging.WARNING)
     return logging.LogRecord(__name__, level, __file__, 0, _LEFT_OUT, (lines, MAX_LINES), None)
 
 
