@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import rows_of, table
+from tmpmaild.mail import urls
 from tmpmaild.mail.htmltext import links, to_text
 
 ROWS = rows_of(__file__)
@@ -86,3 +87,10 @@ def test_what_leads_nowhere_is_no_link(html):
 )
 def test_what_is_struck_out_stands_between_tildes(html, text):
     assert to_text(html) == text
+
+
+@pytest.mark.parametrize("characters", [400, 100_000])
+def test_a_long_base_makes_no_long_text_of_short_references(characters):
+    html = f"<base href='https://x.example/{'a' * characters}/'>" + "<a href=b>c</a>" * 100
+    assert len(to_text(html)) < 100 * 500
+    assert len(links(html)) == (100 if characters < urls.MAX_BASE_CHARACTERS else 0)

@@ -20,6 +20,9 @@ from urllib.parse import urljoin
 
 from tmpmaild.mail.htmltokens import address_of, attributes_of
 
+MAX_BASE_CHARACTERS = 512
+"""A longer one counts as none: each reference of a message may repeat it."""
+
 _START = re.compile(r"https?://(?=[\w\[])", re.IGNORECASE)
 _IN_ANGLE_BRACKETS = re.compile(r"[^\s<>\"]++(?=>)")
 # The common characters of an address: ASCII except brackets; letters of Latin, Greek and Cyrillic.
@@ -189,5 +192,6 @@ def base_of(parts: Iterable[tuple[str, str, str]]) -> str:
     """
     for kind, name, attributes in parts:
         if kind == "start" and name == "base" and "href" in (found := attributes_of(attributes)):
-            return resolve("", found["href"])
+            base = resolve("", found["href"])
+            return base if len(base) <= MAX_BASE_CHARACTERS else ""
     return ""
