@@ -59,11 +59,10 @@ class _Read:
 
     def texts(self) -> tuple[object, ...]:
         """Return the body, the codes and the links."""
-        mail, body = self.mail, self.body
-        is_of_html = next((value for name, value in mail.headers if name.lower() == "content-type"), "")
-        texts = Texts(
-            "", body[:TEXT_CHARACTERS], (mail.html or "")[:TEXT_CHARACTERS], is_of_html.lower().startswith("text/html")
-        )
+        mail, body, html = self.mail, self.body, self.mail.html or ""
+        stated = next((value for name, value in mail.headers if name.lower() == "content-type"), "")
+        is_of_html = stated.partition(";")[0].strip().lower() == "text/html"  # as it is stored
+        texts = Texts("", body[:TEXT_CHARACTERS], html[:TEXT_CHARACTERS], is_of_html and html != "")
         found = detect(mail.subject, texts)
         links = [(link.href, _spaced(link.text), link.confidence) for link in found.links]
         return _unspaced(body), found.codes, links
