@@ -72,6 +72,32 @@ def test_a_command_says_which_file_it_found_in_the_current_folder_and_refuses_on
     assert "problem  configuration: " in CliRunner().invoke(main, ["doctor"], env={}).stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[storage]\npath = "none/mail.db"', "storage.path: {here}/none: no such folder"),
+        ('[control]\nlisten = "unix:{here}/none/x.sock"', "control.listen: {here}/none: no such folder"),
+        ('[http]\nlisten = ["unix:{here}/none/x.sock"]', "http.listen: {here}/none: no such folder"),
+        ('[metrics]\nlisten = "unix:{here}/none/x.sock"', "metrics.listen: {here}/none: no such folder"),
+        ('[smtp]\ntls_certificate = "{here}/none.pem"\ntls_key = "{here}/none.key"', "{here}/none.pem"),
+        (
+            '[storage]\nurl = "postgresql://u@127.0.0.1/x"\npassword_file = "{here}/none"',
+            "storage.password_file: {here}/none: No such file or directory",
+        ),
+        ('[storage]\npath = "/var/lib/tmpmaild/mail.db"\n[control]\nlisten = "unix:/run/tmpmaild/x.sock"', ""),
+        ('[smtp]\ntls_certificate = "/run/credentials/x/c"\ntls_key = "/run/credentials/x/k"', ""),
+    ],
+    ids=range(8),
+)
+def test_what_a_configuration_names_and_is_not_there_is_a_mistake(tmp_path, monkeypatch, text, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.toml").write_text(text.replace("{here}", str(tmp_path)))
+    done = CliRunner().invoke(main, ["check-config", "--config", "x.toml"], env={})
+    assert (done.exit_code, done.stdout) == ((78, "") if said else (0, "x.toml: ok\n"))
+    assert said.replace("{here}", str(tmp_path)) in done.stderr
+    assert done.stderr.count("\n") == bool(said)
+
+
 @pytest.mark.parametrize("command", [["status"], ["purge", "--all", "--yes"], ["restore", "x"], ["serve"], ["doctor"]])
 def test_a_current_folder_that_is_gone_is_named_in_one_line(tmp_path, monkeypatch, command):
     (gone := tmp_path / "gone").mkdir()

@@ -169,3 +169,23 @@ def test_what_needs_a_restart_is_named(start, write, command):
     write(BOTH)
     assert command("reload").stdout == "reloaded\n"
     assert daemon.stop() == 0
+
+
+BROKEN = [ONE + '[smtp]\nmax_connections = "many"\n', "domains = [", "[storage]\npath = 7\n"]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_with_a_broken_file_commands_go_on_with_the_service_that_runs(start, write, command, tmp_path, broken):
+    write(ONE)
+    daemon = start()
+    address = daemon.create()
+    write(broken)
+    for arguments in (["status"], ["inboxes"], ["block", "--name", "x"], ["backup", "copy.db"], ["purge", address]):
+        done = command(*arguments)
+        assert done.returncode == 0, done.stderr
+        assert "tmpmaild.toml: " in done.stderr
+        assert "tmpmaild: the service runs with what it has read before\n" in done.stderr
+    assert (tmp_path / "copy.db").stat().st_size > 0
+    assert command("reload").returncode == 78
+    daemon.stop()
+    assert [command(name).returncode for name in ("status", "inboxes")] == [78, 78]

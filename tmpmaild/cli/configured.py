@@ -15,7 +15,7 @@ from typing import IO, Any, NoReturn
 import click
 
 from tmpmaild.cli import console
-from tmpmaild.cli.control import NotRunning
+from tmpmaild.cli.control import NotRunning, of_running_service
 from tmpmaild.clients import LOCAL, client_name
 from tmpmaild.config import file as configfile
 from tmpmaild.config.kinds import parse_endpoint
@@ -76,6 +76,29 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def wrapped(config_path: Path | None, **kwargs: Any) -> None:
         command(config=read(config_path), **kwargs)
+
+    return config_option(wrapped)
+
+
+def with_service(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that needs only the running service its configuration, as ``with_config`` does.
+
+    If that has mistakes, they are listed, and the command goes on with a service that answers nevertheless.
+    """
+
+    @clear_errors
+    @wraps(command)
+    def wrapped(config_path: Path | None, **kwargs: Any) -> None:
+        try:
+            config = read(config_path)
+        except ConfigError as error:
+            running = of_running_service(configfile.load_what_is_right(config_path, os.environ))
+            if running is None:
+                raise
+            for line in (*error.mistakes, "the service runs with what it has read before"):
+                console.complain(line)
+            config = running
+        command(config=config, **kwargs)
 
     return config_option(wrapped)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError
@@ -89,6 +90,18 @@ def ask(config: Config, command: str, arguments: Mapping[str, Any] | None = None
     """Return all lines of the answer to a command. Raises as ``asked``."""
     with asked(config, command, arguments) as answer:
         return list(answer.lines())
+
+
+def of_running_service(right: Config) -> Config | None:
+    """Return a configuration that leads to a service which answers, None if none does.
+
+    ``right`` holds the right values of a configuration with mistakes; the service may run with others.
+    """
+    for path in filter(None, (control.found(right, os.environ), control.OF_UNIT)):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(CommandError):
+            _connect(probe, path)
+            return replace(right, control=replace(right.control, listen=f"unix:{path.absolute()}"))
+    return None
 
 
 def _connect(connection: socket.socket, path: Path) -> None:

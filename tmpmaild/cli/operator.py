@@ -13,14 +13,23 @@ import click
 import msgspec
 from msgspec.structs import asdict
 
-from tmpmaild.cli import configured, console, control, postmaster
-from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, clear_errors, config_option, load, say, with_config
+from tmpmaild.cli import configured, console, control, named, postmaster
+from tmpmaild.cli.configured import (
+    EXIT_FAILED,
+    EXIT_NOT_RUNNING,
+    clear_errors,
+    config_option,
+    load,
+    say,
+    with_config,
+    with_service,
+)
 from tmpmaild.cli.console import shown
 from tmpmaild.config import databaseurl
 from tmpmaild.config import file as configfile
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
-from tmpmaild.errors import CommandError
+from tmpmaild.errors import CommandError, ConfigError
 from tmpmaild.host.process import drop_to_owner, make_state_folder
 from tmpmaild.host.status import Numbers, Status
 from tmpmaild.model import counted, rfc3339
@@ -40,12 +49,15 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 @config_option
 @clear_errors
 def check_config(config_path: Path | None) -> None:
-    """Read the configuration and list every mistake in it.
+    """Read the configuration and list every mistake in it, and what it names that is not there.
 
     Variables of the environment that look like ours and set nothing are named, too.
     """
     source = configfile.find(config_path, os.environ)
-    drop_to_owner(Path(configfile.load(config_path, os.environ).storage.path))
+    config = configfile.load(config_path, os.environ)
+    drop_to_owner(Path(config.storage.path))
+    if missing := [f"{source or 'defaults'}: {line}" for line in named.missing(config)]:
+        raise ConfigError(missing)
     for line in configfile.variables_without_effect(os.environ):
         console.complain(line)
     say(f"{source or 'defaults'}: ok")
@@ -66,7 +78,7 @@ def migrate(config_path: Path | None) -> None:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
-@with_config
+@with_service
 def status(config: Config, *, as_json: bool) -> None:
     """Show how the service is: what it serves, holds and has done.
 
@@ -93,7 +105,7 @@ def _show_database(config: Config, reason: str, *, as_json: bool) -> None:
 @click.command()
 @click.option("--client", metavar="IP", callback=configured.expect_client, help="Only those that this client created.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
-@with_config
+@with_service
 def inboxes(client: str | None, config: Config, *, as_json: bool) -> None:
     """List the inboxes that are alive, the next to expire first.
 
@@ -145,7 +157,7 @@ def _inbox_as_json(entry: dict[str, Any]) -> str:
 @click.option("--expired", is_flag=True, help="Those that have expired already and are not erased yet.")
 @click.option("--all", "is_all", is_flag=True, help="All inboxes of everybody.")
 @click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
-@with_config
+@with_service
 def purge(address: str | None, client: str | None, config: Config, *, expired: bool, is_all: bool, yes: bool) -> None:
     """End the inbox ADDRESS, or several, now, and erase their mail from the disk.
 
@@ -177,7 +189,7 @@ def _confirm(question: str) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@with_config
+@with_service
 def backup(file: Path, config: Config) -> None:
     """Write a copy of the whole database to FILE, which must not exist yet.
 
@@ -272,7 +284,7 @@ def _expect_a_name(wanted: dict[str, Any]) -> None:
     "--for", "seconds", type=configured.Duration(), metavar="TIME", help="Such as 1d; without it, or 0: for good."
 )
 @click.option("--force", is_flag=True, help="Also this machine, trusted proxies, and who is exempt from limits.")
-@with_config
+@with_service
 def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
     """Block clients, names or senders from now on. Each option may be given more than once.
 
@@ -289,7 +301,7 @@ def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
     "A local part that was blocked: addresses with it can be created again.",
     "A client that was blocked, or a network, written as it was then: it may connect again.",
 )
-@with_config
+@with_service
 def unblock(config: Config, **wanted: Any) -> None:
     """End blocks that block has made, as blocks lists them. Each option may be given more than once."""
     _expect_a_name(wanted)
@@ -301,7 +313,7 @@ def unblock(config: Config, **wanted: Any) -> None:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
-@with_config
+@with_service
 def blocks(config: Config, *, as_json: bool) -> None:
     """List what is blocked, and until when."""
     _show(config, "blocks", "blocks", json.dumps if as_json else _block_as_text)
@@ -321,7 +333,7 @@ def _block_as_text(entry: dict[str, Any]) -> str:
 @click.option("--resume", metavar="HOST", help="Call it again.")
 @click.option("--forget", metavar="HOST", help="Take all webhooks away that lead to it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
-@with_config
+@with_service
 def webhooks(
     pause: str | None, resume: str | None, forget: str | None, seconds: float | None, config: Config, *, as_json: bool
 ) -> None:

@@ -73,13 +73,24 @@ def load(path: Path | None, environ: Mapping[str, str], defaults: Mapping[str, o
 
     Each mistake is one line: the file or variable, the key, what was expected, what was found.
     """
-    source = find(path, environ)
+    return _settings(find(path, environ), environ, defaults).config()
+
+
+def load_what_is_right(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """Read what ``load`` reads, without the values that are mistakes: to find a service that runs with others.
+
+    Raises ConfigError for a file that must not be read at all.
+    """
+    return _settings(find(path, environ), environ, {}).config_of_right_values()
+
+
+def _settings(source: Path | None, environ: Mapping[str, str], defaults: Mapping[str, object]) -> "_Settings":
     settings = _Settings()
     settings.add_defaults(defaults)
     if source is not None:
         settings.add_file(source)
     settings.add_environment(environ)
-    return settings.config()
+    return settings
 
 
 def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
@@ -136,16 +147,20 @@ class _Settings:
 
     def config(self) -> Config:
         """Return the configuration; raises ConfigError with all that was wrong."""
+        config = self.config_of_right_values()
+        self._add_conflicts(config)
+        if self._mistakes:
+            raise ConfigError(self._mistakes)
+        return config
+
+    def config_of_right_values(self) -> Config:
+        """Return the configuration with the defaults in place of what was wrong."""
         members: dict[str, dict[str, object]] = {section: {} for section in ("", *SECTIONS)}
         for key, value in self._values.items():
             section, _, name = key.rpartition(".")
             members[section][name] = value
         sections: dict[str, Any] = {name: struct(**members[name]) for name, struct in SECTIONS.items()}
-        config = Config(**members[""], **sections)  # type: ignore[arg-type]  # each went through its Kind
-        self._add_conflicts(config)
-        if self._mistakes:
-            raise ConfigError(self._mistakes)
-        return config
+        return Config(**members[""], **sections)  # type: ignore[arg-type]  # each went through its Kind
 
     def _add(self, given: dict[str, object], origins: dict[str, str]) -> None:
         values, mistakes = check(given, _KINDS)

@@ -15,7 +15,7 @@ import struct
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -34,6 +34,9 @@ _MAX_CONNECTIONS = 16
 _REQUEST_SECONDS = 10.0
 _DRAIN_SECONDS = 600.0  # a person may be reading a list in a pager
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
+
+OF_UNIT: Final = Path("/run/tmpmaild", _NAME)
+"""The socket of tmpmaild.service."""
 
 Answer = AsyncGenerator[Struct | bytes, None]
 """The lines of an answer, and octets that a line has announced. It is closed early when the client has gone."""

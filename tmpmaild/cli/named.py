@@ -1,0 +1,58 @@
+"""What a configuration names and a start would not find: certificate, key, password, folders, packages of Python."""
+
+import ssl
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from tmpmaild.config.kinds import parse_endpoint
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import StartError
+from tmpmaild.host.sockets import CREDENTIALS, load_certificate
+
+_MADE_BY_SYSTEMD: Final = (Path("/run"), Path("/var/lib"))
+"""Where a unit's RuntimeDirectory= and StateDirectory= are, which are made when it starts."""
+
+
+def missing(config: Config) -> Iterator[str]:
+    """Yield a line for each file, folder and package that is not there, or cannot be used."""
+    pair = (config.smtp.tls_certificate, config.smtp.tls_key)
+    if all(pair) and not any(map(_is_handed_over, pair)):
+        try:
+            # An encrypted key is refused, not asked for.
+            load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config.smtp, password="")
+        except StartError as error:
+            yield str(error)
+    if (password := config.storage.password_file) and not _is_handed_over(password):
+        try:
+            Path(password).read_bytes()
+        except OSError as error:
+            yield f"storage.password_file: {password}: {error.strerror or error}"
+    for key, path in _files_to_make(config):
+        folder = path.absolute().parent
+        if not folder.is_dir() and folder.parent not in _MADE_BY_SYSTEMD:
+            yield f"{key}: {folder}: no such folder"
+    for key, value, packages in (
+        ("storage.url", config.storage.url, ("asyncpg",)),
+        ("senders.resolver", config.senders.resolver, ("dns", "dkim", "spf", "publicsuffixlist")),
+    ):
+        absent = [name for name in packages if value and find_spec(name) is None]
+        if absent:
+            yield f"{key}: needs Python packages that are missing: {', '.join(absent)}"
+
+
+def _is_handed_over(file: str) -> bool:
+    """Return whether a file is there only while the service runs, by LoadCredential=."""
+    return CREDENTIALS in Path(file).parents and not Path(file).exists()
+
+
+def _files_to_make(config: Config) -> Iterator[tuple[str, Path]]:
+    if not config.storage.url:
+        yield "storage.path", Path(config.storage.path)
+    if config.control.listen not in ("", "off"):
+        yield "control.listen", Path(parse_endpoint(config.control.listen).path)
+    for key, places in (("http.listen", config.http.listen), ("metrics.listen", [config.metrics.listen])):
+        for place in places:
+            if place.startswith("unix:"):
+                yield key, Path(parse_endpoint(place).path)
