@@ -274,7 +274,7 @@ async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_compari
     def waits(raw, signatures, warnings):
         if any(one.is_relaxed for one in signatures):
             begun.set()
-            goes_on.wait()
+            goes_on.wait(PATIENCE_SECONDS)
         return settle(raw, signatures, warnings)
 
     monkeypatch.setattr(shown, "settle", waits)
@@ -282,7 +282,7 @@ async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_compari
     async with world.checking():
         await world.deliver(large, raw=signer.sign(canonicalize=(b"relaxed", b"relaxed")))
         try:
-            await anyio.to_thread.run_sync(begun.wait)
+            assert await anyio.to_thread.run_sync(begun.wait, PATIENCE_SECONDS)
             for raw in (RAW, signer.sign(canonicalize=(b"simple", b"simple"))):
                 await world.deliver(small, raw=raw)
                 await world.verdict(small)
