@@ -25,10 +25,11 @@ MAX_BASE_CHARACTERS = 512
 
 _START = re.compile(r"https?://(?=[\w\[])", re.IGNORECASE)
 _IN_ANGLE_BRACKETS = re.compile(r"[^\s<>\"]++(?=>)")
-# The common characters of an address: ASCII except brackets; letters of Latin, Greek and Cyrillic.
+# The common characters of an address: ASCII except brackets; letters of Latin, Greek, Cyrillic, Hebrew, Arabic, Hindi.
 _PLAIN = re.compile(
     r"[^\x00-\x20\x7f<>\"`()\[\]{}\u0080-\U0010ffff]++"
-    r"|[\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0388-\u03f5\u03f7-\u0481\u048a-\u052f]++"
+    r"|[\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0388-\u03f5\u03f7-\u0481\u048a-\u052f"
+    r"\u05d0-\u05ea\u0620-\u0669\u0671-\u06d3\u0904-\u0939]++"
 )
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _OPENING = frozenset(_PAIRS.values())
@@ -47,8 +48,10 @@ _SPACELESS_LETTER = re.compile(f"[{_SPACELESS}]")
 _HOST_CHARACTERS = 253
 # Labels of whatever script; ``\w`` lacks the vowel signs of South-East Asia.
 _LABELS = re.compile(rf"[\w.\u0e31-\u0e4e\u0eb1-\u0ece\u1000-\u109f\u1780-\u17d3\u3099\u309a-]{{1,{_HOST_CHARACTERS}}}")
-# Letters and marks that nobody sees (Default_Ignorable_Code_Point) although UAX #31 lets them continue an identifier.
-_IGNORABLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+# Those letters, and marks that nobody sees (Default_Ignorable_Code_Point): UAX #31 lets them continue an identifier.
+_LEFT_OUT = re.compile(
+    f"[{_SPACELESS}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
 # Arabic, Syriac, Mongolian and the scripts of India shape their letters by joiners.
 _JOINED = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1800-\u18af]")
 _JOINERS = "\u200c\u200d"
@@ -104,9 +107,7 @@ def _goes_on(text: str, at: int) -> bool:
         return _JOINED.match(before) is not None and _JOINED.match(behind) is not None
     if character in _MIDDLE_DOTS:
         return character == _MIDDLE_DOTS[0] and before.lower() == "l" == behind.lower()
-    if _SPACELESS_LETTER.match(character) or _IGNORABLE.match(character):
-        return False
-    return f"a{character}".isidentifier()
+    return _LEFT_OUT.match(character) is None and f"a{character}".isidentifier()
 
 
 def _host_end(text: str, start: int) -> int:
