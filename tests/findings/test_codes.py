@@ -186,7 +186,10 @@ def test_the_word_that_names_an_app_is_no_code(text, app):
     [
         "<p>Your verification code is</p><ul>" + "".join(f"<li>{one}</li>" for one in "481516") + "</ul>",
         "<p>Your verification code is</p><ol>" + "".join(f"<li>{one}" for one in "481516") + "</ol>",
+        "<p>Your verification code is</p><ul>" + "".join(f"<li><p>{one}</p></li>" for one in "481516") + "</ul>",
         "<p>Your code: <del>112233</del> 481516",
+        "<p>Your code: <s> 112233 </s> 481516",
+        "<p>Your code: <span style='text-decoration:line-through'>112233</span> 481516",
         "<p><s>112233</s> 481516 is your verification code",
         "<p>Your verification code:<p><strike>112233</strike><p>481516",
     ],

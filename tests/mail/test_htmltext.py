@@ -82,6 +82,11 @@ def test_what_leads_nowhere_is_no_link(html):
         ("<s>a</s>b</s>c<strike> </strike>d", "~~a~~bc d"),
         ("<s>a<p>b</s>c", "~~a~~\n\nbc"),
         ("<s>a<s>b</s></s>", "~~a~~~~b~~"),
+        ("<span style='text-decoration:line-through'>a <b>b</b></span> c", "~~a b~~ c"),
+        (
+            "<p style='text-decoration: line-through red'>a</p><p>b<img style='text-decoration:line-through'>c",
+            "~~a~~\n\nbc",
+        ),
         ("<a href=https://x.example/><s>1</s>2</a>", "~~1~~2 <https://x.example/>"),
     ],
 )

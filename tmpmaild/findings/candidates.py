@@ -109,11 +109,9 @@ _QUOTED = re.compile(r"^>(?!>).*[^\W\d_]{2}.*$", re.MULTILINE)
 _EARLIER = re.compile(r"^-{4,}+[^\n]*+\n++(?:[^\W\d_][^\n:]{1,20}+: [^\n]*+\n++){2}.*+", re.MULTILINE | re.DOTALL)
 _WIDE_SENTENCE_END = re.compile("[\u3002\uff01\uff1f]")
 # One in each item of a list, too.
-_ONE_A_LINE = re.compile(r"\n(?:- )?[0-9A-Z](?:\n(?:- )?[0-9A-Z]){3,7}(?=\n)")
+_ONE_A_LINE = re.compile(r"\n(?:-\s)?[0-9A-Z](?:\n(?:-\s)?[0-9A-Z]){3,7}(?=\n)")
 # What is struck out, in a text part that somebody wrote in HTML, and as the text of HTML has it.
-_STRUCK = re.compile(
-    r"<(del|s|strike)\b[^<>]{0,300}+>[^<>]{0,300}+</\1\s*+>|~~(?=[^\s~])[^~\n]{1,300}+~~", re.IGNORECASE
-)
+_STRUCK = re.compile(r"<(del|s|strike)\b[^<>]{0,300}+>[^<>]{0,300}+</\1\s*+>|~~[^~\n]{1,300}+~~", re.IGNORECASE)
 # Android's SMS Retriever: the last 11 characters tell for which app a message is.
 _APP_HASH = re.compile(r"[0-9A-Za-z+/]{11}")
 _APP_HASH_CHARACTERS = 11
@@ -261,7 +259,7 @@ def plain_lines(text: str) -> list[str]:
         text = _QUOTED.sub("", text)
     lines = _EMPTY_LINES.sub("\n", text).split("\n", MAX_LINES)[:MAX_LINES]
     text = "\n".join(" ".join(line.split()) for line in lines)
-    text = _ONE_A_LINE.sub(lambda match: "\n" + " ".join(match[0].replace("- ", "").split()), f"\n{text}\n")
+    text = _ONE_A_LINE.sub(lambda match: "\n" + " ".join(match[0].replace("-", "").split()), f"\n{text}\n")
     text = _SENTENCE_END.sub(lambda match: f"{match[0][0]}\n", text)
     if not text.isascii():
         text = _WIDE_SENTENCE_END.sub("\n", text)

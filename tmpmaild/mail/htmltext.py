@@ -49,6 +49,7 @@ _BREAKING = names(
     "form header hr html legend li main nav option section summary table tbody tfoot thead tr"
 )
 _STRUCK = names("del s strike")
+_STRIKING = "line-through"
 _STRIKE = "~~"  # around what is struck out, as people write it in text
 _SPACED = names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
 # What browsers show of these is not what they hold: pictures, sounds, choices; drawings and descriptions in SVG.
@@ -315,7 +316,8 @@ class Page:
     def __init__(self, parts: Iterable[tuple[str, str, str]], base: str) -> None:
         self.links: list[tuple[str, str, str]] = []
         self._base = base
-        self._struck: int | None = None  # where in the line that begins
+        self._struck: int | None = None  # where in the line that begins, and the element that does it
+        self._struck_by = ""
         self._preformatted = 0
         self._lines: list[str] = []
         self._line: list[str] = []
@@ -351,8 +353,6 @@ class Page:
             self._write(attributes_of(attributes).get("alt", ""))
         elif name in ("td", "th"):
             self._write(" ")
-        elif name in _STRUCK:
-            self._start_strike()
         elif name in _SPACED:
             self._paragraph()
             self._preformatted += name == "pre"
@@ -360,12 +360,14 @@ class Page:
             self._break()
             if name == "li":
                 self._line.append("- ")
+        if name in _STRUCK or (_STRIKING in attributes and name not in _VOID):
+            self._start_strike(name)
 
     def _end(self, name: str) -> None:
+        if name == self._struck_by:
+            self._end_strike()
         if name == "a":
             self._close_link()
-        elif name in _STRUCK:
-            self._end_strike()
         elif name in _SPACED:
             self._paragraph()
             self._preformatted -= name == "pre" and self._preformatted > 0
@@ -383,14 +385,14 @@ class Page:
             self._close_link()
             self._break()
 
-    def _start_strike(self) -> None:
+    def _start_strike(self, name: str) -> None:
         self._end_strike()
-        self._struck = len(self._line)
+        self._struck, self._struck_by = len(self._line), name
         self._line.append(_STRIKE)
 
     def _end_strike(self) -> None:
         """End what is struck out in this line; where that is nothing, leave no mark."""
-        start, self._struck = self._struck, None
+        start, self._struck, self._struck_by = self._struck, None, ""
         if start is not None and "".join(self._line[start + 1 :]).strip():
             self._line.append(_STRIKE)
         elif start is not None:
