@@ -3,9 +3,9 @@
 import pytest
 
 from tables import rows_of
-from tmpmaild.errors import CommandError
+from tmpmaild.errors import CommandError, StorageFull
 from tmpmaild.host.control import NoArguments
-from tmpmaild.inboxes.commands import InboxCommands, Listed, Purged
+from tmpmaild.inboxes.commands import InboxCommands, Listed, OperatorMailDeleted, Purged
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
@@ -69,6 +69,59 @@ async def test_a_purge_ends_those_that_are_meant_and_erases_their_mail(commands,
     assert await listed(commands) == []
     octets = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert octets.count(b"secret-octets") == 1  # the operator's
+
+
+class FullFrom:
+    """A storage whose disk is full from a certain write on; until then, and for all else, it is itself."""
+
+    def __init__(self, storage, writes):
+        self._storage = storage
+        self._writes = writes
+
+    def __getattr__(self, name):
+        return getattr(self._storage, name)
+
+    def _write(self):
+        self._writes -= 1
+        if self._writes < 0:
+            raise StorageFull("the database or the disk is full")
+
+    async def move_expiry(self, *arguments):
+        self._write()
+        await self._storage.move_expiry(*arguments)
+
+    async def sweep(self, now_ms):
+        self._write()
+        return await self._storage.sweep(now_ms)
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    ("writes", "wanted", "ended"),
+    [
+        (0, Purged(address="box0@mail.example.com"), 0),
+        (1, Purged(address="box0@mail.example.com"), 1),
+        (0, Purged(all=True), 0),
+        (7, Purged(all=True), 7),
+        (30, Purged(all=True), 30),
+        (0, Purged(client="192.0.2.1"), 0),
+        (4, Purged(client="192.0.2.1"), 4),
+    ],
+)
+async def test_a_purge_that_meets_a_full_disk_tells_what_it_has_done(storage, writes, wanted, ended):
+    full = FullFrom(storage, writes)
+    commands = InboxCommands(full, Cleaner(full, interval_seconds=30)).commands()
+    last = (await answers(commands, "purge", wanted))[-1]
+    assert (last.ended, last.erased, last.trouble) == (ended, False, "the database or the disk is full")
+    assert len(await listed(commands)) == 30 - ended
+
+
+async def test_a_deletion_for_postmaster_that_cannot_be_erased_tells_so(storage):
+    await add_mail(storage, OPERATOR_INBOX_ID)
+    full = FullFrom(storage, 0)
+    commands = InboxCommands(full, Cleaner(full, interval_seconds=30)).commands()
+    last = (await answers(commands, "postmaster-delete", OperatorMailDeleted(all=True)))[-1]
+    assert (last.deleted, last.erased, last.trouble) == (1, False, "the database or the disk is full")
 
 
 @pytest.mark.usefixtures("filled")

@@ -169,8 +169,14 @@ def purge(address: str | None, client: str | None, config: Config, *, expired: b
         _confirm("End all inboxes of everybody, and erase their mail?")
     wanted = {"address": address, "client": client, "expired": expired, "all": is_all}
     last = control.ask(config, "purge", wanted)[-1]
-    ended = counted(last["ended"], "inbox", "inboxes")
-    say(f"{ended} ended{_erased(config, last['erased'], 'its' if last['ended'] == 1 else 'their')}")
+    _say_done(config, last, counted(last["ended"], "inbox", "inboxes") + " ended", is_one=last["ended"] == 1)
+
+
+def _say_done(config: Config, last: dict[str, Any], done: str, *, is_one: bool) -> None:
+    """Say what a command has done, also if it could not be finished. Raises ``CommandError`` then."""
+    if trouble := last.get("trouble", ""):  # an older service sends none
+        raise CommandError(f"{done}, then: {trouble}. It cannot be read any more; each sweep tries again to erase it.")
+    say(f"{done}{_erased(config, last['erased'], 'its' if is_one else 'their')}")
 
 
 def _erased(config: Config, erased: bool | None, whose: str) -> str:  # noqa: FBT001 - as it was answered
@@ -415,8 +421,7 @@ def _delete_postmaster(message_id: str | None, config: Config, *, is_all: bool, 
     if is_all and not yes:
         _confirm("Delete all mail to postmaster and abuse?")
     last = control.ask(config, "postmaster-delete", {"message_id": message_id, "all": is_all})[-1]
-    deleted = counted(last["deleted"], "message")
-    say(f"{deleted} deleted{_erased(config, last['erased'], 'its' if last['deleted'] == 1 else 'their')}")
+    _say_done(config, last, counted(last["deleted"], "message") + " deleted", is_one=last["deleted"] == 1)
 
 
 def of_service(found: dict[str, Any]) -> str:

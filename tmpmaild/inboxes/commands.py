@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from tmpmaild.clients import Network, Networks, client_name, parse_network
-from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
+from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError, RequestError
 from tmpmaild.host.control import Answer, Command, NoArguments, Octets
 from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import CLIENT, NAME, SENDER, Blocks
@@ -58,17 +58,22 @@ class Inboxes(Struct, frozen=True):
 
 
 class Ended(Struct, frozen=True):
-    """How many inboxes have ended so far. ``erased``: their mail is in no file any more; None: not tried yet."""
+    """How many inboxes have ended so far. ``erased``: their mail is in no file any more; None: not tried yet.
+
+    ``trouble`` is why the command could not go on, such as a full disk; "" if it could.
+    """
 
     ended: int
     erased: bool | None = None
+    trouble: str = ""
 
 
 class Deleted(Struct, frozen=True):
-    """How many messages were deleted. ``erased``: they are in no file any more; None: not tried yet."""
+    """How many messages were deleted; the rest as in ``Ended``."""
 
     deleted: int
     erased: bool | None = None
+    trouble: str = ""
 
 
 class InboxCommands:
@@ -96,14 +101,18 @@ class InboxCommands:
     async def _purge(self, wanted: Purged) -> Answer:
         if [wanted.address is not None, wanted.client is not None, wanted.expired, wanted.all].count(True) != 1:
             raise CommandError("exactly one of an address, a client, the expired and all is expected")
-        ended = 0
-        if wanted.address is not None:
-            ended = await self._end_address(wanted.address)
-        else:
-            async for some in self._end_many(wanted):
-                ended += some
-                yield Ended(ended)
-        yield Ended(ended, erased=await self._cleaner.sweep())
+        ended, trouble, erased = 0, "", False
+        try:
+            if wanted.address is not None:
+                ended = await self._end_address(wanted.address)
+            else:
+                async for some in self._end_many(wanted):
+                    ended += some
+                    yield Ended(ended)
+            erased = await self._cleaner.sweep()
+        except RequestError as error:
+            trouble = str(error)
+        yield Ended(ended, erased=erased, trouble=trouble)
         log.info("purge: inboxes that have been ended by the operator: %d", ended)
 
     async def _delete_operator_mail(self, wanted: OperatorMailDeleted) -> Answer:
@@ -114,7 +123,12 @@ class InboxCommands:
         if ids and not deleted:
             raise CommandError("the operator's inbox holds no such mail; tmpmaild postmaster lists what there is")
         yield Deleted(deleted)
-        yield Deleted(deleted, erased=await self._cleaner.sweep())
+        trouble, erased = "", False
+        try:
+            erased = await self._cleaner.sweep()
+        except RequestError as error:
+            trouble = str(error)
+        yield Deleted(deleted, erased=erased, trouble=trouble)
         log.info("postmaster: messages to postmaster and abuse that the operator has deleted: %d", deleted)
 
     async def _backup(self, _: NoArguments) -> Answer:
@@ -142,7 +156,10 @@ class InboxCommands:
                 yield len(inboxes)
             else:  # those that were created meanwhile are not meant
                 ids = [inbox.id for inbox in inboxes if inbox.created_at_ms <= begun_ms]
-                yield sum(await asyncio.gather(*map(self._end, ids)))
+                outcomes = await asyncio.gather(*map(self._end, ids), return_exceptions=True)
+                yield outcomes.count(True)
+                if failed := next((one for one in outcomes if isinstance(one, BaseException)), None):
+                    raise failed
 
     async def _end(self, inbox_id: str) -> bool:
         with suppress(AddressNotFound, AddressExpired):

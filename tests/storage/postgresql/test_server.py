@@ -1,6 +1,7 @@
 """The PostgreSQL engine while its server is away, silent, full, or no longer the one to write to."""
 
 import asyncio
+from contextlib import suppress
 
 import asyncpg
 import pytest
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from patience import PATIENCE_SECONDS
 from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import CommandError, DatabaseError, StorageFull, StorageUnavailable
+from tmpmaild.host.logs import Repeats
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql import server, writer
 from tmpmaild.storage.postgresql.server import Server, Session, is_of_one_row, reason, translate
@@ -65,6 +67,41 @@ async def test_why_there_is_no_further_connection_is_in_the_log(cluster, databas
             await Engine(storage, clock).find("ada")
         assert "No such file or directory" in storage.trouble()
     assert f"cannot connect to the database: {there}: No such file or directory" in caplog.messages
+
+
+@pytest.fixture
+def there(cluster, tmp_path, monkeypatch):
+    """Return a link to the server's folder, without which it is away; a new connection is tried at once."""
+    monkeypatch.setattr(server, "_PAUSE_SECONDS", 0.05)
+    (there := tmp_path / "socket").symlink_to(cluster.folder)
+    return there
+
+
+async def test_a_second_outage_within_the_minute_has_its_lines(cluster, there, database, clock, caplog):
+    caplog.set_level("INFO")
+    repeats = Repeats()
+
+    def written():
+        """Return the kinds of the lines so far."""
+        kinds = ("cannot connect to the database", "the database is back")
+        return [kind for record in caplog.records for kind in kinds if kind in record.message]
+
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        postgresql.open_storage(postgresql_settings(elsewhere(database, there)), clock) as storage,
+    ):
+        for outage in (1, 2):
+            there.unlink()
+            storage._readers._sessions[-1].server.terminate_all()
+            while written().count("cannot connect to the database") < outage:
+                with suppress(StorageUnavailable):
+                    await storage.find_inbox("ada@mail.example.com", clock())
+                await asyncio.sleep(0.01)
+            there.symlink_to(cluster.folder)
+            while written().count("the database is back") < outage:
+                await asyncio.sleep(0.01)
+    told = [record for record in caplog.records if repeats.passes(record, now=0.0)]
+    assert [sum(what in record.message for record in told) for what in ("cannot connect", "is back")] == [2, 2]
 
 
 async def test_what_is_wrong_with_the_url_is_not_waited_for(cluster, clock):

@@ -271,7 +271,7 @@ class ChangeNotifications:
             rows = await connection.fetch(_LOOK, wanted)
         if self.trouble:
             self.trouble = ""
-            log.info("the database is back")
+            log.info("the database is back", extra={"about": time.monotonic()})  # each time
             self._on_back()
         seen = {row["id"]: (row["last_key"], row["expires_at_ms"]) for row in rows}
         self._compare_blocks(seen.pop(0)[0])

@@ -140,7 +140,8 @@ class Server:
                 connection = await self._connect_to_first()
             except (StorageUnavailable, DatabaseError) as error:
                 if self._open and self._logged != str(error):  # who waits for the first one logs it
-                    log.warning("cannot connect to the database: %s", error)
+                    # Each outage has its line, also a second one within a minute, which would count as a repetition.
+                    log.warning("cannot connect to the database: %s", error, extra={"about": time.monotonic()})
                     self._logged = str(error)
                 if isinstance(error, StorageUnavailable):
                     self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
