@@ -19,6 +19,7 @@ import anyio.to_thread
 from msgspec.structs import asdict
 
 from tmpmaild import __version__, hostnames, senders
+from tmpmaild.clients import Networks
 from tmpmaild.config.settings import Config, needing_restart
 from tmpmaild.errors import DatabaseError, RequestError, StartError
 from tmpmaild.host import control, logs, process
@@ -175,7 +176,7 @@ class _Parts:
         )
         self.lag = process.LoopLag()
         self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.obstacle)
-        self._http = HttpServer(self._web, max_connections=config.http.max_connections)
+        self._http = HttpServer(self._web, max_connections=config.http.max_connections, unshared=_without_share(config))
         self.dispatcher = self._dispatcher(ports(sockets))
         self._hearing: list[Callable[[Sequence[InboxChange]], None]] = []
         self._tell_of_commits(config)
@@ -258,7 +259,7 @@ class _Parts:
         self.smtp.change_settings(smtp, loaded.tls)
         certificate_stayed = self._certificate.change(loaded)
         use_web()
-        self._http.max_connections = config.http.max_connections
+        self._http.max_connections, self._http.unshared = config.http.max_connections, _without_share(config)
         _set_rates(self._limits, config, self._storage.buckets)
         self.cleaner.interval_seconds = config.expiry.interval_seconds
         self._status.change_domains(config.domains)
@@ -331,6 +332,11 @@ async def _checker(config: Config, storage: Storage) -> "Checker | None":
 def _smtp_settings(config: Config) -> SmtpSettings:
     section = asdict(config.smtp) | {"hostname": config.host_name}
     return SmtpSettings(**section, exempt=config.limits.exempt)
+
+
+def _without_share(config: Config) -> Networks:
+    """Return who may have any number of HTTP connections: behind a proxy everybody has its address."""
+    return (*config.http.trusted_proxies, *config.limits.exempt)
 
 
 def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:

@@ -239,9 +239,9 @@ def serve(monkeypatch):
     monkeypatch.setattr(server_module, "_IDLE_SECONDS", 10 * PATIENCE_SECONDS)
 
     @asynccontextmanager
-    async def served(app, *, max_connections=100, grace_seconds=0.2):
+    async def served(app, *, max_connections=100, grace_seconds=0.2, **more):
         listener = socket.create_server(("127.0.0.1", 0))
-        server = HttpServer(app, max_connections=max_connections)
+        server = HttpServer(app, max_connections=max_connections, **more)
         await server.start([listener])
         try:
             yield Served(server, listener.getsockname())

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import socket
 import struct
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from ipaddress import ip_network
 
 import anyio
 import anyio.lowlevel
@@ -300,6 +301,95 @@ async def test_beyond_the_limit_connections_are_refused(serve, caplog):
         "HTTP connection refused: http.max_connections is reached"
     ]
     caplog.clear()
+
+
+def connect_from(served, host):
+    return anyio.connect_tcp(*served.address, local_host=host)
+
+
+async def test_a_client_loses_its_longest_idle_connection_beyond_its_share(serve):
+    async with serve(ok, max_connections=8, unshared=()) as served, AsyncExitStack() as opened:
+        streams = []
+        for _ in range(6):
+            streams.append(await opened.enter_async_context(await served.connect()))
+            await streams[-1].send(GET)
+            assert await read_answer(streams[-1]) == 200
+        assert [await read_all(stream) for stream in streams[:2]] == [b"", b""]
+        for stream in streams[2:]:
+            await stream.send(GET)
+            assert await read_answer(stream) == 200
+
+
+async def test_a_client_that_uses_its_share_is_refused_more_and_leaves_room_for_others(serve, caplog):
+    may_answer, asked = anyio.Event(), []
+
+    async def slow(scope, receive, send):
+        asked.append(scope["client"][0])
+        await may_answer.wait()
+        await ok(scope, receive, send)
+
+    async def opened(host):
+        stream = await stack.enter_async_context(await connect_from(served, host))
+        before = len(asked)
+        await stream.send(GET)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while len(asked) == before:
+                await anyio.sleep(0.001)
+        return stream
+
+    trusted = [ip_network("127.0.0.9/32")]
+    async with serve(slow, max_connections=20, unshared=trusted) as served, AsyncExitStack() as stack:
+        streams = [await opened("127.0.0.2") for _ in range(10)]
+        for _ in range(2):
+            async with await connect_from(served, "127.0.0.2") as refused:
+                assert await read_all(refused) == b""
+        streams += [await opened(host) for host in ("127.0.0.3", *["127.0.0.9"] * 9)]
+        may_answer.set()
+        assert [await read_answer(stream) for stream in streams] == [200] * 20
+    said = "HTTP connection from 127.0.0.2 refused: it has its share of http.max_connections"
+    assert [record.getMessage() for record in caplog.records] == [said] * 2
+    caplog.clear()
+
+
+@pytest.mark.parametrize("request_", [GET, LAST], ids=["kept", "closed"])
+async def test_what_a_slow_client_has_not_read_counts_for_its_share_until_it_has(serve, caplog, monkeypatch, request_):
+    """The kernel keeps it: closing such connections to make room would take as much memory as all of them at once."""
+    monkeypatch.setattr(server, "_LOOK_SECONDS", 0.01)
+
+    async def answer(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(200_000)})
+
+    slow = [socket.socket() for _ in range(4)]
+    async with serve(answer, max_connections=8, unshared=()) as served:
+        for one in slow:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect(served.address)
+            one.sendall(request_)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while sum(one.has_unsent(100_000) for one in served.server._connections.values()) < 4:
+                await anyio.sleep(0.005)
+        assert await served.ask(LAST) == b""
+        assert len(served.server._connections) == 4
+        slow[0].settimeout(0)
+        received = b""
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while len(received) < 200_000:
+                received += await asyncio.get_running_loop().sock_recv(slow[0], 65_536)
+            while (answered := await served.ask(LAST)) == b"":
+                await anyio.sleep(0.01)
+        assert len(answered) > 200_000
+    for one in slow:
+        one.close()
+    assert {record.getMessage()[-47:] for record in caplog.records} == {
+        "refused: it has its share of http.max_connections"[-47:]
+    }
+    caplog.clear()
+
+
+@pytest.mark.parametrize(("most", "share"), [(0, 0), (1, 1), (2, 1), (100, 50), (128, 64), (2048, 64), (4096, 128)])
+def test_the_share_of_a_client_leaves_room_for_others(most, share):
+    assert server._share_of(most) == share
 
 
 @pytest.mark.parametrize("upgrade", [b"websocket", b"h2c"])

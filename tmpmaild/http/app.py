@@ -32,7 +32,7 @@ from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
 from tmpmaild.http.openapi import Answer, Operation, declared
 from tmpmaild.http.problems import BadRequest, Problems
-from tmpmaild.http.requests import EXAMPLE_DOMAIN, Client, Endpoint, Paths, Resource
+from tmpmaild.http.requests import EXAMPLE_DOMAIN, BodyMemory, Client, Endpoint, Paths, Resource
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.http.streams import StreamEndpoints
 from tmpmaild.inboxes.service import InboxService
@@ -278,6 +278,7 @@ class Middleware:
         self._trusted_proxies = trusted_proxies
         self._allowed_hosts = frozenset(host.lower().encode() for host in allowed_hosts)
         self._unreadable = unreadable
+        self._bodies = BodyMemory()
         self._known = lru_cache(maxsize=4096)(lambda ip: Client(client_name(ip), belongs(ip, exempt), ip))
         self._clock_seconds = clock_seconds
 
@@ -308,6 +309,7 @@ class Middleware:
             return self._problems.answer_to(Request(scope), BadRequest("cross-site"))
         client = scope["tmpmaild.client"] = self._client(scope)
         scope["tmpmaild.take_token"] = answer.take_token
+        scope["tmpmaild.bodies"] = self._bodies
         if client.exempt:
             return None
         buckets = self._buckets(scope["method"], scope["path"])

@@ -20,7 +20,14 @@ ADDRESS = "/api/v1/addresses/{address}"
 MESSAGE = f"{ADDRESS}/messages/{{id}}"
 
 _ALWAYS = ("rate-limited", "bad-host", "headers-too-large", "internal-error", "stopping")
-_OF_BODY = ("malformed-request", "request-timeout", "body-too-large", "unsupported-media-type", "invalid-request")
+_OF_BODY = (
+    "malformed-request",
+    "request-timeout",
+    "body-too-large",
+    "unsupported-media-type",
+    "invalid-request",
+    "busy",
+)
 
 TAGS = {
     "Addresses": "Create, read, extend and delete addresses. They expire by themselves.",

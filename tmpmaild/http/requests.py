@@ -5,6 +5,7 @@ Bodies and parameters are types, which describe and check them; here they become
 
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -32,6 +33,9 @@ EXAMPLE_DOMAIN = "mail.example.com"
 """Is in the examples of all types here and in ``schemas.py``; ``openapi.py`` replaces it by a domain of the server."""
 MAX_BODY_BYTES = 64 * 1024
 _BODY_SECONDS = 10
+_FREE_BODY_BYTES = 4 * 1024
+_MAX_BODIES_BYTES = 16 * 1024 * 1024
+_MAX_BODIES_BYTES_OF_CLIENT = 2 * 1024 * 1024
 _MAX_PARAMETERS = 200  # of a query, counted before it is taken apart
 _TRUTH = {"true": True, "false": False}  # as a query writes it
 _BASES: dict[type, type] = {msgspec.inspect.IntType: int, msgspec.inspect.BoolType: bool}
@@ -129,19 +133,51 @@ def holder_token(request: Request) -> str:
     return found
 
 
+class BodyMemory:
+    """What is in memory of bodies that are still coming in, beyond a few octets of each that always have room."""
+
+    def __init__(self) -> None:
+        self._of_client: Counter[str] = Counter()
+        self._all_bytes = 0
+
+    def take(self, client: Client, more_bytes: int) -> None:
+        """Add octets. Raises ``BadRequest`` ("busy") if too many are held for this client, or in all."""
+        held_bytes = self._of_client[client.name] + more_bytes
+        if self._all_bytes + more_bytes > _MAX_BODIES_BYTES or (
+            held_bytes > _MAX_BODIES_BYTES_OF_CLIENT and not client.exempt
+        ):
+            raise BadRequest("busy", "Too many large request bodies are coming in; send this one again.")
+        self._of_client[client.name] = held_bytes
+        self._all_bytes += more_bytes
+
+    def release(self, client: Client, octets: int) -> None:
+        """Subtract octets that were added."""
+        self._all_bytes -= octets
+        self._of_client[client.name] -= octets
+        if not self._of_client[client.name]:
+            del self._of_client[client.name]
+
+
 async def _body(request: Request) -> bytes:
     """Read a body of at most 64 KiB, within ten seconds. Raises ``BadRequest``."""
     octets = bytearray()
+    memory: BodyMemory = request.scope["tmpmaild.bodies"]
+    sender, taken_bytes = client(request), 0
     try:
         with anyio.fail_after(_BODY_SECONDS):
             async for chunk in request.stream():
-                octets += chunk
-                if len(octets) > MAX_BODY_BYTES:
+                if len(octets) + len(chunk) > MAX_BODY_BYTES:
                     raise BadRequest("body-too-large")
+                if len(octets) + len(chunk) > _FREE_BODY_BYTES:
+                    memory.take(sender, len(chunk))
+                    taken_bytes += len(chunk)
+                octets += chunk
     except TimeoutError:
         raise BadRequest("request-timeout") from None
     except ClientDisconnect:
         raise BadRequest("malformed-request", "The body ended early.") from None
+    finally:
+        memory.release(sender, taken_bytes)
     return bytes(octets)
 
 

@@ -5,11 +5,14 @@ without limit for open connections when it stops.
 """
 
 import asyncio
+import fcntl
 import logging
 import re
 import socket
 import struct
+import termios
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -33,6 +36,7 @@ from hypercorn.utils import parse_socket_addr
 from starlette.types import ASGIApp
 
 from tmpmaild.boundedh11 import BoundedConnection
+from tmpmaild.clients import Networks, belongs, client_name
 from tmpmaild.listening import BACKLOG, listeners
 from tmpmaild.measures import Gauge
 
@@ -44,8 +48,12 @@ _CUT_SECONDS = 1
 
 _READ_BYTES = 16 * 1024  # at once: as much is held until it is answered, or a refusal has been read
 _UNSENT_BYTES = 64 * 1024
+_CLIENTS = 32  # share all connections at the least
+_LEAST_SHARE = 128  # half of it is the share of one where there are few
 _SEND_SECONDS = 30
 _LINGER_SECONDS = 2
+_READ_SECONDS = 300  # for the rest of a response that the kernel holds; it gives up itself after 30 without progress
+_LOOK_SECONDS = 1
 _AT_ONCE = struct.pack("ii", 1, 0)  # struct linger of socket(7)
 _EARLY_BYTES = 64 * 1024
 _REST_BYTES = 64 * 1024
@@ -59,11 +67,16 @@ log = logging.getLogger(__name__)
 
 
 class HttpServer:
-    """All HTTP connections of the process. ``max_connections``, which may be changed, is 0 for no limit."""
+    """All HTTP connections of the process. ``max_connections``, which may be changed, is 0 for no limit.
 
-    def __init__(self, app: ASGIApp, *, max_connections: int) -> None:
+    With ``unshared``, which may be changed too, a client has only a share of them, unless it is in these networks.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_connections: int, unshared: Networks | None = None) -> None:
         self._app: Any = app
         self.max_connections = max_connections
+        self.unshared = unshared
+        self._of_client: defaultdict[str, set[HttpConnection]] = defaultdict(set)
         self._config = _hypercorn_config()
         self._context = WorkerContext(max_requests=None)
         self._connections: dict[asyncio.Task[None], HttpConnection] = {}
@@ -113,9 +126,16 @@ class HttpServer:
             log.info("HTTP connection refused: http.max_connections is reached")
             writer.transport.abort()
             return
+        client = self._sharing(writer)
+        if client and not self._has_share(client):
+            log.info("HTTP connection from %s refused: it has its share of http.max_connections", client)
+            writer.transport.abort()
+            return
         loop = asyncio.get_running_loop()
         connection = HttpConnection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
         self._connections[task] = connection
+        if client:
+            self._of_client[client].add(connection)
         try:
             await connection
         except asyncio.CancelledError:
@@ -124,7 +144,42 @@ class HttpServer:
             log.exception("an HTTP connection failed")
         finally:
             del self._connections[task]
+            self._forget(client, connection)
             _abort(writer)
+
+    def _sharing(self, writer: asyncio.StreamWriter) -> str:
+        """Return the client that a connection counts for; "" if it counts for none."""
+        peer = writer.get_extra_info("peername")
+        if self.unshared is None or not isinstance(peer, tuple) or belongs(peer[0], self.unshared):
+            return ""
+        return client_name(peer[0])
+
+    def _has_share(self, client: str) -> bool:
+        """Return whether a client may have one more connection; to make room, its longest idle one is closed."""
+        held = self._of_client.get(client, set())
+        if not 0 < _share_of(self.max_connections) <= len(held):
+            return True
+        idle = [(one.idle_since, index, one) for index, one in enumerate(held) if one.idle_since is not None]
+        longest = next((one for *_, one in sorted(idle) if not one.has_unsent()), None)
+        if longest is None:
+            return False
+        self._forget(client, longest)
+        longest.give_way()
+        return True
+
+    def _forget(self, client: str, connection: "HttpConnection") -> None:
+        if client in self._of_client:
+            self._of_client[client].discard(connection)
+            if not self._of_client[client]:
+                del self._of_client[client]
+
+
+def _share_of(connections: int) -> int:
+    """Return how many connections of so many one client may have; 0 for no limit.
+
+    An address of many people reaches it only if nothing of it is idle: they share 20 streams and its rate limits.
+    """
+    return max(connections // _CLIENTS, (min(connections, _LEAST_SHARE) + 1) // 2)
 
 
 def _abort(writer: asyncio.StreamWriter) -> None:
@@ -172,7 +227,7 @@ class HttpConnection(TCPServer):
     disconnect event, which only waits and streams listen to, and still writes what the application answers.
     """
 
-    _discarding = False
+    _discarding = _is_leaving = False
     _idle_since: float | None = None  # None: a request is being answered, or the connection is being closed
     _timer: asyncio.TimerHandle  # for all requests: Hypercorn starts and cancels a task for each, a tenth of its time
 
@@ -229,9 +284,21 @@ class HttpConnection(TCPServer):
             ends_at = self._idle_since + self.config.keep_alive_timeout
         if now < ends_at:
             self._timer = self.loop.call_later(ends_at - now, self._close_if_idle)
+        elif self._is_being_read() and now < ends_at + _READ_SECONDS:
+            self._timer = self.loop.call_later(_LOOK_SECONDS, self._close_if_idle)
         else:
-            self._idle_since = None
-            self._task_group.spawn(self._initiate_server_close)
+            self.give_way()
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when, by the loop's time, the client has sent no request; None while one is answered."""
+        return self._idle_since
+
+    def give_way(self) -> None:
+        """Close the connection, which is idle."""
+        self._timer.cancel()
+        self._idle_since = None
+        self._task_group.spawn(self._initiate_server_close)
 
     def stop(self) -> None:
         """Close the connection if it is idle, once ``terminated`` is set."""
@@ -311,9 +378,15 @@ class HttpConnection(TCPServer):
         await self._close()
 
     async def _close(self) -> None:
-        """Send what is in the buffer, then close; a response that was broken off ends here, buffers included."""
+        """Send what is in the buffer, then close; a response that was broken off ends here, buffers included.
+
+        A client that reads slowly keeps its connection until it has read most: what the kernel has of a closed one
+        counts for nobody.
+        """
         if self._is_broken_off():
             self._reset()
+        if self._is_being_read() and await self._is_left_open():
+            return
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 await self._linger()
@@ -335,6 +408,40 @@ class HttpConnection(TCPServer):
                         pass
                 else:
                     await self._received_all.wait()
+
+    async def _is_left_open(self) -> bool:
+        """Say that nothing more comes, and wait for the client to read; return whether the timer does that."""
+        was_leaving, self._is_leaving, self._discarding = self._is_leaving, True, True
+        if not was_leaving:
+            self.writer.write_eof()
+        if not self._is_own_task() and self._received_all.is_set():
+            return True  # ``run`` ends soon, and closes
+        if not self._is_own_task() and not was_leaving:
+            self._idle_since = self.loop.time() - self.config.keep_alive_timeout
+            self._close_if_idle()
+            return True
+        ends_at = self.loop.time() + (_READ_SECONDS if self._is_own_task() else 0)
+        while self._is_being_read() and self.loop.time() < ends_at:
+            await asyncio.sleep(_LOOK_SECONDS)
+        if self._is_being_read():
+            self._reset()
+        return False
+
+    def has_unsent(self, more_than: int = 0) -> bool:
+        """Return whether more than so many octets are here, or in the kernel until the client acknowledges them."""
+        if self.writer.is_closing():
+            return False
+        if self.writer.transport.get_write_buffer_size() > more_than:
+            return True
+        raw = self.writer.get_extra_info("socket")
+        try:
+            (unsent_bytes,) = struct.unpack("i", fcntl.ioctl(raw.fileno(), termios.TIOCOUTQ, bytes(4)))  # tcp(7)
+        except OSError:
+            return False
+        return bool(unsent_bytes > more_than)
+
+    def _is_being_read(self) -> bool:
+        return self.has_unsent(_UNSENT_BYTES)
 
     def _is_broken_off(self) -> bool:
         protocol = getattr(self, "protocol", None)
