@@ -1,9 +1,10 @@
-"""Who attacks and with what: ``python attackers.py NUMBER PORT RECIPIENT SECONDS`` prints the answers as JSON.
+"""Who attacks and with what: ``attackers.py NUMBER SMTP_PORT HTTP_PORT RECIPIENT SECONDS`` prints the answers as JSON.
 
 A process of its own, apart from the measuring in ``attacks.py``. Each attacker is a thread that sends from a buffer
 made beforehand: it hardly needs the CPU that the daemon wants.
 """
 
+import http.client
 import json
 import os
 import random
@@ -13,7 +14,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
+from itertools import cycle
 from typing import NamedTuple
 
 MIB = 1024 * 1024
@@ -203,7 +205,118 @@ def guess(client, recipient, answers):
             answers[client.line()] += 1
 
 
+# What an attacker does on connections of his own, so that others wait.
+
+
+class Target(NamedTuple):
+    """Where an attacker comes from, and what he attacks until when."""
+
+    source: str
+    smtp_port: int
+    http_port: int
+    recipient: str
+    deadline: float
+
+    def mail_client(self):
+        return Client(self.smtp_port, self.source, self.deadline)
+
+    def ask(self, method, path, *, at_once=True):
+        """Return the status and the body of an answer; without ``at_once`` it is read slowly."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, left, (self.source, 0))
+        with closing(connection):
+            connection.request(method, f"/api/v1/addresses{path}")
+            answer = connection.getresponse()
+            if at_once:
+                return answer.status, answer.read()
+            while answer.read(1024) and time.monotonic() < self.deadline:
+                time.sleep(0.5)
+            return answer.status, b""
+
+    def create(self):
+        return json.loads(self.ask("POST", "")[1])["address"]
+
+    def deliver(self, payload, address=None, times=1):
+        with self.mail_client() as client:
+            client.greet()
+            for _ in range(times):
+                client.open_mail(address or self.recipient)
+                client.send(payload + DOT)
+                client.reply("250")
+
+
+def sending(payload):
+    """Send mail after mail on one connection."""
+    attack = mails(payload)
+
+    def attack_target(target, answers):
+        with target.mail_client() as client:
+            attack(client, target.recipient, answers)
+
+    return attack_target
+
+
+def listing(payload):
+    """List mail that nobody has looked into, again and again."""
+
+    def attack(target, answers):
+        while True:
+            address = target.create()
+            target.deliver(payload, address, times=5)
+            answers[str(target.ask("GET", f"/{address}/messages?has=code")[0])] += 1
+
+    return attack
+
+
+def viewing(payload):
+    """View a mail, again and again."""
+
+    def attack(target, answers):
+        address = target.create()
+        target.deliver(payload, address)
+        (message,) = json.loads(target.ask("GET", f"/{address}/messages")[1])["messages"]
+        while True:
+            answers[str(target.ask("POST", f"/{address}/messages/{message['id']}/view")[0])] += 1
+
+    return attack
+
+
+def reading_slowly(payload):
+    """Ask for large answers and hardly read them."""
+
+    def attack(target, answers):
+        address = target.create()
+        target.deliver(payload, address, times=4)
+        while True:
+            answers[str(target.ask("GET", f"/{address}/messages", at_once=False)[0])] += 1
+
+    return attack
+
+
 # What they send.
+
+
+def html(body):
+    return b"Subject: hello\r\nContent-Type: text/html\r\n\r\n" + body
+
+
+def rules_and_classes(size_bytes):
+    """Return a mail in which many rules match each of many elements."""
+    rule, element = b".a .b{opacity:1}\r\n", b'<p class="a b">x\r\n'
+    sheet, elements = filled(rule, size_bytes // 2), filled(element, size_bytes // 2)
+    return html(b"<style>\r\n%b</style><div class=a>\r\n%b" % (sheet, elements))
+
+
+def broken_words(size_bytes):
+    """Return a mail whose subject is encoded words in a charset that cannot be decoded."""
+    return b"Subject: " + filled(b"=?cp949?Q?" + b"=ff" * 20 + b"?=\r\n ", size_bytes) + b"\r\n\r\nx\r\n"
+
+
+def numbers(size_bytes):
+    """Return a mail full of numbers, none of which is a code."""
+    return html(filled(b"<p>Order 48%d of 1,200 <a href=https://example.org/%d>here</a>\r\n" % (15, 16), size_bytes))
 
 
 def filled(pattern, size_bytes=MAIL_BYTES):
@@ -232,10 +345,15 @@ class Attack(NamedTuple):
     title: str
     attackers: int
     make: Callable
+    sources: tuple = ()
+    """Who delays others comes from these addresses, on connections of his own."""
 
 
 REQUEST = b"POST /api/v1/addresses HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = REQUEST + b"Transfer-Encoding: chunked\r\n\r\n"
+ONE = ("127.0.0.2",)
+FIVE = tuple(f"127.0.0.{number}" for number in range(1, 6))
+EIGHT = tuple(f"127.0.{number}.2" for number in range(2, 10))
 TEXT_LINE = b"All work and no play makes a server crash and fall away.\r\n"
 FIELDS = filled(b"a:\n", 60_000) + b"\n"
 SPACES = b" " * 60_000
@@ -278,22 +396,62 @@ ATTACKS = {
 }
 
 
+def together():
+    """Return what attackers do one after the other; each address gets all of it."""
+    return [DELAYS[number].make() for number in DELAYS for _ in FIVE]
+
+
+DELAYS = {
+    "13a": Attack("45 senders of 65 KB of rules and classes", 45, lambda: sending(rules_and_classes(65_000)), ONE),
+    "13b": Attack("45 senders of 700 KB of rules and classes", 45, lambda: sending(rules_and_classes(700_000)), ONE),
+    "13c": Attack("4 first lists of 65 KB mails", 4, lambda: listing(numbers(65_000)), ONE),
+    "13d": Attack("4 views of 700 KB", 4, lambda: viewing(rules_and_classes(700_000)), ONE),
+    "13e": Attack("50 senders of broken encoded words", 50, lambda: sending(broken_words(32_000)), ONE),
+    "13f": Attack(
+        "16 slow readers, 8 addresses",
+        16,
+        lambda: reading_slowly(b"Subject: text\r\n\r\n" + filled(TEXT_LINE, 900_000)),
+        EIGHT,
+    ),
+}
+ATTACKS |= DELAYS
+ATTACKS["13z"] = Attack("13a to 13f at once, 5 addresses", 120, together, FIVE)
+
+
 class Attackers:
     """Threads that attack until a deadline, and what they were answered."""
 
-    def __init__(self, attack, port, recipient, seconds):
-        self._meet = attack.make()
+    def __init__(self, attack, port, http_port, recipient, seconds):
+        made = attack.make()
+        self._meet = made
         self._port = port
+        self._http_port = http_port
         self._recipient = recipient
         self._deadline = time.monotonic() + seconds
         self._answers = []
         # They come from ten addresses, or from as many as it takes.
         per_client = min(CONNECTIONS_PER_CLIENT, max(1, attack.attackers // 10))
+        kinds = cycle(made if isinstance(made, list) else [made])
         for number in range(attack.attackers):
             answers = Counter()
             self._answers.append(answers)
+            if attack.sources:
+                source = attack.sources[number % len(attack.sources)]
+                target = Target(source, port, http_port, recipient, self._deadline)
+                threading.Thread(target=self._delay, args=(next(kinds), target, answers)).start()
+                continue
             source = f"127.0.1.{1 + number // per_client}"
             threading.Thread(target=self._attack, args=(source, answers)).start()
+
+    def _delay(self, meet, target, answers):
+        while time.monotonic() < self._deadline:
+            try:
+                meet(target, answers)
+            except TimeoutError:
+                return
+            except (OSError, Refused, http.client.HTTPException) as error:
+                answers[str(error)[:60] if isinstance(error, Refused) else type(error).__name__] += 1
+            time.sleep(BREATH_SECONDS)
 
     def _attack(self, source, answers):
         while time.monotonic() < self._deadline:
@@ -327,8 +485,9 @@ class Attackers:
 def main():
     os.nice(5)  # real attackers have a CPU of their own
     threading.stack_size(STACK_BYTES)
-    name, port, recipient, seconds = sys.argv[1:]
-    print(json.dumps(Attackers(ATTACKS[name], int(port), recipient, float(seconds)).total()))
+    name, smtp_port, http_port, recipient, seconds = sys.argv[1:]
+    port = int(http_port if name.startswith("11") else smtp_port)
+    print(json.dumps(Attackers(ATTACKS[name], port, int(http_port), recipient, float(seconds)).total()))
 
 
 if __name__ == "__main__":
