@@ -37,6 +37,7 @@ from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, InboxChange, rfc3339
 from tmpmaild.ratelimit import Buckets, RateLimits
+from tmpmaild.scheduling import FairScheduler
 from tmpmaild.smtp.server import SmtpServer, SmtpSettings
 from tmpmaild.storage.base import Storage
 from tmpmaild.storage.engines import open_storage, settings_of
@@ -90,10 +91,12 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     # A server may be away for long; a file is there at once, or never.
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
-        rules, checker = await _noted_rules(config, storage), await _checker(config, storage)
+        scheduler = FairScheduler()
+        rules, checker = await _noted_rules(config, storage), await _checker(config, storage, scheduler)
         service = InboxService(
             storage,
             rules,
+            scheduler,
             choice=secrets.choice,
             new_token=secrets.token_urlsafe,
             give_memory_back=process.give_back,
@@ -183,7 +186,7 @@ class _Parts:
         self.checkers = [checker] if checker else []
         self._certificate = ShownCertificate(loaded)
         edges = (self.smtp, self._certificate, self._web, self._http)
-        measured = (*edges, storage, self.cleaner, self.lag, self.dispatcher)
+        measured = (*edges, service.scheduler, storage, self.cleaner, self.lag, self.dispatcher)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
         measures = tuple(chain.from_iterable(known))
         metrics = Exposition(measures, __version__)
@@ -312,7 +315,7 @@ async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
         raise StartError(f"{settings_of(config).name}: the blocks cannot be read: {error}") from error
 
 
-async def _checker(config: Config, storage: Storage) -> "Checker | None":
+async def _checker(config: Config, storage: Storage, scheduler: FairScheduler) -> "Checker | None":
     """Return what checks senders, if the operator has named a resolver. Raises ``StartError``."""
     if not config.senders.resolver:
         return None
@@ -326,7 +329,7 @@ async def _checker(config: Config, storage: Storage) -> "Checker | None":
         resolver = await anyio.to_thread.run_sync(Resolver, config.senders.resolver)
     except Unresolved as error:
         raise StartError(f"senders.resolver: {error}") from error
-    return Checker(storage, resolver, config.senders.timeout_seconds)
+    return Checker(storage, resolver, scheduler, config.senders.timeout_seconds)
 
 
 def _smtp_settings(config: Config) -> SmtpSettings:

@@ -31,7 +31,11 @@ def ask(url, method="GET"):
 
 @pytest.fixture
 def daemon(start):
-    return start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0", TMPMAILD_SENDERS__RESOLVER="127.0.0.1:9")
+    return start(
+        TMPMAILD_METRICS__LISTEN="127.0.0.1:0",
+        TMPMAILD_SENDERS__RESOLVER="127.0.0.1:9",
+        TMPMAILD_SENDERS__TIMEOUT_SECONDS="1",
+    )
 
 
 def url_of_metrics(daemon):
@@ -66,6 +70,11 @@ def test_a_day_of_a_service_is_in_its_numbers(daemon, operator_url):
     seen = samples(operator_url)
     expected = dict(ROWS["a day of a service is in its numbers"]) | {("tmpmaild_build_info", __version__): 1}
     assert {name: seen.get(name) for name in expected} == expected
+    assert seen["tmpmaild_turn_wait_seconds_count",] > 0
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not samples(operator_url)["tmpmaild_senders_resolver_silent_total",] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert "senders.resolver 127.0.0.1:9 does not answer" in daemon.log()
     assert 0 <= time.time() - seen["process_start_time_seconds",] < 3600
     assert seen["tmpmaild_storage_used_bytes",] < seen["tmpmaild_storage_max_bytes",]
     assert address.partition("@")[0] not in str(seen)

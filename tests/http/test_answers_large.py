@@ -87,44 +87,46 @@ async def test_a_client_waits_for_its_third_large_answer_unless_it_is_exempt(wor
         tasks.cancel_scope.cancel()
 
 
-class Threads:
-    """All threads that the service works in, held, and a request that waits for one."""
+class Turns:
+    """All turns of the service, held, and a request that waits for one."""
 
-    def __init__(self):
-        self._limiter = anyio.to_thread.current_default_thread_limiter()
-        self._holders = [object() for _ in range(int(self._limiter.total_tokens))]
+    def __init__(self, scheduler):
+        self._scheduler = scheduler
+        self._held = []
 
-    async def hold(self):
-        for holder in self._holders:
-            await self._limiter.acquire_on_behalf_of(holder)
+    async def take(self):
+        turn = self._scheduler.turn(0, "holder")
+        await turn.__aenter__()
+        self._held.append(turn)
 
     async def somebody_waits(self):
-        await until(lambda: self._limiter.statistics().tasks_waiting == 1)
+        await until(lambda: len(self._scheduler._queue) == 1)
 
-    async def one_turn(self):
-        """Let the waiting request continue until it waits for its next thread."""
-        self._limiter.release_on_behalf_of(self._holders[0])
-        await self._limiter.acquire_on_behalf_of(self._holders[0])
+    async def give_one(self):
+        """Let the waiting request continue until it waits for its next turn."""
+        await self._held.pop().__aexit__(None, None, None)
+        await self.take()
         await self.somebody_waits()
 
-    def release(self):
-        for holder in self._holders:
-            self._limiter.release_on_behalf_of(holder)
+    async def release(self):
+        for turn in self._held:
+            await turn.__aexit__(None, None, None)
 
 
 @asynccontextmanager
-async def held_up(client, target, *, turns=0):
-    """Hold a request at a thread, after so many that it has had."""
-    threads = Threads()
-    await threads.hold()
-    asking = asyncio.ensure_future(client.get(target))
-    await threads.somebody_waits()
-    for _ in range(turns):
-        await threads.one_turn()
+async def held_up(world, target, *, given=0):
+    """Hold a request that waits for a turn, after so many that it has had."""
+    turns = Turns(world.service.scheduler)
+    for _ in range(2):
+        await turns.take()
+    asking = asyncio.ensure_future(world.client().get(target))
+    await turns.somebody_waits()
+    for _ in range(given):
+        await turns.give_one()
     try:
         yield asking
     finally:
-        threads.release()
+        await turns.release()
         await asyncio.wait([asking])
 
 
@@ -138,7 +140,7 @@ async def two(world, held):
 
 @pytest.mark.parametrize("what", ["inbox", "message", "clock"])
 async def test_what_ends_while_its_large_page_is_encoded_is_not_sent(world, held, two, what):
-    async with held_up(world.client(), path(held)) as asking:
+    async with held_up(world, path(held)) as asking:
         await world.end(what, held, two[0])
     answer = await asking
     if what == "message":
@@ -151,8 +153,8 @@ async def test_what_ends_while_its_large_page_is_encoded_is_not_sent(world, held
 @pytest.mark.parametrize("turns", [0, 1, 2])
 @pytest.mark.parametrize("what", ["inbox", "message", "clock"])
 async def test_a_large_message_that_ends_while_it_is_made_is_not_sent(world, held, two, what, turns):
-    """Held in each of its threads: its header is read, and again with the texts, then all is encoded."""
-    async with held_up(world.client(), path(held, f"/{two[0]}"), turns=turns) as asking:
+    """Held before each of its turns: its header is read, and again with the texts, then all is encoded."""
+    async with held_up(world, path(held, f"/{two[0]}"), given=turns) as asking:
         await world.end(what, held, two[0])
     answer = await asking
     expected = (404, "message-not-found") if what == "message" else (410, "address-expired")

@@ -160,7 +160,7 @@ async def test_a_page_ends_before_the_names_of_its_attachments_pass_all_bounds(w
 
 
 async def test_a_page_is_made_once_and_forgotten_with_its_listing(world, inbox):
-    endpoints = MessageEndpoints(world.service, Serializer(""), AnswerSlots(), StreamSlots(0))
+    endpoints = MessageEndpoints(world.service, Serializer(""), AnswerSlots(world.service.scheduler), StreamSlots(0))
     listing = await world.service.mail.list(inbox, Page())
     answer = endpoints._small_page(listing, Page())
     assert answer.body == b'{"messages":[]}'

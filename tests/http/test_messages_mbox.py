@@ -107,8 +107,9 @@ async def three(world, held):
 
 
 @pytest.mark.usefixtures("three")
-async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(client, at, monkeypatch):
+async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(world, at, monkeypatch):
     monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
+    client = world.client()
     monkeypatch.setattr(answers_module, "_SLICE_SECONDS", 0.05)
     sent = []
 
@@ -126,7 +127,7 @@ async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(c
 async def test_each_part_moves_the_deadline_by_its_length(client, at, monkeypatch):
     monkeypatch.setattr(answers_module, "_SLICE_SECONDS", float("inf"))
     monkeypatch.setattr(answers_module, "_SEND_SECONDS", 1000)
-    monkeypatch.setattr(answers_module, "_SEND_BYTES_PER_SECOND", 0.5)
+    monkeypatch.setattr(answers_module, "PACE_BYTES_PER_SECOND", 0.5)
     parts, deadlines = [], []
 
     async def take(message):
@@ -155,8 +156,9 @@ async def test_a_client_that_exceeds_the_deadline_gets_no_end(client, at, monkey
     assert [message.get("more_body") for message in sent] == [None, True]
 
 
-async def test_it_needs_a_place_like_every_large_answer(client, at, three, monkeypatch):
+async def test_it_needs_a_place_like_every_large_answer(world, at, three, monkeypatch):
     monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
+    client = world.client()
     slow = Slow(client.app, at)
     await slow.first_part()
     monkeypatch.setattr(answers_module, "_WAIT_SECONDS", 0.05)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from services import all_turns
 
 from patience import PATIENCE_SECONDS
 from tables import rows_of
@@ -12,6 +13,7 @@ from tmpmaild.http.answers import IN_LOOP_BYTES
 from tmpmaild.inboxes import viewing
 from tmpmaild.inboxes.viewing import LIFETIME_MS
 from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.scheduling import LIGHT_BYTES
 
 from .streams import until
 
@@ -109,7 +111,7 @@ async def test_the_title_for_tab_and_paper_is_who_writes_and_what_and_never_mark
 async def test_a_page_is_made_once_for_its_path_and_its_first_look(world, client, held):
     message_id = await world.deliver(held["address"], RAW)
     url = (await view(client, held["address"], message_id)).json()["url"]
-    async with world.service.viewer._renderers:  # whatever had to be made anew would wait
+    async with all_turns(world.service.scheduler):  # whatever had to be made anew would wait
         with anyio.fail_after(PATIENCE_SECONDS):
             first = await client.get(url)
     assert (await client.get(url)).body == first.body
@@ -137,27 +139,34 @@ async def test_a_page_that_nobody_asks_for_is_not_kept(world, client, held, monk
 
 async def test_a_client_that_asks_for_many_views_does_not_keep_others_waiting(world, client, held):
     message_id = await world.deliver(held["address"], RAW)
-    path, renderers = f"/api/v1/addresses/{held['address']}/messages/{message_id}/view", world.service.viewer._renderers
-    url = (await view(client, held["address"], message_id)).json()["url"]
-    world.service.viewer._pages.clear()
-    async with renderers:
-        asked = [asyncio.ensure_future(one) for _ in range(5) for one in (client.post(path), client.get(url))]
-        await until(lambda: renderers.statistics().tasks_waiting == 2)
-        asked.append(asyncio.ensure_future(client.ask("POST", path, peer="192.0.2.2")))
-        await until(lambda: renderers.statistics().tasks_waiting == 3)
-        await anyio.wait_all_tasks_blocked()
-        assert renderers.statistics().tasks_waiting == 3
-    assert {answer.status for answer in await asyncio.gather(*asked)} == {200, 201}
+    path, scheduler = f"/api/v1/addresses/{held['address']}/messages/{message_id}/view", world.service.scheduler
+    scheduler.usage.charge("192.0.2.1", 1)
+    answered = []
+
+    async def ask(peer):
+        answer = await client.ask("POST", path, peer=peer)
+        answered.append((peer, answer.status))
+
+    one_thread = scheduler.turn(0, "holder")
+    await one_thread.__aenter__()
+    async with scheduler.turn(0, "holder"), asyncio.TaskGroup() as tasks:
+        for peer in ["192.0.2.1"] * 5 + ["192.0.2.2"]:
+            tasks.create_task(ask(peer))
+        await until(lambda: len(scheduler._queue) == 6)
+        await one_thread.__aexit__(None, None, None)
+    assert answered[0] == ("192.0.2.2", 201)
+    assert answered[1:] == [("192.0.2.1", 201)] * 5
 
 
 async def test_a_small_mail_is_viewed_while_a_large_one_is_made_a_page(world, client, held):
     small = await world.deliver(held["address"], RAW)
-    large = await world.deliver(held["address"], b"Content-Type: text/html\r\n\r\n" + b"<p>x" * 10_000)
-    renderers = world.service.viewer._large_renderers
-    async with renderers:
+    large = await world.deliver(held["address"], b"Content-Type: text/html\r\n\r\n" + b"<p>x" * 25_000)
+    scheduler = world.service.scheduler
+    async with scheduler.turn(LIGHT_BYTES + 1, "holder"):
         waiting = asyncio.ensure_future(view(client, held["address"], large))
-        await until(lambda: renderers.statistics().tasks_waiting == 1)
+        await until(lambda: len(scheduler._queue) == 1)
         assert (await view(client, held["address"], small)).status == 201
+        assert not waiting.done()
     assert (await waiting).status == 201
 
 
@@ -166,10 +175,10 @@ async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(wor
     message_id = await world.deliver(held["address"], RAW + b" " * IN_LOOP_BYTES)
     url = (await view(client, held["address"], message_id)).json()["url"]
     assert (await client.get(url)).status == 200  # the page that was made with the path; from now on each is made anew
-    renderers, found = world.service.viewer._renderers, []
-    async with renderers:
+    scheduler, found = world.service.scheduler, []
+    async with all_turns(scheduler):
         looking = [asyncio.ensure_future(client.get(url)) for _ in range(2)]
-        await until(lambda: renderers.statistics().tasks_waiting == 2)
+        await until(lambda: len(scheduler._queue) == 2)
         await world.storage._reader.run(lambda connection: connection.set_trace_callback(found.append))
         looking.append(asyncio.ensure_future(client.get(url)))  # the client's two slots are taken
         await until(lambda: any("FROM message" in sql for sql in found))

@@ -253,7 +253,7 @@ async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve,
     ask = b"GET /api/v1/addresses/chosen@mail.example.com/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     async with serve(app) as served, await served.connect() as stream:
         await stream.send(ask)
-        places = app._slots._of_client
+        places = app._slots._places._held
         while not places:
             await anyio.sleep(0.001)
         while places:

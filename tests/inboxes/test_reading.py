@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.to_thread
 import pytest
+from services import all_turns
 
 from patience import PATIENCE_SECONDS
 from tables import table
@@ -159,28 +160,15 @@ async def reader(house, task):
         await asyncio.wait([holding, reading])
 
 
-def limiter(name):
-    @asynccontextmanager
-    async def held(house, task):
-        """Hold all the threads that something is done in."""
-        one = {
-            "threads": anyio.to_thread.current_default_thread_limiter(),
-            "extractors": house.mail._extractors,
-            "renderers": house.service.viewer._renderers,
-        }[name]
-        holders = [object() for _ in range(int(one.total_tokens))]
-        for holder in holders:
-            await one.acquire_on_behalf_of(holder)
+@asynccontextmanager
+async def turns(house, task):
+    """Hold all the threads that turns are given for."""
+    scheduler = house.service.scheduler
+    async with all_turns(scheduler):
         reading = asyncio.ensure_future(task(house))
-        await until(lambda: one.statistics().tasks_waiting == 1)
-        try:
-            yield reading
-        finally:
-            for holder in holders:
-                one.release_on_behalf_of(holder)
-            await asyncio.wait([reading])
-
-    return held
+        await until(lambda: len(scheduler._queue) == 1)
+        yield reading
+    await asyncio.wait([reading])
 
 
 def lock(find):
@@ -199,19 +187,14 @@ def lock(find):
     return held
 
 
-findings = lock(lambda house: house.mail._detector._small_lock)  # where codes and links are looked for
 forming = lock(lambda house: house.forming)
-threads, extractors, renderers = limiter("threads"), limiter("extractors"), limiter("renderers")
 HELD_UP_BY = {
     reader: (list_, search, message, source, find_attachment, attachment, permit, look, find),
-    findings: (list_, search, encode, message),
-    threads: (list_, message, look),
+    turns: (list_, search, encode, message, attachment, permit, look),
     forming: (encode, encode_message),
-    extractors: (attachment,),
-    renderers: (permit, look),
 }
 HELD_UP = [(read, hold) for hold, reads in HELD_UP_BY.items() for read in reads]
-WARM = [(encode, forming), (message, threads)]  # all that is found is known already
+WARM = [(encode, forming), (message, turns)]  # all that is found is known already
 
 ALL = [(*pair, False) for pair in HELD_UP] + [(*pair, True) for pair in WARM]
 
@@ -286,7 +269,7 @@ async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_not
     async def without(house):
         return await house.mail.list("secret@mail.example.com", Page())
 
-    async with findings(house, with_token) as reading:
+    async with turns(house, with_token) as reading:
         await house.delete_inbox()
     with pytest.raises(AddressExpired):
         await reading
@@ -294,7 +277,7 @@ async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_not
         await without(house)
 
 
-@pytest.mark.parametrize("hold", [findings, forming])
+@pytest.mark.parametrize("hold", [turns, forming])
 async def test_a_page_whose_messages_all_go_meanwhile_is_read_again(house, hold):
     """There are others: an empty page that announces another has no place to go on from."""
     async with hold(house, lambda house: encode(house, limit=1)) as reading:
@@ -305,7 +288,7 @@ async def test_a_page_whose_messages_all_go_meanwhile_is_read_again(house, hold)
 async def test_an_mbox_file_is_without_what_is_deleted_meanwhile_and_ends_with_its_inbox(house):
     await house.deliver()
     parts = house.mail.mbox(house.address)
-    async with extractors(house, lambda _: anext(parts)) as reading:
+    async with turns(house, lambda _: anext(parts)) as reading:
         await house.delete_message()
     assert house.message_ids[1].encode() in await reading
     await house.delete_inbox()
@@ -321,7 +304,7 @@ async def test_who_sent_a_mail_is_checked_when_its_source_is_read_before_that(ho
     assert len(asked) == 1
     await house.storage.set_authentication(house.inbox.id, house.message_ids[0], unchecked("fail", "it is not"))
     await source(house)
-    assert asked == [(house.address, house.message_ids[0])]
+    assert asked == [(house.address, house.message_ids[0], "")]
 
 
 async def test_an_inbox_that_is_deleted_between_two_portions_of_a_search_has_expired(house, monkeypatch):

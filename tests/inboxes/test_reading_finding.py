@@ -15,6 +15,7 @@ from tmpmaild.inboxes.caches import Caches, FindingsCache, findings_characters
 from tmpmaild.inboxes.reading import Detector
 from tmpmaild.mail import htmltext
 from tmpmaild.model import Code, ExpiryMoved, Findings, InboxChange, InboxDeleted, Link, MessageDeleted, Texts
+from tmpmaild.scheduling import FairScheduler
 
 from .conftest import INBOX, message
 
@@ -44,10 +45,12 @@ def found(links=(), codes=("1",)):
 
 async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_is_deleted_meanwhile_too():
     shelf = Shelf()
-    (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1", SIGN_UP)])
+    (completed,) = await Detector(shelf, FindingsCache(), FairScheduler()).add_findings(
+        inbox(), [message("msg_1", SIGN_UP)]
+    )
     assert [code.value for code in completed.findings.codes] == ["481516"]
     assert shelf.reads == []
-    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(
+    (completed,) = await Detector(Shelf(), FindingsCache(), FairScheduler()).add_findings(
         inbox(), [message("msg_1", SIGN_UP, has_html=True)]
     )
     assert [code.value for code in completed.findings.codes] == ["481516"]
@@ -55,7 +58,9 @@ async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_i
 
 async def test_a_mistake_of_ours_leaves_a_message_readable(monkeypatch, caplog):
     monkeypatch.setattr(reading, "detect", lambda *_: 1 / 0)
-    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", SIGN_UP)])
+    (completed,) = await Detector(Shelf(), FindingsCache(), FairScheduler()).add_findings(
+        inbox(), [message("msg_1", SIGN_UP)]
+    )
     assert completed.findings == Findings()
     assert "looking for codes and links failed" in caplog.text
 
@@ -68,7 +73,7 @@ async def test_html_and_a_cut_text_are_read_for_it():
         Texts("msg_2", "A long text. " + SIGN_UP, ""),
     )
     messages = [message("msg_1", "Please see the HTML.", has_html=True), message("msg_2", "A long", truncated=True)]
-    html, text = await Detector(shelf, FindingsCache()).add_findings(inbox(), messages)
+    html, text = await Detector(shelf, FindingsCache(), FairScheduler()).add_findings(inbox(), messages)
     assert [code.value for code in html.findings.codes] == ["481516"]
     assert [link.href for link in html.findings.links] == ["https://example.org/verify"]
     assert [code.value for code in text.findings.codes] == ["481516"]
@@ -81,7 +86,9 @@ async def test_html_is_read_once_for_codes_and_links(monkeypatch, text):
     monkeypatch.setattr(htmltext, "read", lambda html: made.append(html) or read(html))
     html = "<p>See https://example.org/verify for more</p>"
     shelf = Shelf(Texts("msg_1", text, html, is_of_html=bool(text)))
-    (completed,) = await Detector(shelf, FindingsCache()).add_findings(inbox(), [message("msg_1", "", has_html=True)])
+    (completed,) = await Detector(shelf, FindingsCache(), FairScheduler()).add_findings(
+        inbox(), [message("msg_1", "", has_html=True)]
+    )
     assert [link.href for link in completed.findings.links] == ["https://example.org/verify"]
     assert made == [html]
 
@@ -93,9 +100,9 @@ async def test_small_mail_does_not_wait_for_large_mail_of_others():
                 await anyio.sleep_forever()
             return await super().read_texts(inbox_id, message_ids, up_to_characters)
 
-    detector = Detector(Stuck(Texts("msg_small", "", f"<p>{SIGN_UP}</p>")), FindingsCache())
+    detector = Detector(Stuck(Texts("msg_small", "", f"<p>{SIGN_UP}</p>")), FindingsCache(), FairScheduler())
     large, small = [
-        message(f"msg_{size}", has_html=True, size_bytes=n) for size, n in (("large", 70_000), ("small", 7000))
+        message(f"msg_{size}", has_html=True, size_bytes=n) for size, n in (("large", 90_000), ("small", 7000))
     ]
     async with anyio.create_task_group() as tasks:
         for inbox_id in ("1", "2"):
@@ -111,22 +118,24 @@ async def test_a_turn_is_a_few_messages_that_are_small_together_or_a_large_one()
     sizes = [1000] * 9 + [60_000, 5000, 70_000, 1000]
     shelf = Shelf()
     messages = [message(f"msg_{number}", has_html=True, size_bytes=size) for number, size in enumerate(sizes)]
-    await Detector(shelf, FindingsCache()).add_findings(inbox(), messages)
+    await Detector(shelf, FindingsCache(), FairScheduler()).add_findings(inbox(), messages)
     assert [len(ids) for ids in shelf.reads] == [8, 2, 1, 1, 1]
 
 
-async def test_a_message_is_looked_at_once():
+async def test_a_message_is_looked_at_once_in_each_thread_at_most():
     shelf = Shelf(Texts("msg_1", "", "<p>Your code: 481516</p>"))
-    detector = Detector(shelf, FindingsCache())
+    detector = Detector(shelf, FindingsCache(), FairScheduler())
     one = message("msg_1", "", has_html=True)
     await asyncio.gather(*[detector.add_findings(inbox(), [one]) for _ in range(5)])
     await detector.add_findings(inbox(), [one])
-    assert shelf.reads == [["msg_1"]]
+    assert shelf.reads in ([["msg_1"]], [["msg_1"]] * 2)
 
 
 async def test_links_of_one_message_are_bounded():
     links = " ".join(f"https://example.org/{'x' * 1000}/{number}" for number in range(60))
-    (completed,) = await Detector(Shelf(), FindingsCache()).add_findings(inbox(), [message("msg_1", links)])
+    (completed,) = await Detector(Shelf(), FindingsCache(), FairScheduler()).add_findings(
+        inbox(), [message("msg_1", links)]
+    )
     assert 20 < sum(1 for _ in completed.findings.links) <= 32
     assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= detecting._LINKS_CHARACTERS
     assert len(list(detecting._bounded([Link("x" * 1024, "y" * 1024, 0.0)] * 60))) == 16

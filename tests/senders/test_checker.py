@@ -12,10 +12,12 @@ from services import service_over
 
 from patience import PATIENCE_SECONDS
 from signing import RAW
+from tmpmaild.clients import client_name
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Message, Page, VerdictReached
+from tmpmaild.scheduling import FairScheduler, on_behalf_of
 from tmpmaild.senders import checker, shown
 from tmpmaild.senders.checker import Checker
 from tmpmaild.senders.resolver import Resolver
@@ -36,7 +38,7 @@ class World:
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
         self.clock, self.storage, self.told = clock, storage, []
         self.serve(None)
-        self.checker = Checker(storage, Resolver(place), timeout_seconds)
+        self.checker = Checker(storage, Resolver(place), FairScheduler(), timeout_seconds)
         storage.on_committed(lambda changes: self.told.extend(one.notice for one in changes if one.notice))
 
     def serve(self, check):
@@ -47,9 +49,9 @@ class World:
         inbox, _ = await self.service.create(NewAddress(local_part=name), None)
         return inbox.address
 
-    async def deliver(self, *addresses, raw=RAW):
+    async def deliver(self, *addresses, raw=RAW, sent=None):
         inbox_ids = [await self.service.recipient(Mailbox(*address.split("@"))) for address in addresses]
-        return await self.service.deliver(replace(envelope(), recipients=addresses), inbox_ids, raw)
+        return await self.service.deliver(replace(sent or envelope(), recipients=addresses), inbox_ids, raw)
 
     async def shown(self, address):
         return [one.authentication for one in (await self.service.mail.list(address, Page())).messages]
@@ -97,6 +99,7 @@ async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(world
         async with world.checking():
             message_id = await world.deliver(address)
             found = await world.verdict(address)
+            await world.done()
     assert (found.authenticated, found.spf.result, found.dmarc.policy) == ("shop.example", "pass", "reject")
     assert [one.name for one in found.dns] == ["shop.example", "_dmarc.shop.example"]
     assert world.told == [VerdictReached(message_id, "pass", "shop.example")]
@@ -132,7 +135,7 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
         await world.deliver(ended)
         await world.deliver(expired)
         with anyio.fail_after(PATIENCE_SECONDS):
-            while world.checker._queue.qsize() or not zones.asked:
+            while world.checker._waiting or not zones.asked:
                 await anyio.sleep(0.01)
         await world.service.delete_message(deleted, message_id, "token-0")
         await world.service.delete(ended, "token-1")
@@ -142,13 +145,14 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
     assert not [one for one in world.told if isinstance(one, VerdictReached)]
 
 
-async def test_a_full_queue_says_so_and_checks_later(deaf):
+async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
     address = await deaf.create("ada")
-    deaf.checker._queue = type(deaf.checker._queue)(2)
+    monkeypatch.setattr(checker, "_MOST_WAITING", 2)
     deaf.serve(deaf.checker.ask)
     for _ in range(3):
         await deaf.deliver(address)
-    found = await deaf.shown(address)
+    with on_behalf_of(client_name(envelope().remote_ip)):
+        found = await deaf.shown(address)
     assert [one and (one.spf.result, one.spf.reason) for one in found] == [("none", "not checked"), None, None]
     async with deaf.checking():
         await deaf.done()
@@ -157,9 +161,9 @@ async def test_a_full_queue_says_so_and_checks_later(deaf):
                 await anyio.sleep(0.05)
 
 
-async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf):
+async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf, monkeypatch):
     address = await deaf.create("ada")
-    deaf.checker._queue = type(deaf.checker._queue)(1)
+    monkeypatch.setattr(checker, "_MOST_WAITING", 1)
     deaf.serve(deaf.checker.ask)
     await deaf.deliver(address)
     message_id = await deaf.deliver(address)
@@ -172,12 +176,37 @@ async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf):
     assert (waited.id, waited.authentication.dmarc.reason) == (message_id, "not checked")
 
 
+async def test_messages_of_a_silent_name_server_do_not_keep_the_verdicts_of_others_away(world, zones):
+    """All of one client's messages wait for the DNS; another client's does not."""
+    mine, other = await world.create("ada"), await world.create("bob")
+    zones.spoil = lambda wire: None if b"\x06silent" in wire else wire
+    silent_sender = replace(envelope(), sender="a@silent.example", remote_ip="198.51.100.1")
+    async with world.checking():
+        for _ in range(40):
+            await world.deliver(other, sent=silent_sender)
+        await world.deliver(mine)
+        assert (await world.verdict(mine)).authenticated == "shop.example"
+        assert all(one is None for one in await world.shown(other))
+
+
+@pytest.mark.parametrize(("client", "is_taken"), [("192.0.2.1", True), ("198.51.100.1", False)])
+async def test_the_client_with_the_most_messages_makes_room_for_others(world, monkeypatch, client, is_taken):
+    monkeypatch.setattr(checker, "_MOST_WAITING", 4)
+    asked = world.checker
+    for number in range(4):
+        assert asked.ask("ada@mail.example.com", f"msg_{number}", "198.51.100.1")
+    assert asked.ask("bob@mail.example.com", "msg_9", client) == is_taken
+    left = ["msg_0", "msg_1", "msg_2", "msg_9"] if is_taken else ["msg_0", "msg_1", "msg_2", "msg_3"]
+    assert [one.message_id for one in asked._waiting] == left
+    assert asked._left_out.values() == {(): 1}
+
+
 async def test_a_message_waits_once_for_each_inbox_that_may_hold_it_within_bounds(world):
     asked = world.checker
     for address in ("ada@mail.example.com", "ada@mail.example.com", "bob@mail.example.com"):
-        assert asked.ask(address, "msg_1")
-    assert asked._queue.qsize() == 2
-    assert (checker._TASKS, checker._MOST_QUEUED) == (8, 256)
+        assert asked.ask(address, "msg_1", "192.0.2.1")
+    assert len(asked._waiting) == 2
+    assert checker._MOST_WAITING == 256
 
 
 async def test_a_check_that_fails_is_a_verdict_too(store, zones, clock, caplog):
@@ -201,8 +230,8 @@ async def test_a_verdict_that_cannot_be_stored_and_what_is_no_address_disturb_no
     async with world.checking():
         with monkeypatch.context() as broken_storage:
             broken_storage.setattr(world.storage, "set_authentication", broken)
-            world.checker.ask("no address", "msg_1")
-            world.checker.ask(first, await world.deliver(first))
+            world.checker.ask("no address", "msg_1", "")
+            world.checker.ask(first, await world.deliver(first), "")
             await world.done()
         await world.deliver(second)
         assert (await world.verdict(second)).authenticated == "shop.example"

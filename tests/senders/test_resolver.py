@@ -4,6 +4,7 @@ import time
 from contextlib import closing
 
 import dns.message
+import dns.name
 import pytest
 
 from patience import PATIENCE_SECONDS
@@ -102,6 +103,49 @@ def test_what_does_not_answer_takes_no_longer_than_the_deadline(zones, spoil):
     with pytest.raises(Unresolved, match="no answer in time"):
         Resolver(zones.place).ask("x.example", "TXT", soon(0.3))
     assert 0.25 < time.monotonic() - begun < PATIENCE_SECONDS
+
+
+def test_what_was_not_answered_is_not_asked_again_for_a_while(zones, monkeypatch):
+    monkeypatch.setattr(resolver, "_TRY_SECONDS", 0.05)
+    zones.spoil = lambda _: None
+    asking = Resolver(zones.place)
+    for reason in ("no answer in time", "no answer a moment ago"):
+        with pytest.raises(Unresolved, match=reason):
+            asking.ask("x.example", "TXT", soon(0.2))
+    asked = len(zones.asked)
+    with pytest.raises(Unresolved, match="a moment ago"):
+        asking.ask("X.example.", "TXT", soon())
+    assert len(zones.asked) == asked
+    zones.spoil = lambda wire: wire
+    monkeypatch.setattr(asking, "_unanswered", dict.fromkeys(asking._unanswered, 0.0))
+    assert asking.ask("x.example", "TXT", soon()) == Answer((), exists=False)
+
+
+def test_a_silent_resolver_is_logged_and_counted_and_a_silent_name_server_is_not(zones, monkeypatch, caplog):
+    monkeypatch.setattr(resolver, "_TRY_SECONDS", 0.05)
+    asking = Resolver(zones.place)
+
+    def ask(name):
+        with pytest.raises(Unresolved):
+            asking.ask(name, "TXT", soon(0.1))
+
+    def only_the_root(wire):
+        return wire if dns.message.from_wire(wire).question[0].name == dns.name.root else None
+
+    monkeypatch.setattr(resolver, "_LISTEN_SECONDS", PATIENCE_SECONDS)
+    zones.spoil = only_the_root
+    ask("x.example")
+    assert (asking._silences.values(), caplog.text) == ({(): 0}, "")
+    monkeypatch.setattr(resolver, "_LISTEN_SECONDS", 0.05)
+    zones.spoil = lambda _: None
+    ask("y.example")  # it has answered a moment ago
+    monkeypatch.setattr(resolver, "_SILENT_SECONDS", 0)
+    ask("z.example")
+    assert asking._silences.values() == {(): 1}
+    assert f"senders.resolver {zones.place} does not answer" in caplog.text
+    zones.spoil = lambda wire: wire
+    asking.ask("a.example", "TXT", soon())
+    assert f"senders.resolver {zones.place} answers again" in caplog.text
 
 
 def test_a_dead_resolver_is_given_up_when_the_daemon_stops():

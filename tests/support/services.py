@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from tmpmaild.config.settings import Addresses, Config, Http, Smtp, Webhooks
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.scheduling import FairScheduler
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
@@ -40,6 +41,7 @@ def service_over(storage, *, choice=min, new_token=None, check=None, give_memory
     service = InboxService(
         storage,
         chosen,
+        FairScheduler(),
         choice=choice,
         new_token=new_token,
         give_memory_back=give_memory_back,
@@ -47,6 +49,13 @@ def service_over(storage, *, choice=min, new_token=None, check=None, give_memory
     )
     storage.on_committed(service.hear)
     return service
+
+
+@asynccontextmanager
+async def all_turns(scheduler):
+    """Hold all the threads for which turns are given."""
+    async with scheduler.turn(0, "holder"), scheduler.turn(0, "holder"):
+        yield
 
 
 def predictable():

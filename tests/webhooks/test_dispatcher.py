@@ -364,7 +364,7 @@ class Checks:
         self.world, self.asked = world, []
         world.serve(self.ask)
 
-    def ask(self, _, message_id):
+    def ask(self, _address, message_id, _client):
         self.asked.append(message_id)
         return True
 

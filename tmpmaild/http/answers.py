@@ -1,17 +1,17 @@
 """Answers in JSON and as files, whose name and type are made harmless.
 
-Large ones are made in a thread and sent in slices, only a few at the same time. ``StreamSlots`` bounds event streams.
+Large ones are made in turns of their clients and sent in slices, only a few at the same time. ``StreamSlots`` bounds
+event streams.
 """
 
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
 from urllib.parse import quote
 
 import anyio
-import anyio.to_thread
 import msgspec
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,16 +20,19 @@ from tmpmaild.errors import RequestError
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import Client
 from tmpmaild.mail import extracts, headers, mime
+from tmpmaild.scheduling import PACE_BYTES_PER_SECOND, FairScheduler, Place, Places
 
 IN_LOOP_BYTES = 64 * 1024
 """Answers up to this size are made in the event loop and sent in one piece; texts count by their characters."""
 
+ENCODING = 32
+"""Encoding takes less than this part of the time that finding codes and links takes."""
+
 T = TypeVar("T")
 
-_SLICE_BYTES = 256 * 1024
+_SLICE_BYTES = 64 * 1024
 _SLICE_SECONDS = 10
 _SEND_SECONDS = 60
-_SEND_BYTES_PER_SECOND = 400 * 1024
 _WAIT_SECONDS = 10
 _SLOTS = 16
 _SLOTS_PER_CLIENT = 2
@@ -90,53 +93,38 @@ class FileResponse(Response):
         self.tail = tail
 
 
-async def encode_in_thread(form: Callable[[T], msgspec.Struct], value: T) -> bytes:
-    """Encode a large value in a thread, in the JSON form that ``form`` returns for it."""
-    return await anyio.to_thread.run_sync(lambda: msgspec.json.encode(form(value)))
+async def encode_in_turn(
+    scheduler: FairScheduler, form: Callable[[T], msgspec.Struct], value: T, characters: int
+) -> bytes:
+    """Encode a large value in a turn, in the JSON form that ``form`` returns for it."""
+    return await scheduler.run(lambda: msgspec.json.encode(form(value)), work_bytes=characters // ENCODING)
 
 
 class AnswerSlots:
-    """Limits how many expensive answers are made at the same time, in total (``most``) and for each client."""
+    """Limits how many large answers are in memory at the same time, in total, for each client and network."""
 
-    def __init__(self, most: float = _SLOTS) -> None:
-        self._all = anyio.CapacityLimiter(most)
-        self._of_client: dict[str, anyio.CapacityLimiter] = {}
+    def __init__(self, scheduler: FairScheduler) -> None:
+        self._places = Places(scheduler, _SLOTS, _SLOTS_PER_CLIENT)
 
     @asynccontextmanager
-    async def take(self, client: Client) -> AsyncIterator[None]:
+    async def take(self, client: Client) -> AsyncIterator[Place]:
         """Hold a slot; raises ``BadRequest`` ("busy") when none becomes free within ten seconds.
 
         An exempt client has no limit of its own, but shares the total: it bounds the memory.
         """
-        holder, held = object(), []
-        try:
+        async with AsyncExitStack() as stack:
             with anyio.move_on_after(_WAIT_SECONDS) as waiting:
-                for limiter in self._limiters(client):
-                    await limiter.acquire_on_behalf_of(holder)
-                    held.append(limiter)
+                place = await stack.enter_async_context(self._places.take(client.name, exempt=client.exempt))
             if waiting.cancelled_caught:
                 raise BadRequest("busy")
-            yield
-        finally:
-            for limiter in held:
-                limiter.release_on_behalf_of(holder)
-            self._drop_if_unused(client.name)
-
-    def _limiters(self, client: Client) -> list[anyio.CapacityLimiter]:
-        if client.exempt:
-            return [self._all]
-        return [self._of_client.setdefault(client.name, anyio.CapacityLimiter(_SLOTS_PER_CLIENT)), self._all]
-
-    def _drop_if_unused(self, name: str) -> None:
-        own = self._of_client.get(name)
-        if own is not None and not own.borrowed_tokens and not own.statistics().tasks_waiting:
-            del self._of_client[name]
+            yield place
 
 
 class LargeAnswer:
     """An answer that is made only when it has one of ``slots``, so that a waiting request takes no memory.
 
-    It is broken off when the client takes longer than ten seconds for a slice, or a minute for all of it.
+    It is broken off when the client takes longer than ten seconds for a slice, or a minute for all of it, and when it
+    does not keep up while others wait for its slot (see ``Places``).
     """
 
     def __init__(self, slots: AnswerSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
@@ -146,32 +134,28 @@ class LargeAnswer:
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Make and send the answer."""
-        async with self._slots.take(self._client):
+        async with self._slots.take(self._client) as place:
             response = await self._make()
-            with anyio.move_on_after(_SEND_SECONDS):
-                await _send_response(response, send)
+            place.scope.deadline = anyio.current_time() + _SEND_SECONDS
+            with place.scope:
+                await _send_response(response, send, place)
 
 
-async def _send_response(response: Response, send: Send) -> None:
+async def _send_response(response: Response, send: Send, place: Place) -> None:
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
     for octets in (response.body, response.tail if isinstance(response, FileResponse) else b""):
-        if not await _send_slices(octets, send):
+        if not await _send_slices(octets, send, place):
             return
     await send(_END)
 
 
-async def _send_slices(octets: bytes | memoryview, send: Send) -> bool:
+async def _send_slices(octets: bytes | memoryview, send: Send, place: Place) -> bool:
     """Send a part of a body; return whether the client has taken it in time."""
     view = memoryview(octets)
     for start in range(0, len(view), _SLICE_BYTES):
-        with anyio.move_on_after(_SLICE_SECONDS) as taking:
-            await send(
-                {
-                    "type": "http.response.body",
-                    "body": bytes(view[start : start + _SLICE_BYTES]),
-                    "more_body": True,
-                }
-            )
+        piece = bytes(view[start : start + _SLICE_BYTES])
+        with anyio.move_on_after(_SLICE_SECONDS) as taking, place.sending(len(piece)):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
         if taking.cancelled_caught:
             return False
     return True
@@ -204,14 +188,15 @@ class StreamedFile:
             await send(start)
             await send(_END)
             return
-        async with self._slots.take(self._client), aclosing(self._parts()) as parts:
+        async with self._slots.take(self._client) as place, aclosing(self._parts()) as parts:
             part: bytes | None = await anext(parts, b"")
             await send(start)
-            with anyio.move_on_after(_SEND_SECONDS) as sending:
+            place.scope.deadline = anyio.current_time() + _SEND_SECONDS
+            with place.scope:
                 while part is not None:
-                    if not await _send_slices(part, send):
+                    if not await _send_slices(part, send, place):
                         return
-                    sending.deadline += len(part) / _SEND_BYTES_PER_SECOND
+                    place.scope.deadline += len(part) / PACE_BYTES_PER_SECOND
                     try:
                         part = await anext(parts, None)
                     except RequestError:

@@ -40,6 +40,7 @@ from tmpmaild.mail import addresses
 from tmpmaild.measures import Count, Gauge, Measure
 from tmpmaild.model import Message
 from tmpmaild.ratelimit import Buckets, Decision, RateLimits
+from tmpmaild.scheduling import on_behalf_of
 
 AsgiEvent = MutableMapping[str, Any]
 
@@ -93,7 +94,7 @@ class HttpApp:
         self._service = service
         self._limits = limits
         self._streams = StreamSlots(0)
-        self._slots = AnswerSlots()
+        self._slots = AnswerSlots(service.scheduler)
         self._health = health.public_paths(ready)
         help_text = "Requests, by operation of the API and status of the answer."
         self._requests = Count("http_requests_total", help_text, ("operation", "status"))
@@ -297,7 +298,8 @@ class Middleware:
             await self._problems.response(code)(scope, receive, send)
             return
         try:
-            await self._app(scope, receive, send)
+            with on_behalf_of(scope["tmpmaild.client"].name):
+                await self._app(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - what is not known is a fault, and logged
             response = self._problems.answer_to(Request(scope), error, has_begun=answer.has_begun)
             if not answer.has_begun:

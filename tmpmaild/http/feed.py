@@ -10,15 +10,13 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote
 
-import anyio
-import anyio.to_thread
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tmpmaild import __version__
-from tmpmaild.http.answers import IN_LOOP_BYTES, AnswerSlots, CutAtEnd, JsonResponse, LargeAnswer
+from tmpmaild.http.answers import ENCODING, IN_LOOP_BYTES, AnswerSlots, CutAtEnd, JsonResponse, LargeAnswer
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY
 from tmpmaild.http.openapi import ADDRESS, TEXT, Answer, Operation
 from tmpmaild.http.pages import Html, is_held, tag
@@ -97,8 +95,11 @@ class FeedEndpoints:
         if listing.characters <= IN_LOOP_BYTES:
             return _answer(held, form(listing))
 
+        async def in_turn(large: Listing) -> bytes:
+            return await self._service.scheduler.run(form, large, work_bytes=large.characters // ENCODING)
+
         async def again() -> Response:
-            large, octets = await self._mail.list_as(address, _NEWEST, key, partial(anyio.to_thread.run_sync, form))
+            large, octets = await self._mail.list_as(address, _NEWEST, key, in_turn)
             return _answer(_entity_tag(large, urls), octets)
 
         return CutAtEnd(LargeAnswer(self._slots, client(request), again), self._follower.watch(listing.inbox))

@@ -1,6 +1,5 @@
 """The endpoints of messages, and of views of them: each reads a request, calls the service and makes the answer."""
 
-import math
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +22,7 @@ from tmpmaild.http.answers import (
     StreamSlots,
     attachment_disposition,
     attachment_type,
-    encode_in_thread,
+    encode_in_turn,
     file_headers,
 )
 from tmpmaild.http.openapi import ADDRESS, MESSAGE, OCTETS, TEXT, Answer, Operation
@@ -42,6 +41,7 @@ from tmpmaild.http.requests import (
 )
 from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList, Serializer, ViewItem
 from tmpmaild.inboxes.caches import Invalidation, message_characters
+from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.mail import htmlview
@@ -99,8 +99,7 @@ class MessageEndpoints:
             return self._small_page(listing, wanted)
 
         async def again() -> Response:
-            form = partial(encode_in_thread, self._serializer.message_list)
-            large, encoded = await self._mail.list_as(address, wanted, key, form)
+            large, encoded = await self._mail.list_as(address, wanted, key, self._encoded_list)
             return self._page(large, wanted, encoded)
 
         return self._large(request, again, listing.inbox)
@@ -160,8 +159,7 @@ class MessageEndpoints:
             return JsonResponse(self._serializer.full_message(shown))
 
         async def again() -> Response:
-            form = partial(encode_in_thread, self._serializer.full_message)
-            return JsonResponse(await self._mail.message_as(address, message_id, key, form))
+            return JsonResponse(await self._mail.message_as(address, message_id, key, self._encoded_message))
 
         return self._large(request, again, shown.inbox, message_id)
 
@@ -266,6 +264,13 @@ class MessageEndpoints:
             text += _NONE_REFUSED if refusals.wanted else _NOT_KEPT
         return "".join([character if character.isprintable() else "\ufffd" for character in text])
 
+    async def _encoded_list(self, listing: Listing) -> bytes:
+        return await encode_in_turn(self._service.scheduler, self._serializer.message_list, listing, listing.characters)
+
+    async def _encoded_message(self, shown: ShownMessage) -> bytes:
+        characters = message_characters(shown.full.message) + len(shown.full.html or "")
+        return await encode_in_turn(self._service.scheduler, self._serializer.full_message, shown, characters)
+
     def _small_page(self, listing: Listing, wanted: Page) -> Response:
         """Return the answer with a page, made once for as long as the page is remembered."""
         kept, key = self._pages.get(id(listing)), id(listing)
@@ -323,8 +328,6 @@ class ViewEndpoints:
         self._follower = service.follower
         self._serializer = serializer
         self._slots = slots
-        # Views are made one after another: a client that asks for a hundred would keep all others waiting.
-        self._one_by_one = AnswerSlots(math.inf)
 
     @Operation(
         f"POST {MESSAGE}/view",
@@ -340,10 +343,9 @@ class ViewEndpoints:
         """
         asked = await read_json(request, ViewRequest)
         address, message_id, key = _message_of(request)
-        async with self._one_by_one.take(client(request)):
-            secret, grant, remote_images = await self._viewer.permit(
-                address, message_id, key, remote_images=asked.remote_images
-            )
+        secret, grant, remote_images = await self._viewer.permit(
+            address, message_id, key, remote_images=asked.remote_images
+        )
         path = self._serializer.view_path(secret)
         return JsonResponse(self._serializer.view(secret, grant, remote_images), 201, {"Location": path})
 
@@ -368,9 +370,8 @@ class ViewEndpoints:
         return CutAtEnd(page, self._follower.watch(inbox, grant.message_id))
 
     async def _page(self, request: Request, secret: str, grant: Grant) -> Response:
-        async with self._one_by_one.take(client(request)):
-            with _no_reasons():
-                view = await self._viewer.look(secret, grant)
+        with _no_reasons():
+            view = await self._viewer.look(secret, grant)
         images = "data: https:" if grant.remote_images else "data:"
         policy = _POLICY.format(images=images, ancestors=self._ancestors)
         # Without this field, over plain HTTP to a name, it counts as framed: it mostly is.

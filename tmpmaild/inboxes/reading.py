@@ -9,8 +9,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-import anyio
-import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -35,6 +33,7 @@ from tmpmaild.model import (
     Texts,
     unchecked,
 )
+from tmpmaild.scheduling import FairScheduler, Turn, current_client
 from tmpmaild.storage.base import ANY_SIZE, Permit, Storage, bodies_to_read, cut
 
 log = logging.getLogger(__name__)
@@ -45,6 +44,9 @@ MOST_LOOKED_AT = 200
 NOT_CHECKED = unchecked("none", "not checked")
 """What is shown as long as too many others wait to be checked."""
 
+# Extracting, comparing and copying take less than a sixteenth of the time that finding takes.
+_COPYING = 16
+
 _PORTION = 50  # messages that a filter reads at once
 _MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
 
@@ -52,8 +54,8 @@ _FINDING_MESSAGES_AT_ONCE = 8
 _FINDING_BYTES_AT_ONCE = 64 * 1024
 
 T = TypeVar("T")
-Check = Callable[[str, str], bool]
-"""Has the message of an address checked soon as to who sent it; False if too many wait already."""
+Check = Callable[[str, str, str], bool]
+"""Has the message of an address checked soon as to who sent it, for a client; False if too many wait already."""
 
 
 class ShownMessage(Struct, frozen=True):
@@ -77,6 +79,7 @@ class MailReader:
         storage: Storage,
         access: Access,
         caches: Caches,
+        scheduler: FairScheduler,
         *,
         hostname: str,
         check: Check | None,
@@ -87,8 +90,8 @@ class MailReader:
         self.hostname = hostname
         self._caches = caches
         self._listings = caches.listings
-        self._detector = Detector(storage, caches.findings)
-        self._extractors = anyio.CapacityLimiter(2)
+        self._scheduler = scheduler
+        self._detector = Detector(storage, caches.findings, scheduler)
         self.check = check
 
     async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
@@ -169,7 +172,7 @@ class MailReader:
             return found
 
         if is_filter(page):
-            listing = await filtered(page, Shelf(read, self._bodies, self._complete))
+            listing = await filtered(page, Shelf(read, self._bodies, self._complete, self._scheduler))
         else:
             listing = await read(page)
             listing = replace(listing, messages=await self._complete(listing.inbox, listing.messages))
@@ -189,7 +192,7 @@ class MailReader:
         return await self._detector.add_findings(inbox, messages)
 
     def _looked_at(self, address: str, message: Message, check: Check) -> Message:
-        if message.authentication is not None or check(address, message.id):
+        if message.authentication is not None or check(address, message.id, current_client()):
             return message
         return replace(message, authentication=NOT_CHECKED)
 
@@ -203,7 +206,7 @@ class MailReader:
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, up_to_bytes=up_to_bytes)
         (message,) = await self._complete(inbox, [full.message])
-        details, body_links = await anyio.to_thread.run_sync(_details, full)
+        details, body_links = await self._scheduler.run(_details, full, work_bytes=_text_bytes(full.message))
         inbox = await self._access.confirm(inbox, message_id, since)
         return ShownMessage(inbox, replace(full, message=message), details, body_links)
 
@@ -243,10 +246,11 @@ class MailReader:
         trace, raw = extracts.trace_fields(full, self.hostname), full.source
         if self.check is not None:
             if full.message.authentication is None:
-                self.check(inbox.address, full.message.id)
+                self.check(inbox.address, full.message.id, current_client())
             trace = extracts.authentication_results(full, self.hostname) + trace
         if raw is not None:  # also where nothing is checked: who trusts our name would trust these
-            raw = await anyio.to_thread.run_sync(claimedresults.without_ours, raw, self.hostname)
+            work_bytes = len(raw) // _COPYING
+            raw = await self._scheduler.run(claimedresults.without_ours, raw, self.hostname, work_bytes=work_bytes)
         return trace, raw
 
     async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
@@ -277,7 +281,7 @@ class MailReader:
         inbox, full = await self._read(address, after, token, source=True, is_next=True)
         trace, raw = await self._as_shown(inbox, full)
         assert raw is not None
-        part = await anyio.to_thread.run_sync(extracts.mbox_entry, full, trace, raw, limiter=self._extractors)
+        part = await self._scheduler.run(extracts.mbox_entry, full, trace, raw, work_bytes=len(raw) // _COPYING)
         try:
             await self.confirm(inbox, full.message.id, since)
         except MessageNotFound:
@@ -306,8 +310,8 @@ class MailReader:
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, source=True)
         assert full.source is not None
-        content = await anyio.to_thread.run_sync(
-            extracts.attachment, full.source, attachment.index, limiter=self._extractors
+        content = await self._scheduler.run(
+            extracts.attachment, full.source, attachment.index, work_bytes=len(full.source) // _COPYING
         )
         assert content is not None
         await self.confirm(inbox, message_id, since)
@@ -327,6 +331,7 @@ class Shelf(NamedTuple):
     read: Callable[[Page], Awaitable[Listing]]
     bodies: Callable[[Inbox, Sequence[str], int], Awaitable[dict[str, str]]]
     complete: Callable[[Inbox, Sequence[Message]], Awaitable[Sequence[Message]]]
+    scheduler: FairScheduler
 
 
 def is_filter(page: Page) -> bool:
@@ -383,9 +388,10 @@ async def _candidates(part: Listing, page: Page, shelf: Shelf) -> Sequence[Messa
     def look() -> list[Message]:
         return [one for one in part.messages if matches(one, page, bodies.get(one.id, one.body)[:SEARCHED_CHARACTERS])]
 
-    if page_characters(part.messages) + sum(map(len, bodies.values())) <= _MATCHED_IN_LOOP_CHARACTERS:
+    characters = page_characters(part.messages) + sum(map(len, bodies.values()))
+    if characters <= _MATCHED_IN_LOOP_CHARACTERS:
         return look()
-    return await anyio.to_thread.run_sync(look)
+    return await shelf.scheduler.run(look, work_bytes=characters // _COPYING)
 
 
 async def _settled(inbox: Inbox, messages: Sequence[Message], page: Page, shelf: Shelf) -> Sequence[Message]:
@@ -509,23 +515,22 @@ def _has_findings(message: Message, page: Page) -> bool:
 class Detector:
     """Adds the detected codes and links to messages."""
 
-    def __init__(self, storage: Storage, cache: FindingsCache) -> None:
+    def __init__(self, storage: Storage, cache: FindingsCache, scheduler: FairScheduler) -> None:
         self._storage = storage
         self._cache = cache
-        # A little at a time, so that a page of hundreds does not delay other requests until it is done; and large mail
-        # by itself, so that much of it does not delay the readers of small mail.
-        self._small_lock, self._large_lock = anyio.Lock(), anyio.Lock()
+        self._scheduler = scheduler
 
     async def add_findings(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages with their codes and links."""
         found = {message.id: self._cache.get(message.id) for message in messages}
         unknown = [message for message in messages if found[message.id] is None]
+        # A little in each turn, so that a page of hundreds does not delay other requests until it is done.
         for portion in _portions(unknown):
-            async with self._small_lock if portion[0].size_bytes <= _FINDING_BYTES_AT_ONCE else self._large_lock:
-                found |= await self._find(inbox, portion)
+            async with self._scheduler.turn(sum(map(_text_bytes, portion))) as turn:
+                found |= await self._find(turn, inbox, portion)
         return tuple([replace(message, findings=found[message.id] or Findings()) for message in messages])
 
-    async def _find(self, inbox: Inbox, messages: Sequence[Message]) -> dict[str, Findings | None]:
+    async def _find(self, turn: Turn, inbox: Inbox, messages: Sequence[Message]) -> dict[str, Findings | None]:
         found = {message.id: self._cache.get(message.id) for message in messages}
         still_unknown = [message for message in messages if found[message.id] is None]
         generation = self._cache.generation
@@ -533,10 +538,15 @@ class Detector:
         read = await self._storage.read_texts(inbox.id, to_read, TEXT_CHARACTERS) if to_read else ()
         texts = {one.message_id: one for one in read}
         pairs = [(message, texts.get(message.id) or _texts(message)) for message in still_unknown]
-        for (message, _), findings in zip(pairs, await anyio.to_thread.run_sync(_look, pairs), strict=True):
+        for (message, _), findings in zip(pairs, await turn.run(_look, pairs), strict=True):
             found[message.id] = findings
             self._cache.put(inbox, message.id, findings, generation)
         return found
+
+
+def _text_bytes(message: Message) -> int:
+    """Return how many bytes of a message are looked into at most: not its attachments."""
+    return min(message.size_bytes if message.has_html else message.body_bytes, 2 * TEXT_CHARACTERS)
 
 
 def _portions(messages: Iterable[Message]) -> Iterator[list[Message]]:

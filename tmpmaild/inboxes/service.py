@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import cast
 
-import anyio
-import anyio.to_thread
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tmpmaild.checks import Mistakes
+from tmpmaild.clients import client_name
 from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, MessageNotFound, RequestError
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
@@ -27,13 +26,11 @@ from tmpmaild.inboxes.viewing import Viewer
 from tmpmaild.mail import addresses, mime
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Inbox, InboxChange, NewMail, ParsedMail, counted
+from tmpmaild.scheduling import FairScheduler, HeavyPlace
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 from tmpmaild.webhooks.model import Webhook
 from tmpmaild.webhooks.owners import Webhooks
 
-_PARSE_IN_LOOP_BYTES = 32 * 1024
-_PARSE_HTML_IN_LOOP_BYTES = 4 * 1024
-_SMALL_BYTES = 64 * 1024  # have a thread of their own, whatever larger mails cost
 _HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
 _OPERATOR_READ_MS = 1000
 _GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
@@ -45,7 +42,8 @@ class InboxService:
     Its methods are what changes an inbox, and the way of a mail into it. What a client reads is in its parts, which
     callers use directly: ``mail``, ``viewer``, ``follower``, and ``blocks``, ``faults``, ``refusals``, ``webhooks``.
 
-    ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
+    What takes long is done in turns that ``scheduler`` gives to clients. ``choice`` picks one of a string's characters,
+    ``new_token`` makes a secret.
     ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed. With
     ``check`` senders are checked: of new mail, and of older mail when it is looked at. ``hear`` must be called after
     each commit. ``rules`` are those of now.
@@ -55,6 +53,7 @@ class InboxService:
         self,
         storage: Storage,
         rules: Rules,
+        scheduler: FairScheduler,
         *,
         choice: Callable[[str], str],
         new_token: Callable[[], str],
@@ -62,6 +61,7 @@ class InboxService:
         check: Check | None = None,
     ) -> None:
         self._storage = storage
+        self.scheduler = scheduler
         self.rules, config = rules, rules.config
         self._clock = clock = storage.clock
         self.blocks = Blocks(clock)
@@ -71,13 +71,15 @@ class InboxService:
         self._factory = AddressFactory(storage, rules, self.blocks, self.faults, choice=choice, new_token=new_token)
         self.caches = Caches(may_cache=storage.may_cache)
         self._recipients = self.caches.recipients
-        self._deliverer = Deliverer(storage, self._recipients, give_memory_back=give_memory_back, check=check)
+        self._deliverer = Deliverer(
+            storage, self._recipients, scheduler, give_memory_back=give_memory_back, check=check
+        )
         self._operator_refuses: Callable[[str], bool] | None = None
         self._operator_read_at_ms = 0
         self.bus = Bus()
         self._access = Access(storage, self.caches, require_token=config.http.require_token)
-        self.mail = MailReader(storage, self._access, self.caches, hostname=config.host_name, check=check)
-        self.viewer = Viewer(storage, self._access, self.caches, new_secret=new_token)
+        self.mail = MailReader(storage, self._access, self.caches, scheduler, hostname=config.host_name, check=check)
+        self.viewer = Viewer(storage, self._access, self.caches, scheduler, new_secret=new_token)
         self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
         storage.watch(self.bus.listened, self.bus.overflow, self.blocks.replace)
 
@@ -281,7 +283,7 @@ class InboxService:
 
 
 class Deliverer:
-    """Parses mails, large ones in threads, and stores them.
+    """Parses mails, in turns of their senders unless it takes hardly any time, and stores them.
 
     ``give_memory_back`` is called in a thread, at most once a second, after a
     large mail has been parsed, ``check`` after a mail has been stored.
@@ -291,6 +293,7 @@ class Deliverer:
         self,
         storage: Storage,
         recipients: RecipientCache,
+        scheduler: FairScheduler,
         *,
         give_memory_back: Callable[[], None],
         check: Check | None,
@@ -301,9 +304,7 @@ class Deliverer:
         self._give_memory_back = give_memory_back
         self._check = check
         self._gave_back_ms = 0
-        self._small = anyio.CapacityLimiter(1)
-        self._large = anyio.CapacityLimiter(2)
-        self._heavy = anyio.Semaphore(1)
+        self._scheduler = scheduler
 
     def deliver(
         self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, client: str | None = None
@@ -318,8 +319,8 @@ class Deliverer:
         return self._deliver(envelope, inbox_ids, raw, client)
 
     async def _deliver_heavy(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, client: str | None) -> str:
-        async with self._heavy:
-            return await self._deliver(envelope, inbox_ids, raw, client)
+        with self._scheduler.heavy_place() as place:
+            return await self._deliver(envelope, inbox_ids, raw, client, place)
 
     def _parse(self, raw: bytes) -> ParsedMail:
         parsed = mime.parse(raw, is_checked=self._check is not None)
@@ -329,12 +330,21 @@ class Deliverer:
             self._give_memory_back()
         return parsed
 
-    async def _deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, client: str | None) -> str:
-        if len(raw) <= _PARSE_HTML_IN_LOOP_BYTES or _is_quick(raw):
+    async def _deliver(
+        self,
+        envelope: Envelope,
+        inbox_ids: Sequence[str],
+        raw: bytes,
+        client: str | None,
+        heavy_place: HeavyPlace | None = None,
+    ) -> str:
+        sending = client_name(envelope.remote_ip)  # also of clients that are exempt from limits
+        if mime.is_cheap(raw):
             parsed = mime.parse(raw, is_checked=self._check is not None)
         else:
-            parsers = self._small if len(raw) <= _SMALL_BYTES else self._large
-            parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=parsers)
+            parsed = await self._scheduler.run(
+                self._parse, raw, work_bytes=len(raw), client=sending, heavy_place=heavy_place
+            )
         mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed, client=client)
         try:
             message_id = await self._storage.add_message(mail)
@@ -344,10 +354,5 @@ class Deliverer:
             raise
         if self._check is not None:
             # After its sender was answered. In the other inboxes of the mail it is checked when it is looked at.
-            asyncio.get_running_loop().call_soon(self._check, envelope.recipients[0], message_id)
+            asyncio.get_running_loop().call_soon(self._check, envelope.recipients[0], message_id, sending)
         return message_id
-
-
-def _is_quick(raw: bytes) -> bool:
-    """Return whether a mail is parsed faster than a thread would answer, HTML being what takes time."""
-    return len(raw) <= _PARSE_IN_LOOP_BYTES and b"text/html" not in raw.lower()

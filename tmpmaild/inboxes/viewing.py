@@ -7,8 +7,6 @@ shows this one message for a minute. What is safe to show is decided in ``htmlvi
 import asyncio
 from collections.abc import Callable
 
-import anyio
-import anyio.to_thread
 from msgspec import Struct, json
 
 from tmpmaild.errors import MessageNotFound
@@ -17,11 +15,11 @@ from tmpmaild.inboxes.caches import Caches
 from tmpmaild.mail import extracts, htmlview, mime
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import Inbox, Message, Texts, rfc3339
+from tmpmaild.scheduling import FairScheduler, Turn
 from tmpmaild.storage.base import Permit, Storage
 
 LIFETIME_MS = 60_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
-_SMALL_CHARACTERS = 32 * 1024
 _MAX_PAGES = 4
 _MAX_PAGE_CHARACTERS = 8 * 1024 * 1024  # of all of them
 _PAGE_SECONDS = 5
@@ -50,6 +48,7 @@ class Viewer:
         storage: Storage,
         access: Access,
         caches: Caches,
+        scheduler: FairScheduler,
         *,
         new_secret: Callable[[], str],
     ) -> None:
@@ -58,8 +57,7 @@ class Viewer:
         self._caches = caches
         self._clock = storage.clock
         self._new_secret = new_secret
-        # Each makes one page at a time; small mail does not wait for large mail, which may take seconds.
-        self._renderers, self._large_renderers = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
+        self._scheduler = scheduler
         self._pages: dict[str, View] = {}  # by secret: made to count the images, and mostly asked for at once
 
     async def permit(
@@ -114,11 +112,13 @@ class Viewer:
             asyncio.get_running_loop().call_later(_PAGE_SECONDS, self._pages.pop, secret, None)
 
     async def _page(self, grant: Grant, inbox: Inbox, message: Message, permit: Permit) -> View:
-        texts = await self._storage.read_texts(inbox.id, [message.id], _TEXT_CHARACTERS)
-        if not texts:
-            raise MessageNotFound("it has been deleted since")
-        images = await self._images(grant, texts[0].html, permit) if texts[0].html else {}
-        view = await self._render(texts[0], images, remote_images=grant.remote_images)
+        # All of it in one turn: those who wait for theirs take no memory.
+        async with self._scheduler.turn(message.size_bytes) as turn:
+            texts = await self._storage.read_texts(inbox.id, [message.id], _TEXT_CHARACTERS)
+            if not texts:
+                raise MessageNotFound("it has been deleted since")
+            images = await self._images(turn, grant, texts[0].html, permit) if texts[0].html else {}
+            view = await turn.run(_render, texts[0], images, grant.remote_images)
         return View(htmlview.titled(view.html, _title(message), _time(message)), view.remote_images)
 
     def _check(self, grant: Grant) -> None:
@@ -134,18 +134,14 @@ class Viewer:
         inbox, full = present(found)
         return inbox, full.message
 
-    async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
-        limiter = self._renderers if len(texts.html or "") <= _SMALL_CHARACTERS else self._large_renderers
-        return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=limiter)
-
-    async def _images(self, grant: Grant, html: str, permit: Permit) -> dict[str, str]:
-        wanted = await anyio.to_thread.run_sync(htmlview.content_ids, html)
+    async def _images(self, turn: Turn, grant: Grant, html: str, permit: Permit) -> dict[str, str]:
+        wanted = await turn.run(htmlview.content_ids, html)
         if not wanted:
             return {}
         found = await self._storage.read_message(grant.address, grant.message_id, self._clock(), permit, source=True)
         _, full = present(found)
         assert full.source is not None
-        return await anyio.to_thread.run_sync(extracts.images, full.source, wanted, mime.MAX_INLINE_BYTES)
+        return await turn.run(extracts.images, full.source, wanted, mime.MAX_INLINE_BYTES)
 
 
 def _title(message: Message) -> str:

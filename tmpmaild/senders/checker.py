@@ -1,136 +1,201 @@
-"""Checks mails after they are stored: a few at a time, in threads, from a bounded queue.
+"""Checks mails after they are stored: a few at a time, in threads, in the order in which clients get turns.
 
-What does not fit the queue, and what was left when the daemon ended, is checked when it is looked at.
+What there is no room for, and what was left when the daemon ended, is checked when it is looked at.
 """
 
-import asyncio
 import logging
 import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import nullcontext
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
 
 from tmpmaild.errors import RequestError
 from tmpmaild.mail import addresses
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
-from tmpmaild.model import Authentication, DkimVerdict, FullMessage, unchecked
+from tmpmaild.model import ArcVerdict, Authentication, DkimVerdict, FullMessage, SpfVerdict, unchecked
+from tmpmaild.scheduling import FairScheduler, Places
 from tmpmaild.senders import dkim, dmarc, shown, spf
 from tmpmaild.senders.resolver import Lookup, Resolver
 from tmpmaild.storage.base import ANY_SIZE, Storage
 
-_TASKS: Final = 8
-_MOST_QUEUED: Final = 256
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+_PLACES: Final = 32  # nearly all of them wait for the DNS
+_PLACES_PER_CLIENT: Final = 4
+_MOST_WAITING: Final = 256
 _HEAVY_BYTES: Final = 1024 * 1024  # larger mails go one at a time
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class _Wanted(Struct, frozen=True):
+    """A message of an address, however that is written: its inbox may have ended, and another hold the message."""
+
+    address: str
+    message_id: str
+
+
+class _Waiting(Struct, frozen=True):
+    """The client on whose behalf a check waits, and its scope, which is cancelled if it must make room."""
+
+    client: str
+    scope: anyio.CancelScope
 
 
 class Checker:
     """Checks who sent messages, and stores what was found."""
 
-    def __init__(self, storage: Storage, resolver: Resolver, timeout_seconds: int) -> None:
+    def __init__(self, storage: Storage, resolver: Resolver, scheduler: FairScheduler, timeout_seconds: int) -> None:
         self._storage = storage
         self._resolver = resolver
+        self._scheduler = scheduler
         self._timeout_seconds = timeout_seconds
         self._clock = storage.clock
-        # One thread computes while the others wait for the DNS: eight would keep the event loop from running.
-        self._checking, self._comparing = Lock(), Lock()
-        self._threads = anyio.CapacityLimiter(_TASKS)
-        self._heavy = anyio.Lock()
-        self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_MOST_QUEUED)
-        self._wanted: set[tuple[str, str]] = set()
+        # One thread computes while the others wait for the DNS: all of them would keep the event loop from running.
+        self._checking = Lock()
+        self._threads = anyio.CapacityLimiter(_PLACES)
+        self._places = Places(scheduler, _PLACES, _PLACES_PER_CLIENT)
+        self._heavy = Places(scheduler, 1, 1)
+        self._tasks: TaskGroup | None = None
+        self._waiting: dict[_Wanted, _Waiting] = {}
+        self._wanted: set[_Wanted] = set()  # those that are being checked too
         self._checks = Count("senders_checks_total", "Checks, by what they say of DMARC.", ("result",))
-        self._left_out = Count("senders_left_out_total", "Mails that found the queue full.")
+        self._left_out = Count("senders_left_out_total", "Mails that were not checked because too many waited.")
         self._took = Histogram("senders_check_seconds", "How long a check took.")
-        self._waiting = Gauge("senders_waiting", "Mails that wait for their check.", self._queue.qsize)
+        self._gauge = Gauge("senders_waiting", "Mails that wait for their check.", lambda: len(self._waiting))
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
-        return (self._checks, self._left_out, self._took, self._waiting, *self._resolver.measures())
+        return (self._checks, self._left_out, self._took, self._gauge, *self._resolver.measures())
 
-    def ask(self, address: str, message_id: str) -> bool:
-        """Have the message of an address, however that is written, checked soon; False if too many wait already."""
-        wanted = (address, message_id)  # that inbox may have ended, and another hold the message
+    def ask(self, address: str, message_id: str, client: str) -> bool:
+        """Have a message checked soon on behalf of a client; False if too many wait already.
+
+        Then the client with the most waiting messages makes room for others, so that it leaves none to itself alone.
+        """
+        wanted = _Wanted(address, message_id)
         if wanted in self._wanted:
             return True
-        try:
-            self._queue.put_nowait(wanted)
-        except asyncio.QueueFull:
+        if len(self._waiting) >= _MOST_WAITING:
             self._left_out.add()
-            return False
+            if not self._make_room(client):
+                return False
         self._wanted.add(wanted)
+        self._waiting[wanted] = _Waiting(client, anyio.CancelScope())
+        if self._tasks is not None:
+            self._tasks.start_soon(self._work, wanted)
+        return True
+
+    def _make_room(self, client: str) -> bool:
+        """Drop the newest of the messages that wait for the client with the most; False if ``client`` has as many."""
+        counts = Counter([waiting.client for waiting in self._waiting.values()])
+        ((largest, count),) = counts.most_common(1)
+        if counts[client] + 1 >= count:
+            return False
+        newest = next(wanted for wanted in reversed(self._waiting) if self._waiting[wanted].client == largest)
+        self._waiting.pop(newest).scope.cancel()
+        self._wanted.discard(newest)
         return True
 
     async def run(self) -> None:
         """Check what is asked for, until cancelled."""
         try:
-            async with anyio.create_task_group() as tasks:
-                for _ in range(_TASKS):
-                    tasks.start_soon(self._work)
+            async with anyio.create_task_group() as self._tasks:
+                for wanted in self._waiting:
+                    self._tasks.start_soon(self._work, wanted)
+                await anyio.sleep_forever()
         finally:
+            self._tasks = None
             self._resolver.close()
 
-    async def _work(self) -> None:
-        while True:
-            wanted = await self._queue.get()
-            try:
-                await self._check_stored(*wanted)
-            except RequestError as error:  # it has ended, or the storage is full or away: the next look asks again
-                log.debug("no verdict is stored: %s", error)
-            except Exception:
-                log.exception("storing a verdict failed")
-            finally:
-                self._wanted.discard(wanted)
+    async def _work(self, wanted: _Wanted) -> None:
+        waiting = self._waiting.get(wanted)
+        if waiting is None:
+            return
+        with waiting.scope:
+            async with self._places.take(waiting.client):
+                self._waiting.pop(wanted, None)
+                try:
+                    await self._check_stored(wanted, waiting.client)
+                except RequestError as error:  # it has ended, or the storage is full or away: the next look asks again
+                    log.debug("no verdict is stored: %s", error)
+                except Exception:
+                    log.exception("storing a verdict failed")
+                finally:
+                    self._wanted.discard(wanted)
 
-    async def _check_stored(self, address: str, message_id: str) -> None:
-        source = await self._read(address, message_id, _HEAVY_BYTES)
+    async def _check_stored(self, wanted: _Wanted, client: str) -> None:
+        source = await self._read(wanted, _HEAVY_BYTES)
         if source is None:
             return
-        async with self._heavy if source[1].source is None else nullcontext():
+        async with self._heavy.take(client) if source[1].source is None else nullcontext():
             if source[1].source is None:
-                source = await self._read(address, message_id, ANY_SIZE)
+                source = await self._read(wanted, ANY_SIZE)
             if source is not None:
-                found = await anyio.to_thread.run_sync(
-                    self._check, source[1], limiter=self._threads, abandon_on_cancel=True
-                )
-                await self._storage.set_authentication(source[0], message_id, found)
+                found = await self._check(source[1], client)
+                await self._storage.set_authentication(source[0], wanted.message_id, found)
 
-    async def _read(self, address: str, message_id: str, up_to_bytes: int) -> tuple[str, FullMessage] | None:
+    async def _read(self, wanted: _Wanted, up_to_bytes: int) -> tuple[str, FullMessage] | None:
         """Return the id of the inbox and the message; None if they have ended, or it was checked."""
-        now_ms, canonical = self._clock(), addresses.canonical(address)
+        now_ms, canonical = self._clock(), addresses.canonical(wanted.address)
         if canonical is None:
             return None
-        found = await self._storage.read_message(canonical, message_id, now_ms, up_to_bytes=up_to_bytes, source=True)
+        found = await self._storage.read_message(
+            canonical, wanted.message_id, now_ms, up_to_bytes=up_to_bytes, source=True
+        )
         inbox, full = found or (None, None)
         if inbox is None or inbox.expires_at_ms <= now_ms or full is None or full.message.authentication:
             return None
         return inbox.id, full
 
-    def _check(self, full: FullMessage) -> Authentication:
+    async def _check(self, full: FullMessage, client: str) -> Authentication:
         try:
-            return self._found(full)
+            return await self._found(full, client)
         except Exception:  # those who wait for a verdict get one
             log.exception("checking a sender failed")
             return unchecked("permerror", "the check failed")
 
-    def _found(self, full: FullMessage) -> Authentication:
-        begun = time.monotonic()
-        raw = full.source or b""
-        with self._checking:
-            lookup = Lookup(self._resolver, self._timeout_seconds, self._checking)
-            by_spf = spf.check(full.envelope, lookup)
-            signatures, chain = dkim.check(raw, lookup, full.message.received_at_ms / 1000)
-        by_dkim = self._settled(full, signatures)
-        with self._checking:
-            by_dmarc = dmarc.check(raw, by_spf, by_dkim, lookup)
-            self._checks.add(by_dmarc.result)
-            self._took.observe(time.monotonic() - begun)
+    async def _found(self, full: FullMessage, client: str) -> Authentication:
+        begun, raw = time.monotonic(), full.source or b""
+        lookup = Lookup(self._resolver, self._timeout_seconds, self._checking)
+
+        def signed() -> tuple[SpfVerdict, tuple[dkim.Signature, ...], ArcVerdict]:
+            return spf.check(full.envelope, lookup), *dkim.check(raw, lookup, full.message.received_at_ms / 1000)
+
+        by_spf, signatures, chain = await self._compute(client, signed)
+        by_dkim = await self._settled(full, signatures, client)
+        by_dmarc = await self._compute(client, lambda: dmarc.check(raw, by_spf, by_dkim, lookup))
+        self._checks.add(by_dmarc.result)
+        self._took.observe(time.monotonic() - begun)
         return Authentication(by_spf, by_dkim, by_dmarc, chain, tuple(lookup.shown))
 
-    def _settled(self, full: FullMessage, signatures: tuple[dkim.Signature, ...]) -> tuple[DkimVerdict, ...]:
-        """Return the verdicts of signatures. Other checks go on meanwhile, since comparing takes long."""
-        with self._comparing if any(one.is_relaxed for one in signatures) else nullcontext():
-            return shown.settle(full.source or b"", signatures, full.warnings)
+    async def _compute(self, client: str, function: Callable[[], T]) -> T:
+        """Call a function that asks the DNS, in a thread, and charge its CPU time to a client."""
+
+        def measured() -> tuple[T, float]:
+            begun = time.thread_time()
+            with self._checking:
+                return function(), time.thread_time() - begun
+
+        found, used_seconds = await anyio.to_thread.run_sync(measured, limiter=self._threads, abandon_on_cancel=True)
+        self._scheduler.usage.charge(client, used_seconds)
+        return found
+
+    async def _settled(
+        self, full: FullMessage, signatures: tuple[dkim.Signature, ...], client: str
+    ) -> tuple[DkimVerdict, ...]:
+        """Return the verdicts of signatures; comparing two readings of a message takes long."""
+        raw = full.source or b""
+        if not any(one.is_relaxed for one in signatures):
+            return shown.settle(raw, signatures, full.warnings)
+        return await self._scheduler.run(
+            shown.settle, raw, signatures, full.warnings, work_bytes=2 * len(raw), client=client
+        )

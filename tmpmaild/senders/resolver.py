@@ -1,5 +1,7 @@
 """Asks the operator's resolver. Answers are kept for a while; what one check may ask is bounded in number and time."""
 
+import logging
+import math
 import socket
 import struct
 import time
@@ -27,6 +29,9 @@ _LENGTH: Final = struct.Struct("!H")
 SYSTEM: Final = "system"
 _TRY_SECONDS: Final = 1.5
 _LEAST_KEPT_SECONDS: Final = 10
+_UNANSWERED_SECONDS: Final = 10  # RFC 9520 §3.2
+_SILENT_SECONDS: Final = 10
+_LISTEN_SECONDS: Final = 1.5
 _MOST_KEPT_SECONDS: Final = 3600
 _MOST_NAMES: Final = 4096
 _MOST_KEPT_BYTES: Final = 4096  # of one answer, in memory
@@ -39,6 +44,8 @@ _NO_NAME: Final = (
     *(dns.name.LabelTooLong, dns.name.NameTooLong, dns.name.EmptyLabel),
     *(dns.name.BadEscape, dns.name.IDNAException, UnicodeError),
 )
+
+log = logging.getLogger(__name__)
 
 
 class _Datagrams(socket.socket):
@@ -155,14 +162,20 @@ class Resolver:
         parsing = Lock()
         self._stub.nameservers = [Nameserver(str(one), self._stub.port, parsing) for one in self._stub.nameservers]
         self._known: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
+        self._unanswered: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = Lock()
         self._closed = False
+        self._place = place
+        self._heard_at = self._asked_at = -math.inf
+        self._is_silent = False
         self._questions = Count("senders_dns_questions_total", "Questions to the resolver of senders.resolver.")
         self._errors = Count("senders_dns_errors_total", "Questions that the resolver did not answer.")
+        help_text = "Times that the resolver answered nothing at all for ten seconds, nor who the root servers are."
+        self._silences = Count("senders_resolver_silent_total", help_text)
 
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
-        return (self._questions, self._errors)
+        return (self._questions, self._errors, self._silences)
 
     def close(self) -> None:
         """Give up all questions within a second or two."""
@@ -179,8 +192,11 @@ class Resolver:
         key = (name.lower().removesuffix("."), kind)  # one dot: a name with two is not valid
         with self._lock:
             until, answer = self._known.get(key, (0.0, Answer((), exists=False)))
+            unanswered_until = self._unanswered.get(key, 0.0)
         if time.monotonic() < until:
             return answer
+        if time.monotonic() < unanswered_until:
+            raise Unresolved(f"{kind} of {name[:100]}: no answer a moment ago")
         answer, kept_seconds = self._asked(name, kind, deadline)
         if _memory_bytes(answer) <= _MOST_KEPT_BYTES:
             with self._lock:
@@ -192,6 +208,7 @@ class Resolver:
 
     def _asked(self, name: str, kind: str, deadline: float) -> tuple[Answer, float]:
         self._questions.add()
+        begun = time.monotonic()
         while not self._closed and (left_seconds := deadline - time.monotonic()) > 0:
             try:
                 lifetime = min(left_seconds, _TRY_SECONDS)
@@ -199,16 +216,55 @@ class Resolver:
             except dns.resolver.LifetimeTimeout:
                 continue
             except dns.resolver.NXDOMAIN as error:
+                self._hear()
                 (response,) = error.kwargs["responses"].values()
                 return Answer((), exists=False), _kept_seconds(response)
             except _NO_NAME:
                 return Answer((), exists=False), _LEAST_KEPT_SECONDS  # no such name can be
             except dns.exception.DNSException as error:
+                if _is_answered(error):
+                    self._hear()
                 self._errors.add()
                 raise Unresolved(f"{kind} of {name[:100]}: {_reason(error)}") from error
+            self._hear()
             return Answer(tuple(map(_value, found)), exists=True), _kept_seconds(found.response)
         self._errors.add()
+        if time.monotonic() - begun >= _TRY_SECONDS:
+            self._note_unanswered((name.lower().removesuffix("."), kind))
+        if not self._closed:
+            self._listen()
         raise Unresolved(f"{kind} of {name[:100]}: no answer in time")
+
+    def _note_unanswered(self, key: tuple[str, str]) -> None:
+        """Do not ask this question again for a while."""
+        with self._lock:
+            self._unanswered[key] = time.monotonic() + _UNANSWERED_SECONDS
+            self._unanswered.move_to_end(key)
+            if len(self._unanswered) > _MOST_NAMES:
+                self._unanswered.popitem(last=False)
+
+    def _listen(self) -> None:
+        """Find out whether the resolver answers at all, after a question of a stranger's choice that it did not."""
+        with self._lock:
+            now = time.monotonic()
+            if now - max(self._heard_at, self._asked_at) < _SILENT_SECONDS:
+                return
+            self._asked_at = now
+        try:
+            self._stub.resolve(".", "NS", raise_on_no_answer=False, lifetime=_LISTEN_SECONDS, search=False)
+        except dns.exception.DNSException as error:
+            if not _is_answered(error):
+                self._silences.add()
+                self._is_silent = True
+                log.warning("senders.resolver %s does not answer: senders cannot be checked", self._place)
+                return
+        self._hear()
+
+    def _hear(self) -> None:
+        self._heard_at = time.monotonic()
+        if self._is_silent:
+            self._is_silent = False
+            log.warning("senders.resolver %s answers again", self._place)
 
 
 def _value(record: Any) -> Any:
@@ -229,6 +285,13 @@ def _memory_bytes(answer: Answer) -> int:
 def _kept_seconds(response: Any) -> float:
     ttl: int = response.resolve_chaining().minimum_ttl
     return min(max(ttl, _LEAST_KEPT_SECONDS), _MOST_KEPT_SECONDS)
+
+
+def _is_answered(error: dns.exception.DNSException) -> bool:
+    """Return whether a server has sent a response, such as SERVFAIL."""
+    if isinstance(error, dns.resolver.NoNameservers):
+        return any(one[4] is not None for one in error.kwargs["errors"])
+    return not isinstance(error, dns.resolver.LifetimeTimeout)
 
 
 def _reason(error: dns.exception.DNSException) -> str:

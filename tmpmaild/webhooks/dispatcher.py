@@ -28,6 +28,7 @@ from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.reading import NOT_CHECKED, MailReader
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.model import ExpiryMoved, Findings, InboxChange, InboxDeleted, Message, Page, VerdictReached
+from tmpmaild.scheduling import on_behalf_of
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhooks.calling import CALL_SECONDS, Caller, Outcome
 from tmpmaild.webhooks.model import SECRET_PREFIX, StoredWebhook, WebhookState
@@ -123,7 +124,8 @@ class Events:
         """Return the next message that counts, how far is then told of, and whether there may be another."""
         has = leased.webhook.has - {"verdict"}
         page = Page(after=after, ascending=True, limit=1, has=has, bodies_bytes=MOST_BODY_BYTES)
-        listing = await self._mail.list_for_holder(leased.address, page)
+        with on_behalf_of(leased.inbox_id):
+            listing = await self._mail.list_for_holder(leased.address, page)
         if listing.messages:
             return listing.messages[0], listing.messages[0].id, listing.has_more
         if listing.has_more and listing.looked_to:
