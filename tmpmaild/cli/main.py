@@ -25,6 +25,7 @@ from tmpmaild.cli.configured import EXIT_CONFIG, NoOutput, clear_errors, config_
 from tmpmaild.cli.doctor import doctor
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import DEFAULT_PATH, Config
+from tmpmaild.docstrings import docstring
 from tmpmaild.errors import CommandError, DatabaseRefused
 from tmpmaild.host.logs import is_journal, logging_to_stderr
 from tmpmaild.host.process import drop_to_owner
@@ -238,3 +239,6 @@ SECTIONS: Final[dict[str, tuple[click.Command, ...]]] = {
 }
 for _command in chain.from_iterable(SECTIONS.values()):
     main.add_command(_command)
+for _command in (main, *main.commands.values()):
+    if _command.help is None and _command.callback is not None:
+        _command.help = docstring(_command.callback)

@@ -1,6 +1,5 @@
 """How an endpoint declares its operation, and the OpenAPI 3.1 document, which is made of operations and their types."""
 
-import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild import __version__
+from tmpmaild.docstrings import docstring
 from tmpmaild.http.problems import PROBLEMS, Document
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, MAX_BODY_BYTES, MessageId
 from tmpmaild.http.schemas import WebhookExpiry, WebhookMessage
@@ -126,7 +126,7 @@ class Operation(Struct, frozen=True):
 
     def __call__(self, endpoint: E) -> E:
         """Declare it."""
-        summary, _, description = inspect.cleandoc(endpoint.__doc__ or "").partition("\n\n")
+        summary, _, description = docstring(endpoint).partition("\n\n")
         summary, description = summary.removesuffix("."), " ".join(description.split())
         problems = (*self.problems, *self._usual_problems())
         declared = replace(self, summary=summary, description=description, problems=problems)
@@ -203,8 +203,18 @@ def _schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     structs = {kind for operation in operations for kind in _kinds(operation)} | {Document}
     structs |= {event.kind for event in WEBHOOK_EVENTS}
     ordered = sorted(structs, key=lambda kind: kind.__name__)
+    for kind in _subclasses(Struct):
+        if kind.__module__.startswith("tmpmaild."):
+            kind.__doc__ = docstring(kind)  # where msgspec takes the description from
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
     return schemas
+
+
+def _subclasses(kind: type[Struct]) -> Iterator[type[Struct]]:
+    one: type[Struct]
+    for one in kind.__subclasses__():
+        yield one
+        yield from _subclasses(one)
 
 
 def _with_domain(domain: str, value: Any, *, in_example: bool = False) -> Any:

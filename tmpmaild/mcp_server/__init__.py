@@ -3,7 +3,6 @@
 It runs until its input ends or a signal comes, then deletes the inboxes that it has created.
 """
 
-import inspect
 import os
 import signal
 import sys
@@ -18,6 +17,7 @@ except ImportError as error:
     raise ImportError("the MCP server needs the MCP SDK: pip install mcp httpx2 pydantic") from error
 
 from tmpmaild.client import AsyncClient
+from tmpmaild.docstrings import docstring
 from tmpmaild.mcp_server.tools import OwnInboxes, Tools, with_tool_errors
 
 WARNING = (
@@ -72,7 +72,7 @@ def build(inboxes: OwnInboxes, version: str) -> MCPServer[object]:
     for name in ("create_inbox", *_READING, *_DELETING):
         tool = with_tool_errors(getattr(tools, name))
         hints = ToolAnnotations(read_only_hint=name in _READING, destructive_hint=name in _DELETING)
-        server.add_tool(tool, description=f"{inspect.getdoc(tool)}\n\n{WARNING}", annotations=hints)
+        server.add_tool(tool, description=f"{docstring(tool)}\n\n{WARNING}", annotations=hints)
     return server
 
 
