@@ -87,6 +87,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
     process.return_large_blocks()
+    config = process.within_descriptors(config, process.raise_descriptor_limit())
     loaded = await anyio.to_thread.run_sync(certificate, config)
     # A server may be away for long; a file is there at once, or never.
     early = bind(config) if config.storage.url else None
@@ -251,6 +252,7 @@ class _Parts:
     async def _reload(self) -> Outcome:
         """Read the configuration again and go by it. Raises ``StartError`` and ``RequestError``."""
         config = await anyio.to_thread.run_sync(self._read_again)
+        config = process.within_descriptors(config, process.raise_descriptor_limit())
         loaded = await anyio.to_thread.run_sync(certificate, config)
         smtp, web = _smtp_settings(config), _http_settings(config, self._sockets)
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])

@@ -8,6 +8,7 @@ import ctypes
 import logging
 import os
 import pwd
+import resource
 import signal
 import socket
 import threading
@@ -19,7 +20,9 @@ from typing import NamedTuple
 import anyio
 from anyio.abc import TaskStatus
 from msgspec import Struct
+from msgspec.structs import replace
 
+from tmpmaild.config.settings import Config
 from tmpmaild.errors import RequestError, StartError
 from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.measures import Histogram
@@ -30,6 +33,8 @@ _PAUSE_SECONDS = 0.5  # between two reloads
 _M_MMAP_THRESHOLD = -3  # malloc.h of glibc
 _LARGE_BYTES = 2 * 1024 * 1024
 _LAG_SECONDS = 0.5
+_DESCRIPTORS = 65_536  # where the system sets no limit
+_FEWEST_KEPT, _MOST_KEPT = 52, 200  # for the database, threads, ports and commands, and for connections to refuse
 _STATE = Path("/var/lib")  # where systemd makes each StateDirectory=
 _PR_SET_KEEPCAPS = 8
 _CAPABILITY_VERSION = 0x20080522
@@ -88,6 +93,42 @@ def interval_seconds(environ: Mapping[str, str]) -> float:
         return 0
     microseconds = environ.get("WATCHDOG_USEC", "")
     return int(microseconds) / 2_000_000 if microseconds.isdecimal() else 0
+
+
+def raise_descriptor_limit() -> int:
+    """Allow as many descriptors as the system lets this process have; return how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return _DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def within_descriptors(config: Config, limit: int) -> Config:
+    """Return a configuration whose connections leave descriptors for the database, commands and what is refused.
+
+    Who comes when the others are taken is told so, instead of being closed without a word.
+    """
+    kept = max(_FEWEST_KEPT, min(limit // 4, _MOST_KEPT))
+    room = max(limit - kept, 2)
+    smtp, http = config.smtp.max_connections or room, config.http.max_connections or room
+    if smtp + http <= room:
+        return config
+    smtp = min(smtp, max(room - http, room // 2))
+    http = min(http, room - smtp)
+    log.warning(
+        "%d files may be open, so at most %d SMTP and %d HTTP connections; raise LimitNOFILE= or ulimit -n",
+        limit,
+        smtp,
+        http,
+    )
+    return replace(
+        config,
+        smtp=replace(config.smtp, max_connections=smtp),
+        http=replace(config.http, max_connections=http),
+    )
 
 
 def return_large_blocks() -> None:
