@@ -44,7 +44,7 @@ def restore(copy: Path, path: Path) -> Restored:
             target.replace(file)
             _sync(file.parent)
         except OSError as error:
-            target.unlink(missing_ok=True)
+            remove_unfinished(path)
             raise database.refusal(path, error) from error
     return found
 

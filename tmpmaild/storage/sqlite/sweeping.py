@@ -199,11 +199,11 @@ class Vacuum(Operation):
         pages = _pages(connection)
         if free * 4 <= pages:
             return False
-        self.step_size.begin()
         (_, in_wal, copied) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         tail = tail_without_text(self.descriptor, pages, self.step_size.amount) if in_wal == copied else 0
         if not tail:
             return False
+        self.step_size.begin()
         # execute() would free one page a call: the pragma returns a row for each.
         connection.executescript(f"PRAGMA incremental_vacuum({tail})")
         freed = pages - _pages(connection)
