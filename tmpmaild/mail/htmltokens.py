@@ -24,8 +24,8 @@ VOIDS = names("br hr img wbr")
 TABLE_PARTS = names("caption col colgroup table tbody td tfoot th thead tr")
 ELEMENTS = FORMATTING | INLINE | BLOCKS | VOIDS | TABLE_PARTS
 
-LEAST_STEPS, MAX_STEPS = 8192, 100_000
-"""A step is about 2.4 µs of CPU: 20 ms for whatever a small mail holds, 60 ms for 64 KB of HTML, 240 ms for all."""
+LEAST_STEPS, MAX_STEPS = 8192, 80_000
+"""A step is about 2.4 µs of CPU: 20 ms for whatever a small mail holds, 60 ms for 64 KB of HTML, 200 ms for all."""
 
 _CHARACTERS_FOR_A_STEP = 4
 _TEXT_A_STEP = 64  # of which a reference or a line counts as many
