@@ -107,6 +107,35 @@ class Control:
         return [line async for line in self.commands[name].answer(wanted)]
 
 
+@pytest.mark.parametrize(
+    ("text", "path", "is_blocked"),
+    [
+        ("Bob@Spam.example", "bob@spam.example", True),
+        ("bob@spam.example", "BOB@SPAM.EXAMPLE", True),
+        ("bob@spam.example", '"bob"@spam.example', True),
+        ("bob@spam.example", "bobby@spam.example", False),
+        ("bob@spam.example", "bob@mx.spam.example", False),
+        ("bob@spam.example", "", False),
+        ("spam.example", "bob@mx.spam.example", True),
+    ],
+)
+async def test_one_sender_is_blocked_and_unblocked(storage, clock, text, path, is_blocked):
+    known = Blocks(clock)
+    await Control(storage, known)("block", Blocked(senders=[text]))
+    assert known.has_sender(path) == is_blocked
+    assert [line.count for line in await Control(storage, known)("unblock", Named(senders=[text.upper()]))] == [1]
+    assert not known.has_sender(path)
+
+
+async def test_the_log_names_clients_and_senders_but_no_local_part_of_ours(storage, clock, caplog):
+    with caplog.at_level("INFO", "tmpmaild"):
+        await Control(storage, Blocks(clock))("block", Blocked(senders=["Bob@spam.example"], names=["shop"]))
+        await Control(storage, Blocks(clock))("block", Blocked(clients=[f"192.0.2.{last}" for last in range(12)]))
+    assert "blocked by the operator: 2 (sender bob@spam.example)" in caplog.text
+    assert "shop" not in caplog.text
+    assert "client 192.0.2.9/32 and 2 more)" in caplog.text
+
+
 async def test_commands_change_the_memory_and_the_storage(storage, clock):
     known = Blocks(clock)
     control = Control(storage, known)

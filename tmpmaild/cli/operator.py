@@ -267,7 +267,7 @@ def _named(sender: str, name: str, client: str) -> Callable[[Callable[..., None]
     """Return a decorator that adds the options which name blocks, with these texts of help."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        options = (("sender", "DOMAIN", sender), ("name", "NAME", name), ("client", "NET", client))
+        options = (("sender", "SENDER", sender), ("name", "NAME", name), ("client", "NET", client))
         for option, metavar, text in options:
             command = click.option(f"--{option}", f"{option}s", metavar=metavar, multiple=True, help=text)(command)
         return command
@@ -282,7 +282,7 @@ def _expect_a_name(wanted: dict[str, Any]) -> None:
 
 @click.command()
 @_named(
-    "Envelope senders of this domain and those below it.",
+    "An envelope sender, or all of a domain and those below it.",
     "Addresses with this local part: nobody can create one.",
     "An IP address or a network, such as 192.0.2.0/24.",
 )
@@ -303,7 +303,7 @@ def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
 
 @click.command()
 @_named(
-    "A domain whose senders were blocked: their mail is taken again.",
+    "A sender, or a domain whose senders were blocked: their mail is taken again.",
     "A local part that was blocked: addresses with it can be created again.",
     "A client that was blocked, or a network, written as it was then: it may connect again.",
 )

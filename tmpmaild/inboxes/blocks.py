@@ -86,16 +86,18 @@ class Blocks:
         return self._holds(self._tables[NAME], local_part)
 
     def has_sender(self, reverse_path: str) -> bool:
-        """Return whether the domain of an envelope sender, or one above it, is blocked; a null path is not."""
+        """Return whether an envelope sender, its domain or one above that is blocked; a null path is not."""
         senders = self._tables[SENDER]
         if not senders or not reverse_path:
             return False
         try:
-            domain = addresses.parse_path(reverse_path.encode(), utf8=True).domain
+            mailbox = addresses.parse_path(reverse_path.encode(), utf8=True)
         except PathSyntaxError:
             return False
-        labels = domain.split(".")
-        return any(self._holds(senders, ".".join(labels[start:])) for start in range(len(labels)))
+        labels = mailbox.domain.split(".")
+        return self._holds(senders, _folded(mailbox)) or any(
+            self._holds(senders, ".".join(labels[start:])) for start in range(len(labels))
+        )
 
     def has_target(self, host: str) -> bool:
         """Return whether webhooks that lead to a host are not to be called."""
@@ -121,6 +123,15 @@ def name(text: str) -> str:
     if found is None:
         raise ValueError("not a local part")
     return found.rpartition("@")[0]
+
+
+def sender(text: str) -> str:
+    """Return a sender as a block has it: a domain, or an address whose case does not matter. Raises ValueError."""
+    return _folded(addresses.parse_path(text.encode(), utf8=True)) if "@" in text.strip("@") else domain(text)
+
+
+def _folded(mailbox: addresses.Mailbox) -> str:
+    return f"{mailbox.local_part.lower()}@{mailbox.domain}"
 
 
 def domain(text: str) -> str:

@@ -20,6 +20,7 @@ from tmpmaild.mail import addresses
 from tmpmaild.model import Block, InboxEntry
 from tmpmaild.storage.base import Storage
 
+_MAX_NAMED = 10
 _PART_BYTES = 256 * 1024
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _ROWS = 500
@@ -230,7 +231,7 @@ class BlockCommands:
         added = [Block(kind, value, now_ms, until_ms) for kind, value in places]
         await self._storage.change_blocks(added)
         self._known.add(added)
-        log.info("blocked by the operator: %d", len(added), extra={"about": now_ms})
+        log.info("blocked by the operator: %d%s", len(added), _named(places), extra={"about": now_ms})
         yield Changed(len(added))
 
     async def _unblock(self, wanted: Named) -> Answer:
@@ -259,11 +260,18 @@ def _overlapping(network: Network, others: Networks) -> Network | None:
     return next((other for other in alike if other.overlaps(network)), None)
 
 
+def _named(places: Sequence[tuple[str, str]]) -> str:
+    """Return the first of what is blocked, for the log; not local parts, which may be somebody's address here."""
+    named = [f"{kind} {value}" for kind, value in places if kind != NAME]
+    more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
+    return f" ({', '.join(named[:_MAX_NAMED])}{more})" if named else ""
+
+
 def _places(wanted: Named) -> list[tuple[str, str]]:
     """Return kinds and values, each once. Raises ``CommandError``."""
     places = list(dict.fromkeys(_parsed(wanted)))
     if not places:
-        raise CommandError("a network of clients, a name or a domain of senders is expected")
+        raise CommandError("expected a client network, a local part, or the domain or address of a sender")
     return places
 
 
@@ -271,7 +279,7 @@ def _parsed(wanted: Named) -> Iterator[tuple[str, str]]:
     kinds: tuple[tuple[str, Sequence[str], Callable[[str], Any], str], ...] = (
         (CLIENT, wanted.clients, parse_network, "an IP address, or a network such as 192.0.2.0/24 without host bits"),
         (NAME, wanted.names, blocks.name, "a local part"),
-        (SENDER, wanted.senders, blocks.domain, "a domain"),
+        (SENDER, wanted.senders, blocks.sender, "a domain or an address"),
     )
     for kind, texts, parse, expected in kinds:
         for text in texts:
