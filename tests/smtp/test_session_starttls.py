@@ -106,3 +106,22 @@ async def test_clients_who_hang_up_right_behind_starttls_leave_nothing_behind(se
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
         assert not house.server.connections.per_client
     gc.collect()
+
+
+@pytest.mark.parametrize("tls_first", [False, True])
+@pytest.mark.parametrize(("version", "alert"), [(b"\3\2", b"\x15\3\2\0\2\2\x46"), (b"\3\1", b"\x15\3\1\0\2\2\x46")])
+async def test_a_client_that_is_too_old_gets_an_alert(serve, certificate, tls_first, version, alert):
+    """RFC 5246 §7.2.2, protocol_version; no client here can say such a hello any more."""
+    hello = b"\x16\3\1\0\x2d\1\0\0\x29" + version + bytes(32) + b"\0\0\2\0\x2f\1\0"
+    async with serve(tls=certificate[0], tls_first=tls_first) as house:
+        reader, writer = await asyncio.open_connection(*house.address)
+        if not tls_first:
+            await reader.readline()
+            writer.write(b"STARTTLS\r\n")
+            assert (await reader.readline()).startswith(b"220")
+        for octet in hello:
+            writer.write(bytes([octet]))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await reader.read() == alert
+        writer.close()
+        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)

@@ -39,6 +39,10 @@ _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; aft
 _RATE_SECONDS = 300
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
 _HANDSHAKE_SECONDS = 15.0
+_TLS_HANDSHAKE = b"\x16\x03"  # how a record with a hello begins (RFC 8446 §5.1)
+_HELLO_VERSION = slice(9, 11)
+_RECORD_BYTES = 5
+_TLS_1_2 = b"\x03\x03"  # which TLS 1.3 says here too
 
 _NO_SENDER = SmtpEnvelope(MailFrom(""), None)
 
@@ -354,7 +358,8 @@ class SmtpConnection(SMTP):
         octets = self._conversation.tls_started()  # now: commands may come with the end of the handshake
         encrypted = await self._shake_hands(octets if self._tls_first else b"")
         if encrypted is None:
-            transport.abort()
+            if not transport.is_closing():  # it closes with an alert otherwise
+                transport.abort()
             self.connection_lost(None)  # asyncio does not call it when a connection ends during the handshake
             return
         self.transport = self._transport = encrypted
@@ -368,9 +373,9 @@ class SmtpConnection(SMTP):
         transport, context = self._transport, self._connections.tls or self._offered_tls
         assert context is not None
         transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
-        if begun:
-            self.loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
         try:
+            begun = await self._hello(begun)
+            self.loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
             return await self.loop.start_tls(
                 transport, self, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
             )
@@ -378,6 +383,29 @@ class SmtpConnection(SMTP):
             log.debug("TLS handshake failed: %s", error)
             self._connections.refused.add(self.remote_ip, replies.HANDSHAKE, _reason(error))
             return None
+
+    async def _hello(self, begun: bytes) -> bytes:
+        """Return what has come of the TLS hello; to a client that is too old an alert is sent, and OSError raised.
+
+        asyncio closes the connection before the alert of its TLS is sent, so that such a client is told nothing.
+        """
+        hello = _Hello(begun, self.connection_lost)
+        self._transport.set_protocol(hello)
+        self._transport.resume_reading()
+        try:
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                await hello.has_come.wait()
+        finally:
+            self._transport.pause_reading()
+            self._transport.set_protocol(self)
+        if hello.has_ended:
+            raise ConnectionResetError
+        if hello.is_too_old:
+            version = hello.octets[_HELLO_VERSION]
+            self._transport.write(b"\x15%b\0\2\2\x46" % version)
+            self._transport.close()
+            raise OSError("UNSUPPORTED_PROTOCOL")
+        return hello.octets
 
     def _close(self, reply: Reply) -> None:
         self._conversation.close(reply)
@@ -498,6 +526,38 @@ def _reason(error: OSError) -> str:
     # The alerts of RFC 8446 §6.2 with which a client refuses a certificate.
     distrust = any(alert in name for alert in ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN"))
     return f"{name}: the client does not trust the certificate" if distrust else name
+
+
+class _Hello(asyncio.Protocol):
+    """Receives a client's first octets after which TLS begins, until its version is among them, or its end."""
+
+    def __init__(self, begun: bytes, lose: Callable[[Exception | None], None]) -> None:
+        self.has_come = asyncio.Event()
+        self.octets = b""
+        self.has_ended = self.is_too_old = False
+        self._lose = lose
+        self.data_received(begun)
+
+    def data_received(self, data: bytes) -> None:
+        """Keep octets; what cannot be a hello is not waited for."""
+        self.octets += data
+        is_begun = len(self.octets) >= _HELLO_VERSION.stop
+        self.is_too_old = is_begun and self.octets[:2] == _TLS_HANDSHAKE and self.octets[_HELLO_VERSION] < _TLS_1_2
+        # All of it is read before the alert: octets that are left unread would reset the connection.
+        is_whole = len(self.octets) >= _RECORD_BYTES + int.from_bytes(self.octets[3:_RECORD_BYTES])
+        if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.octets[:2]):
+            self.has_come.set()
+
+    def eof_received(self) -> bool:
+        """End to wait; the session closes."""
+        self.has_ended = True
+        self.has_come.set()
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End to wait, and tell the session."""
+        self._lose(error)
+        self.eof_received()
 
 
 def _feed(transport: asyncio.Transport, octets: bytes) -> None:
