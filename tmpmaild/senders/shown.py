@@ -2,7 +2,7 @@
 
 Anyone who has such a message may add and take spaces, and the signature still holds. Where that changes what is shown,
 such as a code, it proves nothing. So both are read, the message and its canonical form, and compared. Reading them
-takes long: 3 ms of CPU for 2 KB, 0.1 s for 60 KB of HTML, 1 s for 1 MB.
+takes long: 14 ms of CPU for 2 KB of HTML, 0.16 s for 60 KB, 0.9 s for 1 MB.
 """
 
 from collections.abc import Iterable, Iterator
