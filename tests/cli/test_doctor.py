@@ -142,6 +142,17 @@ def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
     assert levels(machine.check_files(stored, source=source)) == ["problem", "warning", "ok"]
 
 
+@pytest.mark.parametrize(("mode", "is_dynamic", "expected"), [(0o600, True, 1), (0o600, False, 0), (0o644, True, 0)])
+def test_a_running_service_whose_next_start_cannot_read_the_configuration_is_told(tmp_path, mode, is_dynamic, expected):
+    (source := tmp_path / "config.toml").touch()
+    source.chmod(mode)
+    pid = os.getpid()
+    stored = Config(storage=Storage(path=str(tmp_path / "tmpmaild.db")))
+    found = list(machine.check_files(stored, machine.Running(pid, None), source, is_dynamic=is_dynamic))
+    said = [one for one in found if one.text == f"{source}: the service's user cannot read it"]
+    assert len(said) == expected
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "program", lambda _: ())

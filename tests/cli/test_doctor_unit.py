@@ -54,6 +54,8 @@ def test_systemd_is_asked_for_the_unit_its_sockets_and_its_last_error(systemd):
         restarts=7,
         last_error="tmpmaild: the schema is newer",
         credentials={"cert.pem": "/etc/pem/cert.pem"},
+        environment={"TMPMAILD_HTTP__PUBLIC_URL": "https://x.example/a b", "TMPMAILD_LOG__LEVEL": "debug"},
+        is_dynamic=True,
     )
     assert systemd() == expected
     assert systemd(socket="active").is_woken

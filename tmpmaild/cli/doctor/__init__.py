@@ -94,17 +94,18 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
 def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | None]:
     """Return what the checks found and the records to publish; without a right configuration there are none."""
     try:
-        source = configfile.find(config_path, os.environ)
-        config = configfile.load(config_path, os.environ)
-        configured.expect_folder(config)
         unit = _unit()
+        environ = {**(unit.environment if unit else {}), **os.environ}  # as the service has it
+        source = configfile.find(config_path, environ)
+        config = configfile.load(config_path, environ)
+        configured.expect_folder(config)
         socket, database = control.place(config), Path(config.storage.path)
         drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
         return [problem(_CHECK, mistake) for mistake in error.mistakes], None
     except (StartError, CommandError) as error:
         return [problem(_CHECK, str(error))], None
-    unread = [warning(_CHECK, line) for line in configfile.variables_without_effect(os.environ)]
+    unread = [warning(_CHECK, line) for line in configfile.variables_without_effect(environ)]
     return [ok(_CHECK, str(source or "defaults")), *unread, *_examine(config, source, unit)], _records_to_publish(
         config
     )
@@ -134,7 +135,7 @@ def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterat
         yield from machine.answers(config, running, machine.leaf(config))
         yield from machine.limits(config, running)
         yield from machine.forwarded(running)
-    yield from machine.check_files(config, running, source)
+    yield from machine.check_files(config, running, source, is_dynamic=bool(unit and unit.is_dynamic))
     if running is None and isinstance(storage, SqliteSettings):
         yield from machine.usable(storage)
     yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)

@@ -147,10 +147,12 @@ def _answer(name: str, connection: smtplib.SMTP, leaf: bytes | None) -> Result:
     return ok(_SMTP, f"{name}: greeting, EHLO and TLS")
 
 
-def check_files(config: Config, service: Running | None = None, source: Path | None = None) -> Iterator[Result]:
+def check_files(
+    config: Config, service: Running | None = None, source: Path | None = None, *, is_dynamic: bool = False
+) -> Iterator[Result]:
     """Look at the database file and its folder unless there is a database server, the certificate and the key.
 
-    ``source`` is the file of the configuration, if there is one.
+    ``source`` is the file of the configuration, if there is one, which a dynamic user reads itself at the next start.
     """
     path = Path(config.storage.path).absolute()
     try:
@@ -166,7 +168,9 @@ def check_files(config: Config, service: Running | None = None, source: Path | N
         yield from found or [ok(_DATABASE, f"{path}: for the service's user alone")]
     account = _account(owner_uid, service)
     yield from program(account)
-    if source and not account:  # other users than a dynamic one may be started by root, which reads it before
+    if source and (
+        is_dynamic or not account
+    ):  # other users than a dynamic one may be started by root, which reads it before
         yield from _configuration(source)
     if config.smtp.tls_key:
         yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), account, stat.S_IWOTH)

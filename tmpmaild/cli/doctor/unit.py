@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -25,7 +26,8 @@ _SOCKETS = ("smtp", "http")
 class Unit(Struct, frozen=True):
     """A unit as ``systemctl show`` tells it.
 
-    ``last_error`` is the last line of its log at that level, ``credentials`` says which file it gets by which name.
+    ``last_error`` is the last line of its log at that level, ``credentials`` says which file it gets by which name,
+    ``environment`` which variables of ours; ``is_dynamic`` that its user exists only while it runs.
     """
 
     name: str
@@ -37,13 +39,24 @@ class Unit(Struct, frozen=True):
     is_woken: bool
     last_error: str
     credentials: dict[str, str]
+    environment: dict[str, str] = {}
+    is_dynamic: bool = False
 
 
 def look(name: str) -> Unit | None:
     """Return a unit, None where systemd does not run or has no such unit. To be called as root, who can always ask."""
     if not (_BOOTED.is_dir() and shutil.which("systemctl")):
         return None
-    names = ("LoadState", "ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts")
+    names = (
+        "LoadState",
+        "ActiveState",
+        "SubState",
+        "Result",
+        "ExecMainStatus",
+        "NRestarts",
+        "Environment",
+        "DynamicUser",
+    )
     found = _properties(f"{name}.service", names)
     if found.get("LoadState") != "loaded" or (found["ActiveState"] == "inactive" and _has_instances(name)):
         return None
@@ -59,7 +72,19 @@ def look(name: str) -> Unit | None:
         is_woken=any(one.get("ActiveState") == "active" for one in sockets),
         last_error=_last_error(name),
         credentials=dict(_CREDENTIAL.findall(_output("systemctl", "cat", f"{name}.service"))),
+        environment=_variables(found.get("Environment", "")),
+        is_dynamic=found.get("DynamicUser") == "yes",
     )
+
+
+def _variables(shown: str) -> dict[str, str]:
+    """Return the variables that tmpmaild reads of an ``Environment=`` as systemctl shows it, quoted as in a shell."""
+    try:
+        words = shlex.split(shown)
+    except ValueError:
+        return {}
+    pairs = (word.partition("=") for word in words)
+    return {name: value for name, _, value in pairs if name.startswith("TMPMAILD_")}
 
 
 def _has_instances(name: str) -> bool:
