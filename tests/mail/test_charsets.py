@@ -1,8 +1,11 @@
 """Charsets by the names that mail gives them, and octets that do not fit theirs."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from webencodings.labels import LABELS
 
+from growth import assert_linear
 from tables import rows_of, table
 from tmpmaild.mail import charsets
 
@@ -12,6 +15,93 @@ ROWS = rows_of(__file__)
 @table(("name", "codec"), ROWS["a charset is known by its names in mail"])
 def test_a_charset_is_known_by_its_names_in_mail(name, codec):
     assert charsets.codec_of(name) == codec
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_every_label_of_the_encoding_standard_is_known(label):
+    codec = charsets.codec_of(label)
+    warnings = {}
+    assert charsets.to_text("plain".encode(codec), label, warnings) == "plain"
+    assert not warnings
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "octets"),
+    [
+        ("8859_2 8859-2 iso8859-2 ISO_8859-2:1987 x-iso-8859-2 latin2", "Příliš", b"P\xf8\xedli\xb9"),
+        (
+            "win-1251 win1251 windows_1251 cp1251 x-cp1251 ansi-1251 cswindows1251",
+            "Привет",
+            b"\xcf\xf0\xe8\xe2\xe5\xf2",
+        ),
+        ("koi8-ru koi8-u KOI8-RU", "Привіт", b"\xf0\xd2\xc9\xd7\xa6\xd4"),
+        ("windows-874 x-windows-874 cp874 dos-874 tis-620 iso-8859-11", "สวัสดี", b"\xca\xc7\xd1\xca\xb4\xd5"),
+        ("gb2312 csgb2312 gbk x-gbk cp936 ms936 windows-936 gb18030 gb18030-2022", "您好", b"\xc4\xfa\xba\xc3"),
+        ("gb18030-2022 GB18030 gb2312", "您㐀", b"\xc4\xfa\x81\x39\xee\x39"),
+        ("windows-31j ms932 x-sjis cswindows31j ibm-943 shift_jis", "①ご", b"\x87\x40\x82\xb2"),
+        ("iso-2022-jp x-iso-2022-jp iso-2022-jp-ms cp50220 cp50221 cp50222 csISO2022JP", "ご①", b"\x1b$B$4-!\x1b(B"),
+        ("euc-jp x-euc-jp eucjp-ms eucjp-win cp51932", "ご①", b"\xa4\xb4\xad\xa1"),
+        ("euc-kr ks_c_5601-1987 cp949 ms949 x-windows-949", "똠", b"\x8c\x63"),
+        ("hz-gb-2312 hz", "您", b"~{Dz~}"),
+        ("iso-2022-kr csISO2022KR", "안", b"\x1b$)C\x0e>H\x0f"),
+        ("iso-8859-1 latin1 us-ascii windows-1252 'ISO-8859-1' x-ansi", "“é”", b"\x93\xe9\x94"),
+        ("utf-8 utf8 x-unicode-2-0-utf-8 utf-8-sig", "é", b"\xc3\xa9"),
+        ("utf-16 unicode ucs-2", "é", b"\xff\xfe\xe9\x00"),
+    ],
+)
+def test_a_charset_is_read_by_all_names_that_mail_has_for_it(names, text, octets):
+    assert {name: charsets.to_text(octets, name) for name in names.split()} == dict.fromkeys(names.split(), text)
+
+
+@pytest.mark.parametrize(
+    "declared", ["", "us-ascii", "utf-8", "iso-8859-1", "x-unknown", "gb2312", "euc-kr", "shift_jis"]
+)
+@pytest.mark.parametrize(
+    ("octets", "text"),
+    [
+        (b"\x1b$BG'>Z%3!<%I\x1b(B 4815", "認証コード 4815"),
+        (b"a\r\n\x1b(I:0D^\x1b(B", "a\r\nｺｰﾄﾞ"),
+        (b"\x1b$)C\r\n\x0e>H3g\x0f 4815", "\r\n안녕 4815"),
+        ("您的验证码是".encode("hz") + b" 4815", "您的验证码是 4815"),
+    ],
+)
+def test_escape_sequences_tell_the_encoding_whatever_is_declared(declared, octets, text):
+    assert charsets.to_text(octets, declared) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[1mbold\x1b(B\x1b[m in a terminal",
+        '(format t "~{~a~^, ~}" items) and ~{name~} and ~{ab~}',
+        "cp ~/a ~{b,c}/d ~} ~~",
+        "no ~{closed",
+    ],
+)
+def test_text_of_programs_is_not_taken_for_chinese_or_japanese(text):
+    assert charsets.to_text(text.encode(), "") == text
+
+
+@pytest.mark.parametrize(
+    ("octets", "declared", "others", "text"),
+    [
+        (b"\xf0\xd2\xc9", "us-ascii", ["koi8-r"], "При"),
+        (b"\xf0\xd2\xc9", "x-unknown", ["nonsense", "koi8-r", "cp1251"], "При"),
+        (b"\xf0\xd2\xc9", "utf-8", ["utf-8", "euc-jp"], "ðÒÉ"),
+        # It fits what it declares, or is UTF-8.
+        (b"\xf0\xd2\xc9", "windows-1251", ["koi8-r"], "рТЙ"),
+        ("При".encode(), "us-ascii", ["koi8-r"], "При"),
+        (b"\xc4\xfa", "", ["gb2312"], "您"),
+    ],
+)
+def test_octets_that_do_not_fit_are_read_in_another_charset_of_the_message(octets, declared, others, text):
+    assert charsets.to_text(octets, declared, {}, others) == text
+
+
+@pytest.mark.parametrize("piece", [b"~{Dz~}", b"~{", b"~{D", b"\x1b", b"\x1b$", b"\x1b$B", b"~~{Dz", b"\x1b$)C\x0e"])
+@pytest.mark.parametrize("charset", ["", "iso-2022-jp", "euc-jp", "hz"])
+def test_looking_for_escape_sequences_takes_linear_time(piece, charset):
+    assert_linear(lambda octets: charsets.to_text(octets, charset), piece * (200_000 // len(piece)))
 
 
 @table(("octets", "charset", "text"), ROWS["octets that do not fit their charset are read as what they are"])

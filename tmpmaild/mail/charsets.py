@@ -8,24 +8,33 @@ import codecs
 import contextlib
 import re
 import tomllib
+from collections.abc import Iterable
 from encodings.aliases import aliases
+from functools import lru_cache
 from pathlib import Path
 
-UNKNOWN_CHARSET = "A charset is unknown; the text was read as UTF-8 or windows-1252."
+from webencodings.labels import LABELS
+
+from tmpmaild.mail import japanese
+
+UNKNOWN_CHARSET = "A charset is unknown; the text was read in the one that it fits."
 UNDECODABLE_TEXT = "Some text does not fit its charset and was repaired."
 
 # Octet by octet, codecs other than UTF-8 repair at 5 MB/s.
 _MOST_REPAIRED_BYTES = 256 * 1024
 _STEP_BYTES = 64 * 1024
 
-# CPython's ISO-2022-JP-2 answers some octets with a RuntimeError, whatever the error handler.
-_DECODING_FAILED = (ValueError, RuntimeError)
-
 _NO_TEXT = {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"}
 _OF_THE_MACHINE = {"mbcs", "oem"}
 _WITHOUT_ALIAS = ("cp720", "cp737", "cp874", "koi8_t", "koi8_u", "mac_arabic", "mac_croatian", "mac_romanian")
 
 _PUNCTUATION = re.compile(r"[^a-z0-9]+")
+_FAMILY = re.compile(r"(?:(?:iso)?8859([0-9]{1,2})[ei]?|(?:cp|ms|win|windows|ansi|mswin|ibm|codepage)([0-9]{3,5}))")
+_ESCAPE, _TILDE = b"\x1b~"
+_JAPANESE = re.compile(rb"\x1b(?:\$[@AB]|\$\([@-DOPQ]|\([IJ])")
+_KOREAN = re.compile(rb"\x1b\$\)C")
+_HZ = re.compile(rb"~\{((?>(?:[!-w][!-~])+))~\}")
+_COMMON_IN_HZ = bytes([*range(0x21, 0x2A), *range(0x30, 0x58)])
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # What errors="surrogateescape" leaves of an octet, to the character windows-1252 has for it.
@@ -33,47 +42,110 @@ _AS_WINDOWS_1252 = {0xDC00 + octet: bytes((octet,)).decode("cp1252", "replace") 
 
 
 def _codec_table() -> dict[str, str]:
-    """Every name a text codec is known by, without case and punctuation, to the codec to use."""
-    names = {**aliases, **{codec: codec for codec in (*aliases.values(), *_WITHOUT_ALIAS)}}
+    """Return the codec for every name of a text encoding: labels of the Encoding Standard, ours, then Python's."""
     ours = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    table = {
-        _PUNCTUATION.sub("", name.lower()): ours["supersets"].get(codec, codec)
-        for name, codec in names.items()
-        if codec not in _NO_TEXT | _OF_THE_MACHINE
-    }
-    return {**table, **ours["seen_in_mail"]}
+    known: dict[str, str] = {}
+    for label, encoding in LABELS.items():
+        codec = ours["encodings"].get(encoding, encoding).replace("-", "_")
+        known[_squeezed(label)] = aliases.get(codec, codec)
+    known |= ours["names"]
+    names = {**aliases, **{codec: codec for codec in (*aliases.values(), *_WITHOUT_ALIAS)}}
+    for name, codec in names.items():
+        if codec not in _NO_TEXT | _OF_THE_MACHINE:
+            own = "iso2022_jp" if codec.startswith("iso2022_jp") else codec
+            # A codec whose name is a label decodes what the standard means by it: mail says the smaller charset and
+            # means the larger one.
+            known.setdefault(_squeezed(name), known.get(_squeezed(own), own))
+    return known
+
+
+def _squeezed(name: str) -> str:
+    """Return the name of a charset without case and punctuation."""
+    return _PUNCTUATION.sub("", name[:80].lower())
 
 
 _CODECS = _codec_table()
+_OWN = {"iso2022_jp": japanese.iso_2022_jp, "euc_jp": japanese.euc_jp}
+"""The encodings that Python's codecs of that name do not decode well enough."""
 
 
+@lru_cache(maxsize=256)
 def codec_of(charset: str) -> str | None:
     """Return the Python codec for the name of a charset as mail writes it, or None when there is none.
 
-    Comments, quotes and an RFC 2231 language suffix after the name are ignored.
+    Comments, quotes and an RFC 2231 language suffix after the name are ignored, as are the prefixes ``x-`` and ``cs``;
+    "win-1251" and "8859_2" are read as the names that they abbreviate.
     """
-    name = charset.strip(" \t'\"").partition("*")[0].partition(" ")[0]
-    return _CODECS.get(_PUNCTUATION.sub("", name[:80].lower()))
+    name = charset.strip(" \t'\"").partition("*")[0]
+    known = _CODECS.get(_squeezed(name.partition(" ")[0]))
+    return known or _codec_of_variant(_squeezed(name.partition("(")[0]))
 
 
-def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None) -> str:
+def _codec_of_variant(name: str) -> str | None:
+    for plain in (name, name.removeprefix("x"), name.removeprefix("cs")):
+        family = _FAMILY.fullmatch(plain)
+        names = (f"iso8859{family[1]}", f"windows{family[2]}", f"cp{family[2]}") if family else (plain,)
+        if found := next(filter(None, map(_CODECS.get, names)), None):
+            return found
+    return None
+
+
+def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None, others: Iterable[str] = ()) -> str:
     """Decode ``octets`` so that a person can read them, whatever ``charset`` ("" when absent) claims.
 
-    Octets which the charset cannot explain are read as UTF-8 or windows-1252. The text has neither NUL
-    nor lone surrogates nor a byte order mark. What had to be forgiven is added to ``warnings``.
+    Octets which the charset cannot explain are read by their escape sequences (ISO-2022-JP and -KR, HZ), as UTF-8, in
+    the first of the ``others`` that they fit, or as windows-1252. The text has neither NUL nor lone surrogates nor a
+    byte order mark. What had to be forgiven is added to ``warnings``.
     """
     codec = codec_of(charset) if charset else "utf_8"
     if codec is None:
         _warn(warnings, UNKNOWN_CHARSET)
         codec = "utf_8"
-    try:
-        text = octets.decode(codec)
-    except _DECODING_FAILED:
+    if octets.isascii():
+        if _ESCAPE in octets or _TILDE in octets:
+            codec = by_escapes(octets) or codec
+        if codec == "utf_8":
+            return octets.decode().replace("\0", "\ufffd")
+    text, is_sound = _strictly(octets, codec)
+    if not is_sound:
         _warn(warnings, UNDECODABLE_TEXT)
-        text = _repaired(octets, codec)
+        text = _repaired(octets, codec, text, others)
     if codec != "utf_8":
         text = _LONE_SURROGATE.sub("\ufffd", text)
     return text.removeprefix("\ufeff").replace("\0", "\ufffd")
+
+
+def _strictly(octets: bytes, codec: str) -> tuple[str, bool]:
+    """Return the text of octets, and whether they fit their codec."""
+    if own := _OWN.get(codec):
+        return own(octets)
+    try:
+        return octets.decode(codec), True
+    except ValueError:
+        return "", False
+
+
+def fitting(octets: bytes, charset: str) -> str | None:
+    """Return the text of octets that are not UTF-8 and fit a charset, None for all others."""
+    codec = codec_of(charset)
+    if codec is None or is_utf8(octets):
+        return None
+    text, is_sound = _strictly(octets, codec)
+    return text if is_sound else None
+
+
+def by_escapes(octets: bytes) -> str | None:
+    """Return the codec whose escape sequences some octets of seven bits have, None for none."""
+    if _JAPANESE.search(octets):
+        return "iso2022_jp"
+    if _KOREAN.search(octets):
+        return "iso2022_kr"
+    if b"~{" not in octets:
+        return None
+    # Programs have it too; the common characters of Chinese begin with what are digits and capitals there.
+    leads = b"".join(_HZ.findall(octets))[::2]
+    is_chinese = len(leads) > 1 and 4 * len(leads.translate(None, _COMMON_IN_HZ)) <= len(leads)
+    return "hz" if is_chinese and _strictly(octets, "hz")[1] else None
 
 
 def is_utf8(octets: bytes) -> bool:
@@ -92,16 +164,25 @@ def scrub(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-def _repaired(octets: bytes, codec: str) -> str:
-    """Decode octets that do not fit their codec; each stray octet becomes its windows-1252 character."""
+def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> str:
+    """Decode octets that do not fit their codec; each stray octet becomes its windows-1252 character.
+
+    ``begun`` is what a decoder of ours read in them.
+    """
     # Octets of seven bits are UTF-8 too, which would show the escapes of ISO-2022 instead of its text.
-    if codec != "utf_8" and not octets.isascii() and b"\0" not in octets and is_utf8(octets):
-        return octets.decode()
+    if not octets.isascii() and b"\0" not in octets:
+        if is_utf8(octets):
+            return octets.decode()
+        for other in others:
+            if (text := fitting(octets, other)) is not None:
+                return text
+    if begun:
+        return begun
     if codec == "utf_7" and not octets.isascii():
         codec = "utf_8"  # no octet of UTF-7 has its eighth bit (RFC 2152), so it is something else
     handlers = ("surrogateescape", "replace")
     for handler in handlers if codec == "utf_8" or len(octets) <= _MOST_REPAIRED_BYTES else handlers[1:]:
-        with contextlib.suppress(*_DECODING_FAILED):
+        with contextlib.suppress(ValueError):
             return _decoded_in_steps(octets, codec, handler)
     return _decoded_in_steps(octets, "utf_8", "surrogateescape")
 

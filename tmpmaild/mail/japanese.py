@@ -1,0 +1,169 @@
+"""Decoders for ISO-2022-JP and EUC-JP by the index jis0208 of the Encoding Standard, which Python's codecs lack.
+
+Python's codecs know neither NEC row 13 nor the IBM characters, which mail programs on Windows have always sent under
+both names; the standard's index has them. Python's cp932 has the same index in another arrangement.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+_REPLACEMENT = "\ufffd"
+_ROWS = range(0x21, 0x7F)
+_HIGH = bytes([octet | 0x80 for octet in range(256)])
+_LOW = bytes([octet & 0x7F for octet in range(256)])
+_HALF_WIDTH = {octet: chr(octet + 0xFF40) for octet in range(0x21, 0x60)}  # JIS X 0201 katakana
+_ROMAN = {ord("\\"): "¥", ord("~"): "\N{OVERLINE}"}
+
+_ESCAPE = re.compile(rb"\x1b(\([BHIJ]|\$[@AB]|\$\([@-DOPQ])")
+# What is behind shift out is katakana (cp50222), up to shift in.
+_SINGLE = re.compile(rb"[\x00-\x0d\x10-\x7f]++|\x0e([^\x0f]*+)\x0f?+|[\xa1-\xdf]++|[\x80-\xa0\xe0-\xff]++|\x0f")
+_PAIRS = re.compile(rb"(?>(?:[\x21-\x7e]{2})*)")
+_DOUBLE = re.compile(rb"(?>(?:[\x21-\x7e]{2})+)|[\x00-\x20]++|[\x7f-\xff]++|[\x21-\x7e]")
+_EUC = re.compile(
+    rb"[\x00-\x7f]++|(?>(?:[\xa1-\xfe]{2})+)|(?>(?:\x8e[\xa1-\xdf])+)|(?>(?:\x8f[\xa1-\xfe]{2})+)|[\x80-\x8d\x90-\xa0\xff]++|[\x80-\xff]"
+)
+# Python has the characters of JIS X 0208 for these, the standard those that Windows has.
+_AS_WINDOWS = dict(zip("\u301c\u2016\u2212\u00a2\u00a3\u00ac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2", strict=True))
+_MOST_BYTES = 256 * 1024
+
+
+class Decoded(NamedTuple):
+    """A text, and whether all of it was well-formed."""
+
+    text: str
+    is_sound: bool
+
+
+def iso_2022_jp(octets: bytes) -> Decoded:
+    """Decode ISO-2022-JP, with the half-width katakana of cp50220 to cp50222 and the sets of its later versions."""
+    return _by_python(octets, "iso2022_jp_ext") or _decoded(_in_sets(octets))
+
+
+def euc_jp(octets: bytes) -> Decoded:
+    """Decode EUC-JP (Encoding Standard §12.1.1)."""
+    return _by_python(octets, "euc_jp") or _decoded(_euc_pieces(octets))
+
+
+def _by_python(octets: bytes, codec: str) -> Decoded | None:
+    """Decode by a codec of Python what it knows all of, and what would take long."""
+    if b"\x0e" in octets and len(octets) <= _MOST_BYTES:
+        return None
+    try:
+        text, is_sound = octets.decode(codec), True
+    except UnicodeDecodeError:
+        if len(octets) <= _MOST_BYTES:
+            return None
+        text, is_sound = octets.decode(codec, "replace"), False
+    for theirs, standard in _AS_WINDOWS.items():
+        text = text.replace(theirs, standard)
+    return Decoded(text, is_sound)
+
+
+def _decoded(pieces: Iterator[str]) -> Decoded:
+    text = "".join(pieces)
+    return Decoded(text, _REPLACEMENT not in text)
+
+
+def _in_sets(octets: bytes) -> Iterator[str]:
+    """Yield the text behind each escape sequence, in the set that it designates (RFC 1468)."""
+    first, *rest = _ESCAPE.split(octets)
+    yield from _single(first, {})
+    for escape, piece in zip(rest[::2], rest[1::2], strict=True):
+        if not piece:
+            continue
+        if escape[:1] == b"$":
+            yield from _double(piece, _DOUBLE_SETS[escape])
+        else:
+            yield from _single(piece, _SINGLE_SETS.get(escape, {}))
+
+
+def _single(octets: bytes, shown_as: dict[int, str]) -> Iterator[str]:
+    if octets.isascii() and b"\x0e" not in octets and b"\x0f" not in octets:
+        text = octets.decode("ascii")
+        yield text.translate(shown_as) if shown_as else text
+        return
+    for match in _SINGLE.finditer(octets):
+        piece = match[0]
+        if match[1] is not None:
+            yield match[1].decode("ascii", "replace").translate(_HALF_WIDTH)
+        elif piece == b"\x0f":
+            continue
+        elif piece.isascii():
+            yield piece.decode("ascii").translate(shown_as)
+        else:
+            yield piece.decode("cp932") if 0xA1 <= piece[0] <= 0xDF else _REPLACEMENT  # noqa: PLR2004 - katakana
+
+
+def _double(octets: bytes, decode: Callable[[bytes], str]) -> Iterator[str]:
+    if _PAIRS.fullmatch(octets):
+        yield decode(octets)
+        return
+    for match in _DOUBLE.finditer(octets):
+        piece = match[0]
+        if piece[0] <= 0x20:  # noqa: PLR2004 - line ends and spaces, which belong to no set
+            yield piece.decode("ascii")
+        else:
+            yield decode(piece) if len(piece) % 2 == 0 and piece.isascii() else _REPLACEMENT
+
+
+def _euc_pieces(octets: bytes) -> Iterator[str]:
+    for match in _EUC.finditer(octets):
+        piece = match[0]
+        if piece.isascii():
+            yield piece.decode("ascii")
+        elif piece[0] == 0x8E and len(piece) > 1:  # noqa: PLR2004 - katakana
+            yield piece.translate(None, b"\x8e").decode("cp932")
+        elif piece[0] == 0x8F and len(piece) > 1:  # noqa: PLR2004 - JIS X 0212
+            yield piece.decode("euc_jp", "replace")
+        elif 0xA1 <= piece[0] <= 0xFE and len(piece) > 1:  # noqa: PLR2004 - JIS X 0208
+            yield _jis_x_0208(piece.translate(_LOW))
+        else:
+            yield _REPLACEMENT
+
+
+def _jis_x_0208(pairs: bytes) -> str:
+    """Decode pairs of octets, each from 0x21 to 0x7E."""
+    return pairs.decode("utf-16-be").translate(_index())
+
+
+@cache
+def _index() -> dict[int, str]:
+    """Return the index jis0208 of the Encoding Standard by two octets as one number."""
+    return {row << 8 | cell: _by_shift_jis(row, cell) for row in _ROWS for cell in _ROWS}
+
+
+def _by_shift_jis(row: int, cell: int) -> str:
+    """Decode two octets of JIS X 0208 as the two octets of Shift_JIS that mean the same."""
+    lead = ((row - 0x21) >> 1) + 0x81
+    trail = cell + (0x7E if row % 2 == 0 else 0x1F + (cell > 0x5F))  # noqa: PLR2004 - Shift_JIS leaves out 0x7F
+    return bytes((lead + 0x40 * (lead > 0x9F), trail)).decode("cp932", "replace")  # noqa: PLR2004 - as above
+
+
+def _by_codec(codec: str, shift: bytes = b"") -> Callable[[bytes], str]:
+    """Return a decoder of pairs by a codec that has them with their eighth bits, each behind ``shift``."""
+
+    def decode(pairs: bytes) -> str:
+        octets = pairs.translate(_HIGH)
+        if shift:
+            octets = b"".join([shift + octets[at : at + 2] for at in range(0, len(octets), 2)])
+        return octets.decode(codec, "replace")
+
+    return decode
+
+
+_SINGLE_SETS = {b"(I": _HALF_WIDTH, b"(J": _ROMAN}
+_DOUBLE_SETS: dict[bytes, Callable[[bytes], str]] = {
+    b"$@": _jis_x_0208,
+    b"$B": _jis_x_0208,
+    b"$(@": _jis_x_0208,
+    b"$(B": _jis_x_0208,
+    b"$A": _by_codec("gb2312"),
+    b"$(A": _by_codec("gb2312"),
+    b"$(C": _by_codec("euc_kr"),
+    b"$(D": _by_codec("euc_jp", b"\x8f"),
+    b"$(O": _by_codec("euc_jis_2004"),
+    b"$(P": _by_codec("euc_jis_2004", b"\x8f"),
+    b"$(Q": _by_codec("euc_jis_2004"),
+}
