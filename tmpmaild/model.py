@@ -89,7 +89,8 @@ class Attachment(Struct, frozen=True, gc=False):
     """A part that is neither the text nor the HTML of a mail.
 
     ``index`` counts from 0 in the order of the mail; ``size_bytes`` and ``sha256`` (hex) are of the
-    decoded content; ``inline`` ones are images that the HTML refers to (RFC 2392).
+    decoded content; ``inline`` ones are images that the HTML refers to (RFC 2392). ``part`` counts all leaves of the
+    mail, in which it is found again; -1 in what version 1.0 stored.
     """
 
     index: int
@@ -99,6 +100,7 @@ class Attachment(Struct, frozen=True, gc=False):
     sha256: str
     inline: bool
     content_id: str | None
+    part: int = -1
 
 
 class Verbatim(Struct, frozen=True, gc=False):

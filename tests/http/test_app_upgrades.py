@@ -122,6 +122,20 @@ async def answers(client, tokens):
     return {path: [status, said if status == 200 else None] for path, (status, said) in found.items()}
 
 
+async def downloaded(client, told):
+    """Fetch each attachment that was listed, and return how many there are."""
+    count = 0
+    for address, token in told["tokens"].items():
+        status, listed = told["answers"].get(f"/api/v1/addresses/{address}/messages", (404, None))
+        for attachment in (
+            [one for message in listed["messages"] for one in message["attachments"]] if status == 200 else []
+        ):
+            answer = await client.get(attachment["url"], {"Authorization": f"Bearer {token}"})
+            assert hashlib.sha256(answer.body).hexdigest() == attachment["sha256"], attachment
+            count += 1
+    return count
+
+
 async def what_the_operator_sees(world, store, clock):
     is_file = store.engine == "sqlite"
     settings = SqliteSettings(path=store.path) if is_file else PostgresqlSettings(url=store.url)
@@ -233,6 +247,7 @@ async def test_a_database_of_a_release_is_served_as_it_was_and_goes_on(open_worl
     clock.now_ms = told["now_ms"]
     async with open_world(**RULES) as world:
         assert list(lost(told, await seen(world, store, clock, told["tokens"]))) == []
+        assert await downloaded(world.client(), told) > 10
         address = f"private@{DOMAIN}"
         path = f"/api/v1/addresses/{address}/messages"
         before = [message["id"] for message in told["answers"][path][1]["messages"]]

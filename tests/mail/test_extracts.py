@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from growth import assert_linear, assert_within, cpu_seconds
 from tables import rows_of, table
@@ -58,6 +59,28 @@ def test_no_more_than_100_mailboxes_are_read():
 def test_a_date_is_read(value, moment):
     expected_ms = datetime.fromisoformat(f"{moment}+00:00").timestamp() * 1000
     assert extracts.details(f"Date: {value}\r\n\r\n".encode()).date_ms == expected_ms
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Wed Apr 23 2025 09:48:37 GMT+0200 (CEST)",
+        "Wed Apr 23 2025 09:48:37 GMT+0200 (Central European Summer Time)",
+        "Wed, Apr 23, 2025 09:48:37 +0200",
+        "April 23, 2025, 9:48:37 AM +0200",
+        "2025-04-23T07:48:37.000Z",
+    ],
+)
+def test_dates_as_javascript_writes_them_are_read(value):
+    assert extracts.details(f"Date: {value}\r\n\r\n".encode()).date_ms == ms(2025, 4, 23, 7, 48, 37)
+
+
+def test_names_of_all_fields_are_read_in_the_charset_of_the_text():
+    names = "Cc: Иван <a@b.example>\r\nReply-To: Ольга <c@d.example>\r\n".encode("windows-1251")
+    for text in (b"Content-Type: text/plain; charset=windows-1251\r\n\r\nx", b"\r\nx"):
+        found = extracts.details(names + text)
+        expected = ["Иван", "Ольга"] if b"1251" in text else ["Èâàí", "Îëüãà"]
+        assert [found.cc[0].name, found.reply_to[0].name] == expected
 
 
 @table("value", ROWS["a date that no calendar has is none"])
@@ -114,10 +137,10 @@ def test_details_take_little_time_whatever_the_header(name, piece):
 def assert_attachments_agree(raw):
     stored = mime.parse(raw).attachments
     for listed in stored:
-        content = extracts.attachment(raw, listed.index)
+        content = extracts.attachment(raw, listed)
         assert (len(content), hashlib.sha256(content).hexdigest()) == (listed.size_bytes, listed.sha256)
-    assert extracts.attachment(raw, len(stored)) is None
-    assert extracts.attachment(raw, -1) is None
+        assert extracts.attachment(raw, replace(listed, part=-1)) == content
+        assert extracts.attachment(raw, replace(listed, sha256="0" * 64)) is None
 
 
 @table("path", MAILS)
@@ -150,9 +173,10 @@ def test_attachments_agree_with_delivery_in_any_multipart_and_in_a_mail_of_one_p
 def test_the_other_attachments_are_not_decoded():
     other = b"--x\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: base64\r\n\r\n" + b"A=$" * 1_000_000 + b"\r\n"
     raw = MIXED + other + b"--x\r\nContent-Type: a/b\r\n\r\nwanted\r\n--x--\r\n"
+    listed = mime.parse(raw).attachments[1]
     tracemalloc.start()
     try:
-        assert extracts.attachment(raw, 1) == b"wanted"
+        assert extracts.attachment(raw, listed) == b"wanted"
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()

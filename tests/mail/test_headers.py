@@ -76,6 +76,41 @@ def test_a_value_is_decoded(value, text):
     assert headers.decode(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("=?utf-8?q?Gr=C3?= =?utf8?q?=BC=C3=9Fe?=", "Grüße"),
+        ("=?UTF-8?b?44GU?= =?x-unicode-2-0-utf-8?b?44GU?=", "ごご"),
+        ("=?iso-2022-jp?b?GyRCLWIbKEI=?= =?cp50220?b?GyRCLSEbKEI=?=", "№①"),
+        ("=?latin1?q?=E9?= =?koi8-r?q?=F0?=", "éП"),
+    ],
+)
+def test_words_in_two_names_of_one_charset_are_one_text(value, text):
+    assert headers.decode(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "charset", "text"),
+    [
+        ("\udccf\udcf0\udce8 x", "windows-1251", "При x"),
+        # A character with the octet of a backslash.
+        ('"\udc95\\ a"', "shift_jis", '"表 a"'),
+        ("\udcc3\udca9", "windows-1251", "\udcc3\udca9"),
+        ("\udcff", "euc-jp", "\udcff"),
+        ("\udcff", "x-unknown", "\udcff"),
+        ("plain", "utf-16", "plain"),
+    ],
+)
+def test_octets_are_read_in_the_charset_of_the_mail_if_they_fit(value, charset, text):
+    assert headers.in_charset(value, charset) == text
+
+
+def test_iso_2022_is_decoded_before_structure_is_read():
+    fields, _, _ = split(b'From: \x1b$B"<(>\x1b(B <a@b.example>\r\nX: \x1b[1m\0\r\n')
+    assert headers.first_mailbox(fields[0][1])[1] == "a@b.example"
+    assert fields[1][1] == "\x1b[1m\0"
+
+
 def test_an_unknown_charset_is_warned_of_and_read_as_windows_1252():
     warnings = {}
     assert headers.decode("=?x-unknown?q?caf=E9?=", warnings) == "café"
@@ -117,6 +152,26 @@ def test_parameters_are_read(value, main, parameters):
     assert headers.parameters(value) == (main, parameters)
 
 
+@pytest.mark.parametrize(
+    ("value", "main", "parameters"),
+    [
+        ('multipart/mixed boundary="a b"', "multipart/mixed", {"boundary": "a b"}),
+        ("multipart/mixed; charset=utf-8 boundary=x", "multipart/mixed", {"charset": "utf-8", "boundary": "x"}),
+        ('text/plain; name="a"charset=utf-8', "text/plain", {"name": "a", "charset": "utf-8"}),
+        ("text/plain name*0=a name*1=b", "text/plain", {"name": "ab"}),
+        ('charset=binary; name="a b.png"', "", {"charset": "binary", "name": "a b.png"}),
+        ("multipart/mixed; boundary=QQ (comment)", "multipart/mixed", {"boundary": "QQ"}),
+        ("multipart/mixed (a; b) ; boundary=QQ", "multipart/mixed (a", {"boundary": "QQ"}),
+        ("text/plain (US text); charset=utf-8", "text/plain", {"charset": "utf-8"}),
+        ("attachment; filename=report (1) b=c.pdf", "attachment", {"filename": "report (1) b=c.pdf"}),
+        ('multipart/mixed; boundary="----=_x=?y"', "multipart/mixed", {"boundary": "----=_x=?y"}),
+        ("attachment; filename=boundary of x.pdf", "attachment", {"filename": "boundary of x.pdf"}),
+    ],
+)
+def test_a_missing_semicolon_and_a_comment_are_forgiven(value, main, parameters):
+    assert headers.parameters(value) == (main, parameters)
+
+
 @given(TEXT | SHAPES)
 def test_any_parameters_give_clean_text(value):
     main, found = headers.parameters("a/b;" + value)
@@ -137,6 +192,33 @@ def test_the_first_mailbox_is_read(value, name, address):
 @table(("value", "found"), ROWS["every mailbox is read"])
 def test_every_mailbox_is_read(value, found):
     assert headers.mailboxes(value) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        # Where a program encoded the whole list.
+        ("=?utf-8?b?5YiY5piOIDxsbUBtYWlsLmV4YW1wbGU+?=", [("刘明", "lm@mail.example")]),
+        ('=?utf-8?q?"M=C3=BCller,_J"_<j@m.example>?=', [("Müller, J", "j@m.example")]),
+        ("=?utf-8?q?J=C3=B6rg?= =?utf-8?q?_M_=3Cj@m.example=3E?=", [("Jörg M", "j@m.example")]),
+        ("=?utf-8?q?A_=3Ca=40a.example=3E=2C_b=40b.example?=", [("A", "a@a.example"), ("", "b@b.example")]),
+        ("=?utf-8?q?a=40b.example?=", [("", "a@b.example")]),
+        ("=?utf-8?q?only_a_name?=", [("only a name", "")]),
+        # Not where there is an address, which is what others read.
+        ("=?utf-8?q?ceo=40bank.example?= <a@b.example>", [("ceo@bank.example", "a@b.example")]),
+        ("=?utf-8?q?=3Cceo=40bank.example=3E?=, a@b.example", [("", "a@b.example")]),
+        # Once only.
+        ("=?utf-8?q?=3D=3Futf-8=3Fq=3Fa=3D40b.example=3F=3D?=", [("=?utf-8?q?a=40b.example?=", "")]),
+        # As Outlook quotes.
+        ("Kate [mailto:k@b.example]", [("Kate", "k@b.example")]),
+        ("[MAILTO:k@b.example], Jo [j@b.example]", [("", "k@b.example"), ("Jo", "j@b.example")]),
+        ("[x@y] Kate <k@b.example>", [("[x@y] Kate", "k@b.example")]),
+        ("[Team] k@b.example", [("", "k@b.example")]),
+    ],
+)
+def test_an_address_is_found_in_encoded_words_and_square_brackets(value, found):
+    assert headers.mailboxes(value) == found
+    assert headers.first_mailbox(value) == found[0]
 
 
 @given(TEXT | SHAPES)

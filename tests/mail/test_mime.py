@@ -57,7 +57,70 @@ def test_a_mail_is_read_as_expected_whatever_its_line_ends_are(path):
     assert json.loads(msgspec.json.encode(mail)) == expected
     assert_clean(mail)
     assert (other.subject, other.from_address) == (mail.subject, mail.from_address)
-    assert [part.content_type for part in mime.attached(raw)] == [one.content_type for one in mail.attachments]
+    parts = mime.parts_of(raw)
+    assert [parts[one.part].content_type for one in mail.attachments] == [one.content_type for one in mail.attachments]
+
+
+@pytest.mark.parametrize(
+    ("header", "content_type"),
+    [
+        (b"Content-Type: text", "text/plain"),
+        (b"Content-Type: text; name=a.txt", "text/plain"),
+        (b"Content-Type: PDF", "text/plain"),
+        (b"Content-Type: PDF; name=a.pdf", "application/octet-stream"),
+        (b"Content-Type: PDF\r\nContent-Disposition: attachment; filename=a.pdf", "application/octet-stream"),
+        (b"Content-Type: charset=binary", "application/octet-stream"),
+        (b"Content-Type: PDF\r\nContent-Transfer-Encoding: binary", "application/octet-stream"),
+        (b"Content-Type: =?utf-8?q?image/png=3B_name=3Da.png?=", "image/png"),
+        (b"Content-Type: ;", "text/plain"),
+        (b"Content-Type: image/png\r\nContent-Type: text/plain", "image/png"),
+    ],
+)
+def test_a_malformed_content_type_is_plain_text_unless_something_says_otherwise(header, content_type):
+    (part,) = mime.parts_of(header + b"\r\n\r\nbody")
+    assert part.content_type == content_type
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "multipart; boundary=x",
+        "multipart/*; boundary=x",
+        "multipart/ ; boundary=x",
+        "mixed; boundary=x",
+        "multipart/mixed boundary=x",
+        "multipart/mixed;\r\n boundary=x (made by a program)",
+        "multipart/mixed; boundary=never\r\nContent-Type: multipart/mixed; boundary=x",
+        "PDF\r\nContent-Type: multipart/mixed; boundary=x",
+    ],
+)
+def test_what_has_a_boundary_is_read_part_by_part(stated):
+    raw = f"Content-Type: {stated}\r\n\r\n--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n.\r\n--x--".encode()
+    mail = read(raw)
+    assert (mail.body, [one.content_type for one in mail.attachments]) == ("hello", ["a/b"])
+
+
+@pytest.mark.parametrize(
+    ("stated", "shown"),
+    [
+        ("認" * 94 + ".pdf", "認" * 83 + ".pdf"),
+        ("invoice.pdf" + " " * 300 + ".exe", "invoice.pdf .exe"),
+        ("a" * 300, "a" * 255),
+        ("a." + "b" * 300, "a." + "b" * 253),
+        (("a" * 100 + ".") * 3 + "tar.gz", (("a" * 100 + ".") * 3)[:252] + ".gz"),
+        ("a" * 252 + ".gz", "a" * 252 + ".gz"),
+    ],
+)
+def test_a_long_file_name_keeps_its_last_extension(stated, shown):
+    assert mime.clean_filename(stated) == shown
+
+
+def test_many_texts_of_one_message_are_cut_together():
+    line = b"A line of ordinary text, with words in it, as long as they are in mail.\n"
+    text = b"--x\n\n" + line * 10_000
+    mail = read(MIXED + text * 5 + b"--x--\n")
+    assert len(mail.body) <= mime.MAX_TEXT_BYTES + 100
+    assert mail.warnings == (mime.TEXT_CUT,)
 
 
 @table("path", MAILS)
@@ -127,8 +190,9 @@ def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
 
 
 def test_no_more_than_1000_parts_are_looked_at():
-    mail = read(MIXED + b"--x\n\na\n" * 5_000)
-    assert len(mail.attachments) == mime.MAX_PARTS - 1
+    mail = read(MIXED + b"--x\nContent-Type: a/b\n\na\n" * 5_000)
+    assert len(mail.attachments) == mime.MAX_PARTS
+    assert read(MIXED + b"--x\n\na\n" * 5_000).body.count("a") == mime.MAX_PARTS
     parts = [f"--x\nContent-Type: application/x-{n}\n\n{n}\n".encode() for n in range(20)]
     mail = read(MIXED + b"".join(parts) + b"--x--\n")
     assert [(a.index, a.content_type) for a in mail.attachments] == [(n, f"application/x-{n}") for n in range(20)]
@@ -166,7 +230,7 @@ def test_what_stands_in_every_list_is_bounded_and_the_longest_address_whole():
     mail = mime.parse(f"From: <{address}>\r\n\r\n".encode())
     assert (len(address), mail.from_address) == (320, address)
     assert mime.last_component("dir/" + "a" * 300 + ".txt") == "a" * 300 + ".txt"
-    assert mime.clean_filename("dir/" + "a" * 300 + ".txt") == "a" * 255
+    assert mime.clean_filename("dir/" + "a" * 300 + ".txt") == "a" * 251 + ".txt"
 
 
 def test_an_image_is_found_by_its_whole_id_of_which_a_list_shows_the_beginning():

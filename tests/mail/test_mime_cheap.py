@@ -12,6 +12,7 @@ CHARSETS = [b"utf-8", b"cp949", b"iso-2022-jp", b"gb18030", b"utf-7", b"hz", b"e
 FIELDS = [b"From", b"To", b"Date", b"Subject", b"Content-Type", b"Content-Disposition", b"Received", b"X-A"]
 # What a field, a text or a page may be filled with.
 PIECES = [
+    *(b"\x1b$B-!", b"\x1b$Ba ", b"~{Dz~}", b"\x0e1\x0f\x1b(I", b"(a)", b" boundary="),
     *(b"a@b.c, ", b"a b c, ", b"(((", b'"\\"', b";a=b", b";a*0*=utf-8''%ff", b"<", b",", b":;", b"=?", b"=?a?b?"),
     *(b"\r\n ", b"@", b"=?hz?Q?=ff?= <a@b.c>, ", b"=?cp949?Q?" + b"=ff" * 20 + b"?=\r\n ", b"=?big5?B?////?= "),
     *(b"<b>", b"<b>x</b>", b"<p style='color:red'>x", b"&amp;", b"> a\r\n", b"a \r\n", b"=\r\n", b"=FF=\r\n"),

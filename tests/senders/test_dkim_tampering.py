@@ -65,7 +65,7 @@ def shown(raw, unsigned=()):
     text = raw[body.start : body.end].decode().replace("\r\n", "\n") if isinstance(body, Verbatim) else body
     html = mail.html or ""
     details = extracts.details(raw)
-    files = [(one.filename, one.content_type, extracts.attachment(raw, one.index).split()) for one in mail.attachments]
+    files = [(one.filename, one.content_type, extracts.attachment(raw, one).split()) for one in mail.attachments]
     return (
         *(mail.from_address, mail.from_name, _spaced(mail.subject), _spaced(text), _spaced(html), files),
         [code.value for code in codes.find(mail.subject, text)],

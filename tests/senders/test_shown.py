@@ -73,7 +73,7 @@ def as_shown(raw):
     found = detect(mail.subject, Texts("", body, mail.html or ""))
     details = extracts.details(raw)
     files = [(one.filename, one.content_type, one.content_id, one.inline) for one in mail.attachments]
-    contents = [b"".join(extracts.attachment(raw, one.index).split()) for one in mail.attachments]
+    contents = [b"".join(extracts.attachment(raw, one).split()) for one in mail.attachments]
     view = htmlview.render(mail.html, {}, remote_images=False).html if mail.html is not None else ""
     return (
         *(mail.from_address, mail.from_name, _spaced(mail.subject), details, _spaced(body), files, contents),

@@ -41,7 +41,6 @@ _END = {"type": "http.response.body", "body": b""}
 MAX_NAME_BYTES = 240
 """Of UTF-8; written twice, and once of three characters an octet, it keeps the field below 1 KiB."""
 
-_MAX_EXTENSION_BYTES = 20
 
 # What Windows forbids in names: a file would be saved under another name, or as an alternate data stream.
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/]')
@@ -300,16 +299,4 @@ def _name(stated: str) -> str:
     name = _FORBIDDEN.sub("_", " ".join(mime.last_component(stated).split())).rstrip(". ")
     if _DEVICE.match(name):
         name = f"_{name}"
-    return _cut(name)
-
-
-def _cut(name: str) -> str:
-    """Cut a name to ``MAX_NAME_BYTES`` and keep its extension, unless that is too long to be one."""
-    octets = name.encode()
-    if len(octets) <= MAX_NAME_BYTES:
-        return name
-    _, dot, extension = name.rpartition(".")
-    kept = (dot + extension).encode()
-    if len(kept) > _MAX_EXTENSION_BYTES:
-        kept = b""
-    return octets[: MAX_NAME_BYTES - len(kept)].decode("utf-8", "ignore").rstrip(". ") + kept.decode()
+    return mime.shortened(name, MAX_NAME_BYTES)

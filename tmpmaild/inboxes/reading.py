@@ -311,9 +311,10 @@ class MailReader:
         inbox, full = await self._read(address, message_id, token, source=True)
         assert full.source is not None
         content = await self._scheduler.run(
-            extracts.attachment, full.source, attachment.index, work_bytes=len(full.source) // _COPYING
+            extracts.attachment, full.source, attachment, work_bytes=len(full.source) // _COPYING
         )
-        assert content is not None
+        if content is None:
+            raise MessageNotFound("no such attachment")
         await self.confirm(inbox, message_id, since)
         return content
 

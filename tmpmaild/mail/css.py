@@ -247,6 +247,7 @@ _MAX_MEDIA_CHARACTERS = 300
 _MAX_REMOTE_IMAGES = 1000
 _MAX_QUERIES = 20
 
+_BODY = re.compile(rf"(?<![^\s>+~])body([^\s>+~(]*?){re.escape(SCOPE)}")
 _COMBINATOR = re.compile(r"[\s>+~]")
 # A share of what is around it, as it is written here.
 _FLUID = re.compile(r"(?:^|;)width:(?:[0-9.]{1,8}%|auto)")
@@ -288,6 +289,15 @@ class Sheet:
         self.remote_images = 0
         self._rules: list[str] = []
         self._fluid: set[str] = set()
+        self._root = ""
+
+    def confine(self, root: str) -> None:
+        """Confine the rules that follow to what is in an element that ``root`` selects, "" for the body of the page.
+
+        Its only child stands for the body of the part of the message that the rules are of.
+        """
+        self._root = root
+        self._fluid.clear()
 
     def add(self, text: str, media: str = "") -> None:
         """Take in a style element and its ``media``."""
@@ -347,7 +357,15 @@ class Sheet:
         block = written(declarations)
         if not depth and _FLUID.search(block):
             self._fluid |= {one for one in map(_last_compound, found) if one}
-        return f"{','.join(found)}{{{block}}}" if block else ""
+        found = list(filter(None, map(self._confined, found))) if self._root else found
+        return f"{','.join(found)}{{{block}}}" if block and found else ""
+
+    def _confined(self, selector: str) -> str:
+        """Return a written selector for what is in the root, "" for one that finds nothing there."""
+        body = f":where({self._root}>div)"
+        if SCOPE not in selector:
+            return body if selector in ("html", ":root") else ""
+        return _BODY.sub(rf"{body}\1", selector).replace(SCOPE, f":where({self._root} *)")
 
 
 def _last_compound(selector: str) -> str:

@@ -3,6 +3,7 @@
 Which part is which attachment is decided in ``mime.py``, so that it is the same here as at delivery.
 """
 
+import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Collection, Iterator
@@ -13,7 +14,8 @@ from urllib.parse import unquote
 
 from tmpmaild import hostnames
 from tmpmaild.mail import addresses, headers, mime
-from tmpmaild.model import DkimVerdict, Envelope, FullMessage, HeaderDetails, Person
+from tmpmaild.mail.structure import Part
+from tmpmaild.model import Attachment, DkimVerdict, Envelope, FullMessage, HeaderDetails, Person
 
 MAX_MAILBOXES = 100
 MAX_MESSAGE_ID_CHARACTERS = 998
@@ -40,6 +42,8 @@ _DATES = [
         rf"(?:[a-z]{{1,9}}+[., ]++)?(?P<day>{_DAY})[ -]?(?P<month>{_NAME})[ .,-]*+(?P<year>[0-9]{{2,4}})[ ,]++{_WHEN}",
         # Sat Nov 21 03:00:57 CET 2026, as the C library writes.
         rf"[a-z]{{1,9}}+[, ]++(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++{_CLOCK} (?P<year>[0-9]{{4}})(?![0-9:]){_OFFSET}",
+        # Sat Nov 21 2026 03:00:57 GMT+0100, as JavaScript writes.
+        rf"(?:[a-z]{{1,9}}+[., ]++)?(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++(?P<year>[0-9]{{4}})[, ]++{_WHEN}",
         # 2026-11-21T03:00:57+01:00 (ISO 8601).
         rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>{_DAY})[t ]{_WHEN}",
     )
@@ -76,7 +80,7 @@ def details(head: bytes) -> HeaderDetails:
     ``head`` is the beginning of the source, at least its header. Of Cc and Reply-To, fields that are repeated
     count together, for at most ``MAX_MAILBOXES`` each; of the others the first counts.
     """
-    fields, _ = mime.header(head, {})
+    fields = mime.readable_header(head)
     first = mime.first_values(fields)
     return HeaderDetails(
         cc=_mailboxes(fields, "cc"),
@@ -86,13 +90,19 @@ def details(head: bytes) -> HeaderDetails:
     )
 
 
-def attachment(raw: bytes, index: int) -> bytes | None:
-    """Return the decoded content of the attachment that delivery listed under ``index``; None when there is none.
+def attachment(raw: bytes, listed: Attachment) -> bytes | None:
+    """Return the decoded content of an attachment that delivery listed; None when the message has none such.
 
-    The other parts are not decoded; still a large mail is work for a thread.
+    It is the part of the number that was stored with it, else the first with the same content: version 1.0 stored no
+    numbers, and later versions may cut a malformed message in another way. A large message is work for a thread.
     """
-    attached = mime.attached(raw)
-    return mime.content(raw, attached[index], {}) if 0 <= index < len(attached) else None
+    parts = mime.parts_of(raw)
+    first = parts[listed.part : listed.part + 1] if listed.part >= 0 else []
+    for part in (*first, *parts):
+        octets = mime.content(raw, part, {})
+        if len(octets) == listed.size_bytes and hashlib.sha256(octets).hexdigest() == listed.sha256:
+            return octets
+    return None
 
 
 def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[str, str]:
@@ -107,8 +117,8 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
     them: the URL says what they are, not what the mail calls them. SVG is not taken: it is a document, with
     scripts and references of its own once it is opened by itself, and can be made to cost minutes to draw.
     """
-    by_id: dict[str, mime.Part] = {}
-    for part in mime.attached(raw):
+    by_id: dict[str, Part] = {}
+    for part in mime.parts_of(raw):
         by_id.setdefault(part.content_id, part)
     by_id.pop("", None)
     spellings: dict[str, list[str]] = {}

@@ -29,6 +29,7 @@ _PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
 _PLAIN_FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+)\n", re.MULTILINE)
 _READ = frozenset("from sender reply-to to cc bcc subject date message-id mime-version".split())
+_BYTE_ORDER_MARK = "\udcef\udcbb\udcbf"
 _FOLD = re.compile(r"\r?\n")
 _SPACE = re.compile(r"[ \t]++")
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
@@ -40,6 +41,21 @@ _SPACES = dict.fromkeys(map(ord, "\t\n\v\f\r\x85\u2028\u2029"), " ")
 _CONTROLS = {**dict.fromkeys([*range(32), *range(127, 160)], "\ufffd"), **_SPACES}
 
 _PARAMETER = re.compile(r';\s*+([^=;\s"]++)\s*+=\s*+(?:"((?>(?:[^"\\]|\\.)*))"?|([^;]*+))', re.DOTALL)
+# The common case: at most one parameter, and nothing to be decoded in it.
+_PLAIN_PARAMETER = re.compile(
+    r'([A-Za-z0-9+./_-]++)(?:;[ \t]*+([A-Za-z]++)=(?:"([ !#->@-\[\]-~]*+)"|([A-Za-z0-9+./_=\'-]++)))?'
+)
+# Where a semicolon is missing before one of the parameters that matter.
+_KNOWN = r"(?:boundary|charset|filename|name|format|delsp)(?:\*[0-9]*+\*?)?\s*+="
+_MAIN = re.compile(rf"(?!{_KNOWN})(?>(?:[^;\s]++|\s++(?!{_KNOWN}))*)", re.IGNORECASE)
+_LOOSE_PARAMETER = re.compile(
+    rf"(?:;\s*+|(?:\A|(?<=[\s\"]))(?={_KNOWN}))"
+    r'([^=;\s"]++)\s*+=\s*+(?:"((?>(?:[^"\\]|\\.)*))"?'
+    rf"|((?>(?:[^;\s]++|\s++(?!{_KNOWN}))*)))",
+    re.DOTALL | re.IGNORECASE,
+)
+_COMMENT = re.compile(r"\([^()]*+\)")
+_COMMENT_BEHIND = re.compile(r"\s++\(.*", re.DOTALL)
 _QUOTED_PAIR = re.compile(r'\\(["\\])')
 _CONTINUATION = re.compile(r"([^*]+)(?:\*(\d{1,4}))?(\*?)")
 
@@ -54,6 +70,7 @@ _ADDRESS_TOKEN = re.compile(
 _QUOTED_STRING = re.compile(r'"(?>(?:[^"\\]|\\.)*)"', re.DOTALL)
 _PLAIN_MAILBOX = re.compile(r"(?:([A-Za-z0-9 .'&+_-]*+)<)?([A-Za-z0-9.+_-]++@[A-Za-z0-9.-]++)>?")
 _COMMENT_PIECE = re.compile(r"\\.|[()]|[^()\\]++|\\", re.DOTALL)
+_BRACKETED = re.compile(r"\[([^\[\]]++)\]")
 _ROUTE = re.compile(r"(?:@[^:]*+|mailto):", re.IGNORECASE)
 
 
@@ -99,6 +116,8 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
             return Cut(plain, len(block))
     fields: list[tuple[str, str]] = []
     position, strange_at, room, has_skipped = 0, -1, MAX_HEADER_BYTES, False
+    if text.startswith(_BYTE_ORDER_MARK):  # of a template's file; others may take it for the first field's name
+        position, has_skipped = len(_BYTE_ORDER_MARK), True
     while position < len(text) and room > 0 and max_fields > 0:
         match = _FIELD.match(text, position)
         max_fields -= 1
@@ -122,9 +141,12 @@ def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
     if found.is_cut:
         warnings[HEADER_CUT] = None
     fields = []
-    for name, value in found.fields:
-        is_long = len(value) > _PLAIN_CHARACTERS or "\n" in value
-        fields.append((name, _unfolded(value, warnings) if is_long else value.strip(" \t\r")))
+    for name, line in found.fields:
+        is_long = len(line) > _PLAIN_CHARACTERS or "\n" in line
+        value = _unfolded(line, warnings) if is_long else line.strip(" \t\r")
+        # Octets of ISO-2022 look like quotes and brackets, so they are decoded before there is any structure.
+        is_escaped = "\x1b" in value and value.isascii() and charsets.by_escapes(value.encode()) is not None
+        fields.append((name, _literal(value, warnings) if is_escaped else value))
     return fields
 
 
@@ -160,7 +182,7 @@ def is_plain(value: str) -> bool:
 def decode(value: str, warnings: dict[str, None] | None = None) -> str:
     """Decode a raw value to text of one line: encoded-words (RFC 2047), raw UTF-8 or windows-1252.
 
-    More is taken than the RFC allows, since mail has it: words inside quotes and other words, spaces
+    More is accepted than the RFC allows, since mail has it: words inside quotes and other words, spaces
     inside words, characters split over adjacent words. Nothing is dropped.
     """
     if value.isascii() and value.isprintable() and "=?" not in value:  # ``is_plain`` without the call
@@ -177,6 +199,17 @@ def _octets(value: str) -> bytes:
         return _FOREIGN_SURROGATE.sub("\ufffd", value).encode("utf-8", "surrogateescape")
 
 
+def in_charset(value: str, charset: str) -> str:
+    """Return a raw value as text if it has octets that are not UTF-8 and fit ``charset``, else as it is.
+
+    To be used before there is any structure: a character may have the octet of a quote or a backslash.
+    """
+    if value.isascii() or not charset:
+        return value
+    text = charsets.fitting(_octets(value), charset)
+    return value if text is None else charsets.scrub(text)
+
+
 def _literal(value: str, warnings: dict[str, None] | None) -> str:
     """Read what stands outside encoded-words."""
     return charsets.to_text(_octets(value), "", warnings)
@@ -191,7 +224,7 @@ def _decode_words(value: str, warnings: dict[str, None] | None) -> str:
         gap = value[max(position, 0) : start]
         # Space between two words belongs to neither (RFC 2047 §6.2).
         joins = position >= 0 and (not gap or gap.isspace())
-        if run and not (joins and charset == run_charset):
+        if run and not (joins and _is_same(charset, run_charset)):
             pieces.append(charsets.to_text(b"".join(run), run_charset, warnings))
             run.clear()
         if not joins:
@@ -202,6 +235,11 @@ def _decode_words(value: str, warnings: dict[str, None] | None) -> str:
         pieces.append(charsets.to_text(b"".join(run), run_charset, warnings))
     pieces.append(_literal(value[max(position, 0) :], warnings))
     return "".join(pieces)
+
+
+def _is_same(charset: str, other: str) -> bool:
+    """Return whether two charsets have the same name, or are two names of one, such as "utf8"."""
+    return charset == other or None is not charsets.codec_of(charset) == charsets.codec_of(other)
 
 
 def _encoded_words(value: str) -> Iterator[tuple[int, int, str, bytes]]:
@@ -263,14 +301,22 @@ def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str
 
     Returns the value before the first semicolon in lower case, and the parameters by lower-case name,
     decoded whichever way they are encoded: RFC 2231, encoded-words or raw octets. Of several forms of one
-    parameter RFC 2231 wins, else the first.
+    parameter RFC 2231 wins, else the first. A missing semicolon is forgiven before the parameters that matter here.
     """
-    main = value.partition(";")[0]
+    if plain := _PLAIN_PARAMETER.fullmatch(value):
+        main, name, quoted, token = plain.groups()
+        return main.lower(), {name.lower(): token or quoted} if name else {}
+    main, pattern = value.partition(";")[0], _PARAMETER
+    if value.count("=") > value.rstrip("; ").count(";"):  # a semicolon may be missing
+        match = _MAIN.match(value)
+        main, pattern = match[0] if match else "", _LOOSE_PARAMETER
     found: dict[str, str] = {}
     pieces: dict[str, list[tuple[int, bool, str]]] = {}
-    for match in _PARAMETER.finditer(value, len(main)):
+    for match in pattern.finditer(value, len(main)):
         text = match[3].strip() if match[2] is None else _QUOTED_PAIR.sub(r"\1", match[2])
         name = match[1].lower()
+        if name == "boundary" and match[2] is None:
+            text = _COMMENT_BEHIND.sub("", text)
         continuation = _CONTINUATION.fullmatch(name) if "*" in name else None
         if continuation is None:
             found.setdefault(name, decode(text, warnings))
@@ -279,7 +325,7 @@ def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str
             pieces.setdefault(continuation[1], []).append(piece)
     for name, segments in pieces.items():
         found[name] = _joined(segments, warnings)
-    return main.strip().lower(), found
+    return _COMMENT.sub(" ", main).strip().lower(), found
 
 
 def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | None) -> str:
@@ -312,11 +358,15 @@ def first_mailbox(value: str) -> tuple[str, str]:
 def mailboxes(value: str) -> list[tuple[str, str]]:
     """Return display name and bare address of each mailbox in a raw address list, in order.
 
-    Text behind an address is not a name, and what has no address is no mailbox, such as ``<mailto:>``. Without any
-    address at all, a name alone is a mailbox.
+    Text behind an address is not a name, and what has no address is no mailbox, such as ``<mailto:>``. Where there is
+    no address at all, encoded-words are decoded for it once (RFC 2047 §5 forbids them there); without one even so, a
+    name alone is a mailbox.
     """
     found = list(_mailboxes(value))
-    return [mailbox for mailbox in found if mailbox[1]] or [mailbox for mailbox in found if mailbox[0]]
+    with_address = [mailbox for mailbox in found if mailbox[1]]
+    if not with_address and "=?" in value:  # some programs put the whole list into encoded-words
+        with_address = [mailbox for mailbox in _mailboxes(decode(value)) if mailbox[1]]
+    return with_address or [mailbox for mailbox in found if mailbox[0]]
 
 
 def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
@@ -334,7 +384,7 @@ def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
             comments.append(text)
         elif kind == "special" and text in separators:
             if address := _address_in(phrase[member_at:]):
-                yield _name([], comments), _bare(address)
+                yield _without_angle(phrase, address, comments)
             if address or complete:
                 phrase, comments, complete = [], [], False
             else:
@@ -343,7 +393,16 @@ def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
         elif text not in '"<>':
             phrase.append((kind, text))
     address = _address_in(phrase[member_at:])
-    yield _name([] if address else phrase, comments), _bare(address)
+    yield _without_angle(phrase, address, comments) if address else (_name(phrase, comments), "")
+
+
+def _without_angle(phrase: list[tuple[str, str]], address: str, comments: list[str]) -> tuple[str, str]:
+    """Return name and address where there are no angle brackets; Outlook has square ones: ``[mailto:a@b.example]``."""
+    bracketed = _BRACKETED.fullmatch(address)
+    if bracketed is None:
+        return _name([], comments), _bare(address)
+    before = phrase[: phrase.index(("atom", address))] if ("atom", address) in phrase else []
+    return _name(before, comments), _bare(bracketed[1])
 
 
 def _continued(phrase: list[tuple[str, str]], separator: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from tmpmaild.mail import charsets, selectors, urls
+from tmpmaild.mail import charsets, htmlparts, selectors, urls
 from tmpmaild.mail.htmlnesting import may_end, nested
 from tmpmaild.mail.htmltokens import BLOCKS, Budget, attributes_of, collapsed, names, tokens, unescaped
 
@@ -175,27 +175,45 @@ def links(html: str) -> list[tuple[str, str, str]]:
     return read(html).links
 
 
-def read(html: str, budget: Budget | None = None) -> "Page":
-    """Read what is not hidden, or all but templates where nothing is found and what hides has no end.
+class Page:
+    """What is read of HTML, each part of the message by itself."""
 
-    The budget is that of HTML of this length, unless another one is given.
-    """
+    def __init__(self, documents: Iterable["_Document"]) -> None:
+        self._documents = list(documents)
+
+    @property
+    def links(self) -> list[tuple[str, str, str]]:
+        """The text before it, the address and the text of each link."""
+        return [link for document in self._documents for link in document.links]
+
+    def text(self) -> str:
+        """Return the text of all parts, an empty line between two."""
+        return "\n\n".join(filter(None, [document.text() for document in self._documents]))
+
+
+def read(html: str, budget: Budget | None = None) -> Page:
+    """Read HTML. The budget is that of HTML of this length, unless another one is given."""
     source = charsets.scrub(html[:MAX_CHARACTERS])
-    budget = budget or Budget.of(len(source))
+    shared = budget or Budget.of(len(source))
+    return Page([_read(part, shared) for part in htmlparts.separate(source)])
+
+
+def _read(source: str, budget: Budget) -> "_Document":
+    """Read what is not hidden, or all but templates where nothing is found and what hides has no end."""
     leave = budget.left // _STYLES_SHARE
     parts = list(tokens(source, budget, sheets=True, steps=_STEPS_A_TAG, leave=leave))
     styles, base = _Styles(source, parts, budget), urls.base_of(parts)
     if base and not budget.take(_STEPS_A_REFERENCE * sum(name in ("a", "area") for _, name, _ in parts)):
         base = ""
     hidden = _Hidden(styles)
-    page = Page(_seen(parts, hidden), base)
+    page = _Document(_seen(parts, hidden), base)
     if hidden.ends_elsewhere and budget.take(len(parts) * _STEPS_A_NESTED_TAG):
         hidden = _Hidden(styles)
-        page = Page(_seen(nested(parts, has_type=_has_type(source)), hidden), base)
+        page = _Document(_seen(nested(parts, has_type=_has_type(source)), hidden), base)
     if hidden.name and not page.text():
         affordable = max(budget.left // _STEPS_A_TAG, _LEAST_READ)
         budget.take(min(len(parts), affordable) * _STEPS_A_TAG)
-        page = Page(_seen(parts[:affordable], _Hidden(styles, skips=False)), base)
+        page = _Document(_seen(parts[:affordable], _Hidden(styles, skips=False)), base)
     return page
 
 
@@ -310,7 +328,7 @@ def _seen(parts: Iterable[tuple[str, str, str]], hidden: _Hidden) -> Iterator[tu
         yield kind, text, attributes
 
 
-class Page:
+class _Document:
     """The lines and links of a page, the line being written, and what is open: a link, preformatted text."""
 
     def __init__(self, parts: Iterable[tuple[str, str, str]], base: str) -> None:

@@ -9,7 +9,7 @@ alone: nh3's own filter breaks functions within functions.
 import html as entities
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import nh3
 from msgspec import Struct
 
-from tmpmaild.mail import charsets, urls
+from tmpmaild.mail import charsets, htmlparts, urls
 from tmpmaild.mail.css import DARK_ID, LIGHT_ID, Sheet, StyleAttributes
 from tmpmaild.mail.htmltext import to_text
 from tmpmaild.mail.htmltokens import (
@@ -77,6 +77,8 @@ _CLEANER = nh3.Cleaner(
     set_tag_attribute_values={"a": {"target": "_blank"}, "img": {"referrerpolicy": "no-referrer"}},
 )
 
+# Begins the id of the element that a part is shown in, where there are several; those of the mail have a prefix.
+_PART = "part-"
 _INLINE_IMAGE = re.compile(
     r"data:image/(?:png|gif|jpe?g|webp|bmp|avif);(?:[\w=.-]++;)?base64,[A-Za-z0-9+/=]++", re.IGNORECASE
 )
@@ -107,7 +109,7 @@ def render(html: str, images: Mapping[str, str], *, remote_images: bool, budget:
     source = charsets.scrub(html[: MAX_CHARACTERS + 1])
     budget = budget or Budget.of(len(source))
     mail = _Mail(images, budget, remote_images=remote_images)
-    if len(html) > MAX_CHARACTERS or not mail.read(source):
+    if len(html) > MAX_CHARACTERS or not mail.read(htmlparts.separate(source)):
         return View(text_page(to_text(html, budget), _TEXT_NOTE), mail.remote_images)
     return View(mail.page(source), mail.remote_images)
 
@@ -167,21 +169,40 @@ class _Mail:
         self._budget = budget
         self._leave = budget.left // _TEXT_SHARE
         self._bounds = Bounds(budget, leave=self._leave)
+        self._parts: list[Bounds] = []
+        self._bodies: list[dict[str, str]] = []
         self._sources: list[str] = []
         self._source_characters = 0
         self._styles = StyleAttributes(budget, leave=self._leave)
         self._sheet = Sheet(budget, leave=self._leave)
         self._elements = 0
         self._sheet_media: str | None = ""
-        self._body: dict[str, str] = {}
         self._remote_images = 0
         self._width = 0
         self._tags: dict[tuple[str, str], _Tag] = {}
 
-    def read(self, source: str) -> bool:
-        """Take in the HTML; False when it passes a bound."""
+    def read(self, sources: Sequence[str]) -> bool:
+        """Take in the HTML, part by part; False when it passes a bound."""
+        for number, source in enumerate(sources, 1):
+            self._begin(f"#{_PART}{number}" if len(sources) > 1 else "")
+            if not self._read(source):
+                return False
+        tags = [start_tag("div", body) for body in self._bodies]
+        octets = "".join([*tags, *[part.markup() for part in self._parts]]).encode()
+        escaped = octets.count(b"&") + octets.count(b"\xc2")
+        return self._budget.take(escaped * escaped // _SQUARE_ESCAPED_A_STEP, leave=self._leave)
+
+    def _begin(self, root: str) -> None:
+        """Begin a part, which is a document of its own: in the element ``root``, or in the body of the page."""
+        self._bounds, self._sheet_media = Bounds(self._budget, leave=self._leave), ""
+        self._parts.append(self._bounds)
+        self._bodies.append({})
+        self._tags.clear()
+        self._sheet.confine(root)
+
+    def _read(self, source: str) -> bool:
         parts = list(tokens(source, self._budget, sheets=True, leave=self._leave))
-        self._elements = sum(kind == "start" for kind, _, _ in parts)
+        self._elements += sum(kind == "start" for kind, _, _ in parts)
         self._base = urls.base_of(parts)
         steps = _steps_of(parts, _STEPS_A_REFERENCE if self._base else 0)
         if self._budget.is_spent or not self._budget.take(steps, leave=self._leave):
@@ -191,9 +212,7 @@ class _Mail:
                 self._take(*part)
         except TooLargeError:
             return False
-        octets = (start_tag("div", self._body) + self._bounds.markup()).encode()
-        escaped = octets.count(b"&") + octets.count(b"\xc2")
-        return self._budget.take(escaped * escaped // _SQUARE_ESCAPED_A_STEP, leave=self._leave)
+        return True
 
     @property
     def remote_images(self) -> int:
@@ -202,13 +221,24 @@ class _Mail:
 
     def page(self, source: str) -> str:
         """Return the page of what may stay, with the addresses of its images."""
-        body = _CLEANER.clean(start_tag("div", self._body))
-        markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._bounds.markup()))
-        sheet = self._sheet.written(self._elements, self._bounds.depth)
+        bodies = [_CLEANER.clean(start_tag("div", body)) for body in self._bodies]
+        markups = [self._with_images(_CLEANER.clean(part.markup())) for part in self._parts]
+        body, markup = bodies[0], markups[0]
+        if len(self._parts) > 1:
+            pairs = enumerate(zip(bodies, markups, strict=True), 1)
+            body = "<div></div>"
+            markup = "".join(
+                f'<div id="{_PART}{number}">{own.removesuffix("</div>")}{held}</div></div>'
+                for number, (own, held) in pairs
+            )
+        sheet = self._sheet.written(self._elements, max(part.depth for part in self._parts))
         # A sheet that asks for the width of the screen adapts the mail to it.
         width = 0 if "(max-width" in sheet else self._width
         has_dark_styles = f"#{DARK_ID}:target" in sheet
         return mail_page(source, body, markup, sheet, has_dark_styles=has_dark_styles, width=width)
+
+    def _with_images(self, markup: str) -> str:
+        return _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], markup)
 
     def _take(self, kind: str, text: str, attributes: str) -> None:
         if kind == "text":
@@ -282,12 +312,13 @@ class _Mail:
 
     def _take_body(self, attributes: dict[str, str]) -> None:
         """Merge the attributes of ``html`` and of each ``body``; the first counts, styles and classes add up."""
-        merged = {**self._body, **{key: value for key, value in attributes.items() if key not in self._body}}
+        body = self._bodies[-1]
+        merged = {**body, **{key: value for key, value in attributes.items() if key not in body}}
         for key, mark in (("style", ";"), ("class", " ")):
-            before, more = self._body.get(key, ""), attributes.get(key, "")
+            before, more = body.get(key, ""), attributes.get(key, "")
             if before and more and len(before) < _MAX_BODY_CHARACTERS:
                 merged[key] = f"{before}{mark}{more}"
-        self._body = merged
+        self._bodies[-1] = merged
 
     def _image(self, attributes: dict[str, str]) -> None:
         """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
@@ -700,9 +731,10 @@ _DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_
 def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_styles: bool = False, width: int = 0) -> str:
     """Return the page of a sanitised mail.
 
-    ``body`` is an empty ``div`` with the attributes of the mail's body, ``markup`` is what it holds, ``sheet`` is the
-    style sheet of the mail, all harmless; of ``source``, the mail as it came, only the doctype is looked at. ``width``
-    are the pixels that the mail takes whatever the frame has: in a narrower one it is shown smaller.
+    ``body`` is an empty ``div`` with the attributes of the mail's body, none if its parts have their own. ``markup`` is
+    what it holds, ``sheet`` is the style sheet of the mail, all harmless; of ``source``, the mail as it came, only the
+    doctype is looked at. ``width`` are the pixels that the mail takes whatever the frame has: in a narrower one it is
+    shown smaller.
     """
     doctype, quirks = _mode(source)
     fit = _fit(width + _MARGINS) if _NARROWEST < width <= _WIDEST else ""

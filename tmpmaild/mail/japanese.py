@@ -131,14 +131,12 @@ def _jis_x_0208(pairs: bytes) -> str:
 @cache
 def _index() -> dict[int, str]:
     """Return the index jis0208 of the Encoding Standard by two octets as one number."""
-    return {row << 8 | cell: _by_shift_jis(row, cell) for row in _ROWS for cell in _ROWS}
-
-
-def _by_shift_jis(row: int, cell: int) -> str:
-    """Decode two octets of JIS X 0208 as the two octets of Shift_JIS that mean the same."""
-    lead = ((row - 0x21) >> 1) + 0x81
-    trail = cell + (0x7E if row % 2 == 0 else 0x1F + (cell > 0x5F))  # noqa: PLR2004 - Shift_JIS leaves out 0x7F
-    return bytes((lead + 0x40 * (lead > 0x9F), trail)).decode("cp932", "replace")  # noqa: PLR2004 - as above
+    # Two rows of JIS X 0208 are one of Shift_JIS, which leaves out 0x7F, and 0xA0 to 0xDF for katakana.
+    leads, trails = (*range(0x81, 0xA0), *range(0xE0, 0xF0)), (*range(0x40, 0x7F), *range(0x80, 0xFD))
+    octets = bytes([octet for lead in leads for trail in trails for octet in (lead, trail, 0x0A)])
+    lines = octets.decode("cp932", "replace").splitlines()
+    codes = [row << 8 | cell for row in _ROWS for cell in _ROWS]
+    return {code: _REPLACEMENT if text[1:] else text for code, text in zip(codes, lines, strict=True)}
 
 
 def _by_codec(codec: str, shift: bytes = b"") -> Callable[[bytes], str]:

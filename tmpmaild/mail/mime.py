@@ -9,11 +9,12 @@ import hashlib
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from itertools import chain, islice
 from operator import itemgetter
 
-from tmpmaild.mail import charsets, headers, htmltext, htmlview
+from tmpmaild.mail import charsets, headers, htmlparts, htmltext, htmlview, structure
 from tmpmaild.mail.htmltokens import Budget
+from tmpmaild.mail.structure import HTML, PLAIN, Multipart, Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
 
 MAX_PARTS = 1000
@@ -38,7 +39,7 @@ TOO_DEEP = "The mail is nested too deeply; the innermost parts were not looked a
 NO_BOUNDARY = "A multipart has no boundary and is shown as text."
 NO_PARTS = "A multipart has no parts and is shown as text."
 NOT_CLOSED = "A multipart does not end with its boundary."
-STRANGE_TYPE = "A content type is malformed and was read as text/plain."
+STRANGE_TYPE = "A content type is malformed; what the part is was guessed."
 BROKEN_BASE64 = "Some base64 is malformed and was repaired."
 BROKEN_QUOTED_PRINTABLE = "Some quoted-printable is malformed and was repaired."
 UNKNOWN_ENCODING = "A content transfer encoding is unknown; the content is shown as it is."
@@ -51,6 +52,12 @@ _MAX_HYPHEN_LINES = 200_000
 _STEP_BYTES = 256 * 1024
 _SCAN_STEP_BYTES = 1024 * 1024
 _SMALL_BYTES = 8 * 1024
+_GUESSED_BY_BYTES = 1024
+_GUESSED_WITHIN_BYTES = 512 * 1024  # white space may have been added to a signed body
+_MAX_TYPES = 5
+_MAX_COMPARED_PARTS = 4
+_MAX_STATED, _MAX_CHARSETS = 20, 4
+_MAX_EXTENSION_BYTES = 20
 _META_WITHIN_BYTES = 4096
 
 _ALWAYS_CHEAP_BYTES = 512
@@ -83,8 +90,24 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}", r
 _ENCODING = re.compile(r"\s*\"?([a-z0-9-]*)", re.IGNORECASE)
 _BROKEN_ESCAPE = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]*+\r?\n|[ \t\r]*+\Z)")
 _SPACE_AFTER_SOFT_BREAK = re.compile(rb"=[ \t]++(?=\r?\n)")
-_META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*+=\s*+[\"']?([\w:-]{1,40})", re.IGNORECASE)
 _RELAXED_BODY = re.compile(r"/\s*+relaxed", re.IGNORECASE)
+_META_CHARSET = re.compile(
+    rb"<meta[^>]{1,200}?charset\s*+=\s*+[\"']?([\w:-]{1,40})|<\?xml[^>]{1,100}?encoding\s*+=\s*+[\"']([\w:-]{1,40})",
+    re.IGNORECASE,
+)
+_VISIBLE = re.compile(rb"[!-~]")
+# Neither white space nor what Unicode shows nothing for.
+_VISIBLE_TEXT = re.compile(
+    r"[^\s\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff]"
+)
+# Text right behind a tag that is none of a head's: enough to see that most HTML says something.
+_SURELY_VISIBLE_HTML = re.compile(
+    r"(?:\A|<(?!head|html|link|meta|script|style|template|title)[a-z][^<>]*+>)\s*+[^<\s&]", re.IGNORECASE
+)
+_IMAGE = re.compile(r"<(?:img|image|svg|video)\b|background\s*+=|url\(", re.IGNORECASE)
+_NAME_PARAMETERS = (("content-disposition", "filename"), ("content-type", "name"))
+_WORD = re.compile(r"\w++")
 _PATH_SEPARATOR = re.compile(r"[/\\]")
 
 _UTF_8 = ("", "utf-8")
@@ -97,28 +120,11 @@ _SIGNATURE = "-- "
 _MARKS = (" ", ">")
 
 
-@dataclass(slots=True)
-class Part:
-    """One entity (RFC 2045 §2.4): what its header says, and where in the mail its body stands.
-
-    Names and types are in lower case; ``content_id`` has no angle brackets and is "" when absent.
-    """
-
-    content_type: str = "text/plain"
-    parameters: dict[str, str] = field(default_factory=dict)
-    disposition: str = ""
-    filename: str = ""
-    encoding: str = ""
-    content_id: str = ""
-    start: int = 0
-    end: int = 0
-
-
 def parse(raw: bytes, *, is_checked: bool = False) -> ParsedMail:
     """Read a mail (RFC 5322, RFC 2045 to 2049) for showing it; it never raises.
 
-    The body is the first ``text/plain`` that is no attachment, unflowed (RFC 3676), else the text of the first such
-    ``text/html``; every other leaf, a ``message/rfc822`` included, is an attachment.
+    Which parts are text, HTML and attachments is decided in ``structure.py``; flowed text is unflowed (RFC 3676), and
+    the text of HTML alone is derived from it. A ``message/rfc822`` is not entered.
     With ``is_checked``, where senders are, a body that a signature covers in its relaxed form keeps the lines of flowed
     texts: the space that joins two of them is what anyone may add or take (RFC 6376 §3.4.4).
     """
@@ -137,10 +143,12 @@ def is_cheap(raw: bytes) -> bool:
         return len(raw) <= _ALWAYS_CHEAP_BYTES
     lower = b"\n" + raw.lower()
     header = lower[: lower.find(b"\r\n\r\n") + 1] or lower
-    parts = lower.count(b"\n--") if b"multipart" in header else 0
+    parts = lower.count(b"\n--") if b"boundary" in header else 0
     # Only with parts there are more headers than that of the mail.
     costs = _PART_COSTS * parts + _header_costs(lower if parts else header)
     costs += _LINE_COSTS * lower.count(b"\n") + (0 if raw.isascii() else _WIDE_OCTET_COSTS * len(raw))
+    if b"\x1b" in lower or b"~{" in lower:  # ISO-2022 or HZ, declared or not
+        costs += _HIDDEN_OCTET_COSTS * len(raw)
     if b"content-" in header:
         costs += _content_costs(lower, lower if parts else header)
     return costs <= _CHEAP_COSTS
@@ -171,11 +179,24 @@ def _content_costs(lower: bytes, headers: bytes) -> float:
     return costs
 
 
-def attached(raw: bytes) -> list[Part]:
-    """Return the parts that ``parse`` lists as attachments, in the same order, without decoding any."""
+def parts_of(raw: bytes) -> list[Part]:
+    """Return the leaves of a message by number, without decoding any."""
     warnings: dict[str, None] = {}
     fields, start = header(raw, warnings)
-    return _roles(leaves(raw, first_values(fields), start, warnings))[2]
+    return leaves(raw, fields, start, warnings)
+
+
+def readable_header(raw: bytes) -> list[tuple[str, str]]:
+    """Return the fields of a message as raw values, as ``parse`` reads them: octets in the charset of its text."""
+    fields, start = header(raw, {})
+    if all(value.isascii() for _, value in fields):
+        return fields
+    tree, parts = _structure(raw, fields, first_values(fields), start, {})
+    reader = _Reader(raw, parts, {})
+    roles = structure.choose(tree, parts, reader.says)
+    for part in (*roles.text, *roles.html):
+        reader.text(part)
+    return reader.in_charset(fields)
 
 
 def header(raw: bytes, warnings: dict[str, None]) -> tuple[list[tuple[str, str]], int]:
@@ -198,19 +219,24 @@ def _parsed(raw: bytes, *, is_checked: bool) -> ParsedMail:
     warnings: dict[str, None] = {}
     fields, start = header(raw, warnings)
     first = first_values(fields)
-    from_name, from_address = headers.first_mailbox(first.get("from", ""))
-    parts = leaves(raw, first, start, warnings)
+    tree, parts = _structure(raw, fields, first, start, warnings)
     if is_checked and _has_relaxed_body(fields):
         _keep_lines(parts, warnings)
-    body_part, html_part, others = _roles(parts)
-    html = _text(raw, html_part, warnings) if html_part else None
+    reader = _Reader(raw, parts, warnings)
+    roles = structure.choose(tree, parts, reader.says)
+    html = reader.html(roles.html) if roles.html else None
+    body = reader.body(roles.text)
+    if reader.charset and not all(value.isascii() for _, value in fields):
+        fields = reader.in_charset(fields)
+        first = first_values(fields)
+    from_name, from_address = headers.first_mailbox(first.get("from", ""))
     return ParsedMail(
         _cut(from_address, MAX_ADDRESS_BYTES),
         from_name,
-        headers.decode(first.get("subject", "")),
-        _body(raw, body_part, html, warnings),
+        headers.decode(first.get("subject", "")).strip(),
+        body,
         html,
-        _attachments(raw, others, html or "", warnings) if others else (),
+        _attachments(reader, roles.attached, html or "") if roles.attached else (),
         _decoded(fields, warnings),
         tuple(warnings),
     )
@@ -222,45 +248,148 @@ def _decoded(fields: list[tuple[str, str]], warnings: dict[str, None]) -> tuple[
     return tuple([(name, headers.decode(value, warnings)) for name, value in fields])
 
 
-def _roles(parts: list[Part]) -> tuple[Part | None, Part | None, list[Part]]:
-    """Choose the parts that are the text and the HTML of the mail; all others are attachments."""
-    body = html = None
-    others: list[Part] = []
-    for part in parts:
-        is_shown = part.disposition in ("", "inline")
-        if is_shown and body is None and part.content_type == "text/plain":
-            body = part
-        elif is_shown and html is None and part.content_type == "text/html":
-            html = part
-        else:
-            others.append(part)
-    return body, html, others
+class _Reader:
+    """Reads the texts of one message, each once, and knows the charset that they state."""
+
+    def __init__(self, raw: bytes, parts: list[Part], warnings: dict[str, None]) -> None:
+        self.raw = raw
+        self.warnings = warnings
+        self.charset = ""
+        self._parts = parts
+        self._texts: dict[Part, str] = {}
+        self._derived: dict[Part, str] = {}  # from HTML
+        self._taken_bytes: dict[str, int] = {}  # by type
+        self._budget = Budget.of(len(raw))
+
+    def says(self, part: Part) -> bool:
+        """Return whether a text has anything that a reader would see."""
+        if (
+            part.encoding in IDENTITIES
+            and part.content_type == PLAIN
+            and _VISIBLE.search(self.raw, part.start, part.end)
+        ):
+            return True
+        text = self.text(part)
+        if part.content_type == PLAIN:
+            return _VISIBLE_TEXT.search(text) is not None
+        return _SURELY_VISIBLE_HTML.search(text) is not None or bool(_IMAGE.search(text) or self._shown(part))
+
+    def text(self, part: Part) -> str:
+        """Decode a text in its charset (RFC 2046 §4.1.2)."""
+        text = self._texts.get(part)
+        if text is None:
+            text = self._texts[part] = self._decode(part)
+        return text
+
+    def html(self, parts: list[Part]) -> str:
+        """Return some parts as one HTML text; plain ones are left out whose text the others have already."""
+        if len(parts) == 1:
+            return self.text(parts[0])
+        told = self._told(parts, HTML)
+        return htmlparts.joined(
+            self.text(part) if part.content_type == HTML else htmlparts.of_text(self._plain(part))
+            for part in parts
+            if part.content_type == HTML or _words(self._plain(part)) not in told
+        )
+
+    def body(self, parts: list[Part]) -> str | Verbatim:
+        """Return the text of some parts with LF line ends, or where it is in the source without encoding.
+
+        HTML is left out whose text the plain parts have already.
+        """
+        if len(parts) == 1 and parts[0].content_type == PLAIN:
+            part = parts[0]
+            # Who lists bodies reads the source up to their end: not megabytes of attachments for a line of text.
+            is_near = len(self.raw) <= 2 * max(part.end - part.start, _SMALL_BYTES)
+            return Verbatim(part.start, part.end) if is_near and _is_verbatim(self.raw, part) else self._plain(part)
+        texts = [(part, self._shown(part)) for part in parts]
+        told = self._told(parts, PLAIN)
+        shown = [text for part, text in texts if not told or part.content_type == PLAIN or _words(text) not in told]
+        return shown[0] if len(shown) == 1 else "\n\n".join([text.strip("\n") for text in shown])
+
+    def _told(self, parts: list[Part], content_type: str) -> str:
+        """Return the words of the parts of a type if they are not all; "" of more than a few."""
+        such = [part for part in parts if part.content_type == content_type]
+        if not len(such) < len(parts) <= _MAX_COMPARED_PARTS:
+            return ""
+        return _words("\n".join(map(self._shown, such)))
+
+    def _shown(self, part: Part) -> str:
+        if part.content_type == PLAIN:
+            return self._plain(part)
+        text = self._derived.get(part)
+        if text is None:
+            text = self._derived[part] = self._text_of_html(self.text(part))
+        return text
+
+    def _plain(self, part: Part) -> str:
+        text = self.text(part)
+        text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+        return unflow(text, part) if is_flowed(part) else text
+
+    def _text_of_html(self, html: str) -> str:
+        text = htmltext.to_text(html, self._budget)
+        if self._budget.is_spent:
+            self.warnings[ONLY_IN_PART] = None
+        return text
+
+    def _decode(self, part: Part) -> str:
+        octets = content(self.raw, part, self.warnings)
+        taken = self._taken_bytes.get(part.content_type, 0)
+        room = MAX_TEXT_BYTES - taken
+        if len(octets) > room:
+            self.warnings[TEXT_CUT] = None
+            octets = octets[: octets.rfind(b"\n", 0, room) + 1 or room]
+        self._taken_bytes[part.content_type] = taken + len(octets)
+        charset = part.parameters.get("charset", "")
+        named: tuple[str, ...] = ()
+        if part.content_type == HTML and not octets.isascii() and not charsets.is_utf8(octets):
+            named = _charset_in_html(octets)
+            charset = charset or "".join(named)
+        if not self.charset and charsets.codec_of(charset) not in (None, "utf_8"):
+            self.charset = charset
+        return charsets.to_text(octets, charset, self.warnings, chain(named, self._stated()))
+
+    def _stated(self) -> Iterator[str]:
+        """Yield the first few charsets that texts of the message state."""
+        stated = (part.parameters.get("charset", "") for part in self._parts if part.content_type in (PLAIN, HTML))
+        yield from islice(dict.fromkeys(filter(None, islice(stated, _MAX_STATED))), _MAX_CHARSETS)
+
+    def in_charset(self, fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the fields with octets that are not UTF-8 read in the charset that the texts state."""
+        return [(name, headers.in_charset(value, self.charset)) for name, value in fields]
+
+    def filename(self, part: Part) -> str:
+        """Return the name of a file, its octets in the charset that the texts state."""
+        if not self.charset or all(part.stated.get(field, "").isascii() for field, _ in _NAME_PARAMETERS):
+            return part.filename
+        for field, parameter in _NAME_PARAMETERS:
+            value = part.stated.get(field, "")
+            name = headers.parameters(headers.in_charset(value, self.charset))[1].get(parameter, "") if value else ""
+            if name:
+                return name
+        return ""
 
 
-def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, None]) -> str | Verbatim:
-    """Return the text of the mail with LF line ends, or where it is in the source without encoding."""
-    if part is None:
-        return _text_of_html(html, warnings) if html else ""
-    # Who lists bodies reads the source up to their end: not megabytes of attachments for a line of text.
-    if len(raw) <= 2 * max(part.end - part.start, _SMALL_BYTES) and _is_verbatim(raw, part):
-        return Verbatim(part.start, part.end)
-    text = _text(raw, part, warnings)
-    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    return unflow(text, part) if is_flowed(part) else text
+def _words(text: str) -> str:
+    return f" {' '.join(_WORD.findall(text))} "
 
 
-def _text_of_html(html: str, warnings: dict[str, None]) -> str:
-    budget = Budget.of(len(html))
-    text = htmltext.to_text(html, budget)
-    if budget.is_spent:
-        warnings[ONLY_IN_PART] = None
-    return text
+def _charset_in_html(octets: bytes) -> tuple[str, ...]:
+    """Return the charset that HTML itself names (HTML standard §13.2.3.2), in a ``meta`` or as XML."""
+    # More white space may have been added to a signed body: where the element stands is counted without it.
+    beginning = b" ".join(octets.split(maxsplit=_META_WITHIN_BYTES))
+    found = _META_CHARSET.search(beginning, 0, _META_WITHIN_BYTES)
+    return (found[found.lastindex or 0].decode("ascii", "replace"),) if found else ()
 
 
 def _is_verbatim(raw: bytes, part: Part) -> bool:
     """Return whether a text needs no decoding; ``True`` for nearly all mail that programs write in English."""
     start, end = part.start, part.end
     if part.encoding not in IDENTITIES or is_flowed(part) or raw.find(b"\0", start, end) >= 0:
+        return False
+    # ISO-2022 and HZ escape from ASCII.
+    if raw.find(b"\x1b", start, end) >= 0 or raw.find(b"~{", start, end) >= 0:
         return False
     charset = part.parameters.get("charset", "").lower()
     ascii_only = raw.isascii()
@@ -283,29 +412,14 @@ def _has_lone_cr(raw: bytes, start: int, end: int) -> bool:
     return False
 
 
-def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:
-    """Decode a text part in its charset (RFC 2046 §4.1.2)."""
-    octets = content(raw, part, warnings)
-    if len(octets) > MAX_TEXT_BYTES:
-        warnings[TEXT_CUT] = None
-        octets = octets[: octets.rfind(b"\n", 0, MAX_TEXT_BYTES) + 1 or MAX_TEXT_BYTES]
-    charset = part.parameters.get("charset", "")
-    if not charset and part.content_type == "text/html" and not charsets.is_utf8(octets):
-        # More white space may have been added to a signed body: where the element stands is counted without it.
-        beginning = b" ".join(octets.split(maxsplit=_META_WITHIN_BYTES))
-        meta = _META_CHARSET.search(beginning, 0, _META_WITHIN_BYTES)
-        charset = meta[1].decode("ascii", "replace") if meta else ""
-    return charsets.to_text(octets, charset, warnings)
-
-
-def _attachments(raw: bytes, others: list[Part], html: str, warnings: dict[str, None]) -> tuple[Attachment, ...]:
-    referred_to, left_bytes = _referred_to(others, html), MAX_INLINE_BYTES
+def _attachments(reader: _Reader, parts: list[Part], html: str) -> tuple[Attachment, ...]:
+    referred_to, left_bytes = _referred_to(parts, html), MAX_INLINE_BYTES
     attachments = []
-    for index, part in enumerate(others):
-        octets = content(raw, part, warnings)
+    for index, part in enumerate(parts):
+        octets = content(reader.raw, part, reader.warnings)
         inline = index in referred_to and len(octets) <= left_bytes
         left_bytes -= len(octets) if inline else 0
-        attachments.append(_attachment(index, part, octets, inline=inline))
+        attachments.append(_attachment(index, part, reader.filename(part), octets, inline=inline))
     return tuple(attachments)
 
 
@@ -324,24 +438,40 @@ def _referred_to(others: list[Part], html: str) -> set[int]:
     return {one for one in named if others[one].content_type in IMAGE_TYPES and others[one].disposition != "attachment"}
 
 
-def _attachment(index: int, part: Part, octets: bytes, *, inline: bool) -> Attachment:
+def _attachment(index: int, part: Part, filename: str, octets: bytes, *, inline: bool) -> Attachment:
     return Attachment(
         index=index,
-        filename=clean_filename(part.filename),
+        filename=clean_filename(filename),
         content_type=_cut(part.content_type, MAX_NAME_BYTES),
         size_bytes=len(octets),
         sha256=hashlib.sha256(octets).hexdigest(),
         inline=inline,
         content_id=_cut(part.content_id, MAX_NAME_BYTES) or None,
+        part=part.number,
     )
 
 
 def clean_filename(name: str) -> str:
     """Return the last path component of a stated name, safe to show and to save under; "" for none.
 
-    It has no control characters and no bidirectional overrides, and at most 255 octets of UTF-8.
+    It has no control characters and no bidirectional overrides, and at most 255 octets of UTF-8: of a longer name the
+    stem is cut and runs of spaces become one, so that its last extension tells what it is.
     """
-    return _cut(last_component(name), MAX_NAME_BYTES)
+    text = last_component(name)
+    return text if len(text.encode("utf-8", "replace")) <= MAX_NAME_BYTES else shortened(text, MAX_NAME_BYTES)
+
+
+def shortened(name: str, max_bytes: int) -> str:
+    """Return a file name with single spaces, its stem cut so that it has at most so many octets of UTF-8.
+
+    The last extension stays, since it tells what the file is, unless it is too long to be one.
+    """
+    octets = " ".join(name.split()).encode("utf-8", "replace")
+    if len(octets) <= max_bytes:
+        return octets.decode()
+    _, dot, extension = octets.rpartition(b".")
+    kept = dot + extension if len(extension) < _MAX_EXTENSION_BYTES else b""
+    return octets[: max_bytes - len(kept)].decode("utf-8", "ignore").rstrip(". ") + kept.decode()
 
 
 def last_component(name: str) -> str:
@@ -358,48 +488,78 @@ def _cut(text: str, max_bytes: int) -> str:
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
-def leaves(raw: bytes, fields: dict[str, str], start: int, warnings: dict[str, None]) -> list[Part]:
+def leaves(raw: bytes, fields: list[tuple[str, str]], start: int, warnings: dict[str, None]) -> list[Part]:
     """Return the parts of a mail that are not ``multipart``, in order; ``message/rfc822`` is not entered.
 
-    ``fields`` are the raw values of the mail's header by lower-case name, ``start`` is where its body
-    begins.
+    ``fields`` are those of the mail's header as raw values, ``start`` is where its body begins.
     """
-    part = _described(fields, "text/plain", warnings)
-    part.start, part.end = start, len(raw)
+    return _structure(raw, fields, first_values(fields), start, warnings)[1]
+
+
+def _structure(
+    raw: bytes, fields: list[tuple[str, str]], stated: dict[str, str], start: int, warnings: dict[str, None]
+) -> tuple[Part | Multipart, list[Part]]:
+    """Return the parts of a mail as a tree, and its leaves in order; ``stated`` are the first values of its fields."""
+    if len(stated) < len(fields) and "content-type" in stated:
+        types = [value for name, value in fields if name.lower() == "content-type"]
+        stated = {**stated, "content-type": _usable(raw, types[:_MAX_TYPES])}
+    part = _described(raw, start, stated, PLAIN, warnings)
+    part.end = len(raw)
     if not part.content_type.startswith("multipart/"):
-        return [part]
+        return part, [part]
     if "boundary" not in part.parameters:
         warnings[NO_BOUNDARY] = None
-        return [Part(start=start, end=len(raw))]
+        part = Part(start=start, end=len(raw))
+        return part, [part]
     return _Splitter(raw, warnings).split(part)
 
 
-def _described(fields: dict[str, str], default_type: str, warnings: dict[str, None]) -> Part:
-    """Read the fields that say what a part is (RFC 2045, RFC 2183)."""
-    part = Part(content_type=default_type)
-    if stated := fields.get("content-type"):
-        media_type, part.parameters = headers.parameters(stated, warnings)
-        part.content_type = _media_type(media_type, warnings)
+def _usable(raw: bytes, types: list[str]) -> str:
+    """Return the first of several content types that is one, and whose boundary comes, else the first."""
+    for stated in types:
+        media_type, parameters = headers.parameters(stated)
+        delimiter = f"--{parameters.get('boundary', '')}".encode("utf-8", "surrogateescape")
+        if _MEDIA_TYPE.match(media_type) and (not media_type.startswith("multipart/") or delimiter in raw):
+            return stated
+    return types[0]
+
+
+def _described(raw: bytes, start: int, stated: dict[str, str], default_type: str, warnings: dict[str, None]) -> Part:
+    """Read the fields that say what a part is (RFC 2045, RFC 2183); its body begins at ``start``."""
+    part = Part(content_type=default_type, start=start, stated=stated)
+    media_type = ""
+    if value := stated.get("content-type"):
+        media_type, part.parameters = headers.parameters(value, warnings)
+        if "=?" in media_type:
+            media_type, part.parameters = headers.parameters(headers.decode(value), warnings)
+        match = _MEDIA_TYPE.match(media_type)
+        part.content_type = match[0] if match else ""
         part.filename = part.parameters.get("name", "")
-    if stated := fields.get("content-disposition"):
-        part.disposition, parameters = headers.parameters(stated, warnings)
+    if value := stated.get("content-disposition"):
+        part.disposition, parameters = headers.parameters(value, warnings)
         part.filename = parameters.get("filename", "") or part.filename
-    if stated := fields.get("content-transfer-encoding"):
-        match = _ENCODING.match(stated)
+    if value := stated.get("content-transfer-encoding"):
+        match = _ENCODING.match(value)
         part.encoding = match[1].lower() if match else ""
-    if stated := fields.get("content-id"):
-        part.content_id = headers.decode(stated, warnings).strip("<> ")
+    if value := stated.get("content-id"):
+        part.content_id = headers.decode(value, warnings).strip("<> ")
+    if not part.content_type:
+        part.content_type = PLAIN if media_type == "text" else _guessed_type(raw, part)
+        if media_type != "text":
+            warnings[STRANGE_TYPE] = None
     return part
 
 
-def _media_type(stated: str, warnings: dict[str, None]) -> str:
-    """Return a media type that is one; anything else is plain text (RFC 2045 §5.2)."""
-    match = _MEDIA_TYPE.match(stated)
-    if match is None:
-        if stated != "text":
-            warnings[STRANGE_TYPE] = None
-        return "text/plain"
-    return match[0]
+def _guessed_type(raw: bytes, part: Part) -> str:
+    """Return what a part with a malformed media type is: plain text (RFC 2045 §5.2), unless it is clearly not."""
+    if "boundary" in part.parameters:
+        return "multipart/mixed"
+    if part.filename or "binary" in (part.encoding, part.parameters.get("charset", "").lower()):
+        return "application/octet-stream"
+    beginning = raw[part.start : part.start + _GUESSED_WITHIN_BYTES].translate(None, b" \t\r\n")[:_GUESSED_BY_BYTES]
+    if part.encoding == "base64" and b"\0" in headers.base64_octets(beginning)[0]:
+        return "application/octet-stream"
+    return PLAIN
 
 
 def content(raw: bytes, part: Part, warnings: dict[str, None]) -> bytes:
@@ -430,31 +590,21 @@ def _quoted_printable_steps(data: bytes, warnings: dict[str, None]) -> Iterator[
         start = end
 
 
-@dataclass(slots=True)
-class _Container:
-    """A multipart whose closing delimiter has not come yet."""
-
-    boundary: bytes
-    part_type: str
-    start: int
-    empty: bool = True
-
-
 class _Splitter:
     """One pass over a multipart mail: the containers that are open, and the leaf that is being read."""
 
     def __init__(self, raw: bytes, warnings: dict[str, None]) -> None:
         self._raw = raw
         self._warnings = warnings
-        self._open: list[_Container] = []
+        self._open: list[Multipart] = []
         self._depth_of: dict[bytes, int] = {}
         self._leaf: Part | None = None
         self._leaves: list[Part] = []
         self._begun = 0
 
-    def split(self, top: Part) -> list[Part]:
-        """Find all leaves below the multipart ``top``."""
-        self._enter(top)
+    def split(self, top: Part) -> tuple[Multipart | Part, list[Part]]:
+        """Return the multipart ``top`` as a tree, and all leaves below it."""
+        tree = self._enter(top) or top
         # A body may begin with a delimiter; the line break before it is then the header's.
         position = max(top.start - 1, 0)
         for _ in range(_MAX_HYPHEN_LINES):
@@ -465,7 +615,9 @@ class _Splitter:
         else:
             self._stop(TOO_MANY_PARTS)
         self._finish()
-        return self._leaves
+        for number, leaf in enumerate(self._leaves):
+            leaf.number = number
+        return tree, self._leaves
 
     def _take(self, line: re.Match[bytes]) -> int:
         """Act on one line of two hyphens; return where to look on."""
@@ -488,33 +640,37 @@ class _Splitter:
             return self._depth_of.get(text[:-2], -1), True
         return depth, False
 
-    def _begin(self, start: int, container: _Container) -> int:
+    def _begin(self, start: int, container: Multipart) -> int:
         """Read the header of a part that starts here; return where to look for the next delimiter."""
         self._begun += 1
-        container.empty = False
         end = _HEADER_END.search(self._raw, start - 1)
         block = self._raw[start : end.start() + 1 if end else len(self._raw)]
         found = headers.cut(block, MAX_PART_FIELDS)
         values = first_values(headers.shown(found, self._warnings))
-        part = _described(values, container.part_type, self._warnings)
-        part.start = end.end() if end and found.end == len(block) else start + found.end
+        body_at = end.end() if end and found.end == len(block) else start + found.end
+        part = _described(self._raw, body_at, values, container.part_type, self._warnings)
         if not (part.content_type.startswith("multipart/") and self._enter(part)):
             self._leaf = part
+            container.children.append(part)
         return part.start - 1
 
-    def _enter(self, part: Part) -> bool:
+    def _enter(self, part: Part) -> Multipart | None:
         """Open a multipart; one that cannot be opened becomes a leaf."""
         boundary = _one_spaced(part.parameters.get("boundary", "").rstrip().encode("utf-8", "replace"))
-        if boundary and len(self._open) < MAX_DEPTH:
-            # RFC 2046 §5.1.5: within a digest the type that need not be said is another one.
-            part_type = "message/rfc822" if part.content_type == "multipart/digest" else "text/plain"
-            self._open.append(_Container(boundary, part_type, part.start))
-            self._depth_of[boundary] = len(self._open) - 1
-            return True
-        self._warnings[TOO_DEEP if boundary else NO_BOUNDARY] = None
-        if not boundary:
-            part.content_type = "text/plain"
-        return False
+        if not boundary or len(self._open) >= MAX_DEPTH:
+            self._warnings[TOO_DEEP if boundary else NO_BOUNDARY] = None
+            if not boundary:
+                part.content_type = PLAIN
+            return None
+        multipart = Multipart(part.content_type.partition("/")[2], boundary, part.start, content_id=part.content_id)
+        multipart.root = part.parameters.get("start", "").strip("<> ")
+        if multipart.subtype == "digest":  # RFC 2046 §5.1.5: the type that need not be said is another one
+            multipart.part_type = "message/rfc822"
+        if self._open:
+            self._open[-1].children.append(multipart)
+        self._open.append(multipart)
+        self._depth_of[boundary] = len(self._open) - 1
+        return multipart
 
     def _close(self, depth: int, line_start: int) -> None:
         """End the leaf and all containers from ``depth`` on.
@@ -528,12 +684,14 @@ class _Splitter:
             self._leaf = None
         if len(self._open) <= depth:
             return
-        for container in reversed(self._open[depth:]):
-            if container.empty:
+        for multipart in reversed(self._open[depth:]):
+            if not multipart.children:
                 self._warnings[NO_PARTS] = None
-                self._leaves.append(Part(start=container.start, end=max(end, container.start)))
+                leaf = Part(start=multipart.start, end=max(end, multipart.start))
+                multipart.children.append(leaf)
+                self._leaves.append(leaf)
         del self._open[depth:]
-        self._depth_of = {container.boundary: at for at, container in enumerate(self._open)}
+        self._depth_of = {multipart.boundary: at for at, multipart in enumerate(self._open)}
 
     def _stop(self, sentence: str) -> None:
         """Look no further."""
@@ -542,7 +700,7 @@ class _Splitter:
 
     def _finish(self) -> None:
         """End what the end of the mail ends."""
-        if any(not container.empty for container in self._open):
+        if any(multipart.children for multipart in self._open):
             self._warnings[NOT_CLOSED] = None
         self._close(0, len(self._raw))
 

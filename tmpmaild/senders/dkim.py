@@ -255,8 +255,8 @@ def _header(raw: bytes) -> _Header:
     whole = b"".join([name + b":" + value for name, value in fields])
     if block not in (whole, whole + b"\r\n"):
         raise _Refused("permerror", "a header field has white space before its colon")
-    values, warnings = mime.first_values(headers.shown(found, {})), dict[str, None]()
-    mime.leaves(raw, values, start, warnings)
+    warnings = dict[str, None]()
+    mime.leaves(raw, headers.shown(found, {}), start, warnings)
     if headers.HEADER_CUT in warnings:
         raise _Refused("permerror", "the header of a part is too large to be checked")
     read = Counter([name.lower() for name, _ in found.fields if headers.is_read(name)])

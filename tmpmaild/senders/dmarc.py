@@ -30,7 +30,7 @@ def organization(domain: str) -> str:
 def check(raw: bytes, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...], lookup: Lookup) -> DmarcVerdict:
     """Check the From field of a mail. ``policy`` is that of the domain, whatever ``pct`` says."""
     header, _ = headers.of_mail(raw)
-    domains, fields = _authors(header)
+    domains, fields = _authors(raw)
     domain = next(filter(None, domains), "")
     if not domain:
         return DmarcVerdict("none", reason="no From field with a domain")
@@ -68,9 +68,12 @@ def _compared(
     return DmarcVerdict("fail", policy, domain, printable(reason))
 
 
-def _authors(header: headers.Cut) -> tuple[list[str], int]:
-    """Return the domain of each author, "" of one that has none, and how many From fields there are."""
-    values = [value for name, value in headers.shown(header, {}) if name.lower() == "from"]
+def _authors(raw: bytes) -> tuple[list[str], int]:
+    """Return the domain of each author, "" of one that has none, and how many From fields there are.
+
+    They are read as the address that is shown of the message is.
+    """
+    values = [value for name, value in mime.readable_header(raw) if name.lower() == "from"]
     addresses = [address for value in values for _, address in headers.mailboxes(value)]
     return [_domain(address) if _is_shown(address) else "" for address in addresses], len(values)
 

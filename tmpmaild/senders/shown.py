@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tmpmaild.findings.detecting import TEXT_CHARACTERS, detect
 from tmpmaild.mail import extracts, htmlview, mime
+from tmpmaild.mail.structure import Part
 from tmpmaild.model import DkimVerdict, Person, Texts, Verbatim
 from tmpmaild.senders import canonical
 from tmpmaild.senders.dkim import Signature
@@ -76,14 +77,15 @@ class _Read:
 
     def attachments(self) -> Iterator["_File"]:
         """Yield the attachments."""
-        for one, part in zip(self.mail.attachments, mime.attached(self.raw), strict=True):
-            yield _File((one.filename, one.content_type, one.content_id, one.inline), one.sha256, part)
+        parts = mime.parts_of(self.raw)
+        for one in self.mail.attachments:
+            yield _File((one.filename, one.content_type, one.content_id, one.inline), one.sha256, parts[one.part])
 
 
 class _File(NamedTuple):
     labels: tuple[object, ...]
     sha256: str
-    part: mime.Part
+    part: Part
 
     def content(self, raw: bytes) -> bytes:
         """Return the content without white space."""

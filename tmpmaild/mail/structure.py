@@ -1,0 +1,142 @@
+"""The parts of a message as a tree, and which of them are its text, its HTML and its attachments.
+
+The rule is that of RFC 8621 §4.1.4, as mail programs show messages, with these differences, which ``docs/api.md``
+states: a part that says nothing counts as absent; a leaf that is neither text nor HTML of the message is attached, also
+an image that the text shows; a named text is the message's text only where there is no other.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+PLAIN, HTML = "text/plain", "text/html"
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """One entity (RFC 2045 §2.4): what its header says, and where in the mail its body stands.
+
+    Names and types are in lower case; ``content_id`` has no angle brackets and is "" when absent. ``stated`` are the
+    raw values of its fields, by name. ``number`` counts the leaves of the message from 0.
+    """
+
+    content_type: str = PLAIN
+    parameters: dict[str, str] = field(default_factory=dict)
+    disposition: str = ""
+    filename: str = ""
+    encoding: str = ""
+    content_id: str = ""
+    start: int = 0
+    end: int = 0
+    stated: dict[str, str] = field(default_factory=dict)
+    number: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Multipart:
+    """A multipart: ``subtype`` is such as "alternative", ``start`` where its body begins in the message.
+
+    ``root`` is the Content-ID of the part that a "related" shows, "" for the first (RFC 2387 §3.2). ``part_type`` is
+    the type of its parts that do not state theirs.
+    """
+
+    subtype: str
+    boundary: bytes = b""
+    start: int = 0
+    part_type: str = PLAIN
+    content_id: str = ""
+    root: str = ""
+    children: list["Part | Multipart"] = field(default_factory=list)
+
+
+class Roles(NamedTuple):
+    """What the parts of a message are. A part of one type may be in both texts, where its message has no other."""
+
+    text: list[Part]
+    html: list[Part]
+    attached: list[Part]
+
+
+def choose(top: Part | Multipart, leaves: Iterable[Part], says: Callable[[Part], bool]) -> Roles:
+    """Choose the parts that are the text and the HTML of a message; ``says`` tells whether a text says anything."""
+    if isinstance(top, Part):
+        if not _is_text(top):
+            return Roles([], [], [top])
+        return Roles([top], [top] if top.content_type == HTML else [], [])
+    chooser = _Chooser(says).walked(top)
+    if not (chooser.text or chooser.html):
+        chooser = _Chooser(says, takes_named=True).walked(top)
+    if not (chooser.text or chooser.html):
+        chooser = _Chooser(takes_named=True).walked(top)
+    unnamed = [part for part in chooser.blank if not part.filename]
+    gone = {*chooser.text, *chooser.html, *unnamed}
+    # HTML is what a view shows as such: plain text alone is shown as that.
+    html = chooser.html if any(part.content_type == HTML for part in chooser.html) else []
+    return Roles(chooser.text, html, [part for part in leaves if part not in gone])
+
+
+def _is_text(part: Part) -> bool:
+    """Return whether a part is of a type that is shown, and stated to be no attachment."""
+    return part.content_type in (PLAIN, HTML) and part.disposition in ("", "inline")
+
+
+class _Chooser:
+    """One walk through the tree; ``blank`` are the texts that were left out since they say nothing."""
+
+    def __init__(self, says: Callable[[Part], bool] = lambda _: True, *, takes_named: bool = False) -> None:
+        self.text: list[Part] = []
+        self.html: list[Part] = []
+        self.blank: list[Part] = []
+        self._says = says
+        self._takes_named = takes_named
+
+    def walked(self, tree: Multipart) -> "_Chooser":
+        """Choose among all parts of a message; returns itself."""
+        self._walk(tree, self.text, self.html, in_alternative=tree.subtype == "alternative")
+        return self
+
+    def _walk(
+        self, multipart: Multipart, text: list[Part] | None, html: list[Part] | None, *, in_alternative: bool
+    ) -> None:
+        """Add the texts below a multipart to the lists; None is that of the other alternative."""
+        begun = (len(text or ()), len(html or ()))
+        is_alternative = multipart.subtype == "alternative"
+        shown = self._shown(multipart)
+        if in_alternative and not is_alternative:
+            types = {part.content_type for part in shown if isinstance(part, Part)}
+            text, html = (None if types == {HTML} else text), (None if types == {PLAIN} else html)
+        for child in shown:
+            if isinstance(child, Multipart):
+                within = in_alternative or child.subtype == "alternative"
+                self._walk(child, text, html, in_alternative=within)
+                continue
+            if text is not None and not (is_alternative and child.content_type == HTML):
+                text.append(child)
+            if html is not None and not (is_alternative and child.content_type == PLAIN):
+                html.append(child)
+        if is_alternative and text is not None and html is not None:
+            more_text, more_html = text[begun[0] :], html[begun[1] :]
+            if not more_text:
+                text += more_html
+            elif not more_html:
+                html += more_text
+
+    def _shown(self, multipart: Multipart) -> list[Part | Multipart]:
+        """Return the multiparts in a multipart, and its parts that are texts of the message."""
+        shown: list[Part | Multipart] = []
+        for child in multipart.children:
+            if isinstance(child, Multipart):
+                shown.append(child)
+            elif _is_text(child) and self._is_unnamed(child, multipart, is_first=not shown):
+                (shown if self._says(child) else self.blank).append(child)
+        if multipart.subtype != "related" or not shown:
+            return shown
+        # A "related" shows the part that it names, else its first (RFC 2387 §3.2); a picture before it is none.
+        named = (child for child in shown if multipart.root and child.content_id == multipart.root)
+        root = next(named, shown[0])
+        return [child for child in shown if child is root or isinstance(child, Multipart)]
+
+    def _is_unnamed(self, part: Part, parent: Multipart, *, is_first: bool) -> bool:
+        """Return whether a text is not a file that happens to be one."""
+        # Alternatives have the same content whatever they are called (RFC 2046 §5.1.4).
+        return not part.filename or parent.subtype == "alternative" or (self._takes_named and is_first)
