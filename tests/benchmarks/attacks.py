@@ -42,8 +42,8 @@ class Bounds(NamedTuple):
 
 DELAY_SECONDS = 0.5
 DELAY_P99_SECONDS = 0.1
-PROBES_FROM = "127.0.9.1"
-PROBE_PAUSE_SECONDS = 0.05
+PROBES_FROM = "127.0.{}.1"  # each honest client has a network of its own
+PROBE_PAUSE_SECONDS = 0.1
 DELAY_HEAD_START_SECONDS = 2  # until all attackers have prepared what they do
 HTML_MAIL = html(filled(b"<p style='color:#333'>Your code is <b>481 516</b>, valid for ten minutes.\r\n", 12_000))
 
@@ -144,12 +144,13 @@ class Probes:
     def __init__(self, daemon):
         self._daemon = daemon
         self._over = threading.Event()
+        self._own = threading.local()
         probes = (self._html_mail, self._first_list, self._view, self._large_answer, self._small_mail)
         self.seconds = {probe.__name__.strip("_").replace("_", " "): [] for probe in probes}
         self.refusals = []
         self._threads = [
-            threading.Thread(target=self._probe, args=(probe(), seconds))
-            for probe, seconds in zip(probes, self.seconds.values(), strict=True)
+            threading.Thread(target=self._probe, args=(PROBES_FROM.format(number), probe(), seconds))
+            for number, (probe, seconds) in enumerate(zip(probes, self.seconds.values(), strict=True), 100)
         ]
 
     def __enter__(self):
@@ -165,8 +166,9 @@ class Probes:
         self.starved_seconds = self._daemon.starved_seconds() - self._starved_before
         self.peak_mib = self._daemon.peak_mib()
 
-    def _probe(self, steps, seconds):
-        """Go through a generator: what it does before each ``yield`` is measured from the moment that it yields."""
+    def _probe(self, source, steps, seconds):
+        """Go through a generator that yields what to measure, and measure it."""
+        self._own.source = source
         while not self._over.wait(PROBE_PAUSE_SECONDS):
             try:
                 request = next(steps)
@@ -178,7 +180,9 @@ class Probes:
             seconds.append(time.perf_counter() - began)
 
     def _ask(self, method, path, status):
-        connection = http.client.HTTPConnection("127.0.0.1", self._daemon.http_port, PATIENCE_SECONDS, (PROBES_FROM, 0))
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self._daemon.http_port, PATIENCE_SECONDS, (self._own.source, 0)
+        )
         try:
             connection.request(method, path if path.startswith("/view") else f"/api/v1/addresses{path}")
             answer = connection.getresponse()
@@ -191,7 +195,7 @@ class Probes:
 
     def _sent(self, raw, address):
         """Begin a mail; return what ends it and waits for its reply."""
-        client = Client(self._daemon.smtp_port, PROBES_FROM, time.monotonic() + PATIENCE_SECONDS)
+        client = Client(self._daemon.smtp_port, self._own.source, time.monotonic() + PATIENCE_SECONDS)
         client.greet()
         client.open_mail(address)
         client.send(raw)

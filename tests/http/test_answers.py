@@ -2,9 +2,10 @@
 
 import anyio
 import pytest
+from msgspec import Struct, json
 
 from tmpmaild.http import answers
-from tmpmaild.http.answers import AnswerSlots
+from tmpmaild.http.answers import AnswerSlots, encode_in_steps
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import Client
 from tmpmaild.scheduling import FairScheduler
@@ -12,6 +13,24 @@ from tmpmaild.scheduling import FairScheduler
 
 def client(name, *, exempt=False):
     return Client(name, exempt)
+
+
+class Item(Struct, omit_defaults=True):
+    body: str
+    name: str | None = None
+    links: list[str] = []
+
+
+class Items(Struct, rename="camel"):
+    all_items: list[Item]
+    text: str = ""
+
+
+@pytest.mark.parametrize("piece", ["x", '"\\\n', "\x01\x7f", "äß", "\U0001f600", "<&>"])
+def test_what_is_encoded_in_steps_is_the_same(piece):
+    long = piece * 70_000
+    for value in (Items([Item("a"), Item(long, name=long, links=["b"])], long), Items([]), Item(long), Item(piece)):
+        assert encode_in_steps(value) == json.encode(value)
 
 
 @pytest.fixture
