@@ -9,6 +9,7 @@ forms that our own files use and refuses any other that it recognises. ``test_fi
 import gzip
 import hashlib
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -56,6 +57,7 @@ _IMAGES = (".png", ".svg")
 _MANIFEST, _WORKER = "manifest.webmanifest", "worker.js"
 """They lie at the root: the scope of a service worker is the folder that it lies in."""
 _DEFAULT_LANGUAGE = "en"
+_TAG_BYTES = 9  # of a hash: our own files need no more
 _CHOSEN_BY = ("Accept-Language",)
 _UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 _FROM_THE_RIGHT = {"ar", "fa", "he", "ur"}
@@ -258,8 +260,9 @@ def _joined_styles() -> bytes:
 
 def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
     # With the language: one text in two languages would still be two representations (RFC 9110 §8.8.1).
-    digest = hashlib.sha256(headers.get("Content-Language", "").encode() + b"\n" + body).hexdigest()
-    return _Representation(body, {**headers, "ETag": f'"{digest[:32]}"'})
+    digest = hashlib.sha256(headers.get("Content-Language", "").encode() + b"\n" + body).digest()
+    tag = urlsafe_b64encode(digest[:_TAG_BYTES]).decode()  # each first visit carries five of them
+    return _Representation(body, {**headers, "ETag": f'"{tag}"'})
 
 
 def bundle(folder: Path, name: str) -> str:
