@@ -51,7 +51,8 @@ _STEPS_A_DIFFERENT_TAG = 5
 _STEPS_A_REFERENCE = 5
 _ATTRIBUTES_A_STEP = 6
 _WALKED_A_STEP = 16
-_DEPTH_A_STEP = 64
+_DEPTH_A_STEP = 32
+_REPEATED_CHARACTERS_A_STEP = 128
 # nh3 takes quadratic time to write "&" and what begins with 0xC2 in UTF-8, as a no-break space does (U+0080 to U+00BF).
 _SQUARE_ESCAPED_A_STEP = 60_000
 _TEXT_SHARE = 8  # the part of the steps that is kept to show the text instead
@@ -657,7 +658,7 @@ class Bounds:
         if not self._formatting:
             return
         ended = list(takewhile(lambda element: element not in self._open, reversed(self._formatting)))
-        self._pay(len(ended))
+        self._pay(len(ended) + sum(element.size for element in ended) // _REPEATED_CHARACTERS_A_STEP)
         for element in ended if self._repeatable <= 0 else ():
             self._write(f"</{element.name}>")
             self._formatting.remove(element)
