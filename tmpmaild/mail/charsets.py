@@ -174,7 +174,7 @@ def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> s
         if is_utf8(octets):
             return octets.decode()
         for other in others:
-            if (text := fitting(octets, other)) is not None:
+            if codec_of(other) != codec and (text := fitting(octets, other)) is not None:
                 return text
     if begun:
         return begun

@@ -56,6 +56,7 @@ _GUESSED_BY_BYTES = 1024
 _GUESSED_WITHIN_BYTES = 512 * 1024  # white space may have been added to a signed body
 _MAX_TYPES = 5
 _MAX_COMPARED_PARTS = 4
+_MOST_DECODED_IN_DETAIL_BYTES = 512 * 1024
 _MAX_STATED, _MAX_CHARSETS = 20, 4
 _MAX_EXTENSION_BYTES = 20
 _META_WITHIN_BYTES = 4096
@@ -348,6 +349,8 @@ class _Reader:
             charset = charset or "".join(named)
         if not self.charset and charsets.codec_of(charset) not in (None, "utf_8"):
             self.charset = charset
+        if taken > _MOST_DECODED_IN_DETAIL_BYTES and charsets.codec_of(charset) in ("euc_jp", "iso2022_jp"):
+            return charsets.to_text(octets, "", self.warnings)  # a thousand broken texts would take long
         return charsets.to_text(octets, charset, self.warnings, chain(named, self._stated()))
 
     def _stated(self) -> Iterator[str]:
