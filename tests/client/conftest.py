@@ -15,8 +15,10 @@ from scripted import Scripted
 from services import opened_service
 
 from daemons import wait_until
+from patience import PATIENCE_SECONDS
 from tests.conftest import Clock
 from tmpmaild import client as api
+from tmpmaild.client import waiting
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.mail.addresses import Mailbox
@@ -213,7 +215,9 @@ def client(connect, url):
 
 
 @pytest.fixture
-def inbox(client):
+def inbox(client, monkeypatch):
+    """Return an inbox whose service may answer, on a busy machine, later than a second after a wait has ended."""
+    monkeypatch.setattr(waiting, "_LATE_SECONDS", PATIENCE_SECONDS)
     return client.create()
 
 

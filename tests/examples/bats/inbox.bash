@@ -20,7 +20,7 @@ link() {
 # wait_for HAS FILTER: print what jq's filter takes of a mail that has a code or a link.
 wait_for() {
     local found
-    found=$(ask "/messages?wait=30&has=$1")
+    found=$(ask "/messages?wait=30&explain=true&has=$1")
     jq -er ".messages[0] | $2" <<<"$found" || {
         echo "no $1 for $address: $(jq -r .reason <<<"$found")" >&2
         return 1

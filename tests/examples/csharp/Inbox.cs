@@ -23,7 +23,7 @@ public sealed class Inbox : IDisposable
 
     Message WaitFor(string has)
     {
-        var found = Ask(HttpMethod.Get, $"/{Address}/messages?wait=30&has={has}");
+        var found = Ask(HttpMethod.Get, $"/{Address}/messages?wait=30&explain=true&has={has}");
         return found.messages.Length > 0 ? found.messages[0] : throw new Exception($"no {has} for {Address}: {found.reason}");
     }
 

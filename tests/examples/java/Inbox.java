@@ -19,7 +19,7 @@ class Inbox implements AutoCloseable {
     String link() throws Exception { return waitFor("link", "href"); }
 
     private String waitFor(String has, String member) throws Exception {
-        String found = ask(request(), "/" + address + "/messages?wait=30&has=" + has);
+        String found = ask(request(), "/" + address + "/messages?wait=30&explain=true&has=" + has);
         if (found.startsWith("{\"messages\":[]")) throw new AssertionError("no " + has + ": " + member("reason", found));
         return member(member, found.substring(found.indexOf("\"" + has + "s\":")));
     }

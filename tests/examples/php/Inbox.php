@@ -26,7 +26,7 @@ final class Inbox
 
     private function waitFor(string $has): array
     {
-        $found = $this->ask('GET', "/$this->address/messages?wait=30&has=$has");
+        $found = $this->ask('GET', "/$this->address/messages?wait=30&explain=true&has=$has");
         return $found['messages'][0] ?? throw new RuntimeException("no $has for $this->address: $found[reason]");
     }
 

@@ -25,7 +25,7 @@ class Inbox
   private
 
   def wait_for(has)
-    found = ask(Net::HTTP::Get, "/#{address}/messages?wait=30&has=#{has}")
+    found = ask(Net::HTTP::Get, "/#{address}/messages?wait=30&explain=true&has=#{has}")
     found["messages"].first or raise "no #{has} for #{address}: #{found["reason"]}"
   end
 
