@@ -94,7 +94,7 @@ def test_why_a_wait_found_nothing_is_told_with_what_was_refused(started):
         server.ehlo("shop.example")
         server.mail("a@shop.example")
         server.rcpt("kate@mial.example.com")
-        request = f"{places['http']}/api/v1/addresses/{inbox.address}/messages?wait=1&has=code"
+        request = f"{places['http']}/api/v1/addresses/{inbox.address}/messages?wait=1&has=code&explain=true"
         reason = json.loads(urllib.request.urlopen(request).read())["reason"]
         assert reason == "no mail came; refused: RCPT TO:<kate@mial.example.com>: 550 5.7.1 Relaying denied"
 

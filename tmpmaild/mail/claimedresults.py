@@ -13,7 +13,7 @@ _MOST_JUNK_BYTES = 1024
 # What is not printable ASCII may be trimmed, skipped, or stand for the "i" and "s" that some languages fold to it.
 _JUNK = rb"[^!-~]*+"
 _LETTERS = [re.escape(one).encode() + b"?" * (one in "is") for one in _NAME]
-_FIELD = re.compile(_JUNK.join([*_LETTERS, b":"]), re.IGNORECASE)
+_CLAIM = re.compile(_JUNK.join([*_LETTERS, b":"]), re.IGNORECASE)
 _NOT_PRINTABLE = bytes([*range(0x21), *range(0x7F, 0x100)])
 # As Python's ``splitlines`` has them, in UTF-8 and in ISO-8859-1.
 _LINE_END = re.compile(rb"[\r\n\v\f\x1c-\x1e\x85]|\xe2\x80[\xa8\xa9]")
@@ -38,7 +38,7 @@ def without_ours(raw: bytes, hostname: str) -> bytes:
 
 def _claims(header: bytes, hostname: bytes) -> Iterator[int]:
     """Yield where the name of each field starts that may be read as one of this host."""
-    for field in _FIELD.finditer(header):
+    for field in _CLAIM.finditer(header):
         host = _PLAIN_HOST.match(header, field.end())
         is_anothers = host is not None and not host[1].lower().startswith(hostname)
         if not is_anothers and _may_start_line(header, field.start()):

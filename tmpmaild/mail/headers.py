@@ -55,7 +55,7 @@ _LOOSE_PARAMETER = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _COMMENT = re.compile(r"\([^()]*+\)")
-_COMMENT_BEHIND = re.compile(r"\s++\(.*", re.DOTALL)
+_COMMENT_BEHIND = re.compile(r"(?<!\s)\s++\(.*", re.DOTALL)
 _QUOTED_PAIR = re.compile(r'\\(["\\])')
 _CONTINUATION = re.compile(r"([^*]+)(?:\*(\d{1,4}))?(\*?)")
 
