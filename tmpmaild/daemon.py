@@ -133,7 +133,7 @@ async def _serve(
             tasks.start_soon(parts.reloading.reload_when, reload_wanted)
             tasks.start_soon(process.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
-            log.info("started: %s", parts.served)
+            log.info("started: %s", parts.served, extra={"event": "started"})
             try:
                 announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
             except StartError as error:  # all is running already, and has to be stopped in order
@@ -143,10 +143,10 @@ async def _serve(
                 process.notify("READY=1")
             await anyio.sleep_forever()
         process.notify("STOPPING=1")
-        log.info("stopping")
+        log.info("stopping", extra={"event": "stopping"})
         await parts.stop()
         tasks.cancel_scope.cancel()
-    log.info("stopped")
+    log.info("stopped", extra={"event": "stopped"})
     if failed is not None:
         raise failed
 

@@ -477,7 +477,8 @@ class Places:
         seconds, slowest = max(overdue, key=lambda one: one[0])
         if seconds < 0:
             return min(max(-seconds, _LEAST_PAUSE_SECONDS), GRACE_SECONDS)
-        log.info("%s reads too slowly while others wait: cut off", slowest.client)
+        extra = {"event": "http_slow_reader", "client": slowest.client}
+        log.info("%s reads too slowly while others wait: cut off", slowest.client, extra=extra)
         slowest.scope.cancel()
         return GRACE_SECONDS
 

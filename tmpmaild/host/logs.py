@@ -27,6 +27,9 @@ ACCESS: Final = "tmpmaild.access"
 AUDIT: Final = "tmpmaild.audit"
 """Likewise: one for each address and message."""
 
+FIELDS: Final = ("event", "client", "session", "code", "limit", "id", "method", "path", "status", "milliseconds")
+"""What callers may pass in ``extra`` for the JSON format; docs/operations.md has their meaning. Each has one type."""
+
 # What only an operator causes, by a command, a reload, a start or a stop. No stranger's lines take its place.
 _OF_OPERATORS: Final = ("daemon", "host.process", "inboxes.commands", "webhooks.commands")
 _WITHOUT_BUDGET: Final = frozenset(f"tmpmaild.{name}" for name in _OF_OPERATORS)
@@ -152,12 +155,12 @@ def with_priority(text: str, level: str) -> str:
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: ``time``, ``level``, ``logger``, ``message``, and ``exception`` where there is one.
 
-    ``repeated`` is in a line that stands for so many more of the last minute.
+    Also the ``FIELDS`` that the caller has passed, and in a line that stands for more of the last minute ``repeated``.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
-        line = {
+        line: dict[str, str | int | float] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -165,15 +168,16 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_text:
             line["exception"] = record.exc_text
-        # Lone surrogates, as in a path that is not UTF-8, are not JSON.
-        printable: dict[str, str | int] = {name: _printable(text) for name, text in line.items()}
         if repeated := getattr(record, "repeated", 0):
-            printable["repeated"] = repeated
-        return msgspec.json.encode(printable).decode()
+            line["repeated"] = repeated
+        passed = vars(record)
+        line |= {name: passed[name] for name in FIELDS if passed.get(name, "") != ""}
+        return msgspec.json.encode({name: _printable(value) for name, value in line.items()}).decode()
 
 
-def _printable(text: str) -> str:
-    return text.encode(errors="backslashreplace").decode()
+def _printable(value: str | float) -> str | float:
+    """Return a value with lone surrogates, as in a path that is not UTF-8, escaped: they are not JSON."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 class _Lines(logging.Handler):

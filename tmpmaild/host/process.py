@@ -230,10 +230,12 @@ class Reloading:
         except (StartError, RequestError) as error:
             for line in str(error).splitlines():
                 log.error(  # noqa: TRY400 - the operator's mistake
-                    "the configuration stays as it was: %s", line, extra={"about": (about, line)}
+                    "the configuration stays as it was: %s",
+                    line,
+                    extra={"about": (about, line), "event": "reload_refused"},
                 )
             raise
-        log.info("reloaded: %s", outcome.served, extra={"about": about})
+        log.info("reloaded: %s", outcome.served, extra={"about": about, "event": "reloaded"})
         if outcome.needs_restart:
             keys = ", ".join(outcome.needs_restart)
             log.warning("changed, and needs a restart: %s", keys, extra={"about": about})

@@ -31,7 +31,7 @@ from tmpmaild.http.files import WebFiles, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
 from tmpmaild.http.openapi import Answer, Operation, declared
-from tmpmaild.http.problems import BadRequest, Problems
+from tmpmaild.http.problems import BadRequest, Problems, client_of
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, BodyMemory, Client, Endpoint, Paths, Resource
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.http.streams import StreamEndpoints
@@ -329,6 +329,7 @@ class Middleware:
                 "HTTP: X-Forwarded-For from the proxy %s does not end with an IP address, so all its visitors share one"
                 " rate limit and cannot be blocked one by one",
                 ip,
+                extra={"event": "http_forwarded_for", "client": ip},
             )
         return self._known(ip)
 
@@ -424,7 +425,8 @@ class _Answer:
         decision = self.buckets.take(self._client_name, self._clock_seconds())
         self.decision = decision if isinstance(decision, Decision) else await decision
         if not self.decision.allowed:
-            log.info("HTTP from %s refused: rate-limited", self._client_name)
+            extra = {"event": "http_refused", "client": self._client_name, "code": "rate-limited"}
+            log.info("HTTP from %s refused: rate-limited", self._client_name, extra=extra)
         return self.decision.allowed
 
     async def send(self, event: AsgiEvent) -> None:
@@ -547,8 +549,16 @@ class AccessLog:
             await self._app(scope, receive, note)
         finally:
             milliseconds = (time.monotonic() - begun) * 1000
-            path = self.masked(scope["path"])
-            access_log.info("%s %s %s %d %.1f ms", _client_of(scope), scope["method"], path, status, milliseconds)
+            client, method, path = client_of(scope), scope["method"], self.masked(scope["path"])
+            extra = {
+                "event": "http_request",
+                "client": client,
+                "method": method,
+                "path": path,
+                "status": status,
+                "milliseconds": round(milliseconds, 1),
+            }
+            access_log.info("%s %s %s %d %.1f ms", client, method, path, status, milliseconds, extra=extra)
 
     def masked(self, path: str) -> str:
         """Return a path in ASCII without addresses and secrets."""
@@ -571,10 +581,3 @@ class AccessLog:
     def _hash(self, segment: str) -> str:
         address = addresses.canonical(segment) or segment
         return hashlib.blake2b(address.encode(errors="replace"), digest_size=_HASH_BYTES, key=self._key).hexdigest()
-
-
-def _client_of(scope: Scope) -> str:
-    client = scope.get("tmpmaild.client")  # not there when the request was refused before it was looked at
-    if client is not None:
-        return str(client.name)
-    return scope["client"][0] if scope["client"] else LOCAL

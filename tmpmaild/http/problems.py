@@ -9,8 +9,10 @@ from msgspec import UNSET, Struct, UnsetType
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from tmpmaild import errors
+from tmpmaild.clients import LOCAL
 from tmpmaild.http import pages
 from tmpmaild.model import rfc3339
 
@@ -169,7 +171,8 @@ class Problems:
     def _fault(self, request: Request, error: Exception) -> Response:
         """Answer an unexpected exception with an id that is in the log too, and nothing else."""
         fault_id = secrets.token_hex(4)
-        log.error("HTTP request failed, id %s", fault_id, exc_info=error)
+        extra = {"event": "http_fault", "client": client_of(request.scope), "code": "internal-error", "id": fault_id}
+        log.error("HTTP request failed, id %s", fault_id, exc_info=error, extra=extra)
         return self._answer(request, "internal-error", f"The operator's log tells more under the id {fault_id}.")
 
     async def page(self, request: Request) -> Response:
@@ -210,6 +213,16 @@ def _detail(request: Request, error: Exception) -> str:
     return f"{local_part[:4]}…@{domain[:255]} expired at {rfc3339(error.expired_at_ms)}."
 
 
+def client_of(scope: Scope) -> str:
+    """Return the name of a request's client for the log."""
+    client = scope.get("tmpmaild.client")  # not there when the request was refused before it was looked at
+    if client is not None:
+        return str(client.name)
+    return scope["client"][0] if scope.get("client") else LOCAL
+
+
 def _report(request: Request, code: str) -> None:
     if code in _REPORTED:
-        log.info("HTTP from %s refused: %s", request.scope["tmpmaild.client"].name, code)
+        client = client_of(request.scope)
+        extra = {"event": "http_refused", "client": client, "code": code}
+        log.info("HTTP from %s refused: %s", client, code, extra=extra)

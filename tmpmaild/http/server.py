@@ -123,12 +123,14 @@ class HttpServer:
         task = asyncio.current_task()
         assert task is not None
         if 0 < self.max_connections <= len(self._connections):
-            log.info("HTTP connection refused: http.max_connections is reached")
+            extra = {"event": "http_connection_refused", "limit": "http.max_connections"}
+            log.info("HTTP connection refused: http.max_connections is reached", extra=extra)
             writer.transport.abort()
             return
         client = self._sharing(writer)
         if client and not self._has_share(client):
-            log.info("HTTP connection from %s refused: it has its share of http.max_connections", client)
+            extra = {"event": "http_connection_refused", "client": client, "limit": "http.max_connections"}
+            log.info("HTTP connection from %s refused: it has its share of http.max_connections", client, extra=extra)
             writer.transport.abort()
             return
         loop = asyncio.get_running_loop()

@@ -238,5 +238,7 @@ def _refusal(error: RequestError) -> Reply:
 
 def our_fault(error: BaseException) -> Reply:
     """Log what went wrong here and return the reply, which says nothing of it to the client."""
-    log.error("SMTP request failed, id %s", secrets.token_hex(4), exc_info=error)
+    fault_id = secrets.token_hex(4)
+    extra = {"event": "smtp_fault", "code": replies.OUR_FAULT.status, "id": fault_id}
+    log.error("SMTP request failed, id %s", fault_id, exc_info=error, extra=extra)
     return replies.OUR_FAULT

@@ -32,6 +32,11 @@ class Reply(Struct, frozen=True, gc=False):
     is_ordered: bool = False
     """A tester has asked for it: it says nothing about the client, and its text is not ours to log."""
 
+    @property
+    def status(self) -> str:
+        """The codes alone, such as ``452 4.3.1``."""
+        return f"{self.code} {self.enhanced_status}".rstrip()
+
     def __str__(self) -> str:
         """Return the reply as text, without the last line end."""
         return self.octets.decode().removesuffix("\r\n")

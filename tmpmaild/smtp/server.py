@@ -12,7 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from itertools import chain
+from itertools import chain, count
 from typing import Any, Final, cast
 
 import anyio
@@ -165,7 +165,7 @@ class Connections:
 
     ``settings`` are changed by ``change_settings``; ``blocks`` says which IP addresses are refused.
     ``open`` has them in the order of their activity, each with the loop time of it, or of being asked to give way.
-    ``tasks`` are the answers that are being worked on; some may outlive their connection.
+    ``tasks`` are the answers that are being worked on; some may outlive their connection. ``numbers`` are for sessions.
     """
 
     def __init__(
@@ -187,6 +187,7 @@ class Connections:
         self.unknown = UnknownRecipients(self.loop.time)
         self.measures = SmtpMeasures(lambda: len(self.open), lambda: self.memory.held_bytes)
         self._next_drain_at = 0.0
+        self.numbers = count(1)
         self._buckets: TokenBuckets | None = None
         self.change_settings(settings)
 
@@ -208,8 +209,10 @@ class Connections:
             return replies.STOPPING
         if self._blocks.has_any and self._blocks.has_client(connection.remote_ip):
             self.measures.refused_connections.add("blocked")
-            refusal_log.info("SMTP connection from %s refused: blocked", client)
-            return replies.BLOCKED_CLIENT
+            text, reply = "SMTP connection from %s refused: blocked", replies.BLOCKED_CLIENT
+            extra = {"event": "smtp_connection_refused", "client": client, "code": reply.status}
+            refusal_log.info(text, client, extra=extra)
+            return reply
         limit = self._exceeded_limit(connection.remote_ip, client)
         return self._refusal(client, limit) if limit else None
 
@@ -226,8 +229,11 @@ class Connections:
     def _refusal(self, client: str, limit: str) -> Reply:
         """Report that a limit, named by its key, refuses a client; return the reply."""
         self.measures.refused_connections.add(limit)
-        refusal_log.info("SMTP connection from %s refused: smtp.%s is reached", client, limit)
-        return replies.TOO_MANY_CONNECTIONS
+        text, reply = "SMTP connection from %s refused: smtp.%s is reached", replies.TOO_MANY_CONNECTIONS
+        key = f"smtp.{limit}"
+        extra = {"event": "smtp_connection_refused", "client": client, "code": reply.status, "limit": key}
+        refusal_log.info(text, client, limit, extra=extra)
+        return reply
 
     def _has_place(self) -> bool:
         return not 0 < self.settings.max_connections < len(self.open) or self._free_a_place()
@@ -257,15 +263,22 @@ class Connections:
         self.open.move_to_end(connection)
         return now
 
-    def report(self, remote_ip: str, refusals: Iterable[tuple[str, Reply]]) -> None:
+    def report(self, remote_ip: str, session: int, refusals: Iterable[tuple[str, Reply]]) -> None:
         """Count, log and keep what a client was refused, by its IP address: commands and replies."""
         for command, reply in refusals:
             self.measures.count_refusal(reply)
             text = str(reply)
-            if reply is replies.MEMORY_FULL:
-                refusal_log.info("SMTP from %s refused: %s (smtp.max_inflight_bytes is reached)", remote_ip, text)
-            elif reply not in _NOT_REPORTED:
-                refusal_log.info("SMTP from %s refused: %s", remote_ip, text)
+            if reply not in _NOT_REPORTED:
+                limit = "smtp.max_inflight_bytes" if reply is replies.MEMORY_FULL else ""
+                why = f"{text} ({limit} is reached)" if limit else text
+                extra = {
+                    "event": "smtp_refused",
+                    "client": remote_ip,
+                    "session": session,
+                    "code": reply.status,
+                    "limit": limit,
+                }
+                refusal_log.info("SMTP from %s refused: %s", remote_ip, why, extra=extra)
             self.refused.add(remote_ip, command, text)
 
     def forget(self, connection: "_AnyConnection") -> None:
@@ -418,7 +431,8 @@ class Arrival(asyncio.Protocol):
 
     def _drop(self, why: str) -> None:
         self._connections.measures.refused_connections.add("proxy_header")
-        log.warning("SMTP: the PROXY header from %s %s", self.remote_ip, why, extra={"about": self.remote_ip})
+        extra = {"about": self.remote_ip, "event": "smtp_proxy_header", "client": self.remote_ip}
+        log.warning("SMTP: the PROXY header from %s %s", self.remote_ip, why, extra=extra)
         self._transport.abort()
 
 

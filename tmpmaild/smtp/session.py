@@ -73,6 +73,7 @@ class SmtpConnection(SMTP):
         self.loop = connections.loop
         self._handler = handler
         self._connections = connections
+        self._number = next(connections.numbers)
         settings = connections.settings
         self._conversation = Conversation(
             settings.hostname,
@@ -322,7 +323,7 @@ class SmtpConnection(SMTP):
         conversation = self._conversation
         output = conversation.output
         if conversation.refusals:
-            self._connections.report(self.remote_ip, conversation.refusals)
+            self._connections.report(self.remote_ip, self._number, conversation.refusals)
             conversation.refusals.clear()
         for reply in conversation.discarded:
             self._connections.measures.count_mail(reply)

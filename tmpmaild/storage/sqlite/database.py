@@ -529,9 +529,10 @@ class DiskSpace:
     def _decide(self, *, fits: bool) -> None:
         had_room, self.has_room = self.has_room, fits and self._free_bytes >= self._disk_reserve_bytes
         if had_room and not self.has_room and not self.wal_is_too_long:  # that has a line of its own
-            log.warning("storage full: %s; new mail and addresses are refused", self._shortage(fits=fits))
+            text = "storage full: %s; new mail and addresses are refused"
+            log.warning(text, self._shortage(fits=fits), extra={"event": "storage_full"})
         elif self.has_room and not had_room:
-            log.info("storage has room again; mail and addresses are accepted")
+            log.info("storage has room again; mail and addresses are accepted", extra={"event": "storage_has_room"})
 
     def _shortage(self, *, fits: bool) -> str:
         if not fits:
