@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import versions
 import yaml
 from msgspec import Struct
 
 import constraints
 import deb
 import prove
-import release
 from blocks import shell_blocks
 from constraints import requirements
 from daemons import finished
@@ -264,7 +264,7 @@ def test_every_decision_stands_once_and_says_what_would_change_it():
 
 
 def test_the_version_is_the_same_everywhere():
-    for name, pattern in release.VERSIONS.items():
+    for name, (pattern, _) in versions.PLACES.items():
         found = re.findall(pattern, (ROOT / name).read_text(), re.MULTILINE)
         assert set(found) == {__version__}, name
 

@@ -7,6 +7,7 @@ import subprocess
 from contextlib import nullcontext
 
 import pytest
+import versions
 
 import deb
 import release
@@ -53,7 +54,7 @@ def test_each_obstacle_is_named(checkout):
 
 
 def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch):
-    for name in release.VERSIONS:
+    for name in versions.PLACES:
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(release.ROOT / name, checkout / name)
     shutil.copy(release.ROOT / release.RELEASED, checkout / release.RELEASED)
@@ -68,7 +69,7 @@ def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch)
         r"release: 1\.1\.0\n\nAt \w{40} had passed, says who released it: make test, make test-peers ARGS=--all-peers, make proof WHAT=fresh\.\s*",
         said.stdout,
     )
-    for name, pattern in release.VERSIONS.items():
+    for name, (pattern, _) in versions.PLACES.items():
         assert set(re.findall(pattern, (checkout / name).read_text(), re.MULTILINE)) == {"1.1.0"}
     assert list(release.obstacles("1.1.1", checkout)) == ["CHANGELOG.md has nothing below Unreleased"]
     assert json.loads((checkout / release.RELEASED).read_text()).keys() == {"1.0.0", "1.1.0"}

@@ -26,6 +26,8 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Final
 
+import versions
+
 import constraints
 import manpages
 from tmpmaild import __version__
@@ -38,6 +40,7 @@ EXTRAS: Final = "client,dns,postgresql,senders"
 _FROM_SOURCE: Final = ("dkimpy", "pyspf")  # of which PyPI has no wheels; they hold nothing compiled
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 _GLIBC: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")  # older than those of Debian 12
+_VERSION: Final = versions.of_debian(__version__)
 _SHELLS: Final = {
     "bash": "bash-completion/completions/tmpmaild",
     "zsh": "zsh/vendor-completions/_tmpmaild",
@@ -60,7 +63,7 @@ def build(target: Path, architecture: str) -> Path:
         _control(root, architecture)
         _set_modes(root)
         target.mkdir(parents=True, exist_ok=True)
-        package = target / f"tmpmaild_{__version__}_{architecture}.deb"
+        package = target / f"tmpmaild_{_VERSION}_{architecture}.deb"
         _run("dpkg-deb", "-Zxz", "--root-owner-group", "--build", root, package)
     return package
 
@@ -139,7 +142,7 @@ def _documentation(root: Path) -> None:
     author = next(
         line for line in (ROOT / "deb/control").read_text("utf-8").splitlines() if line.startswith("Maintainer: ")
     )
-    entry = f"tmpmaild ({__version__}) stable; urgency=medium\n\n{what}\n\n -- {author.partition(' ')[2]}  {date}\n"
+    entry = f"tmpmaild ({_VERSION}) stable; urgency=medium\n\n{what}\n\n -- {author.partition(' ')[2]}  {date}\n"
     _write(here / "changelog.gz", entry)
     text = (ROOT / "deb/copyright").read_text("utf-8")
     licence = "".join(f" {line}\n" if line else " .\n" for line in _licence().splitlines())
@@ -170,7 +173,7 @@ def _control(root: Path, architecture: str) -> None:
     ]
     text = (ROOT / "deb/control").read_text("utf-8")
     folder = root / "DEBIAN"
-    _write(folder / "control", text.format(version=__version__, architecture=architecture, kibibytes=kibibytes))
+    _write(folder / "control", text.format(version=_VERSION, architecture=architecture, kibibytes=kibibytes))
     _write(folder / "conffiles", "/etc/tmpmaild/config.toml\n")
     _write(folder / "md5sums", "".join(sums))
     for script in ("postinst", "prerm", "postrm"):
@@ -184,6 +187,18 @@ def _set_modes(root: Path) -> None:
         is_program = path.parent in programs and path.read_bytes().startswith(b"#!")
         path.chmod(0o755 if path.is_dir() or is_program else 0o644)
     root.chmod(0o755)
+
+
+def _build_with_version(target: Path, architecture: str) -> None:
+    """Build the package from a copy of a checkout's files, which has the version of the last commit."""
+    with tempfile.TemporaryDirectory() as name:
+        for tracked in _output("git", "ls-files", "-z").split("\0"):
+            if (ROOT / tracked).is_file():
+                (copy := Path(name, tracked)).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / tracked, copy)
+        versions.write(Path(name), versions.of_commit(ROOT))
+        command = (sys.executable, "tools/deb.py", target, architecture)
+        subprocess.run(command, cwd=name, env=os.environ | {"PYTHONPATH": name}, check=True)  # noqa: S603 - ours
 
 
 def date() -> str:
@@ -222,6 +237,9 @@ def main() -> None:
         sys.exit(f"needs {', '.join(absent)} (Debian packages dpkg, {binutils})")
     os.environ["SOURCE_DATE_EPOCH"] = date()
     os.environ["DPKG_DEB_THREADS_MAX"] = "1"  # how xz compresses depends on the number of processors
+    if (ROOT / ".git").exists():
+        _build_with_version(given.folder.resolve(), architecture)
+        return
     sys.stdout.write(f"{build(given.folder.resolve(), architecture)}\n")
 
 

@@ -21,21 +21,13 @@ from pathlib import Path
 from typing import Final
 
 import apt
+import versions
 
 import deb
 import extension
 
 ROOT: Final = Path(__file__).parents[1]
 CHECKS: Final = (("test",), ("test-peers", "ARGS=--all-peers"), ("proof", "WHAT=fresh"))
-VERSIONS: Final = {
-    "tmpmaild/__init__.py": r'^__version__ = "(.+)"$',
-    "pyproject.toml": r'^version = "(.+)"$',
-    "clients/browser/manifest.json": r'^  "version": "(.+)",$',
-    "clients/typescript/package.json": r'^  "version": "(.+)",$',
-    "clients/typescript/package-lock.json": r'"name": "tmpmaild",\n +"version": "(.+)",$',
-    "docs/testing/ci.md": r"[A-Z]/tmpmaild:(.+)$",
-}
-"""Where the version is written, and how."""
 RELEASED: Final = "tests/released.json"
 """The SHA-256 of what the changelog said of each version when it was released; it says that for ever."""
 EXTRAS: Final = "client,dns,mcp,postgresql,senders,tls"
@@ -82,20 +74,17 @@ def closed(changelog: str, version: str, date: str) -> str:
 
 def notes(changelog: str, version: str) -> str:
     """Return what the changelog says of a version, with its date in the first line: the text of the tag."""
-    _, _, rest = changelog.partition(f"\n## {version}")
+    _, _, rest = changelog.partition(f"\n## {version} - ")
+    if not rest:
+        return f"tmpmaild {version}, between releases\n\n{unreleased(changelog)}\n"
     section = rest.partition("\n## ")[0].rstrip()
-    return f"tmpmaild {version}{section}\n"
+    return f"tmpmaild {version} - {section}\n"
 
 
 def fingerprints(changelog: str) -> dict[str, str]:
     """Return the SHA-256 of what the changelog says of each version that is released."""
     versions = re.findall(r"^## (\d\S+) - ", changelog, re.MULTILINE)
     return {version: hashlib.sha256(notes(changelog, version).encode()).hexdigest() for version in versions}
-
-
-def with_version(text: str, pattern: str, version: str) -> str:
-    """Return a text with another version in each place that matches."""
-    return re.sub(pattern, lambda match: match[0].replace(match[1], version), text, flags=re.MULTILINE)
 
 
 def readable_anywhere(readme: str, version: str) -> str:
@@ -115,9 +104,7 @@ def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
     commit = _git(root, "rev-parse", "HEAD")
     for target in () if checked else CHECKS:
         _run("make", *target, cwd=root)
-    for name, pattern in VERSIONS.items():
-        path = root / name
-        path.write_text(with_version(path.read_text("utf-8"), pattern, version), encoding="utf-8")
+    versions.write(root, version)
     changelog = root / "CHANGELOG.md"
     changelog.write_text(
         closed(changelog.read_text("utf-8"), version, time.strftime("%Y-%m-%d", time.gmtime())), encoding="utf-8"
@@ -146,6 +133,7 @@ def build(target: Path, root: Path = ROOT) -> None:
             readable_anywhere(readme.read_text("utf-8"), _version((source / "pyproject.toml").read_text("utf-8"))),
             encoding="utf-8",
         )
+        versions.write(source, versions.of_commit(root))
         _run(sys.executable, "-m", "hatchling", "build", "-d", target, cwd=source, env=environ)
         _build_npm_package(source / "clients/typescript", target)
         extension.build(target, source / "clients/browser")
@@ -177,9 +165,8 @@ def _describe(target: Path, source: Path, venv: Path) -> None:
         named.unlink()  # names the folder in which it was built
     cyclonedx = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "--pyproject")
     _run(*cyclonedx, "pyproject.toml", "--output-file", target / f"tmpmaild-{version}.cdx.json", venv, cwd=source)
-    (target / "release-notes.md").write_text(
-        notes((source / "CHANGELOG.md").read_text("utf-8"), version), encoding="utf-8"
-    )
+    changelog = (source / "CHANGELOG.md").read_text("utf-8")
+    (target / "release-notes.md").write_text(notes(changelog, version), encoding="utf-8")
 
 
 def audit(target: Path) -> None:
@@ -229,7 +216,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.version:
         prepare(given.version, checked=given.checked)
-    version = _version(_git(ROOT, "show", "HEAD:pyproject.toml"))
+    version = versions.of_commit(ROOT)
     target = ROOT / "dist" / version
     build(target)
     _run("sha256sum", "--check", "SHA256SUMS", cwd=target)

@@ -3,7 +3,8 @@
 import json
 import os
 import subprocess
-import tomllib
+
+import versions
 
 import constraints
 import release
@@ -38,5 +39,4 @@ def listed_are_pinned(document):
     listed = {constraints.normal(one["name"]): one["version"] for one in document["components"]}
     assert len(listed) > 40
     assert {name: version for name, version in listed.items() if pins[name] != version} == {}
-    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text())["project"]
-    assert document["metadata"]["component"]["version"] == project["version"]
+    assert document["metadata"]["component"]["version"] == versions.of_commit(release.ROOT)
