@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import anyio
 import pytest
 
+from growth import assert_linear
 from tmpmaild.scheduling import (
     GRACE_SECONDS,
     HALF_LIFE_SECONDS,
@@ -377,3 +378,42 @@ async def test_who_goes_while_a_place_is_given_to_it_gives_it_back(places):
         assert len(places._held) == 7
         places._held.add(full[0])  # for the end of the block
         places._count(full[0].client, 1)
+
+
+async def come_and_go(take, clients):
+    """Let every client wait; then half of them go at the same time, and the others are served one by one."""
+    served = []
+
+    async def wait(client):
+        async with take(client):
+            await asyncio.sleep(0)
+            served.append(client)
+
+    waiting = [asyncio.create_task(wait(client)) for client in clients]
+    await asyncio.sleep(0)
+    for one in waiting[::2]:
+        one.cancel()
+    await asyncio.wait(waiting)
+    assert set(served) >= set(clients[1::2])
+
+
+@pytest.mark.parametrize("form", ["10.{1}.{0}.1", "2001:db8:1:{0:x}{1:02x}::/64"], ids=["networks", "clients of one"])
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda scheduler: lambda client: scheduler.turn(1, client),
+        lambda scheduler: lambda client: scheduler.turn(LARGE, client),
+        lambda scheduler: Places(scheduler, 16, 2).take,
+    ],
+    ids=["light turns", "large turns", "places"],
+)
+def test_the_work_for_clients_that_wait_is_linear(take, form):
+    clients = [form.format(number % 250, number // 250) for number in range(2000)]
+
+    def work(some):
+        scheduler = FairScheduler()
+        for client in some:
+            scheduler.usage.charge(client, 0.001)
+        asyncio.run(come_and_go(take(scheduler), some))
+
+    assert_linear(work, clients)

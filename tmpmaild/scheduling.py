@@ -4,16 +4,17 @@ The work itself is not described here. A daemon has one ``FairScheduler``.
 """
 
 import asyncio
+import heapq
 import logging
 import math
 import time
-from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from enum import Enum, auto
 from functools import partial
-from typing import Final, Generic, Self, TypeVar, TypeVarTuple
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, TypeVarTuple
 
 import anyio
 import anyio.to_thread
@@ -44,9 +45,12 @@ PACE_BYTES_PER_SECOND: Final = 400 * 1024
 _MOST_REMEMBERED: Final = 4096
 _NEGLIGIBLE_SECONDS: Final = 0.001
 _LEAST_PAUSE_SECONDS: Final = 0.01
+_LEAST_ENTRIES: Final = 64
 _EXEMPT: Final = "exempt"
 _ORDINARY: Final = "ordinary"
 
+N = TypeVar("N")
+R = TypeVar("R")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -107,9 +111,15 @@ class Usage:
 
     def rank(self, client: str) -> tuple[float, float]:
         """Return the level of a client's network and its own: the smallest is served first."""
-        levels = self._levels
-        network = levels.get(("network", client_network(client)), -math.inf)
-        return network, levels.get(("client", client), -math.inf)
+        return self.network_level(client_network(client)), self.client_level(client)
+
+    def network_level(self, network: str) -> float:
+        """Return the level of a network."""
+        return self._levels.get(("network", network), -math.inf)
+
+    def client_level(self, client: str) -> float:
+        """Return a client's own level."""
+        return self._levels.get(("client", client), -math.inf)
 
 
 class _Waiting(Generic[T]):
@@ -136,6 +146,127 @@ class _Line(Generic[T]):
         self.waiting: OrderedDict[_Waiting[T], None] = OrderedDict()
 
 
+class _Order(Generic[N]):
+    """A heap by keys that only grow: a member whose key has grown is moved when it comes to the top."""
+
+    def __init__(self, key: Callable[[N], float], is_gone: Callable[[N], bool]) -> None:
+        self._key = key
+        self._is_gone = is_gone
+        self._entries: list[tuple[float, int, N]] = []
+        self._most = _LEAST_ENTRIES
+
+    def add(self, member: N, number: int) -> None:
+        """Add a member, after those that have the same key and lower numbers."""
+        if len(self._entries) >= self._most:  # those that are gone stay until they come to the top
+            self._entries = [entry for entry in self._entries if not self._is_gone(entry[2])]
+            heapq.heapify(self._entries)
+            self._most = max(_LEAST_ENTRIES, 2 * len(self._entries))
+        heapq.heappush(self._entries, (self._key(member), number, member))
+
+    def first(self, found: Callable[[N], R | None]) -> R | None:
+        """Return what ``found`` returns for the first member for which it returns anything."""
+        passed, result = [], None
+        while self._entries and result is None:
+            key, number, member = self._entries[0]
+            if self._is_gone(member):
+                heapq.heappop(self._entries)
+            elif (grown := self._key(member)) > key:
+                heapq.heapreplace(self._entries, (grown, number, member))
+            else:
+                result = found(member)
+                passed.append(heapq.heappop(self._entries))
+        for entry in passed:
+            heapq.heappush(self._entries, entry)
+        return result
+
+
+class _Network(Generic[T]):
+    """The lines of one network for the same kind of thing."""
+
+    __slots__ = ("by_age", "by_usage", "lines", "name", "number")
+
+    def __init__(self, name: str, number: int, level: Callable[["_Line[T]"], float]) -> None:
+        self.name = name
+        self.number = number
+        self.lines: dict[str, _Line[T]] = {}
+        self.by_usage = _Order[_Line[T]](level, self._is_gone)
+        self.by_age = _Order[_Line[T]](_since, self._is_gone)
+
+    def _is_gone(self, line: "_Line[T]") -> bool:
+        return self.lines.get(line.client) is not line
+
+    def since(self) -> float:
+        """Return since when the line waits that waits longest."""
+        return self.by_age.first(_since) or 0.0
+
+
+def _since(line: _Line[Any]) -> float:
+    return line.since
+
+
+class May(NamedTuple):
+    """Which lines of a kind may be served."""
+
+    network: Callable[[str], bool] = lambda _network: True
+    client: Callable[[str], bool] = lambda _client: True
+
+
+class _Lines(Generic[T]):
+    """The lines for one kind of thing. None of them is looked at that need not be: thousands of clients may wait."""
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+        self._networks: dict[str, _Network[T]] = {}
+        self._by_usage = _Order[_Network[T]](lambda network: usage.network_level(network.name), self._is_gone)
+        self._by_age = _Order[_Network[T]](lambda network: network.since(), self._is_gone)
+
+    def _is_gone(self, network: _Network[T]) -> bool:
+        return self._networks.get(network.name) is not network
+
+    def get(self, client: str) -> _Line[T] | None:
+        """Return a client's line."""
+        network = self._networks.get(client_network(client))
+        return network.lines.get(client) if network is not None else None
+
+    def add(self, line: _Line[T]) -> None:
+        """Add a line."""
+        name = client_network(line.client)
+        network = self._networks.get(name)
+        is_new = network is None
+        if network is None:
+            network = self._networks[name] = _Network(
+                name, line.number, lambda line: self._usage.client_level(line.client)
+            )
+        network.lines[line.client] = line
+        network.by_usage.add(line, line.number)
+        network.by_age.add(line, line.number)
+        if is_new:  # only now, as its key needs its line
+            self._by_usage.add(network, network.number)
+            self._by_age.add(network, network.number)
+
+    def remove(self, line: _Line[T]) -> None:
+        """Remove a line, if it is still there."""
+        name = client_network(line.client)
+        network = self._networks.get(name)
+        if network is not None and network.lines.get(line.client) is line:
+            del network.lines[line.client]
+            if not network.lines:
+                del self._networks[name]
+
+    def first(self, may: May, *, by_age: bool) -> _Line[T] | None:
+        """Return the first line that may be served: that of who has used least, or has waited longest."""
+
+        def of(network: _Network[T]) -> _Line[T] | None:
+            lines = network.by_age if by_age else network.by_usage
+            return (
+                lines.first(lambda line: line if may.client(line.client) else None)
+                if may.network(network.name)
+                else None
+            )
+
+        return (self._by_age if by_age else self._by_usage).first(of)
+
+
 class FairQueue(Generic[T]):
     """Waiting clients, each with a line for each kind of thing.
 
@@ -147,12 +278,13 @@ class FairQueue(Generic[T]):
     def __init__(self, usage: Usage, clock: Callable[[], float]) -> None:
         self._usage = usage
         self._clock = clock
-        self._lines: dict[tuple[str, str], _Line[T]] = {}
+        self._kinds: defaultdict[str, _Lines[T]] = defaultdict(lambda: _Lines(usage))
         self._begun = 0
+        self._length = 0
         self._is_for_longest = False
 
     def __len__(self) -> int:
-        return sum([len(line.waiting) for line in self._lines.values()])
+        return self._length
 
     async def wait(
         self,
@@ -180,32 +312,41 @@ class FairQueue(Generic[T]):
             raise
 
     def _join(self, client: str, kind: str, heavy_place: "HeavyPlace | None") -> _Waiting[T]:
-        line = self._lines.get((client, kind))
+        lines = self._kinds[kind]
+        line = lines.get(client)
         if line is None:
             self._begun += 1
-            line = self._lines[client, kind] = _Line(client, kind, self._clock(), self._begun)
+            line = _Line(client, kind, self._clock(), self._begun)
+            lines.add(line)
         waiting = _Waiting(line, heavy_place)
         line.waiting[waiting] = None
+        self._length += 1
         return waiting
 
     def _leave(self, waiting: _Waiting[T]) -> None:
         line = waiting.line
-        line.waiting.pop(waiting, None)
-        if not line.waiting and self._lines.get((line.client, line.kind)) is line:
-            del self._lines[line.client, line.kind]
+        if waiting in line.waiting:
+            del line.waiting[waiting]
+            self._length -= 1
+            if not line.waiting:
+                self._kinds[line.kind].remove(line)
 
-    def first(self, may: Callable[[str, str], bool]) -> _Waiting[T] | None:
-        """Return who is first among the lines whose client and kind ``may`` be served; None if there is nobody."""
-        lines = [line for line in self._lines.values() if may(line.client, line.kind)]
-        if not lines:
-            return None
-        line = min(lines, key=lambda one: (*self._usage.rank(one.client), one.number))
-        if self._is_for_longest:
-            longest = min(lines, key=lambda one: (one.since, one.number))
-            line = longest if self._clock() - longest.since > PATIENCE_SECONDS else line
-        return next(iter(line.waiting))
+    def first(self, may: Mapping[str, May]) -> _Waiting[T] | None:
+        """Return who is first among the lines that ``may`` be served, by their kinds; None if there is nobody."""
+        line = self._first_line(may, by_age=False)
+        if line is not None and self._is_for_longest:
+            longest = self._first_line(may, by_age=True)
+            if longest is not None and self._clock() - longest.since > PATIENCE_SECONDS:
+                line = longest
+        return None if line is None else next(iter(line.waiting))
 
-    def next(self, may: Callable[[str, str], bool]) -> _Waiting[T] | None:
+    def _first_line(self, may: Mapping[str, May], *, by_age: bool) -> _Line[T] | None:
+        lines = [line for kind, of_kind in may.items() if (line := self._kinds[kind].first(of_kind, by_age=by_age))]
+        if by_age:
+            return min(lines, key=lambda line: (line.since, line.number), default=None)
+        return min(lines, key=lambda line: (*self._usage.rank(line.client), line.number), default=None)
+
+    def next(self, may: Mapping[str, May]) -> _Waiting[T] | None:
         """Remove who is ``first``; the caller completes ``granted``."""
         while (waiting := self.first(may)) is not None:
             waiting.line.since = self._clock()
@@ -335,16 +476,16 @@ class FairScheduler:
 
     def _dispatch(self) -> None:
         for thread, may in ((_Thread.ANY, self._may_use_any), (_Thread.LIGHT, self._may_use_light)):
-            if thread in self._free and (waiting := self._queue.next(may)) is not None:
+            if thread in self._free and (waiting := self._queue.next(may())) is not None:
                 self._free.remove(thread)
                 self._heavy_place = waiting.heavy_place or self._heavy_place
                 waiting.granted.set_result(thread)
 
-    def _may_use_any(self, _client: str, kind: str) -> bool:
-        return kind != "heavy" or self._heavy_place is None
+    def _may_use_any(self) -> dict[str, May]:
+        return dict.fromkeys(("light", "large") if self._heavy_place else ("light", "large", "heavy"), May())
 
-    def _may_use_light(self, client: str, kind: str) -> bool:
-        return kind == "light" and self.usage.seconds(client) <= LITTLE_SECONDS
+    def _may_use_light(self) -> dict[str, May]:
+        return {"light": May(client=lambda client: self.usage.seconds(client) <= LITTLE_SECONDS)}
 
 
 class Place:
@@ -426,7 +567,7 @@ class Places:
                 del counter[key]
 
     def _dispatch(self) -> None:
-        while (waiting := self._queue.next(self._may_have_one)) is not None:
+        while (waiting := self._queue.next(self._may_have_one())) is not None:
             line = waiting.line
             place = Place(line.client, self._clock, exempt=line.kind == _EXEMPT)
             self._held.add(place)
@@ -435,16 +576,16 @@ class Places:
             waiting.granted.set_result(place)
         self._take_back_soon()
 
-    def _may_have_one(self, client: str, kind: str) -> bool:
+    def _may_have_one(self) -> dict[str, May]:
         if len(self._held) >= self._most:
-            return False
-        return kind == _EXEMPT or (self._is_below_share(client) and not self._is_network_full(client))
+            return {}
+        return {_EXEMPT: May(), _ORDINARY: May(self._has_network_share, self._is_below_share)}
 
     def _is_below_share(self, client: str) -> bool:
         return self._of_client[client] < self._per_client
 
-    def _is_network_full(self, client: str) -> bool:
-        return self._of_network[client_network(client)] >= self._per_network
+    def _has_network_share(self, network: str) -> bool:
+        return self._of_network[network] < self._per_network
 
     def _in_the_way(self, client: str) -> list[Place]:
         """Return the places of which a client needs one."""
@@ -466,7 +607,7 @@ class Places:
 
         Return the seconds after which to try again; None if nobody waits.
         """
-        waiting = self._queue.first(lambda client, kind: kind == _EXEMPT or self._is_below_share(client))
+        waiting = self._queue.first({_EXEMPT: May(), _ORDINARY: May(client=self._is_below_share)})
         if waiting is None:
             return None
         client = waiting.line.client
