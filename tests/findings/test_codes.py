@@ -196,3 +196,16 @@ def test_the_word_that_names_an_app_is_no_code(text, app):
 )
 def test_a_code_in_a_list_or_next_to_a_struck_one_is_found(html):
     assert [one.value for one in codes.find("Message", to_text(html))] == ["481516"]
+
+
+@pytest.mark.parametrize(
+    "word", ["outer", "inner", "first", "second", "last", "next", "final", "correct", "valid", "main"]
+)
+@pytest.mark.parametrize("text", ["{} code 481516", "Your {} code is 481516.", "The {} code:\n481516"])
+def test_a_word_that_says_which_code_of_several_it_is_leaves_it_a_code(word, text):
+    assert [one.value for one in codes.find("Test", text.format(word))] == ["481516"]
+
+
+@pytest.mark.parametrize("word", ["gym", "dress", "climate", "error", "country", "outer garage"])
+def test_a_word_that_says_what_a_code_is_for_makes_it_another_one(word):
+    assert codes.find("Test", f"{word} code 481516") == ()

@@ -70,6 +70,16 @@ def test_an_address_that_is_escaped_in_the_text_part_is_that_of_the_html():
     assert hrefs(f"Click to confirm and sign in.\n\n{escaped}\n", f'<a href="{escaped}">Sign in</a>') == [link]
 
 
+@pytest.mark.parametrize("around", ["{}", "<{}>", "[{}]", "Go to {}.", "[1]: {}", '"{}"'])
+def test_an_address_that_is_escaped_in_a_text_alone_leads_where_it_was_meant_to(around):
+    """Of a template of HTML, with no HTML beside it."""
+    link = f"https://x.example/verify?token={TOKEN}&redirect=https%3A%2F%2Fy.example%2F%3Fa%26amp%3Bb&sr=1"
+    text = around.format(link.replace("&", "&amp;"))
+    assert hrefs(text) == [link]
+    (one,) = links.in_body(text)
+    assert (one.href, text[one.start : one.end]) == (link, link.replace("&", "&amp;"))
+
+
 def test_an_address_is_listed_once_with_its_better_text():
     html = '<a href="https://x.example/v"><img></a><a href="https://x.example/v">Verify</a><a href="https://x.example/v">x</a>'
     (link,) = links.find("", html)

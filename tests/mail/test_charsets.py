@@ -98,6 +98,32 @@ def test_octets_that_do_not_fit_are_read_in_another_charset_of_the_message(octet
     assert charsets.to_text(octets, declared, {}, others) == text
 
 
+@pytest.mark.parametrize("declared", ["iso-8859-1", "iso-8859-15", "windows-1252", "us-ascii", "latin1"])
+@pytest.mark.parametrize("text", ["Sævör grét því úlpan", "é", "5\u00a0€", "Zażółć", "你好", "it\u2019s"])
+def test_utf_8_that_is_called_western_is_read_as_utf_8(declared, text):
+    assert charsets.to_text(text.encode(), declared) == text
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [
+        ("windows-1252", "«\u00a0CAFÉ\u00a0»"),
+        ("iso-8859-1", "CAFÉ®"),  # which is one letter of the phonetic alphabet in UTF-8
+        ("iso-8859-1", "Ärger Ã© \u00fc"),
+        ("iso-8859-15", "5 €"),
+        ("koi8-r", "её"),
+        ("windows-1251", "Рё"),
+    ],
+)
+def test_octets_that_their_sender_can_have_meant_are_read_as_declared(declared, text):
+    assert charsets.to_text(text.encode(declared), declared) == text
+
+
+def test_looking_for_utf_8_in_western_text_takes_linear_time():
+    for octets in (b"a" * 200_000 + "ł".encode(), "ł".encode() * 100_000, b"a\xc9\xae" * 60_000 + b"\xe9"):
+        assert_linear(lambda octets: charsets.to_text(octets, "iso-8859-1"), octets)
+
+
 @pytest.mark.parametrize("piece", [b"~{Dz~}", b"~{", b"~{D", b"\x1b", b"\x1b$", b"\x1b$B", b"~~{Dz", b"\x1b$)C\x0e"])
 @pytest.mark.parametrize("charset", ["", "iso-2022-jp", "euc-jp", "hz"])
 def test_looking_for_escape_sequences_takes_linear_time(piece, charset):

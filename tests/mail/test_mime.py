@@ -1,6 +1,7 @@
 """Whole mails: each ``mails/*.eml`` has its expected result beside it; the large ones are made here."""
 
 import base64
+import binascii
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from growth import assert_within, cpu_seconds
+from growth import assert_linear, assert_within, cpu_seconds
 from tables import rows_of, table
 from tmpmaild.mail import extracts, mime
 from tmpmaild.model import Verbatim
@@ -92,12 +93,85 @@ def test_a_malformed_content_type_is_plain_text_unless_something_says_otherwise(
         "multipart/mixed;\r\n boundary=x (made by a program)",
         "multipart/mixed; boundary=never\r\nContent-Type: multipart/mixed; boundary=x",
         "PDF\r\nContent-Type: multipart/mixed; boundary=x",
+        "text/plain\r\nContent-Type: multipart/mixed; boundary=x",
+        "multipart/mixed; boundary=x\r\nContent-Type: text/plain",
+        "multipart/mixed\r\nContent-Type: multipart/mixed; boundary=x",
+        # Lines that a program forgot to indent.
+        "multipart/mixed;\r\nboundary=x",
+        "multipart/mixed; charset=utf-8;\r\ntype=a;\r\n\tstart=b;\r\nboundary =\r\n x\r\nX-Mailer: a",
+        "multipart/mixed; boundary='x'",
+        "multipart/mixed; boundary=\"'x'\"",
     ],
 )
 def test_what_has_a_boundary_is_read_part_by_part(stated):
     raw = f"Content-Type: {stated}\r\n\r\n--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n.\r\n--x--".encode()
     mail = read(raw)
     assert (mail.body, [one.content_type for one in mail.attachments]) == ("hello", ["a/b"])
+
+
+def test_apostrophes_that_are_part_of_a_boundary_stay():
+    """RFC 2046 §5.1.1 allows them."""
+    raw = b"Content-Type: multipart/mixed; boundary='x'\r\n\r\nbefore\r\n--'x'\r\n\r\n--x\r\n--'x'--\r\n"
+    assert read(raw).body == "--x"
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ("Content-Type: a/b; x-mode=0600;\r\nname=a.zip", "a.zip"),
+        ("Content-Disposition: attachment;\r\nsize=5;\r\nfilename*=utf-8''%C3%A9.zip", "é.zip"),
+        # Encoded-words where RFC 2231 belongs, and around a whole field.
+        ('Content-Disposition: attachment; filename*="=?UTF-8?B?0JzQtdC2?= =?UTF-8?B?0LTRgy5kb2M=?="', "Между.doc"),
+        ("Content-Disposition: attachment; filename*0*==?utf-8?q?a=C3; filename*1*==A9?=", "aé"),
+        ("Content-Disposition: =?utf-8?q?attachment;_filename=3D_=22a_b.htm=22?=", "a b.htm"),
+        ("Content-Disposition: =?utf-8?b?YXR0YWNobWVudDsgZmlsZW5hbWU9ICJhLmh0bSI=?=", "a.htm"),
+        # The same lines elsewhere are no parameters.
+        ("Content-Type: a/b; x-mode=0600\r\nname=a.zip", ""),
+        ("Content-Type: a/b;\r\nX-A: b;\r\nname=a.zip", ""),
+        ("Content-Type: a/b;\r\nnothing\r\nname=a.zip", ""),
+    ],
+)
+def test_a_file_is_called_as_its_sender_meant(fields, name):
+    (file,) = read(MIXED + f"--x\r\n{fields}\r\nContent-ID: <1>\r\n\r\nhello\r\n--x--\r\n".encode()).attachments
+    assert (file.filename, file.size_bytes) == (name, 5)
+
+
+@pytest.mark.parametrize("encoding", ["uuencode", "x-uuencode", "x-uue", "UUE"])
+@pytest.mark.parametrize("end", ["`\r\nend", " \r\nend \r\n\r\nbye", ""])
+def test_uuencode_is_decoded_where_it_is_the_transfer_encoding(encoding, end):
+    octets = bytes(range(256))
+    lines = b"".join(binascii.b2a_uu(octets[at : at + 45]) for at in range(0, 256, 45)).decode()
+    stated = f"--x\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n"
+    raw = MIXED + f"{stated}Here it is:\r\nbegin 644 a b.bin\r\n{lines}{end}\r\n--x--\r\n".encode()
+    mail = read(raw)
+    assert extracts.attachment(raw, mail.attachments[0]) == octets
+    assert mail.warnings == ()
+
+
+def test_uuencode_that_version_1_0_listed_without_decoding_it_is_still_found():
+    raw = b"Content-Type: a/b\r\nContent-Transfer-Encoding: uuencode\r\n\r\nbegin 644 a\r\n#0V%T\r\nend\r\n"
+    content = raw[raw.index(b"begin") :]
+    (listed,) = mime.parse(raw.replace(b"uuencode", b"8bit")).attachments
+    assert extracts.attachment(raw, msgspec.structs.replace(listed, part=-1)) == content
+
+
+@pytest.mark.parametrize("lines", ["begin 644 a\n", "#0V%T\n", "begin the day\n#0V%T\n", "begin 644 a\nend\n#0V%T\n"])
+def test_what_is_not_uuencode_stays_as_it_is(lines):
+    mail = read(b"Content-Transfer-Encoding: uuencode\r\n\r\n" + lines.encode())
+    assert (mail.body, mail.warnings) == (lines, (mime.UNKNOWN_ENCODING,))
+
+
+@pytest.mark.parametrize("piece", [b"begin 644 a\n", b"#0V%T\n", b"\n", b"M\n", b"\xff" * 60 + b"\n", b"M"])
+def test_uuencode_is_decoded_in_linear_time(piece):
+    head = b"Content-Transfer-Encoding: uuencode\r\n\r\nbegin 644 a\n"
+    assert_linear(lambda lines: mime.parse(head + lines), piece * (200_000 // len(piece)))
+
+
+@pytest.mark.parametrize("charset", ["charset=utf-8", 'charset="utf-8"', "charset = utf-8;"])
+def test_a_transfer_encoding_behind_the_content_type_in_one_line_is_read(charset):
+    raw = f"Content-Type: text/html; {charset} Content-Transfer-Encoding: quoted-printable\r\n\r\n<p>caf=C3=A9".encode()
+    assert read(raw).html == "<p>café"
+    assert read(b"Content-Transfer-Encoding: 7bit\r\n" + raw).html == "<p>caf=C3=A9"
 
 
 @pytest.mark.parametrize(
@@ -187,6 +261,15 @@ def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
     mail = mails[-1]
     assert mime.UNREADABLE not in mail.warnings
     assert warning is None or warning in mail.warnings
+
+
+@pytest.mark.parametrize(
+    ("charset", "piece"), [("euc-jp", b"\xad\xa1\xff"), ("iso-2022-jp", b"\x1b$B-!\x1b(B\xff"), ("euc-jp", b"\xa4\xff")]
+)
+def test_many_broken_texts_in_japanese_cost_little_more_than_ordinary_mail(charset, piece, ordinary_seconds):
+    """Each is decoded piece by piece and is short enough for that; only together they are too long."""
+    part = b"--x\nContent-Type: text/plain; charset=%b\n\n%b\n" % (charset.encode(), piece * (2500 // len(piece)))
+    assert_within(75 * ordinary_seconds, mime.parse, MIXED + part * 900 + b"--x--\n")
 
 
 def test_no_more_than_1000_parts_are_looked_at():

@@ -97,8 +97,7 @@ def find(body: str, html: str, page: htmltext.Page | None = None) -> tuple[Link,
     named = [*shown, *[anchor.text for anchor in anchors]]
     shown |= {text[start:end] for text in named for start, end in urls.occurrences(text)}
     texts = (page.text() if _BARE.search(html) else "", collapsed(body))
-    # Templates that make HTML of everything write "&amp;" into the text part, too.
-    bare = (one for text in texts for one in _sound(_of_text(text)) if one.href.replace("&amp;", "&") not in shown)
+    bare = (one for text in texts for one in _sound(_of_text(text)) if one.href not in shown)
     found = list(islice(chain(anchors, bare), _LOOKED_AT))
     links = _with_the_only_token(_behind_tokens(_links(found)), found)
     return tuple(sorted(links, key=lambda link: -link.confidence))
@@ -106,7 +105,7 @@ def find(body: str, html: str, page: htmltext.Page | None = None) -> tuple[Link,
 
 def in_body(body: str) -> tuple[BodyLink, ...]:
     """Return every web address in a body, in order; the first MAX_BODY_LINKS, none over MAX_HREF_CHARACTERS."""
-    found = (BodyLink(start, end, body[start:end]) for start, end in urls.occurrences(body))
+    found = (BodyLink(start, end, _meant(body[start:end])) for start, end in urls.occurrences(body))
     return tuple(islice((one for one in found if _is_sound(one.href)), MAX_BODY_LINKS))
 
 
@@ -173,8 +172,13 @@ def _is_sound(href: str) -> bool:
 def _of_text(body: str) -> Iterator[_Found]:
     last = 0
     for start, end in urls.occurrences(body):
-        yield _Found(body[max(last, start - _CONTEXT_CHARACTERS) : start], body[start:end], "")
+        yield _Found(body[max(last, start - _CONTEXT_CHARACTERS) : start], _meant(body[start:end]), "")
         last = end
+
+
+def _meant(address: str) -> str:
+    """Return an address in plain text as it was before a template made HTML of it, which writes "&amp;" for "&"."""
+    return address.replace("&amp;", "&")
 
 
 def _confidence(link: _Found) -> float:

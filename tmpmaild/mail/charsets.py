@@ -35,6 +35,10 @@ _JAPANESE = re.compile(rb"\x1b(?:\$[@AB]|\$\([@-DOPQ]|\([IJ])")
 _KOREAN = re.compile(rb"\x1b\$\)C")
 _HZ = re.compile(rb"~\{((?>(?:[!-w][!-~])+))~\}")
 _COMMON_IN_HZ = bytes([*range(0x21, 0x2A), *range(0x30, 0x58)])
+# Whoever writes a Western charset has no use for the characters that such octets are there: "Ã©" for "é". One character
+# of two octets from beyond Latin-1 could be meant, such as "É®".
+_WESTERN = frozenset({"cp1252", "latin_1", "iso8859_15"})
+_SURELY_UTF_8 = re.compile("[\xa0-\xff\u0800-\U0010ffff]|[^\0-\x7f][\0-\x7f]*+[^\0-\x7f]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # What errors="surrogateescape" leaves of an octet, to the character windows-1252 has for it.
@@ -93,8 +97,9 @@ def _codec_of_variant(name: str) -> str | None:
 def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None, others: Iterable[str] = ()) -> str:
     """Decode ``octets`` so that a person can read them, whatever ``charset`` ("" when absent) claims.
 
-    Octets which the charset cannot explain are read by their escape sequences (ISO-2022-JP and -KR, HZ), as UTF-8, in
-    the first of the ``others`` that they fit, or as windows-1252. The text has neither NUL nor lone surrogates nor a
+    UTF-8 that is declared as Latin-1 or windows-1252 is read as UTF-8. Octets which the charset cannot explain are
+    read by their escape sequences (ISO-2022-JP and -KR, HZ), as UTF-8, in the first of the ``others`` that they fit, or
+    as windows-1252. The text has neither NUL nor lone surrogates nor a
     byte order mark. What had to be forgiven is added to ``warnings``.
     """
     codec = codec_of(charset) if charset else "utf_8"
@@ -106,6 +111,8 @@ def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None
             codec = by_escapes(octets) or codec
         if codec == "utf_8":
             return octets.decode().replace("\0", "\ufffd")
+    elif codec in _WESTERN and is_utf8(octets) and _SURELY_UTF_8.search(octets.decode()):
+        codec = "utf_8"
     text, is_sound = _strictly(octets, codec)
     if not is_sound:
         _warn(warnings, UNDECODABLE_TEXT)

@@ -94,14 +94,15 @@ def attachment(raw: bytes, listed: Attachment) -> bytes | None:
     """Return the decoded content of an attachment that delivery listed; None when the message has none such.
 
     It is the part of the number that was stored with it, else the first with the same content: version 1.0 stored no
-    numbers, and later versions may cut a malformed message in another way. A large message is work for a thread.
+    numbers and did not decode uuencode, and later versions may cut a malformed message in another way. A large message
+    is work for a thread.
     """
     parts = mime.parts_of(raw)
     first = parts[listed.part : listed.part + 1] if listed.part >= 0 else []
     for part in (*first, *parts):
-        octets = mime.content(raw, part, {})
-        if len(octets) == listed.size_bytes and hashlib.sha256(octets).hexdigest() == listed.sha256:
-            return octets
+        for octets in (mime.content(raw, part, {}), raw[part.start : part.end]):
+            if len(octets) == listed.size_bytes and hashlib.sha256(octets).hexdigest() == listed.sha256:
+                return octets
     return None
 
 

@@ -27,6 +27,9 @@ _BASE64_STEP_BYTES = 1024 * 1024
 _PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
 
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
+# A parameter on a line of its own that its program forgot to indent.
+_PARAMETER_LINE = re.compile(r"[A-Za-z][A-Za-z0-9*-]*+[ \t]*+=[^\n]*+(?:\n[ \t][^\n]*+)*\n?")
+_WITH_PARAMETERS = frozenset({"content-type", "content-disposition"})
 _PLAIN_FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+)\n", re.MULTILINE)
 _READ = frozenset("from sender reply-to to cc bcc subject date message-id mime-version".split())
 _BYTE_ORDER_MARK = "\udcef\udcbb\udcbf"
@@ -122,6 +125,12 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
         match = _FIELD.match(text, position)
         max_fields -= 1
         if match is None:
+            if strange_at < 0 and (line := _parameter_line(text, position, fields)):
+                name, value = fields[-1]
+                fields[-1] = (name, f"{value}\n {line[0]}")
+                room -= len(line[0])
+                position, has_skipped = line.end(), True  # others may not count it to the field
+                continue
             strange_at = position if strange_at < 0 else strange_at
             position = text.find("\n", position) + 1 or len(text)
             continue
@@ -132,6 +141,13 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
     if strange_at >= 0:
         return Cut(fields, strange_at, has_skipped, has_rest=True, is_cut=position < len(block))
     return Cut(fields, len(block), has_skipped, is_cut=position < len(block))
+
+
+def _parameter_line(text: str, position: int, fields: list[tuple[str, str]]) -> re.Match[str] | None:
+    """Return the line that goes on with the last field if that takes parameters and ended in a semicolon."""
+    if not fields or fields[-1][0].lower() not in _WITH_PARAMETERS or not fields[-1][1].rstrip().endswith(";"):
+        return None
+    return _PARAMETER_LINE.match(text, position)
 
 
 def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
@@ -338,8 +354,9 @@ def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | N
         if index == 0 and extended and text.count("'") >= 2:  # noqa: PLR2004 - charset'language'text
             charset, _, piece = text.split("'", 2)
         octets += unquote_to_bytes(_octets(piece)) if extended else _octets(piece)
-    if charset or any(extended for _, extended, _ in segments):
+    if charset:
         return charsets.to_text(bytes(octets), charset, warnings).translate(_CONTROLS)
+    # Some programs put encoded-words into the extended form.
     return decode(octets.decode("ascii", "surrogateescape"), warnings)
 
 

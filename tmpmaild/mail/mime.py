@@ -5,6 +5,7 @@ syntax of headers is in ``headers.py``, charsets are in ``charsets.py``.
 """
 
 import binascii
+import contextlib
 import hashlib
 import re
 from codecs import BOM_UTF8
@@ -31,6 +32,7 @@ IMAGE_TYPES = frozenset(f"image/{name}" for name in "png x-png gif jpeg jpg pjpe
 """The images that a view of the HTML shows, by what mail calls them, registered or not."""
 IDENTITIES = ("", "7bit", "8bit", "binary")
 """The content transfer encodings that leave the octets as they are (RFC 2045 §6.2)."""
+_UUENCODED = ("x-uuencode", "uuencode", "x-uue", "uue")
 
 NO_HEADER = "The mail has no header."
 UNREADABLE = "The mail could not be understood; only its source is whole."
@@ -60,6 +62,7 @@ _MOST_DECODED_IN_DETAIL_BYTES = 512 * 1024
 _MAX_STATED, _MAX_CHARSETS = 20, 4
 _MAX_EXTENSION_BYTES = 20
 _META_WITHIN_BYTES = 4096
+_PREAMBLE_BYTES = 4096
 
 _ALWAYS_CHEAP_BYTES = 512
 _CHEAP_BYTES = 32 * 1024
@@ -89,7 +92,10 @@ _HEADER_END = re.compile(rb"\n(?:[ \t]*+\r?\n|(?=--))")
 _SPACE = re.compile(rb"[ \t]++")
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}", re.IGNORECASE)
 _ENCODING = re.compile(r"\s*\"?([a-z0-9-]*)", re.IGNORECASE)
+# In one line with the field before it.
+_ENCODING_BEHIND = re.compile(r"[\s\";]content-transfer-encoding:\s*+([a-z0-9-]+)", re.IGNORECASE)
 _BROKEN_ESCAPE = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]*+\r?\n|[ \t\r]*+\Z)")
+_UU_BEGIN = re.compile(rb"^begin [0-7]{3,4} [^\n]*+\n", re.MULTILINE)
 _SPACE_AFTER_SOFT_BREAK = re.compile(rb"=[ \t]++(?=\r?\n)")
 _RELAXED_BODY = re.compile(r"/\s*+relaxed", re.IGNORECASE)
 _META_CHARSET = re.compile(
@@ -174,7 +180,7 @@ def _content_costs(lower: bytes, headers: bytes) -> float:
         costs += _TAG_COSTS * tags + _RULE_COSTS * rules + _MATCH_COSTS * tags * rules
     if b"flowed" in headers:
         costs += _FLOWED_LINE_COSTS * lower.count(b"\n")
-    is_encoded = b"base64" in headers or b"quoted-printable" in headers or b"uuencode" in headers
+    is_encoded = b"base64" in headers or b"quoted-printable" in headers or b"uue" in headers
     if is_encoded or _STRANGE_CHARSET.search(headers):
         costs += _HIDDEN_OCTET_COSTS * len(lower)
     return costs
@@ -518,13 +524,20 @@ def _structure(
 
 
 def _usable(raw: bytes, types: list[str]) -> str:
-    """Return the first of several content types that is one, and whose boundary comes, else the first."""
+    """Return the content type that counts of several: the first multipart whose boundary comes, else the first other.
+
+    Without either it is the first.
+    """
+    others = []
     for stated in types:
         media_type, parameters = headers.parameters(stated)
-        delimiter = f"--{parameters.get('boundary', '')}".encode("utf-8", "surrogateescape")
-        if _MEDIA_TYPE.match(media_type) and (not media_type.startswith("multipart/") or delimiter in raw):
+        if not _MEDIA_TYPE.match(media_type):
+            continue
+        if not media_type.startswith("multipart/"):
+            others.append(stated)
+        elif (boundary := parameters.get("boundary")) and f"\n--{boundary}".encode("utf-8", "replace") in raw:
             return stated
-    return types[0]
+    return next(iter(others), types[0])
 
 
 def _described(raw: bytes, start: int, stated: dict[str, str], default_type: str, warnings: dict[str, None]) -> Part:
@@ -540,10 +553,14 @@ def _described(raw: bytes, start: int, stated: dict[str, str], default_type: str
         part.filename = part.parameters.get("name", "")
     if value := stated.get("content-disposition"):
         part.disposition, parameters = headers.parameters(value, warnings)
+        if "=?" in part.disposition:
+            part.disposition, parameters = headers.parameters(headers.decode(value), warnings)
         part.filename = parameters.get("filename", "") or part.filename
     if value := stated.get("content-transfer-encoding"):
         match = _ENCODING.match(value)
         part.encoding = match[1].lower() if match else ""
+    elif match := _ENCODING_BEHIND.search(stated.get("content-type", "")):
+        part.encoding = match[1].lower()
     if value := stated.get("content-id"):
         part.content_id = headers.decode(value, warnings).strip("<> ")
     if not part.content_type:
@@ -577,19 +594,38 @@ def content(raw: bytes, part: Part, warnings: dict[str, None]) -> bytes:
         return data
     if part.encoding == "quoted-printable":
         return b"".join(_quoted_printable_steps(data, warnings))
+    if part.encoding in _UUENCODED and (begin := _UU_BEGIN.search(data)):
+        octets = b"".join(_uudecoded_lines(data[begin.end() :]))
+        if octets:
+            return octets
     warnings[UNKNOWN_ENCODING] = None
     return data
 
 
+def _uudecoded_lines(data: bytes) -> Iterator[bytes]:
+    """Decode the lines of uuencode (POSIX) up to the one that ends it; the first character of each is its length."""
+    for lines in _line_steps(data):
+        for line in lines.splitlines():
+            if line.rstrip() == b"end":
+                return
+            length = (line[0] - ord(" ")) & 63 if line else 0
+            with contextlib.suppress(binascii.Error):  # spaces at its end may be missing, or more may follow
+                yield binascii.a2b_uu(line[: 1 + (length + 2) // 3 * 4])
+
+
 def _quoted_printable_steps(data: bytes, warnings: dict[str, None]) -> Iterator[bytes]:
-    """Decode whole lines step by step: no other thread gets the GIL during a step."""
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start + _STEP_BYTES) + 1 or len(data)
-        lines = data[start:end]
+    for lines in _line_steps(data):
         if _BROKEN_ESCAPE.search(lines):
             warnings[BROKEN_QUOTED_PRINTABLE] = None
         yield binascii.a2b_qp(_SPACE_AFTER_SOFT_BREAK.sub(b"=", lines))
+
+
+def _line_steps(data: bytes) -> Iterator[bytes]:
+    """Yield whole lines step by step: no other thread gets the GIL during a step."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _STEP_BYTES) + 1 or len(data)
+        yield data[start:end]
         start = end
 
 
@@ -660,6 +696,10 @@ class _Splitter:
     def _enter(self, part: Part) -> Multipart | None:
         """Open a multipart; one that cannot be opened becomes a leaf."""
         boundary = _one_spaced(part.parameters.get("boundary", "").rstrip().encode("utf-8", "replace"))
+        # Apostrophes may be a boundary's own (RFC 2046 §5.1.1), but for some programs they are quotes.
+        if boundary[:1] == b"'" == boundary[-1:]:
+            begun = self._raw[max(part.start - 1, 0) : part.start + _PREAMBLE_BYTES]
+            boundary = boundary if b"\n--" + boundary in begun else boundary.strip(b"'")
         if not boundary or len(self._open) >= MAX_DEPTH:
             self._warnings[TOO_DEEP if boundary else NO_BOUNDARY] = None
             if not boundary:
