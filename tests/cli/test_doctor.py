@@ -29,7 +29,7 @@ from tmpmaild.errors import CommandError
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.webhooks.targets import parse_rule
-from zones import Zones
+from zones import Zones, silent
 
 ROWS = rows_of(__file__)
 
@@ -446,6 +446,21 @@ def test_records_are_compared_with_those_of_a_resolver(examine):
         done = examine("--dns", "--resolver", zones.place, TMPMAILD_SMTP__LISTEN="0.0.0.0:25")
     assert "ok       DNS MX mail.example.com: " in done.stdout
     assert ("mail.example.com", "MX") in zones.asked
+
+
+def test_a_resolver_that_does_not_answer_is_a_result_and_no_line_of_a_log(tmp_path):
+    environ = os.environ | {
+        "TMPMAILD_STORAGE__PATH": str(tmp_path / "x.db"),
+        "TMPMAILD_SMTP__HOSTNAME": "mx.example.org",
+    }
+    with silent() as dead:
+        place = f"127.0.0.1:{dead.getsockname()[1]}"
+        arguments = ["doctor", "--dns", "--resolver", place]
+        code = f"from tmpmaild.cli.doctor import network; network._QUESTION_SECONDS = 0.1; main({arguments})"
+        command = [sys.executable, "-c", f"from tmpmaild.cli.main import main; {code}"]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert f"problem  DNS resolver: {place} does not answer" in done.stdout
 
 
 def test_a_missing_dnspython_is_named_with_what_to_install():

@@ -77,9 +77,20 @@ def test_a_machine_without_a_resolver(monkeypatch, tmp_path):
         Resolver(SYSTEM)
 
 
-def test_a_server_that_does_not_answer_is_not_asked_for_long(server):
+def test_a_resolver_that_answers_nothing_is_one_problem_and_is_not_asked_for_long(server):
     server.spoil = lambda _: None
     records = wanted(Config(domains=("example.org",)), MX, [])
-    found = list(compare(records, MX, Resolver(server.place), seconds=0.1))
-    assert {one.text.partition(": ")[2].partition(": ")[2] for one in found} == {"no answer in time"}
-    assert {one.level for one in found} == {"warning"}
+    (found,) = compare(records, MX, Resolver(server.place), seconds=0.1)
+    assert (found.check, found.level) == ("DNS resolver", "problem")
+    assert f"{server.place} does not answer" in found.text
+    assert len({name for name, _ in server.asked}) <= 2  # the first record's, and that of the root servers
+
+
+def test_one_record_without_an_answer_is_a_warning_and_the_others_are_compared(server):
+    server.set("example.org. 60 IN MX 10 mx.example.org.\n")
+    server.spoil = lambda wire: None if b"_dmarc" in wire else wire
+    records = wanted(Config(domains=("example.org",)), MX, [])
+    found = {one.check: one for one in compare(records, MX, Resolver(server.place), seconds=1)}
+    assert found["DNS MX example.org"].level == "ok"
+    assert "no answer in time" in found["DNS TXT _dmarc.example.org"].text
+    assert "DNS resolver" not in found

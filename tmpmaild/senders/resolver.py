@@ -173,6 +173,16 @@ class Resolver:
         help_text = "Times that the resolver answered nothing at all for ten seconds, nor who the root servers are."
         self._silences = Count("senders_resolver_silent_total", help_text)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has not answered for a while, not even who the root servers are."""
+        return self._is_silent
+
+    @property
+    def name(self) -> str:
+        """Its address and port, or a name for that of the machine."""
+        return self._place if self._place != SYSTEM else "the resolver of this machine"
+
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure."""
         return (self._questions, self._errors, self._silences)

@@ -1,6 +1,7 @@
 """The command ``tmpmaild doctor``: its checks in the order in which an operator would look, and how they are shown."""
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -65,7 +66,11 @@ class Record(Struct, frozen=True):
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
-@click.option("--dns", is_flag=True, help="Ask the DNS whether the records are published; needs the extra dns.")
+@click.option(
+    "--dns",
+    is_flag=True,
+    help="Ask the DNS whether the records are published, and https:// of http.public_url; needs the extra dns.",
+)
 @click.option(
     "--resolver",
     metavar="IP:PORT",
@@ -83,16 +88,18 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
     """
     if resolver and not dns:
         raise click.UsageError("--resolver needs --dns")
-    found, records = _look(config_path)
-    if dns and records is not None:
+    logging.getLogger("tmpmaild").addHandler(logging.NullHandler())  # results say it, in words for this command
+    found, config = _look(config_path)
+    records = _records_to_publish(config) if config else []
+    if dns and config:
         found += _compared(records, resolver)
-    records = records or []
+        found += _site(config)
     say(_as_json(found, records) if as_json else as_text(found, records))
     sys.exit(EXIT_FAILED if has_problem(found) else 0)
 
 
-def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | None]:
-    """Return what the checks found and the records to publish; without a right configuration there are none."""
+def _look(config_path: Path | None) -> tuple[list[Result], Config | None]:
+    """Return what the checks found, and the configuration if there is a right one."""
     try:
         unit = _unit()
         environ = {**(unit.environment if unit else {}), **os.environ}  # as the service has it
@@ -106,9 +113,7 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
     except (StartError, CommandError) as error:
         return [problem(_CHECK, str(error))], None
     unread = [warning(_CHECK, line) for line in configfile.variables_without_effect(environ)]
-    return [ok(_CHECK, str(source or "defaults")), *unread, *_examine(config, source, unit)], _records_to_publish(
-        config
-    )
+    return [ok(_CHECK, str(source or "defaults")), *unread, *_examine(config, source, unit)], config
 
 
 def _unit() -> "Unit | None":
@@ -175,6 +180,12 @@ def _compared(records: Sequence[Record], resolver: str | None) -> list[Result]:
     except Unresolved as error:
         return [warning("DNS", f"not compared, because {error}", "name a resolver by --resolver")]
     return list(network.compare(records, records[0].name, asked))
+
+
+def _site(config: Config) -> Iterator[Result]:
+    from tmpmaild.cli.doctor import site  # noqa: PLC0415 - as above
+
+    return site.check(config.http.public_url)
 
 
 def as_text(results: Sequence[Result], records: Sequence[Record]) -> str:

@@ -42,6 +42,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 _QUESTION_SECONDS = 5.0
 _ALL_SECONDS = 10.0
 _NULL_MX = "."
+_RESOLVERS = "correct /etc/resolv.conf, which webhooks need too, or name a resolver that answers by --resolver"
 
 
 def _public(texts: Iterable[str]) -> dict[str, Endpoint]:
@@ -232,6 +233,9 @@ def compare(
         try:
             answer = resolver.ask(name, kind, min(time.monotonic() + _QUESTION_SECONDS, last))
         except Unresolved as error:
+            if resolver.is_silent:
+                yield problem("DNS resolver", f"{resolver.name} does not answer, so nothing was compared", _RESOLVERS)
+                return
             yield warning(check, f"cannot be told: {error}", "try again, or name a resolver by --resolver")
             continue
         if kind == "MX":
