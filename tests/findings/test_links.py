@@ -80,6 +80,14 @@ def test_an_address_that_is_escaped_in_a_text_alone_leads_where_it_was_meant_to(
     assert (one.href, text[one.start : one.end]) == (link, link.replace("&", "&amp;"))
 
 
+def test_an_address_that_was_broken_in_angle_brackets_is_whole_in_its_href():
+    first, last = f"https://x.example/account/activate?from=registration&token={TOKEN}", "V1StGXR8Z5"
+    text = f"Confirm your address:\n<{first}\n{last}>\n"
+    assert hrefs(text) == [first + last]
+    (one,) = links.in_body(text)
+    assert (one.href, text[one.start : one.end]) == (first + last, f"{first}\n{last}")
+
+
 def test_an_address_is_listed_once_with_its_better_text():
     html = '<a href="https://x.example/v"><img></a><a href="https://x.example/v">Verify</a><a href="https://x.example/v">x</a>'
     (link,) = links.find("", html)

@@ -45,6 +45,32 @@ def test_emphasis_around_two_addresses_ends_behind_the_second():
     assert found(f"_Open {TOKEN}/a_b or https://x.example/a_") == [f"{TOKEN}/a_b", "https://x.example/a"]
 
 
+LONG = "https://x.example/index.php?action=register;sa=activate;u=1;code=V1StGXR8Z5"
+
+
+@pytest.mark.parametrize("rest", ["jdHi6B", "jdHi6B" * 11 + "\nmyT", "j" * 90 + "\n" + "d" * 60 + "\nH"])
+@pytest.mark.parametrize("around", ["<{}>", "<{}>.", "Confirm: <{}> now", "a <b> <{}>"])
+def test_an_address_in_angle_brackets_goes_on_behind_a_long_line(rest, around):
+    """RFC 3986, appendix C: line breaks that were added to a long address are ignored."""
+    (address,) = found(around.format(f"{LONG}\n{rest}"))
+    assert urls.joined(address) == LONG + rest.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "text", [f"{LONG}\njdHi6B>", f"<{LONG}\n jdHi6B>", f"<{LONG}\njdHi6B", f"<{LONG}\n\njdHi6B>", f"<{LONG}\n<jdHi6B>"]
+)
+def test_a_line_break_that_nobody_added_to_an_address_ends_it(text):
+    assert found(text) == [LONG]
+    assert found("<https://x.example/a\nnext>") == ["https://x.example/a"]
+
+
+@pytest.mark.parametrize(
+    "piece", ["<" + LONG + "\n", LONG + "\n", "<" + LONG + "\n" + "a" * 60 + "\n", "a" * 60 + "\n"]
+)
+def test_looking_for_broken_addresses_takes_linear_time(piece):
+    assert_linear(lambda text: list(urls.occurrences("<" + LONG + text)), piece * (200_000 // len(piece)))
+
+
 PUNCTUATION = [
     chr(code)
     for code in range(0x80, 0x20000)

@@ -177,8 +177,8 @@ def _of_text(body: str) -> Iterator[_Found]:
 
 
 def _meant(address: str) -> str:
-    """Return an address in plain text as it was before a template made HTML of it, which writes "&amp;" for "&"."""
-    return address.replace("&amp;", "&")
+    """Return an address in plain text as it was before its lines were broken, and "&" became "&amp;" in a template."""
+    return urls.joined(address).replace("&amp;", "&")
 
 
 def _confidence(link: _Found) -> float:

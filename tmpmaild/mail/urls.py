@@ -2,7 +2,8 @@
 
 Every part that looks for links in a text uses this module, so that they all agree on what may end one:
 
-- In angle brackets it is all that they hold (RFC 3986, appendix C).
+- In angle brackets it is all that they hold (RFC 3986, appendix C), also where long lines of it were broken: ``joined``
+  returns the address without the breaks.
 - ASCII: white space, controls, ``<``, ``>``, ``"`` and a backtick end an address. So does a closing bracket that the
   address has not opened (UTS #58, "Close"). Punctuation at the end belongs to the sentence. ``*``, ``_`` and ``~`` are
   part of an address (RFC 3986, section 2.3: ``_`` and ``~`` are unreserved), unless the same character opens emphasis
@@ -24,7 +25,8 @@ MAX_BASE_CHARACTERS = 512
 """A longer one counts as none: each reference of a message may repeat it."""
 
 _START = re.compile(r"https?://(?=[\w\[])", re.IGNORECASE)
-_IN_ANGLE_BRACKETS = re.compile(r"[^\s<>\"]++(?=>)")
+# Mail programs break lines of 72 characters and more.
+_IN_ANGLE_BRACKETS = re.compile(r"(?:[^\s<>\"]{60,}+\n){0,100}+[^\s<>\"]++(?=>)")
 # The common characters of an address: ASCII except brackets; letters of Latin, Greek, Cyrillic, Hebrew, Arabic, Hindi.
 _PLAIN = re.compile(
     r"[^\x00-\x20\x7f<>\"`()\[\]{}\u0080-\U0010ffff]++"
@@ -77,6 +79,11 @@ def occurrences(text: str) -> Iterator[tuple[int, int]]:
         if stop > found.end():
             earlier.append((start, stop))
             yield start, stop
+
+
+def joined(address: str) -> str:
+    """Return an address that was found in a text without line breaks within it."""
+    return address.replace("\n", "")
 
 
 def _stop(text: str, start: int) -> int:
