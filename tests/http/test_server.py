@@ -1,6 +1,7 @@
 """The real server on a real socket: what clients do to connections, well-behaved and not."""
 
 import asyncio
+import json
 import logging
 import socket
 import struct
@@ -286,6 +287,51 @@ async def test_whatever_comes_the_connection_ends_and_the_log_stays_empty(served
     assert caplog.text == ""
 
 
+def assert_busy(received):
+    head, _, body = received.partition(b"\r\n\r\n")
+    status, *fields = head.split(b"\r\n")
+    assert status.startswith(b"HTTP/1.1 503 ")
+    assert {b"Retry-After: 5", b"Connection: close", b"Content-Length: %d" % len(body)} <= set(fields)
+    assert json.loads(body)["code"] == "busy"
+
+
+@pytest.mark.parametrize(
+    "octets", [GET * 3, GET + bytes(100_000), b"x" * 100_000, CREATE + b"Content-Length: 9\r\n\r\nnine"]
+)
+async def test_a_client_beyond_the_limit_can_read_why_whatever_it_sends(serve, caplog, octets):
+    async with serve(ok, max_connections=1) as served, await served.connect() as first:
+        await first.send(GET)
+        await read_answer(first)
+        for _ in range(3):
+            assert_busy(await served.ask(octets))
+    caplog.clear()
+
+
+async def test_those_that_are_told_so_are_few_at_once_and_held_for_a_moment(serve, caplog, monkeypatch):
+    monkeypatch.setattr(server, "_REFUSED_AT_ONCE", 2)
+    async with serve(ok, max_connections=1) as served, AsyncExitStack() as opened:
+        first = await opened.enter_async_context(await served.connect())
+        await first.send(GET)
+        await read_answer(first)
+        monkeypatch.setattr(server, "_REFUSAL_SECONDS", 10 * PATIENCE_SECONDS)
+        silent = [await opened.enter_async_context(await served.connect()) for _ in range(2)]
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while served.server._refusing < 2:
+                await anyio.sleep(0.005)
+        assert await served.ask(GET) == b""
+        for one in silent:
+            await one.send(LAST)
+            assert_busy(await read_all(one))
+            await one.aclose()
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while served.server._refusing:
+                await anyio.sleep(0.005)
+        monkeypatch.setattr(server, "_REFUSAL_SECONDS", 0.01)
+        late = await opened.enter_async_context(await served.connect())
+        assert await read_all(late) == b""
+    caplog.clear()
+
+
 async def test_beyond_the_limit_connections_are_refused(serve, caplog):
     async with serve(ok, max_connections=2) as served:
         first, second = await served.connect(), await served.connect()
@@ -293,8 +339,7 @@ async def test_beyond_the_limit_connections_are_refused(serve, caplog):
             for stream in (first, second):
                 await stream.send(GET)
                 await read_answer(stream)
-            async with await served.connect() as third:
-                assert await read_all(third) == b""
+            assert_busy(await served.ask(GET))
         await served.drained()
         assert b"200" in await served.ask(LAST)
     assert [record.getMessage() for record in caplog.records] == [
@@ -342,7 +387,8 @@ async def test_a_client_that_uses_its_share_is_refused_more_and_leaves_room_for_
         streams = [await opened("127.0.0.2") for _ in range(10)]
         for _ in range(2):
             async with await connect_from(served, "127.0.0.2") as refused:
-                assert await read_all(refused) == b""
+                await refused.send(GET)
+                assert_busy(await read_all(refused))
         streams += [await opened(host) for host in ("127.0.0.3", *["127.0.0.9"] * 9)]
         may_answer.set()
         assert [await read_answer(stream) for stream in streams] == [200] * 20
@@ -369,14 +415,14 @@ async def test_what_a_slow_client_has_not_read_counts_for_its_share_until_it_has
         with anyio.fail_after(PATIENCE_SECONDS):
             while sum(one.has_unsent(100_000) for one in served.server._connections.values()) < 4:
                 await anyio.sleep(0.005)
-        assert await served.ask(LAST) == b""
+        assert_busy(await served.ask(LAST))
         assert len(served.server._connections) == 4
         slow[0].settimeout(0)
         received = b""
         with anyio.fail_after(PATIENCE_SECONDS):
             while len(received) < 200_000:
                 received += await asyncio.get_running_loop().sock_recv(slow[0], 65_536)
-            while (answered := await served.ask(LAST)) == b"":
+            while (answered := await served.ask(LAST)).startswith(b"HTTP/1.1 503"):
                 await anyio.sleep(0.01)
         assert len(answered) > 200_000
     for one in slow:

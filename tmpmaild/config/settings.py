@@ -82,7 +82,8 @@ class Http(Struct, frozen=True, kw_only=True):
     max_connections: Count = 4096
     """HTTP connections open at once. Raise ``LimitNOFILE`` of the systemd unit with it. One client has a share: 128 of
     4096 (a thirty-second, at least 64, or half of fewer than 128). Then its longest idle connection is closed for a new
-    one; if none is idle, the new one is refused. ``http.trusted_proxies`` and ``limits.exempt`` have no such share.
+    one; if none is idle, the new one is refused with a 503. ``http.trusted_proxies`` and ``limits.exempt`` have no such
+    share.
     """
 
     max_streams_per_client: Count = 20

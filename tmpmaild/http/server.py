@@ -59,6 +59,16 @@ _EARLY_BYTES = 64 * 1024
 _REST_BYTES = 64 * 1024
 _QUEUED_EVENTS = 2  # parts of a body that no application has read yet: no fewer, see ``_Requests``
 _FIRST_REQUEST_SECONDS = 0.5
+_REFUSED_AT_ONCE = 16  # process.within_descriptors keeps some for them
+_REFUSAL_SECONDS = 1
+_BUSY_BODY = (
+    b'{"type":"about:blank","title":"Busy","status":503,'
+    b'"detail":"Too many HTTP connections are open; try again.","code":"busy"}'
+)
+_BUSY = (
+    b"HTTP/1.1 503 \r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nRetry-After: 5\r\n"
+    b"Cache-Control: no-store\r\nConnection: close\r\n\r\n%b" % (len(_BUSY_BODY), _BUSY_BODY)
+)
 _absolute = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
 
 _Address = tuple[str, int] | None
@@ -81,6 +91,7 @@ class HttpServer:
         self._context = WorkerContext(max_requests=None)
         self._connections: dict[asyncio.Task[None], HttpConnection] = {}
         self._listeners: list[asyncio.Server] = []
+        self._refusing = 0
 
     def measures(self) -> tuple[Gauge]:
         """Return what is counted of connections."""
@@ -125,13 +136,13 @@ class HttpServer:
         if 0 < self.max_connections <= len(self._connections):
             extra = {"event": "http_connection_refused", "limit": "http.max_connections"}
             log.info("HTTP connection refused: http.max_connections is reached", extra=extra)
-            writer.transport.abort()
+            await self._refuse(reader, writer)
             return
         client = self._sharing(writer)
         if client and not self._has_share(client):
             extra = {"event": "http_connection_refused", "client": client, "limit": "http.max_connections"}
             log.info("HTTP connection from %s refused: it has its share of http.max_connections", client, extra=extra)
-            writer.transport.abort()
+            await self._refuse(reader, writer)
             return
         loop = asyncio.get_running_loop()
         connection = HttpConnection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
@@ -148,6 +159,24 @@ class HttpServer:
             del self._connections[task]
             self._forget(client, connection)
             _abort(writer)
+
+    async def _refuse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer 503 to a request, if there is one soon, and close; beyond a few such connections at once, reset them.
+
+        A proxy or a client then knows that it can try again. What it sends is read to the end for a moment: closing
+        over unread octets would reset the connection, and the response might be lost.
+        """
+        if self._refusing < _REFUSED_AT_ONCE:
+            self._refusing += 1
+            with suppress(OSError, asyncio.CancelledError):  # TimeoutError too
+                async with asyncio.timeout(_REFUSAL_SECONDS):
+                    if await reader.read(_READ_BYTES):
+                        writer.write(_BUSY)
+                        writer.write_eof()
+                        while await reader.read(_READ_BYTES):
+                            pass
+            self._refusing -= 1
+        _abort(writer)
 
     def _sharing(self, writer: asyncio.StreamWriter) -> str:
         """Return the client that a connection counts for; "" if it counts for none."""
