@@ -8,7 +8,7 @@ import heapq
 import logging
 import math
 import time
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -355,6 +355,45 @@ class FairQueue(Generic[T]):
                 self._is_for_longest = not self._is_for_longest
                 return waiting
         return None
+
+
+class RoundRobin(Generic[T]):
+    """What waits for each client: networks take turns, and in them their clients. It charges nobody."""
+
+    def __init__(self) -> None:
+        self._networks: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._networks)
+
+    def append(self, client: str, item: T) -> None:
+        """Add something behind all else of its client."""
+        self._of(client).append(item)
+
+    def put_back(self, client: str, item: T) -> None:
+        """Add something that comes before all else, as it was taken already."""
+        self._of(client).appendleft(item)
+        network = client_network(client)
+        self._networks[network].move_to_end(client, last=False)
+        self._networks.move_to_end(network, last=False)
+
+    def _of(self, client: str) -> deque[T]:
+        return self._networks.setdefault(client_network(client), OrderedDict()).setdefault(client, deque())
+
+    def popleft(self) -> T:
+        """Remove what comes first, and return it."""
+        network, clients = next(iter(self._networks.items()))
+        client, items = next(iter(clients.items()))
+        item = items.popleft()
+        if items:
+            clients.move_to_end(client)
+        else:
+            del clients[client]
+        if clients:
+            self._networks.move_to_end(network)
+        else:
+            del self._networks[network]
+        return item
 
 
 class HeavyPlace:

@@ -2,18 +2,19 @@
 
 import asyncio
 import sqlite3
-from collections import deque
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import aiosqlite
 from msgspec import json
 
 from tmpmaild.errors import Stopping, StorageLost
 from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
+from tmpmaild.scheduling import RoundRobin, current_client
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, cut
 from tmpmaild.storage.enginestorage import (
     PAGE_ROWS,
@@ -49,6 +50,7 @@ T = TypeVar("T")
 Read = Callable[[sqlite3.Connection], T]
 
 _MAX_BATCH = 16
+_BATCH_SECONDS = 0.005
 _STEP_BYTES = 1024 * 1024
 
 # A swept inbox has expired, even if the clock has been set back since.
@@ -246,14 +248,21 @@ class Reader:
     """Runs functions on the thread of a connection that only reads. ``connect`` makes one.
 
     Reads that are queued while another runs go together in the next call to the thread: such a call costs more than
-    most reads, and two threads that read at once would compete for the GIL at each row.
+    most reads, and two threads that read at once would compete for the GIL at each row. Clients take turns, and a call
+    ends early after reads that took long, so that one client's pages of megabytes do not delay others.
     """
 
-    def __init__(self, connection: aiosqlite.Connection, files: database.Files) -> None:
+    def __init__(
+        self,
+        connection: aiosqlite.Connection,
+        files: database.Files,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._connection = connection
         self._files = files
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[Read[Any], asyncio.Future[Any]]] = deque()
+        self._waiting = RoundRobin[_Waiting]()
         self._idle = asyncio.Event()
         self._idle.set()
         self._stopping = False
@@ -268,7 +277,8 @@ class Reader:
         if self._stopping:
             raise Stopping("the storage is closed")
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append((lambda connection: read(connection, *args, **options), answer))
+        client = current_client()
+        self._waiting.append(client, _Waiting(client, lambda connection: read(connection, *args, **options), answer))
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._read_next)
@@ -282,25 +292,37 @@ class Reader:
 
     def _read_next(self) -> None:
         """Hand what is waiting to the thread, except reads that were cancelled."""
-        reads: list[Read[Any]] = []
-        answers: list[asyncio.Future[Any]] = []
-        while self._waiting and len(reads) < _MAX_BATCH:
-            read, answer = self._waiting.popleft()
-            if not answer.done():
-                reads.append(read)
-                answers.append(answer)
-        if reads:
-            _run_in_thread(self._connection, partial(self._read, reads, answers))
+        batch: list[_Waiting] = []
+        while self._waiting and len(batch) < _MAX_BATCH:
+            waiting = self._waiting.popleft()
+            if not waiting.answer.done():
+                batch.append(waiting)
+        if batch:
+            _run_in_thread(self._connection, partial(self._read, batch))
         else:
             self._idle.set()
 
-    def _read(self, reads: list[Read[Any]], answers: list[asyncio.Future[Any]], connection: sqlite3.Connection) -> None:
-        outcomes = _read_all(connection, reads)
-        self._loop.call_soon_threadsafe(self._settle, answers, outcomes)
+    def _read(self, batch: list["_Waiting"], connection: sqlite3.Connection) -> None:
+        ends_at = self._clock() + _BATCH_SECONDS
+        outcomes = _read_all(connection, [one.read for one in batch], lambda: self._clock() > ends_at)
+        self._loop.call_soon_threadsafe(self._settle, batch, outcomes)
 
-    def _settle(self, answers: list[asyncio.Future[Any]], outcomes: list[Any]) -> None:
-        settle(answers, [translate(one) if isinstance(one, Exception) else one for one in outcomes])
+    def _settle(self, batch: list["_Waiting"], outcomes: list[Any]) -> None:
+        for one in reversed(batch[len(outcomes) :]):
+            self._waiting.put_back(one.client, one)
+        settle(
+            [one.answer for one in batch[: len(outcomes)]],
+            [translate(one) if isinstance(one, Exception) else one for one in outcomes],
+        )
         self._read_next()
+
+
+class _Waiting(NamedTuple):
+    """A read that waits for its turn, and the client on whose behalf it is done."""
+
+    client: str
+    read: Read[Any]
+    answer: asyncio.Future[Any]
 
 
 def _run_in_thread(connection: aiosqlite.Connection, function: Callable[[sqlite3.Connection], None]) -> None:
@@ -325,14 +347,19 @@ async def connect(path: Path) -> aiosqlite.Connection:
     return connection
 
 
-def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]]) -> list[Any]:
+def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]], is_long: Callable[[], bool]) -> list[Any]:
+    """Return the outcomes of the reads, at least of the first, and of no more once it ``is_long``."""
     # All in one transaction: its begin and its end cost as much as to find an inbox.
-    outcomes = [_read(connection, read) for read in reads]
+    outcomes: list[Any] = []
+    for read in reads:
+        outcomes.append(_read(connection, read))
+        if is_long():
+            break
     try:
         if connection.in_transaction:
             connection.execute("COMMIT")
     except sqlite3.Error as error:
-        return [error] * len(reads)
+        return [error] * len(outcomes)
     return outcomes
 
 
