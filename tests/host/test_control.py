@@ -67,10 +67,23 @@ async def wait_for_ever(_):
     await asyncio.Event().wait()
 
 
+async def hang_up(_):
+    yield Line("begun")
+    (writer,) = CLIENTS
+    writer.transport.abort()
+    for _ in range(100):  # the service has noticed it long before
+        await asyncio.sleep(0)
+    yield Line("done")
+
+
+CLIENTS = []
 COMMANDS = {
     "count": Command(Wanted, count),
     "list": Command(Wanted, enumerate_all),
-    **{work.__name__: Command(NoArguments, work) for work in (refuse, break_down, hand_over, flood, wait_for_ever)},
+    **{
+        work.__name__: Command(NoArguments, work)
+        for work in (refuse, break_down, hand_over, flood, wait_for_ever, hang_up)
+    },
 }
 
 
@@ -192,6 +205,18 @@ async def test_two_hundred_connections_that_say_nothing_keep_nobody_out_for_long
     assert await ask(config, "count", {"number": 1}) == [{"said": "0"}]
     for _, writer in silent:
         writer.close()
+
+
+@pytest.mark.both_loops
+async def test_a_client_that_goes_before_its_answer_is_no_fault_of_the_service(config, caplog):
+    async with serving(config) as server:
+        _, writer = await begun(config, b"")
+        CLIENTS[:] = [writer]
+        writer.write(b'{"command":"hang_up"}\n')
+        while not server._tasks:
+            await asyncio.sleep(0)
+        assert await asyncio.gather(*server._tasks) == [None]
+    assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
 
 
 async def test_a_client_that_does_not_read_is_left(config):

@@ -279,6 +279,8 @@ class ControlServer:
             raise CommandError(f"a request of another version than tmpmaild {__version__}? {error}") from error
 
     async def _write(self, writer: asyncio.StreamWriter, part: Struct | bytes) -> None:
+        if writer.is_closing():  # uvloop raises RuntimeError then
+            raise ConnectionError("the client has gone")
         writer.write(part if isinstance(part, bytes) else msgspec.json.encode(part) + b"\n")
         async with asyncio.timeout(self._drain_seconds):
             await writer.drain()
