@@ -209,3 +209,14 @@ def test_a_word_that_says_which_code_of_several_it_is_leaves_it_a_code(word, tex
 @pytest.mark.parametrize("word", ["gym", "dress", "climate", "error", "country", "outer garage"])
 def test_a_word_that_says_what_a_code_is_for_makes_it_another_one(word):
     assert codes.find("Test", f"{word} code 481516") == ()
+
+
+@pytest.mark.parametrize("code", ["4 u 8 k u f", "k 7 m 3 q 9", "a b c 1", "4 U 8 k U f 1 z"])
+@pytest.mark.parametrize("text", ["TAN\n {}\nPlease check it.", "Your code:\n\n{}\n", "Enter this code to sign in\n{}"])
+def test_small_letters_and_digits_with_spaces_between_are_a_code_where_they_fill_a_line(code, text):
+    assert [one.value for one in codes.find("Test", text.format(code))] == [code.replace(" ", "")]
+
+
+@pytest.mark.parametrize("line", ["a b c d e f", "v 7 n M Z S S H 6 l", "the a b c 1 of it", "a b c 1.", "I am 4 u 8"])
+def test_other_lines_of_single_letters_are_no_code(line):
+    assert codes.find("Test", f"Your code:\n{line}\n") == ()
