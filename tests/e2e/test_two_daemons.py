@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import smtplib
 from contextlib import closing
 
@@ -50,3 +51,26 @@ def test_a_stream_at_one_has_what_both_store_in_order_and_ends_with_the_inbox(pa
     subjects = [json.loads(line[6:])["subject"] for line in text.splitlines() if line.startswith('data: {"id"')]
     assert subjects == [str(number) for number in range(6)]
     assert [line for line in text.splitlines() if line.startswith("event:")][-1] == "event: deleted"
+
+
+def test_the_audit_of_both_has_one_hash_of_an_address_and_another_database_has_another(
+    command, cluster, start_in, tmp_path
+):
+    hashes = []
+    for database, names in ((cluster.database(), "ab"), (cluster.database(), "c")):
+        url = {"TMPMAILD_STORAGE__URL": cluster.url(database)}
+        folders = [tmp_path / name for name in names]
+        for folder in folders:
+            folder.mkdir()
+        daemons = [start_in(folder, **url, TMPMAILD_LOG__AUDIT="true") for folder in folders]
+        created = daemons[0].request("/api/v1/addresses", "POST", {"local_part": "ada-in-the-audit"})
+        address = created.json["address"]
+        daemons[-1].deliver_octets(address, b"Subject: hello\r\n\r\n")
+        lines = [line for daemon in daemons for line in daemon.log().splitlines() if "tmpmaild.audit" in line]
+        (found,) = {line.rpartition(" ")[2] for line in lines}
+        assert len(lines) == 2
+        day = lines[0].split(" tmpmaild.audit: ")[1][:10]
+        assert command("audit", address, "--day", day, **url).stdout == f"{found}\n"
+        assert not any(re.search("ada-in", daemon.log()) for daemon in daemons)
+        hashes.append(found)
+    assert hashes[0] != hashes[1]

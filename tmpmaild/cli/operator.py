@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError
 from tmpmaild.host.process import drop_to_owner, make_state_folder
 from tmpmaild.host.status import Numbers, Status
+from tmpmaild.mail import addresses
 from tmpmaild.model import counted, rfc3339
 from tmpmaild.storage import engines
 from tmpmaild.storage.base import Summary
@@ -191,6 +193,29 @@ def _confirm(question: str) -> None:
     if not console.can_ask():
         raise click.UsageError("--all needs --yes where nobody can be asked")
     click.confirm(question, abort=True, err=True)
+
+
+@click.command()
+@click.argument("address", callback=configured.expect_address)
+@click.option(
+    "--day",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="YYYY-MM-DD",
+    help="The day of the lines, in UTC; without it today.",
+)
+@config_option
+@clear_errors
+def audit(address: str, day: datetime | None, config_path: Path | None) -> None:
+    """Print the hash that stands for ADDRESS in the lines of log.audit.
+
+    Works whether the service runs or not, also for an address that has expired or never existed.
+    """
+    canonical = addresses.canonical(address)
+    if canonical is None:
+        raise click.BadParameter(f"an address is expected, like name@domain, not {address!r}", param_hint="ADDRESS")
+    config = load(config_path)
+    wanted = (day or datetime.now(UTC)).date().isoformat()
+    say(engines.audit_hash(engines.settings_of(config), canonical, wanted))
 
 
 @click.command()
@@ -506,6 +531,7 @@ COMMANDS = (
     blocks,
     webhooks,
     read_postmaster,
+    audit,
     backup,
     restore,
 )

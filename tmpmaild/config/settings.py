@@ -225,6 +225,12 @@ class Log(Struct, frozen=True, kw_only=True):
     access: Switch = False
     """``true``: a line for each HTTP request, whatever the level; addresses in paths are hashed."""
 
+    audit: Switch = False
+    """``true``: a line for each address that is created and each message that is accepted, whatever the level: time,
+    client, and a hash of the address, by which you [find the lines of an address](privacy.md#the-audit). It is personal
+    data: say so to your users, and delete it in time.
+    """
+
 
 class Metrics(Struct, frozen=True, kw_only=True):
     """The section ``[metrics]``; an empty ``listen`` stands for none."""

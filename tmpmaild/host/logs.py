@@ -280,7 +280,8 @@ def logging_to_stderr(level: str, log_format: str) -> Iterator[None]:
     lines = _Lines(_TEXT)
     logging.getLogger().handlers = [lines]
     set_up(level, log_format)
-    logging.getLogger(ACCESS).setLevel(logging.INFO)  # log.access decides whether it has records
+    for name in (ACCESS, AUDIT):
+        logging.getLogger(name).setLevel(logging.INFO)  # log.access and log.audit decide whether there are records
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     try:

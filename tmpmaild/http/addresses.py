@@ -68,7 +68,7 @@ class AddressEndpoints:
         )
         mistakes.of(self._service.ensure_creatable, wanted)
         mistakes.end()
-        inbox, key = await self._service.create(wanted, None if who.exempt else who.name)
+        inbox, key = await self._service.create(wanted, None if who.exempt else who.name, who.name)
         resource = replace(await self._resource(inbox, key, wanted.webhook), token=key)
         return JsonResponse(resource, 201, {"Location": self._serializer.address_path(inbox.address)})
 

@@ -7,10 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.checks import Mistakes
+from tmpmaild.clients import client_name
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, StorageFull
 from tmpmaild.hostnames import Domains, domains, to_ascii
 from tmpmaild.inboxes.access import digest
+from tmpmaild.inboxes.audit import Audit
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.mail import addresses
@@ -108,6 +110,7 @@ class AddressFactory:
         rules: Rules,
         blocks: Blocks,
         faults: Faults,
+        audit: Audit,
         *,
         choice: Callable[[str], str],
         new_token: Callable[[], str],
@@ -116,6 +119,7 @@ class AddressFactory:
         self._storage = storage
         self._blocks = blocks
         self._faults = faults
+        self._audit = audit
         self._clock = storage.clock
         self._choice = choice
         self._new_token = new_token
@@ -131,17 +135,17 @@ class AddressFactory:
         mistakes.of(self._faults.ensure_possible, wanted.faults)
         mistakes.end()
 
-    async def create(self, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
+    async def create(self, wanted: NewAddress, creator: str | None, client: str) -> tuple[Inbox, str]:
         """See ``InboxService.create``."""
         self._faults.ensure_possible(wanted.faults)
         if not self._storage.has_room():
             raise StorageFull("no room for a new address")
         domain = self.rules.domain(wanted.domain)
         if wanted.local_part is not None:
-            return await self._create(self._checked(wanted.local_part), domain, wanted, creator)
+            return await self._create(self._checked(wanted.local_part), domain, wanted, creator, client)
         for _ in range(_RANDOM_NAME_TRIES):
             try:
-                return await self._create(addresses.random_local_part(self._choice), domain, wanted, creator)
+                return await self._create(addresses.random_local_part(self._choice), domain, wanted, creator, client)
             except AddressTaken:
                 continue
         raise AddressTaken("no free name was found")
@@ -162,7 +166,7 @@ class AddressFactory:
         """Create the inboxes that do not exist yet; return the recipients that are left, and their inbox ids."""
         recipients, inbox_ids = [], []
         for recipient, destination in zip(envelope.recipients, destinations, strict=True):
-            inbox_id = await self._inbox_id(destination, creator)
+            inbox_id = await self._inbox_id(destination, creator, client_name(envelope.remote_ip))
             if inbox_id is not None:
                 recipients.append(recipient)
                 inbox_ids.append(inbox_id)
@@ -170,13 +174,13 @@ class AddressFactory:
             raise AddressNotFound("no recipient is left")
         return replace(envelope, recipients=tuple(recipients)), inbox_ids
 
-    async def _inbox_id(self, destination: Destination, creator: str | None) -> str | None:
+    async def _inbox_id(self, destination: Destination, creator: str | None, client: str) -> str | None:
         """Return the id of an inbox, created now if it does not exist; None if it has just gone."""
         if isinstance(destination, str):
             return destination
         local_part, _, domain = destination.address.rpartition("@")
         try:
-            inbox, _ = await self._create(local_part, domain, NewAddress(), creator)
+            inbox, _ = await self._create(local_part, domain, NewAddress(), creator, client)
         except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
             known = await self._storage.find_inbox(destination.address, self._clock())
             return known.id if known else None
@@ -191,7 +195,9 @@ class AddressFactory:
             raise InvalidRequest(("/local_part", "this name is reserved"))  # the client need not know who reserved it
         return name
 
-    async def _create(self, local_part: str, domain: str, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
+    async def _create(
+        self, local_part: str, domain: str, wanted: NewAddress, creator: str | None, client: str
+    ) -> tuple[Inbox, str]:
         address = _address(local_part, domain)
         token = self._new_token()
         now_ms = self._clock()
@@ -203,7 +209,7 @@ class AddressFactory:
             token_hash=digest(token),
             creator=creator,
         )
-        inbox = await self._storage.create_inbox(new)
+        inbox = await self._audit.written(self._storage.create_inbox(new), "created", [address], client)
         self._faults.order(inbox, wanted.faults)
         return inbox, token
 

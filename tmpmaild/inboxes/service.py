@@ -12,10 +12,11 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tmpmaild.checks import Mistakes
-from tmpmaild.clients import client_name
+from tmpmaild.clients import LOCAL, client_name
 from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, MessageNotFound, RequestError
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
+from tmpmaild.inboxes.audit import Audit
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.caches import Caches, RecipientCache
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, Rules, UnknownAddress
@@ -68,11 +69,14 @@ class InboxService:
         self.faults = Faults(allowed=config.smtp.faults)
         self.refusals = Refusals(clock, wanted=config.smtp.keep_refusals)
         self.webhooks = Webhooks(storage, config.webhooks.allow, senders_are_checked=check is not None)
-        self._factory = AddressFactory(storage, rules, self.blocks, self.faults, choice=choice, new_token=new_token)
+        self._audit = audit = Audit(storage, config)
+        self._factory = AddressFactory(
+            storage, rules, self.blocks, self.faults, audit, choice=choice, new_token=new_token
+        )
         self.caches = Caches(may_cache=storage.may_cache)
         self._recipients = self.caches.recipients
         self._deliverer = Deliverer(
-            storage, self._recipients, scheduler, give_memory_back=give_memory_back, check=check
+            storage, self._recipients, scheduler, audit, give_memory_back=give_memory_back, check=check
         )
         self._operator_refuses: Callable[[str], bool] | None = None
         self._operator_read_at_ms = 0
@@ -94,7 +98,7 @@ class InboxService:
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""
         self.rules = self._factory.rules = rules
-        config = rules.config
+        self._audit.config = config = rules.config
         self._access.require_token = config.http.require_token
         self.mail.hostname = config.host_name
         self._recipients.clear()  # they may be full by the new limits
@@ -119,13 +123,14 @@ class InboxService:
         """Raise ``InvalidRequest`` with all that is wrong with an address that ``create`` is to create."""
         self._factory.ensure_creatable(wanted)
 
-    async def create(self, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
+    async def create(self, wanted: NewAddress, creator: str | None, client: str = LOCAL) -> tuple[Inbox, str]:
         """Create an address; return its inbox with its owner token.
 
-        ``creator`` is the client whose share the mail counts against, None for none. Raises ``InvalidRequest``,
-        ``AddressTaken``, ``MailboxFull`` while that share is used up, ``StorageFull``.
+        ``creator`` is the client whose share the mail counts against, None for none; ``client`` is the one that the
+        audit names. Raises ``InvalidRequest``, ``AddressTaken``, ``MailboxFull`` while that share is used up,
+        ``StorageFull``.
         """
-        inbox, token = await self._factory.create(wanted, creator)
+        inbox, token = await self._factory.create(wanted, creator, client)
         if wanted.webhook is not None:
             await self._set_first_webhook(inbox, wanted.webhook)
         return inbox, token
@@ -294,12 +299,14 @@ class Deliverer:
         storage: Storage,
         recipients: RecipientCache,
         scheduler: FairScheduler,
+        audit: Audit,
         *,
         give_memory_back: Callable[[], None],
         check: Check | None,
     ) -> None:
         self._storage = storage
         self._recipients = recipients
+        self._audit = audit
         self._clock = storage.clock
         self._give_memory_back = give_memory_back
         self._check = check
@@ -347,7 +354,8 @@ class Deliverer:
             )
         mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed, client=client)
         try:
-            message_id = await self._storage.add_message(mail)
+            stored = self._storage.add_message(mail)
+            message_id = await self._audit.written(stored, "accepted", envelope.recipients, sending)
         except (AddressNotFound, MailboxFull):
             for inbox_id in inbox_ids:
                 self._recipients.forget(inbox_id)

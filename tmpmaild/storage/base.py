@@ -195,6 +195,12 @@ class Storage(Protocol):
     async def change_limits(self, limits: Limits) -> None:
         """Go by other limits from now on. What is stored stays, even if it is more than they allow."""
 
+    def audit_hash(self, address: str, day: str) -> str:
+        """Return the hash that stands for an inbox address in the audit on a day in UTC, such as ``2026-11-28``.
+
+        All who use the storage have the same one, and nobody has it without the storage.
+        """
+
     def has_room(self) -> bool:
         """Return whether new inboxes and mail are accepted: neither the cap nor the disk's reserve is reached.
 

@@ -23,6 +23,7 @@ from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.model import FullMessage, Listing, Message, Page
+from tmpmaild.storage import audit
 from tmpmaild.storage.base import ANY_SIZE, Limits, Storage, Summary
 from tmpmaild.storage.enginestorage import InboxLookup
 from tmpmaild.storage.operatorbox import OperatorBox
@@ -171,6 +172,11 @@ def summary(settings: Settings) -> Summary:
     """Return what the storage holds, without a daemon. Raises ``DatabaseError``, ``StartError``."""
     stored: Summary = _module(settings).summary(settings)
     return stored
+
+
+def audit_hash(settings: Settings, address: str, day: str) -> str:
+    """Return what ``Storage.audit_hash`` does, whether daemons use the storage or not. Raises as ``summary``."""
+    return audit.audit_hash(_module(settings).secret(settings), address, day)
 
 
 def server_facts(settings: PostgresqlSettings) -> ServerFacts:

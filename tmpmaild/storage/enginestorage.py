@@ -27,6 +27,7 @@ from tmpmaild.model import (
     Page,
     Texts,
 )
+from tmpmaild.storage.audit import audit_hash
 from tmpmaild.storage.base import (
     ANY_SIZE,
     DELETED_AT_ONCE,
@@ -331,6 +332,10 @@ class EngineStorage:
 
     def _hash(self, text: str) -> bytes:
         return keyed_hash(self._hash_key, text)
+
+    def audit_hash(self, address: str, day: str) -> str:
+        """See ``Storage``."""
+        return audit_hash(self._hash_key, address, day)
 
     def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
         return InboxLookup(address, self._hash(address), now_ms, self._limits, permit)

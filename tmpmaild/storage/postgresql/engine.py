@@ -163,7 +163,7 @@ async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None)
         opened.push_async_callback(_shielded, upkeep.close)
         with _named(settings.url):
             await database_clock.measure(connection)
-            hash_key = await connection.fetchval("SELECT hash_key FROM service")
+            hash_key = await _secret(connection)
             usage.note(await connection.fetchval("SELECT count_usage($1, 0, 0, 0)", usage.shard))
             await partitions.add_ahead((clock or database_clock)())
         storage = PostgresStorage(
@@ -383,6 +383,15 @@ def summary(settings: PostgresqlSettings) -> Summary:
         return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
 
     return _look(settings, read)
+
+
+def secret(settings: PostgresqlSettings) -> bytes:
+    """Return the secret of the database, which keys hashes. Raises ``DatabaseError``."""
+    return _look(settings, _secret)
+
+
+async def _secret(connection: asyncpg.Connection) -> bytes:
+    return bytes(await connection.fetchval("SELECT hash_key FROM service"))
 
 
 def _look(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:

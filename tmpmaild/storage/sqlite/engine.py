@@ -139,6 +139,16 @@ def summary(settings: SqliteSettings) -> Summary:
     return look(settings.path, partial(_summary, path=settings.path))
 
 
+def secret(settings: SqliteSettings) -> bytes:
+    """Return the secret of the database, which keys hashes. Raises ``DatabaseError``."""
+    return look(settings.path, _secret)
+
+
+def _secret(connection: sqlite3.Connection) -> bytes:
+    (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
+    return bytes(hash_key)
+
+
 def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
     (clean_stop,) = connection.execute("SELECT clean_stop FROM daemon").fetchone()
     sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"  # the operator's is one
@@ -250,7 +260,7 @@ async def _assemble(
                 opened.push_async_callback(readers[-1].close)
             files = Files(settings.path)
             space = DiskSpace(files, connection, cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
-            (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
+            hash_key = _secret(connection)
             # The last step that may fail: from here on the connection belongs to the writer's thread.
             writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.look)
         except (OSError, sqlite3.Error) as error:

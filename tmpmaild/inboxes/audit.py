@@ -1,0 +1,55 @@
+"""The audit: a line in the log for each address that is created and each message that is accepted.
+
+A line has the time, what happened, the client, and in place of addresses their hashes by the database and the day. An
+operator who is asked about an address computes its hash (``tmpmaild audit``) and finds its lines.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable
+from typing import Final, Literal, TypeVar
+
+from tmpmaild.config.settings import Config
+from tmpmaild.mail import addresses
+from tmpmaild.model import rfc3339
+from tmpmaild.storage.base import Storage
+
+T = TypeVar("T")
+
+_DAY: Final = len("2026-11-28")
+
+log = logging.getLogger("tmpmaild.audit")
+
+
+class Audit:
+    """Writes the lines while ``config`` wants them."""
+
+    def __init__(self, storage: Storage, config: Config) -> None:
+        self.config = config
+        self._storage = storage
+
+    async def written(
+        self, stored: Awaitable[T], event: Literal["created", "accepted"], recipients: Iterable[str], client: str
+    ) -> T:
+        """Wait for a commit and return its result, once its line is written.
+
+        A caller that is cancelled meanwhile ends neither: what is stored has its line. ``recipients`` are addresses as
+        clients wrote them, or forward paths.
+        """
+        if not self.config.log.audit:
+            return await stored
+        named = dict.fromkeys(map(self._inbox_address, recipients))
+        return await asyncio.shield(asyncio.ensure_future(self._write_after(stored, event, named, client)))
+
+    async def _write_after(self, stored: Awaitable[T], event: str, named: Iterable[str], client: str) -> T:
+        result = await stored
+        time = rfc3339(self._storage.clock())
+        hashes = " ".join(self._storage.audit_hash(address, time[:_DAY]) for address in named)
+        log.info("%s %s %s %s", time, event, client, hashes)
+        return result
+
+    def _inbox_address(self, recipient: str) -> str:
+        """Return the address of the inbox; that of ``<postmaster>`` is at the first domain."""
+        mailbox = addresses.parse_path(recipient.encode(), utf8=True)
+        address = addresses.inbox_address(mailbox)
+        return address if mailbox.domain else address + self.config.domains[0]
