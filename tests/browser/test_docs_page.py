@@ -34,6 +34,7 @@ async def origin(serve_app):
     parts = {
         "limits": RateLimits(),
         "requests": Count("requests", "", ("operation", "status")),
+        "unreadable": Count("unreadable", ""),
         "cross_site": CrossSite(),
     }
     return f"http://127.0.0.1:{await serve_app(Middleware(app, problems=problems, **parts))}"

@@ -47,7 +47,9 @@ def mail(closed, mutant, href, text):
         f"--c\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{html}\r\n--c--\r\n"
         f"--b\r\nContent-Type: image/svg+xml; name*=utf-8''{quote(said[:300])}\r\nContent-ID: <{inert}>\r\n"
         f"Content-Disposition: attachment; filename*=utf-8''{quote(said[:300])}\r\n\r\n<svg onload='canary`svg-file`'/>\r\n"
-        f'--b\r\nContent-Type: {inert}; x="{inert}"\r\nContent-Disposition: attachment; filename="{inert}"\r\n\r\n{folded(said)}\r\n--b--\r\n'
+        f'--b\r\nContent-Type: {inert}; x="{inert}"\r\nContent-Disposition: attachment; filename="{inert}"\r\n\r\n{folded(said)}\r\n'
+        "--b\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Disposition: attachment; filename=previewed.txt\r\n\r\n"
+        f"{folded(said)}\r\n--b--\r\n"
     ).encode("utf-8", "replace")
 
 
