@@ -29,12 +29,22 @@ def test_a_block_is_split_into_unfolded_fields(block, fields, warnings):
 
 
 @given(
-    st.lists(st.sampled_from([b"A", b":", b" ", b"\t", b"\r", b"\n", b"\r\n", b"b: c", b"\xe9", b"\0"]), max_size=20)
+    st.lists(
+        st.sampled_from([b"A", b":", b" ", b"\t", b"\r", b"\n", b"\r\n", b"b: c", b"\xe9", b"\0", b"\x1b$B0!"]),
+        max_size=20,
+    )
 )
 def test_a_short_header_is_read_as_a_long_one(pieces):
-    block, long = b"A: b\n" + b"".join(pieces), b"X: " + b"y" * 990 + b"\n"
+    block, long = b"A: b\n" + b"".join(pieces), (b"X: " + b"y" * 990 + b"\n") * 9
     fields, end, warnings = split(long + block)
-    assert (fields[1:], end - len(long), warnings) == split(block)
+    assert (fields[9:], end - len(long), warnings) == split(block)
+
+
+@given(
+    st.lists(st.sampled_from(["Ann", " ", '"', ",", "<", ">", "a@b.example", "'", "_", "\\"]), max_size=9).map("".join)
+)
+def test_a_plain_mailbox_is_read_as_any_other(value):
+    assert headers.first_mailbox(value) == next(iter(headers.mailboxes(value)), ("", ""))
 
 
 def test_lines_at_the_end_that_are_no_fields_are_left_for_the_body_and_a_long_field_is_cut():

@@ -16,6 +16,7 @@ PIECES = [
     *(b"a@b.c, ", b"a b c, ", b"(((", b'"\\"', b";a=b", b";a*0*=utf-8''%ff", b"<", b",", b":;", b"=?", b"=?a?b?"),
     *(b"\r\n ", b"@", b"=?hz?Q?=ff?= <a@b.c>, ", b"=?cp949?Q?" + b"=ff" * 20 + b"?=\r\n ", b"=?big5?B?////?= "),
     *(b"<b>", b"<b>x</b>", b"<p style='color:red'>x", b"&amp;", b"> a\r\n", b"a \r\n", b"=\r\n", b"=FF=\r\n"),
+    *(b"=1B$B-!", b"=1b$B-!", b"=7E{Dz~}", b"~=7BDz~}", b"~=\r\n{Dz~}", b"=C3=A4", b"=FF"),
     *(b"\xff\xfe\x80", b"\xc3\xa4", b"--b\r\n\r\nx\r\n", b"--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n", b"x"),
 ]
 CONTENTS = [
@@ -44,6 +45,7 @@ def mails(size_bytes):
         for word in (b"=?%b?Q?" % charset + filled(b"=ff", size_bytes) + b"?=", b"=?%b?Q?a?= " % charset):
             yield b"Subject: " + filled(word, max(size_bytes, len(word))) + b"\r\n\r\nx\r\n"
     yield filled(b"a: b\r\n", size_bytes) + b"\r\nx\r\n"
+    yield b"\xef\xbb\xbfFrom: " + filled(b",", size_bytes) + b"\r\n\r\nx\r\n"
     yield b"Fromage: x\r\nFrom: " + filled(b",", size_bytes) + b"\r\n\r\nx\r\n"
     yield HEADER + CONTENTS[1] + b"\r\n<style>" + filled(b".a .b{opacity:1}", size_bytes // 2) + b"</style>"
     sheet, elements = filled(b".a .b{opacity:1}", size_bytes // 2), filled(b"<p class='a b'>x", size_bytes // 2)
@@ -81,3 +83,10 @@ def test_plain_mail_is_cheap(size_bytes, content):
     assert mime.is_cheap(received * 3 + HEADER + content + b"\r\n" + filled(b"It is 481 516.\r\n", size_bytes))
     assert mime.is_cheap(b"")
     assert not mime.is_cheap(HEADER + content + b"\r\n" + filled(b"It is 481 516.\r\n", 33_000))
+
+
+def test_quoted_printable_text_is_cheap_unless_it_may_hold_escape_sequences():
+    mail = HEADER + CONTENTS[4] + b"\r\n" + b"Gr=C3=BC=C3=9Fe, =\r\n481 516\r\n" * 80
+    assert mime.is_cheap(mail)
+    for escaped in (b"=1B$B-!", b"=7e{Dz~}", b"~=7BDz~}", b"~= \r\n{Dz~}"):
+        assert not mime.is_cheap(mail + escaped)

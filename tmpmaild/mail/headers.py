@@ -9,8 +9,9 @@ import binascii
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from tmpmaild.mail import charsets
 
@@ -30,7 +31,7 @@ _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
 # A parameter on a line of its own that its program forgot to indent.
 _PARAMETER_LINE = re.compile(r"[A-Za-z][A-Za-z0-9*-]*+[ \t]*+=[^\n]*+(?:\n[ \t][^\n]*+)*\n?")
 _WITH_PARAMETERS = frozenset({"content-type", "content-disposition"})
-_PLAIN_FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+)\n", re.MULTILINE)
+_FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n", re.MULTILINE)
 _READ = frozenset("from sender reply-to to cc bcc subject date message-id mime-version".split())
 _BYTE_ORDER_MARK = "\udcef\udcbb\udcbf"
 _FOLD = re.compile(r"\r?\n")
@@ -71,13 +72,15 @@ _ADDRESS_TOKEN = re.compile(
     re.DOTALL,
 )
 _QUOTED_STRING = re.compile(r'"(?>(?:[^"\\]|\\.)*)"', re.DOTALL)
-_PLAIN_MAILBOX = re.compile(r"(?:([A-Za-z0-9 .'&+_-]*+)<)?([A-Za-z0-9.+_-]++@[A-Za-z0-9.-]++)>?")
+_PLAIN_MAILBOX = re.compile(
+    r"(?:(?:\"([A-Za-z0-9 .,'&+_-]*+)\" *+|([A-Za-z0-9 .'&+_-]*+))<)?([A-Za-z0-9.+_-]++@[A-Za-z0-9.-]++)>?"
+)
 _COMMENT_PIECE = re.compile(r"\\.|[()]|[^()\\]++|\\", re.DOTALL)
 _BRACKETED = re.compile(r"\[([^\[\]]++)\]")
 _ROUTE = re.compile(r"(?:@[^:]*+|mailto):", re.IGNORECASE)
 
 
-class Cut(NamedTuple):
+class Cut(Struct, frozen=True):
     """A header cut into fields: names, and what stands behind the colon up to the line feed, folds included, as it was.
 
     Lines that are no fields were skipped. Those at the very end are taken for a body without an empty line before it:
@@ -89,6 +92,8 @@ class Cut(NamedTuple):
     has_skipped: bool = False
     has_rest: bool = False
     is_cut: bool = False
+    is_short: bool = False
+    """Whether it is nothing but fields, has no escape sequences, and is shorter than one field may be."""
 
     @property
     def has_other_lines(self) -> bool:
@@ -113,10 +118,11 @@ def of_mail(raw: bytes) -> tuple[Cut, int]:
 def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
     """Find the fields (RFC 5322 §2.2) of a header block, in order."""
     text = block[:_SCANNED_BYTES].decode("ascii", "surrogateescape")
-    if len(text) <= _PLAIN_CHARACTERS and text.endswith("\n"):  # a short header without folds is read at once
-        plain = _PLAIN_FIELDS.findall(text)
-        if len(plain) == text.count("\n") <= max_fields:
-            return Cut(plain, len(block))
+    if len(text) <= MAX_FIELD_BYTES and text.endswith("\n"):  # a short header of nothing but fields is read at once
+        found = _FIELDS.findall(text)
+        folds = sum([value.count("\n") for _, value in found])
+        if len(found) + folds == text.count("\n") and len(found) <= max_fields:
+            return Cut(found, len(block), is_short="\x1b" not in text)
     fields: list[tuple[str, str]] = []
     position, strange_at, room, has_skipped = 0, -1, MAX_HEADER_BYTES, False
     if text.startswith(_BYTE_ORDER_MARK):  # of a template's file; others may take it for the first field's name
@@ -152,6 +158,11 @@ def _parameter_line(text: str, position: int, fields: list[tuple[str, str]]) -> 
 
 def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
     """Return the fields of a header with raw values."""
+    if found.is_short:
+        return [
+            (name, (line.replace("\r\n", "").replace("\n", "") if "\n" in line else line).strip(" \t\r"))
+            for name, line in found.fields
+        ]
     if found.has_skipped:
         warnings[NO_FIELD] = None
     if found.is_cut:
@@ -201,8 +212,11 @@ def decode(value: str, warnings: dict[str, None] | None = None) -> str:
     More is accepted than the RFC allows, since mail has it: words inside quotes and other words, spaces
     inside words, characters split over adjacent words. Nothing is dropped.
     """
-    if value.isascii() and value.isprintable() and "=?" not in value:  # ``is_plain`` without the call
-        return value
+    if value.isascii() and "=?" not in value:
+        if value.isprintable():
+            return value
+        if "\t" in value and "~" not in value and (spaced := value.replace("\t", " ")).isprintable():  # was folded
+            return spaced
     text = _decode_words(value, warnings) if "=?" in value else _literal(value, warnings)
     return text if text.isprintable() else text.translate(_CONTROLS)
 
@@ -319,7 +333,7 @@ def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str
     decoded whichever way they are encoded: RFC 2231, encoded-words or raw octets. Of several forms of one
     parameter RFC 2231 wins, else the first. A missing semicolon is forgiven before the parameters that matter here.
     """
-    if plain := _PLAIN_PARAMETER.fullmatch(value):
+    if value.count(";") <= 1 and (plain := _PLAIN_PARAMETER.fullmatch(value)):
         main, name, quoted, token = plain.groups()
         return main.lower(), {name.lower(): token or quoted} if name else {}
     main, pattern = value.partition(";")[0], _PARAMETER
@@ -329,10 +343,12 @@ def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str
     found: dict[str, str] = {}
     pieces: dict[str, list[tuple[int, bool, str]]] = {}
     for match in pattern.finditer(value, len(main)):
-        text = match[3].strip() if match[2] is None else _QUOTED_PAIR.sub(r"\1", match[2])
-        name = match[1].lower()
-        if name == "boundary" and match[2] is None:
-            text = _COMMENT_BEHIND.sub("", text)
+        name, quoted, token = match.groups()
+        name = name.lower()
+        if quoted is not None:
+            text = _QUOTED_PAIR.sub(r"\1", quoted) if "\\" in quoted else quoted
+        else:
+            text = _COMMENT_BEHIND.sub("", token.strip()) if name == "boundary" else token.strip()
         continuation = _CONTINUATION.fullmatch(name) if "*" in name else None
         if continuation is None:
             found.setdefault(name, decode(text, warnings))
@@ -341,7 +357,9 @@ def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str
             pieces.setdefault(continuation[1], []).append(piece)
     for name, segments in pieces.items():
         found[name] = _joined(segments, warnings)
-    return _COMMENT.sub(" ", main).strip().lower(), found
+    if "(" in main:
+        main = _COMMENT.sub(" ", main)
+    return main.strip().lower(), found
 
 
 def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | None) -> str:
@@ -368,7 +386,7 @@ def first_mailbox(value: str) -> tuple[str, str]:
     """
     plain = _PLAIN_MAILBOX.fullmatch(value)
     if plain is not None:
-        return " ".join((plain[1] or "").split()), plain[2]
+        return " ".join((plain[1] or plain[2] or "").split()), plain[3]
     return next(iter(mailboxes(value)), ("", ""))
 
 

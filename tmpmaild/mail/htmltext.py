@@ -193,6 +193,8 @@ class Page:
 
 def read(html: str, budget: Budget | None = None) -> Page:
     """Read HTML. The budget is that of HTML of this length, unless another one is given."""
+    if not html:
+        return Page(())
     source = charsets.scrub(html[:MAX_CHARACTERS])
     shared = budget or Budget.of(len(source))
     return Page([_read(part, shared) for part in htmlparts.separate(source)])
@@ -202,7 +204,9 @@ def _read(source: str, budget: Budget) -> "_Document":
     """Read what is not hidden, or all but templates where nothing is found and what hides has no end."""
     leave = budget.left // _STYLES_SHARE
     parts = list(tokens(source, budget, sheets=True, steps=_STEPS_A_TAG, leave=leave))
-    styles, base = _Styles(source, parts, budget), urls.base_of(parts)
+    lower = source.lower()
+    styles = _Styles(lower, parts, budget)
+    base = urls.base_of(parts) if "<base" in lower else ""
     if base and not budget.take(_STEPS_A_REFERENCE * sum(name in ("a", "area") for _, name, _ in parts)):
         base = ""
     hidden = _Hidden(styles)
@@ -223,18 +227,18 @@ def _has_type(source: str) -> bool:
     return first is not None and first[1] is not None
 
 
-def _colours_a_page(source: str) -> bool:
-    lower = source.lower()
+def _colours_a_page(lower: str) -> bool:
     return any(one in lower for one in _COLOURING)
 
 
 class _Styles:
     """What the styles and sheets of a mail do to the text of its elements; each different tag is looked at once."""
 
-    def __init__(self, source: str, parts: Iterable[tuple[str, str, str]], budget: Budget) -> None:
+    def __init__(self, lower: str, parts: Iterable[tuple[str, str, str]], budget: Budget) -> None:
         self._budget = budget
-        self._on_white = not _colours_a_page(source)
-        self._cascade = Cascade(sheets_of(parts), budget, on_white=self._on_white)
+        self._on_white = not _colours_a_page(lower)
+        sheets = sheets_of(parts) if "<style" in lower else ()
+        self._cascade = Cascade(sheets, budget, on_white=self._on_white)
         self._known: dict[tuple[str, str], tuple[bool, str]] = {}
 
     def look(self, name: str, attributes: str) -> tuple[bool, str]:
@@ -279,7 +283,7 @@ class _Hidden:
         self.styles = styles
         self._skips = skips
         self.name = ""
-        self._open = Counter[str]()  # of the element that hides, and what it holds
+        self._open: Counter[str] = Counter()  # of the element that hides, and what it holds
         self._is_crossed = False
 
     @property
@@ -453,7 +457,8 @@ class _Document:
     def _break(self, *, keeps_empty: bool = False) -> None:
         """End the line; an empty one counts only where it was asked for."""
         self._say(" ")
-        self._end_strike()
+        if self._struck is not None:
+            self._end_strike()
         text = "".join(self._line)
         self._line.clear()
         text = text.rstrip() if self._preformatted else _collapsed(text)
@@ -683,8 +688,15 @@ class Cascade:
     ) -> None:
         self._rules: dict[str, list[Rule]] = {}
         self._applied: dict[frozenset[str], _Applied] = {}
-        budget = budget or Budget()
-        found = list(_all_rules(sheets, budget, wanted=on_white))
+        self._hiding: set[Rule] = set()
+        self._hiding_keys: set[str] = set()
+        self._names_asked_for: dict[str, int] = {}
+        self._asked: frozenset[str] = frozenset()
+        self._names: list[str] = []
+        if sheets:
+            self._keep(list(_all_rules(sheets, budget or Budget(), wanted=on_white)), on_white=on_white)
+
+    def _keep(self, found: list[Rule], *, on_white: bool) -> None:
         self._hiding = {rule for rule in found if rule.may_hide(on_white=on_white)}
         self._hiding_keys = {rule.key for rule in self._hiding}
         if self._hiding or on_white:

@@ -121,7 +121,7 @@ def tokens(
 
 def _paid(text: str, budget: Budget, leave: int) -> str:
     """Return as much of a text from its beginning as the budget is enough for."""
-    while text and not budget.take(_steps_of_text(text), leave=leave):
+    while (steps := _steps_of_text(text)) and not budget.take(steps, leave=leave):
         text = text[: len(text) // 2]
     return text
 

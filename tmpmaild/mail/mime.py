@@ -11,7 +11,6 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from itertools import chain, islice
-from operator import itemgetter
 
 from tmpmaild.mail import charsets, headers, htmlparts, htmltext, htmlview, structure
 from tmpmaild.mail.htmltokens import Budget
@@ -83,7 +82,6 @@ _REFERENCE_COSTS = 1
 _FLOWED_LINE_COSTS = 1.5
 _HIDDEN_OCTET_COSTS = 1.5
 _FOLDED_FIELD = re.compile(rb"\n[^\n]*+(?:\n[ \t][^\n]*+)*")
-_FROM_FIELD = re.compile(rb"\nfrom[^\n]*+(?:\n[ \t][^\n]*+)*")
 _STRANGE_CHARSET = re.compile(rb"charset(?!=\"?(?:utf-8|us-ascii|iso-8859-[0-9]+|windows-125[0-9])(?:[\"\s;]|\Z))")
 
 _HYPHEN_LINE = re.compile(rb"\n--([^\n]*)")
@@ -148,42 +146,75 @@ def is_cheap(raw: bytes) -> bool:
     """
     if len(raw) <= _ALWAYS_CHEAP_BYTES or len(raw) > _CHEAP_BYTES:
         return len(raw) <= _ALWAYS_CHEAP_BYTES
-    lower = b"\n" + raw.lower()
-    header = lower[: lower.find(b"\r\n\r\n") + 1] or lower
-    parts = lower.count(b"\n--") if b"boundary" in header else 0
-    # Only with parts there are more headers than that of the mail.
-    costs = _PART_COSTS * parts + _header_costs(lower if parts else header)
-    costs += _LINE_COSTS * lower.count(b"\n") + (0 if raw.isascii() else _WIDE_OCTET_COSTS * len(raw))
-    if b"\x1b" in lower or b"~{" in lower:  # ISO-2022 or HZ, declared or not
+    octets = raw.removeprefix(BOM_UTF8)
+    header = b"\n" + octets[: octets.find(b"\r\n\r\n") + 1 or None].lower()
+    content_fields = _content_fields(header)
+    has_parts = b"boundary" in content_fields or b"=?" in content_fields
+    is_ascii, lines = raw.isascii(), raw.count(b"\n")
+    if has_parts:  # then there are more headers than that of the mail
+        if _HEADER_OCTET_COSTS * len(raw) + (_LINE_COSTS + _FIELD_COSTS) * lines > _CHEAP_COSTS:
+            return False
+        header = b"\n" + (octets if is_ascii else octets.replace(BOM_UTF8, b"")).lower()
+        content_fields = _content_fields(header)
+    costs = _LINE_COSTS * lines + _content_costs(raw, content_fields) + (not is_ascii) * _WIDE_OCTET_COSTS * len(raw)
+    if costs > _CHEAP_COSTS:
+        return False
+    if b"\x1b" in raw or (b"~" in raw and b"~{" in raw):  # ISO-2022 or HZ, declared or not
         costs += _HIDDEN_OCTET_COSTS * len(raw)
-    if b"content-" in header:
-        costs += _content_costs(lower, lower if parts else header)
-    return costs <= _CHEAP_COSTS
+    if has_parts:
+        costs += _PART_COSTS * raw.count(b"\n--")
+    return costs + _header_costs(header) <= _CHEAP_COSTS
+
+
+def _content_fields(header: bytes) -> bytes:
+    """Return the fields about content, or all if one ends in a semicolon: a parameter may be in the line behind it."""
+    fields = _fields(header, b"\ncontent-")
+    if any(field.rstrip().endswith(b";") for field in fields):
+        return header
+    return b"".join(fields)
+
+
+def _content_costs(raw: bytes, fields: bytes) -> float:
+    """Return what the content of a mail may cost that has these fields about content, in lower case."""
+    costs = 0.0
+    if b"html" in fields:
+        tags, rules = raw.count(b"<"), raw.count(b"{")
+        costs += _HTML_OCTET_COSTS * len(raw) + _REFERENCE_COSTS * raw.count(b"&")
+        costs += _TAG_COSTS * tags + _RULE_COSTS * rules + _MATCH_COSTS * tags * rules
+    if b"flowed" in fields:
+        costs += _FLOWED_LINE_COSTS * raw.count(b"\n")
+    if b"base64" in fields or b"uue" in fields or b"=?" in fields or _STRANGE_CHARSET.search(fields):
+        return costs + _HIDDEN_OCTET_COSTS * len(raw)
+    if b"quoted-printable" in fields:
+        is_known = b"html" not in fields and b"flowed" not in fields and not _has_encoded_escapes(raw.lower())
+        costs += (_WIDE_OCTET_COSTS if is_known else _HIDDEN_OCTET_COSTS) * len(raw)
+    return costs
+
+
+def _has_encoded_escapes(lower: bytes) -> bool:
+    """Return whether quoted-printable may hold ISO-2022 or HZ; a soft line break may stand in "~{"."""
+    return b"=1b" in lower or b"=7e" in lower or b"~=" in lower
 
 
 def _header_costs(lower: bytes) -> float:
     """Return what headers may cost, in lower case."""
     costs = _HEADER_OCTET_COSTS * len(lower) + _FIELD_COSTS * lower.count(b"\n") + _PARAMETER_COSTS * lower.count(b";")
-    costs += _COSTLY_OCTET_COSTS * sum(map(len, _FROM_FIELD.findall(lower)))
-    costs += _EXTENDED_PARAMETER_COSTS * lower.count(b"*=")
-    if b"=?" in lower:
+    if b"*" in lower:
+        costs += _EXTENDED_PARAMETER_COSTS * lower.count(b"*=")
+    costs += _COSTLY_OCTET_COSTS * sum(map(len, _fields(lower, b"\nfrom")))
+    if b"?" in lower and b"=?" in lower:
         costs += _COSTLY_OCTET_COSTS * sum([len(field) for field in _FOLDED_FIELD.findall(lower) if b"=?" in field])
     return costs
 
 
-def _content_costs(lower: bytes, headers: bytes) -> float:
-    """Return what the content of a mail may cost that has these headers, all in lower case."""
-    costs = 0.0
-    if b"html" in headers:
-        tags, rules = lower.count(b"<"), lower.count(b"{")
-        costs += _HTML_OCTET_COSTS * len(lower) + _REFERENCE_COSTS * lower.count(b"&")
-        costs += _TAG_COSTS * tags + _RULE_COSTS * rules + _MATCH_COSTS * tags * rules
-    if b"flowed" in headers:
-        costs += _FLOWED_LINE_COSTS * lower.count(b"\n")
-    is_encoded = b"base64" in headers or b"quoted-printable" in headers or b"uue" in headers
-    if is_encoded or _STRANGE_CHARSET.search(headers):
-        costs += _HIDDEN_OCTET_COSTS * len(lower)
-    return costs
+def _fields(header: bytes, beginning: bytes) -> list[bytes]:
+    """Return the fields that begin so, a line end included; searching for octets is faster than for a pattern."""
+    found = []
+    at = header.find(beginning)
+    while at >= 0 and (field := _FOLDED_FIELD.match(header, at)):
+        found.append(field[0])
+        at = header.find(beginning, field.end())
+    return found
 
 
 def parts_of(raw: bytes) -> list[Part]:
@@ -250,13 +281,15 @@ def _parsed(raw: bytes, *, is_checked: bool) -> ParsedMail:
 
 
 def _decoded(fields: list[tuple[str, str]], warnings: dict[str, None]) -> tuple[tuple[str, str], ...]:
-    if headers.is_plain("".join(map(itemgetter(1), fields))):
+    if headers.is_plain("".join([value for _, value in fields])):
         return tuple(fields)
     return tuple([(name, headers.decode(value, warnings)) for name, value in fields])
 
 
 class _Reader:
     """Reads the texts of one message, each once, and knows the charset that they state."""
+
+    __slots__ = ("_budget", "_derived", "_parts", "_taken_bytes", "_texts", "charset", "raw", "warnings")
 
     def __init__(self, raw: bytes, parts: list[Part], warnings: dict[str, None]) -> None:
         self.raw = raw
@@ -266,7 +299,7 @@ class _Reader:
         self._texts: dict[Part, str] = {}
         self._derived: dict[Part, str] = {}  # from HTML
         self._taken_bytes: dict[str, int] = {}  # by type
-        self._budget = Budget.of(len(raw))
+        self._budget: Budget | None = None  # of all HTML together; most mail needs none
 
     def says(self, part: Part) -> bool:
         """Return whether a text has anything that a reader would see."""
@@ -335,6 +368,8 @@ class _Reader:
         return unflow(text, part) if is_flowed(part) else text
 
     def _text_of_html(self, html: str) -> str:
+        if self._budget is None:
+            self._budget = Budget.of(len(self.raw))
         text = htmltext.to_text(html, self._budget)
         if self._budget.is_spent:
             self.warnings[ONLY_IN_PART] = None
@@ -353,11 +388,12 @@ class _Reader:
         if part.content_type == HTML and not octets.isascii() and not charsets.is_utf8(octets):
             named = _charset_in_html(octets)
             charset = charset or "".join(named)
-        if not self.charset and charsets.codec_of(charset) not in (None, "utf_8"):
+        if charset and not self.charset and charsets.codec_of(charset) not in (None, "utf_8"):
             self.charset = charset
         if taken > _MOST_DECODED_IN_DETAIL_BYTES and charsets.codec_of(charset) in ("euc_jp", "iso2022_jp"):
             return charsets.to_text(octets, "", self.warnings)  # a thousand broken texts would take long
-        return charsets.to_text(octets, charset, self.warnings, chain(named, self._stated()))
+        others = () if octets.isascii() else chain(named, self._stated())
+        return charsets.to_text(octets, charset, self.warnings, others)
 
     def _stated(self) -> Iterator[str]:
         """Yield the first few charsets that texts of the message state."""
@@ -548,8 +584,7 @@ def _described(raw: bytes, start: int, stated: dict[str, str], default_type: str
         media_type, part.parameters = headers.parameters(value, warnings)
         if "=?" in media_type:
             media_type, part.parameters = headers.parameters(headers.decode(value), warnings)
-        match = _MEDIA_TYPE.match(media_type)
-        part.content_type = match[0] if match else ""
+        part.content_type = _media_type(media_type)
         part.filename = part.parameters.get("name", "")
     if value := stated.get("content-disposition"):
         part.disposition, parameters = headers.parameters(value, warnings)
@@ -568,6 +603,14 @@ def _described(raw: bytes, start: int, stated: dict[str, str], default_type: str
         if media_type != "text":
             warnings[STRANGE_TYPE] = None
     return part
+
+
+def _media_type(stated: str) -> str:
+    """Return a media type that is one, "" for anything else."""
+    if stated in (PLAIN, HTML):
+        return stated
+    match = _MEDIA_TYPE.match(stated)
+    return match[0] if match else ""
 
 
 def _guessed_type(raw: bytes, part: Part) -> str:
@@ -767,7 +810,8 @@ def _keep_lines(parts: list[Part], warnings: dict[str, None]) -> None:
 
 def is_flowed(part: Part) -> bool:
     """Return whether the lines of a part are to be put together (RFC 3676 §4)."""
-    return part.content_type == "text/plain" and part.parameters.get("format", "").strip().lower() == "flowed"
+    stated = part.parameters.get("format")
+    return stated is not None and part.content_type == PLAIN and stated.strip().lower() == "flowed"
 
 
 def unflow(text: str, part: Part) -> str:

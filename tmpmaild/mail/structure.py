@@ -6,14 +6,13 @@ an image that the text shows; a named text is the message's text only where ther
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from msgspec import Struct, field
 
 PLAIN, HTML = "text/plain", "text/html"
 
 
-@dataclass(slots=True, eq=False)
-class Part:
+class Part(Struct, eq=False):
     """One entity (RFC 2045 §2.4): what its header says, and where in the mail its body stands.
 
     Names and types are in lower case; ``content_id`` has no angle brackets and is "" when absent. ``stated`` are the
@@ -32,8 +31,7 @@ class Part:
     number: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Multipart:
+class Multipart(Struct, eq=False):
     """A multipart: ``subtype`` is such as "alternative", ``start`` where its body begins in the message.
 
     ``root`` is the Content-ID of the part that a "related" shows, "" for the first (RFC 2387 §3.2). ``part_type`` is
@@ -49,7 +47,7 @@ class Multipart:
     children: list["Part | Multipart"] = field(default_factory=list)
 
 
-class Roles(NamedTuple):
+class Roles(Struct, frozen=True):
     """What the parts of a message are. A part of one type may be in both texts, where its message has no other."""
 
     text: list[Part]
