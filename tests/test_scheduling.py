@@ -336,6 +336,21 @@ async def test_how_long_a_slow_reader_keeps_others_waiting_depends_on_its_part(p
         waiting.cancel()
 
 
+async def test_parts_that_only_the_kernel_has_taken_give_no_credit(places, time):
+    """The kernel takes the first parts of a response at once, whatever the client reads."""
+    async with held(places, *clients(4) * 2, sending=False) as slow, AsyncExitStack() as stack:
+        for place in slow:
+            for _ in range(10):
+                with place.sending(64 * 1024):
+                    pass
+            stack.enter_context(place.sending(64 * 1024))
+        waiting = asyncio.create_task(is_served(places, VICTIM))
+        await anyio.wait_all_tasks_blocked()
+        part_seconds = 64 * 1024 / PACE_BYTES_PER_SECOND
+        assert await until_cut(places, time, slow) == pytest.approx(GRACE_SECONDS + part_seconds, abs=0.06)
+        waiting.cancel()
+
+
 async def test_who_keeps_up_or_is_not_sent_to_yet_loses_nothing(places, time):
     async with held(places, *clients(4) * 2, sending=False) as steady:
         waiting = asyncio.create_task(is_served(places, VICTIM))

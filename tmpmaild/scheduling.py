@@ -537,12 +537,13 @@ class Place:
         self._clock = clock
         self._sending_seconds = 0.0
         self._sending_since: float | None = None
+        self._sending_bytes = 0
         self._sent_bytes = 0
 
     @contextmanager
     def sending(self, size_bytes: int) -> Iterator[None]:
         """Send so many bytes within this block, which lasts until the client has taken them."""
-        self._sending_since = self._clock()
+        self._sending_since, self._sending_bytes = self._clock(), size_bytes
         try:
             yield
             self._sent_bytes += size_bytes
@@ -551,11 +552,19 @@ class Place:
             self._sending_since = None
 
     def behind_seconds(self) -> float | None:
-        """Return how much longer the client has taken than at ``PACE_BYTES_PER_SECOND``; None if it is not sent to."""
+        """Return how much longer the client has taken than at ``PACE_BYTES_PER_SECOND``; None if it is not sent to.
+
+        That is for all of a response or for the part that is being sent, whichever is longer: the kernel takes the
+        first parts at once, which would give a client that reads nothing most of a second.
+        """
         if self._sending_since is None:
             return None
-        taken_seconds = self._sending_seconds + self._clock() - self._sending_since
-        return taken_seconds - self._sent_bytes / PACE_BYTES_PER_SECOND
+        part_seconds = self._clock() - self._sending_since
+        all_seconds = self._sending_seconds + part_seconds
+        return max(
+            all_seconds - self._sent_bytes / PACE_BYTES_PER_SECOND,
+            part_seconds - self._sending_bytes / PACE_BYTES_PER_SECOND,
+        )
 
 
 class Places:
