@@ -500,18 +500,35 @@ class FairScheduler:
         """
         owner, begun = current_client() if client is None else client, self._clock()
         kind = "heavy" if heavy_place else "light" if work_bytes <= LIGHT_BYTES else "large"
-        thread = await self._queue.wait(
-            owner, kind, joined=self._dispatch, give_back=self._give_back, heavy_place=heavy_place
-        )
+        thread = self._take_free(owner, kind, heavy_place)
+        if thread is None:
+            thread = await self._queue.wait(
+                owner, kind, joined=self._dispatch, give_back=self._give_back, heavy_place=heavy_place
+            )
         self._waited.observe(self._clock() - begun)
         try:
             yield Turn(partial(self.usage.charge, owner), self._cpu_seconds, self._limiter)
         finally:
             self._give_back(thread)
 
+    def _take_free(self, client: str, kind: str, heavy_place: HeavyPlace | None) -> _Thread | None:
+        """Return a thread that may be used at once; None if somebody waits, or if this must wait."""
+        if len(self._queue) or not self._free:
+            return None
+        if _Thread.ANY in self._free and not (heavy_place and self._heavy_place):
+            thread = _Thread.ANY
+        elif _Thread.LIGHT in self._free and kind == "light" and self.usage.seconds(client) <= LITTLE_SECONDS:
+            thread = _Thread.LIGHT
+        else:
+            return None
+        self._free.remove(thread)
+        self._heavy_place = heavy_place or self._heavy_place
+        return thread
+
     def _give_back(self, thread: _Thread) -> None:
         self._free.add(thread)
-        self._dispatch()
+        if len(self._queue):
+            self._dispatch()
 
     def _dispatch(self) -> None:
         for thread, may in ((_Thread.ANY, self._may_use_any), (_Thread.LIGHT, self._may_use_light)):

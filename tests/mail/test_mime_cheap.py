@@ -17,6 +17,7 @@ PIECES = [
     *(b"\r\n ", b"@", b"=?hz?Q?=ff?= <a@b.c>, ", b"=?cp949?Q?" + b"=ff" * 20 + b"?=\r\n ", b"=?big5?B?////?= "),
     *(b"<b>", b"<b>x</b>", b"<p style='color:red'>x", b"&amp;", b"> a\r\n", b"a \r\n", b"=\r\n", b"=FF=\r\n"),
     *(b"=1B$B-!", b"=1b$B-!", b"=7E{Dz~}", b"~=7BDz~}", b"~=\r\n{Dz~}", b"=C3=A4", b"=FF"),
+    *(b"=3Cb=3E", b"=3Cb=3Ex=3C/b=3E", b"=26amp;", b"<b =\r\n>", b"=20=\r\n"),
     *(b"\xff\xfe\x80", b"\xc3\xa4", b"--b\r\n\r\nx\r\n", b"--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n", b"x"),
 ]
 CONTENTS = [
@@ -25,6 +26,7 @@ CONTENTS = [
     b"Content-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n",
     b"Content-Type: text/plain; format=flowed; delsp=yes\r\n",
     b"Content-Transfer-Encoding: quoted-printable\r\n",
+    b"Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n",
     b"Content-Type: multipart/mixed; boundary=b\r\n",
     *(b"Content-Type: text/plain; charset=%b\r\n" % charset for charset in CHARSETS),
 ]
