@@ -17,6 +17,7 @@ from tmpmaild.scheduling import (
     PACE_BYTES_PER_SECOND,
     PATIENCE_SECONDS,
     FairScheduler,
+    FairSemaphore,
     Places,
     Usage,
     current_client,
@@ -432,3 +433,39 @@ def test_the_work_for_clients_that_wait_is_linear(take, form):
         asyncio.run(come_and_go(take(scheduler), some))
 
     assert_linear(work, clients)
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_semaphore_loses_no_place_whenever_those_who_wait_are_cancelled(steps):
+    semaphore, let_go, inside = FairSemaphore(2), asyncio.Event(), []
+
+    async def enter(client):
+        async with semaphore:
+            inside.append(client)
+            await let_go.wait()
+
+    def wait(client):
+        with on_behalf_of(client):
+            return asyncio.create_task(enter(client))
+
+    tasks = [wait(client) for client in ("a", "b", "cancelled", "cancelled", VICTIM, "cancelled", "c", "d", "e")]
+    await asyncio.sleep(0)
+    assert inside == ["a", "b"]
+    let_go.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    for task in tasks[2:4] + tasks[5:6]:
+        task.cancel()
+    let_go.clear()
+    await asyncio.sleep(0)
+    let_go.set()
+    await asyncio.wait(tasks)
+    assert {"a", "b", VICTIM, "c", "d", "e"} <= set(inside)
+    assert inside.index(VICTIM) <= 3
+    let_go.clear()
+    inside.clear()
+    again = [wait(client) for client in "xyz"]
+    await asyncio.sleep(0)
+    assert inside == ["x", "y"]  # neither fewer places nor more
+    let_go.set()
+    await asyncio.wait(again)

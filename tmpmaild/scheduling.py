@@ -396,6 +396,39 @@ class RoundRobin(Generic[T]):
         return item
 
 
+class FairSemaphore:
+    """Lets so many at a time into its block, as ``asyncio.Semaphore`` does, but clients that wait take turns."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._waiting = RoundRobin[asyncio.Future[None]]()
+
+    async def __aenter__(self) -> None:
+        if self._free:  # nobody waits
+            self._free -= 1
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(current_client(), granted)
+        try:
+            await granted
+        except BaseException:
+            granted.cancel()  # nothing, if it was granted a moment ago
+            if not granted.cancelled():
+                self._give_back()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
+        while self._waiting:
+            granted = self._waiting.popleft()
+            if not granted.done():  # it may have been cancelled
+                granted.set_result(None)
+                return
+        self._free += 1
+
+
 class HeavyPlace:
     """Memory for an input that is copied several times; it is taken together with a turn, until the block ends."""
 

@@ -11,8 +11,9 @@ from patience import PATIENCE_SECONDS
 from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import CommandError, DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.host.logs import Repeats
+from tmpmaild.scheduling import on_behalf_of
 from tmpmaild.storage.postgresql import engine as postgresql
-from tmpmaild.storage.postgresql import server, writer
+from tmpmaild.storage.postgresql import reading, server, writer
 from tmpmaild.storage.postgresql.server import Server, Session, is_of_one_row, reason, translate
 
 from .conftest import connected
@@ -158,3 +159,44 @@ async def test_a_database_that_became_unsafe_is_one_that_is_away(opened, own, ru
 async def test_a_copy_is_made_by_the_program_of_the_server(opened):
     with pytest.raises(CommandError, match="pg_dump makes the copy"):
         opened.storage.backup()
+
+
+@pytest.mark.parametrize(
+    "attackers", [["198.51.100.1"], [f"198.51.100.{number}" for number in range(100)], ["2001:db8:1:7::/64"]]
+)
+async def test_reads_and_look_ups_wait_for_few_of_others_however_many_wait(attackers, opened, monkeypatch):
+    readers, find_several, victim = opened.storage._readers, reading.find_several, "192.0.2.1"
+    are_all_held, let_go = asyncio.Barrier(server._MOST_READERS + 1), asyncio.Event()
+    begun = []
+
+    async def hold(_connection):
+        await are_all_held.wait()
+        await let_go.wait()
+
+    async def read(connection, client):
+        begun.append(client)
+        return await connection.fetchval("SELECT 1")
+
+    async def look_up(connection, lookups):
+        begun.append([lookup.address for lookup in lookups])
+        return await find_several(connection, lookups)
+
+    def ask(client):
+        with on_behalf_of(client):
+            return [asyncio.create_task(readers.run(read, client)), asyncio.create_task(opened.find(client))]
+
+    monkeypatch.setattr(reading, "find_several", look_up)
+    holding = [asyncio.create_task(readers.run(hold)) for _ in range(server._MOST_READERS)]
+    await are_all_held.wait()
+    asked = [task for index in range(300) for task in ask(attackers[index % len(attackers)])]
+    asked += ask(victim)
+    for _ in range(10):  # steps of the event loop, until all of them wait
+        await asyncio.sleep(0)
+    let_go.set()
+    await asyncio.gather(*holding, *asked)
+    batches = [one for one in begun if isinstance(one, list)]
+    assert begun.index(victim) <= 2
+    assert begun.index(batches[0]) <= 2
+    assert any(f"{victim}@mail.example.com" in batch for batch in batches[:3])
+    of_others = [one for one in begun if one != victim and one not in batches]
+    assert of_others == [attackers[index % len(attackers)] for index in range(300)]  # in their order

@@ -19,6 +19,7 @@ import asyncpg
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.measures import Count, Gauge, Measure
+from tmpmaild.scheduling import FairSemaphore
 from tmpmaild.storage.clocks import FollowingClock, elapsed
 
 P = ParamSpec("P")
@@ -274,12 +275,12 @@ class Session:
 
 
 class Readers:
-    """The connections that only read, as many as are needed at once up to ``_MOST_READERS``."""
+    """The connections that only read, as many as are needed at once up to ``_MOST_READERS``. Clients take turns."""
 
     def __init__(self, server: Server) -> None:
         self._sessions = [Session(server) for _ in range(_MOST_READERS)]
         self._idle = list(self._sessions)
-        self._free = asyncio.Semaphore(_MOST_READERS)
+        self._turns = FairSemaphore(_MOST_READERS)
         self._is_returned = asyncio.Event()
         self._running: set[asyncio.Task[object]] = set()
 
@@ -314,7 +315,7 @@ class Readers:
 
     async def _run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         try:
-            async with self._free:
+            async with self._turns:
                 session = await self._opened()
                 try:
                     connection = await session.connection()

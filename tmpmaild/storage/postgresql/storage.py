@@ -20,6 +20,7 @@ from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUn
 from tmpmaild.measures import Measure
 from tmpmaild.model import Block, Inbox
 from tmpmaild.ratelimit import Decision, decision_on
+from tmpmaild.scheduling import FairSemaphore, on_behalf_of
 from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
 from tmpmaild.storage.enginestorage import Batcher, EngineStorage, InboxLookup
 from tmpmaild.storage.postgresql import operations, reading
@@ -30,6 +31,7 @@ from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Alone, Clock, 
 from tmpmaild.storage.rows import keyed_hash
 
 _PAUSE_SECONDS: Final = 1.0
+_MOST_LOOKUPS: Final = 64  # of inboxes, in a statement
 _TAKE: Final = "SELECT take_tokens($1::text[], $2::bytea[], $3::bigint[], $4::integer[], $5)"
 _KEEP: Final = "SELECT keep_permission($1, $2, $3, $4)"
 _KEPT: Final = "SELECT content FROM permission WHERE secret_hash = $1 AND expires_at_ms > $2"
@@ -208,7 +210,8 @@ class PostgresStorage(EngineStorage):
         self._partitions = partitions
         self._usage = usage
         self._measures = measures
-        self._finding = Batcher(self._find, lambda _: 64)
+        self._finding = Batcher(self._find, lambda _: _MOST_LOOKUPS)
+        self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # a batch that is read, and one that is next
         self._counting: asyncio.Future[object] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
         self.may_cache = False  # another daemon may have changed an inbox, and what it tells comes later
@@ -263,10 +266,12 @@ class PostgresStorage(EngineStorage):
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
-        return await self._finding.submit(self._lookup(address, now_ms))
+        async with self._finding_turns:
+            return await self._finding.submit(self._lookup(address, now_ms))
 
     async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-        return await self._readers.run(reading.find_several, lookups)
+        with on_behalf_of(""):  # or all would wait behind the reads of whoever came first
+            return await self._readers.run(reading.find_several, lookups)
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
