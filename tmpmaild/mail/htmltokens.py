@@ -38,7 +38,7 @@ _SHOWN_RAW_TEXT = names("textarea xmp")
 
 # Text, and the tag behind it if there is one. Of "<" in text so many at a time: nobody else gets the GIL meanwhile.
 _TEXT_AND_TAG = re.compile(
-    r"([^<]*+(?:<(?![a-zA-Z/!?])[^<]*+){0,10000}+)(?:<(/?)([a-zA-Z][^\s/>]*+)"
+    r"([^<]*+(?>(?:<(?![a-zA-Z/!?])[^<]*+){0,10000}))(?:<(/?)([a-zA-Z][^\s/>]*+)"
     r"((?>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?){0,1000}))>)?"
 )
 _MARKUP = re.compile(r"<[a-zA-Z/!?]")

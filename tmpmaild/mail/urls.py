@@ -26,7 +26,7 @@ MAX_BASE_CHARACTERS = 512
 
 _START = re.compile(r"https?://(?=[\w\[])", re.IGNORECASE)
 # Mail programs break lines of 72 characters and more.
-_IN_ANGLE_BRACKETS = re.compile(r"(?:[^\s<>\"]{60,}+\n){0,100}+[^\s<>\"]++(?=>)")
+_IN_ANGLE_BRACKETS = re.compile(r"(?>(?:[^\s<>\"]{60,}+\n){0,100})[^\s<>\"]++(?=>)")
 # The common characters of an address: ASCII except brackets; letters of Latin, Greek, Cyrillic, Hebrew, Arabic, Hindi.
 _PLAIN = re.compile(
     r"[^\x00-\x20\x7f<>\"`()\[\]{}\u0080-\U0010ffff]++"
