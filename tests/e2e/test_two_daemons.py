@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from daemons import wait_until
 from patience import PATIENCE_SECONDS
 
 
@@ -53,6 +54,11 @@ def test_a_stream_at_one_has_what_both_store_in_order_and_ends_with_the_inbox(pa
     assert [line for line in text.splitlines() if line.startswith("event:")][-1] == "event: deleted"
 
 
+def two_audit_lines(daemons):
+    lines = [line for daemon in daemons for line in daemon.log().splitlines() if "tmpmaild.audit" in line]
+    return lines if len(lines) == 2 else None
+
+
 def test_the_audit_of_both_has_one_hash_of_an_address_and_another_database_has_another(
     command, cluster, start_in, tmp_path
 ):
@@ -66,9 +72,8 @@ def test_the_audit_of_both_has_one_hash_of_an_address_and_another_database_has_a
         created = daemons[0].request("/api/v1/addresses", "POST", {"local_part": "ada-in-the-audit"})
         address = created.json["address"]
         daemons[-1].deliver_octets(address, b"Subject: hello\r\n\r\n")
-        lines = [line for daemon in daemons for line in daemon.log().splitlines() if "tmpmaild.audit" in line]
+        lines = wait_until(lambda daemons=daemons: two_audit_lines(daemons))  # a thread writes them
         (found,) = {line.rpartition(" ")[2] for line in lines}
-        assert len(lines) == 2
         day = lines[0].split(" tmpmaild.audit: ")[1][:10]
         assert command("audit", address, "--day", day, **url).stdout == f"{found}\n"
         assert not any(re.search("ada-in", daemon.log()) for daemon in daemons)
