@@ -4,7 +4,7 @@ Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes
 """
 
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -431,6 +431,62 @@ class Listing(Struct, frozen=True, weakref=True):
     searched_to: str | None = None
     looked_to: str | None = None
     characters: int = 0
+
+
+WebhookEvent = Literal["message", "verdict", "expired"]
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - every secret starts with it
+"""What a webhook's secret starts with, before its bytes in Base64 (Standard Webhooks)."""
+
+
+class Webhook(Struct, frozen=True):
+    """The URL that the holder of an inbox wants to be called at, and the events to call it for.
+
+    A message counts if it has every feature in ``has``. ``secret`` signs the calls; only who set the webhook sees it.
+    """
+
+    url: str
+    events: frozenset[WebhookEvent]
+    has: frozenset[Feature]
+    secret: str
+
+
+class WebhookState(Struct, frozen=True):
+    """How far the calls of a webhook have come.
+
+    ``told_message_id`` is the last message whose arrival has been reported to the target, ``told_verdict_id`` the last
+    one whose verdict has been; a message with that id need not exist. ``failures`` counts failed calls in a row. No
+    call is made before ``next_at_ms``. ``result`` is the status of the last call, or why there was none; before the
+    first call it is "" and ``called_at_ms`` is None.
+    """
+
+    told_message_id: str
+    told_verdict_id: str
+    failures: int = 0
+    next_at_ms: int = 0
+    called_at_ms: int | None = None
+    result: str = ""
+
+
+class StoredWebhook(Struct, frozen=True):
+    """A webhook and its inbox, which may have expired.
+
+    No message of the inbox has an id above ``newest_message_id``, and every later one will. ``version`` distinguishes
+    a webhook from the one that replaces it; each lease and each result increments it.
+    """
+
+    inbox_id: str
+    address: str
+    expires_at_ms: int
+    version: int
+    webhook: Webhook
+    state: WebhookState
+    newest_message_id: str
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there may be an event of a live inbox to report."""
+        positions = {"message": self.state.told_message_id, "verdict": self.state.told_verdict_id}
+        return any(self.newest_message_id > positions[name] for name in self.webhook.events & positions.keys())
 
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC by definition; aware ones write +00:00 for Z

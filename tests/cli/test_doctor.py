@@ -28,7 +28,7 @@ from tmpmaild.config.settings import Config, Http, Senders, Smtp, Storage, Webho
 from tmpmaild.errors import CommandError
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.webhooks.targets import parse_rule
+from tmpmaild.webhooktargets import parse_rule
 from zones import Zones, silent
 
 ROWS = rows_of(__file__)

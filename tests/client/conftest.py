@@ -24,7 +24,7 @@ from tmpmaild.http.server import HttpServer
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.webhooks.targets import parse_rule
+from tmpmaild.webhooktargets import parse_rule
 
 LIFETIME_MS = 3_600_000
 PLAIN = b"Subject: hello\r\n\r\nbody\r\n"

@@ -10,9 +10,9 @@ from services import rules
 from patience import PATIENCE_SECONDS
 from tables import rows_of, table
 from tmpmaild.errors import StorageFull
+from tmpmaild.model import WebhookState
 from tmpmaild.storage.enginestorage import EngineStorage
-from tmpmaild.webhooks.model import WebhookState
-from tmpmaild.webhooks.targets import parse_rule
+from tmpmaild.webhooktargets import parse_rule
 
 from .test_addresses import Held
 

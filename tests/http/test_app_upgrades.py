@@ -33,7 +33,7 @@ from tmpmaild.model import (
 from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings, operator_mail
 from tmpmaild.storage.postgresql.engine import migrations as postgresql_migrations
 from tmpmaild.storage.sqlite.engine import migrations
-from tmpmaild.webhooks.targets import parse_rule
+from tmpmaild.webhooktargets import parse_rule
 
 TESTS = Path(__file__).parents[1]
 RELEASES = sorted(path.name for path in (TESTS / "upgrades").iterdir())

@@ -3,7 +3,7 @@
 import pytest
 
 from tables import rows_of
-from tmpmaild.webhooks.targets import parse_rule
+from tmpmaild.webhooktargets import parse_rule
 
 from .test_addresses import Held
 

@@ -6,10 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError
-from tmpmaild.model import Page
+from tmpmaild.model import Page, Webhook, WebhookState
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.rows import message_id_of
-from tmpmaild.webhooks.model import Webhook, WebhookState
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, fill_up, until_full
 

@@ -7,9 +7,8 @@ import pytest
 
 from crowd import MARKED, marked_mail, marks, prove_erasure
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.model import Page
+from tmpmaild.model import Page, Webhook
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
-from tmpmaild.webhooks.model import Webhook
 
 
 async def test_what_is_over_stands_in_no_file_while_others_live_and_after(open_engine, path, clock):

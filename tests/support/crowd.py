@@ -8,8 +8,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.model import NAME_HELD_MS, Attachment, Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.webhooks.model import Webhook
+from tmpmaild.model import NAME_HELD_MS, Attachment, Envelope, NewInbox, NewMail, ParsedMail, Webhook
 
 LONGEST_MS = 60_000
 TOMBSTONE_BYTES = 250  # with its share of two indexes

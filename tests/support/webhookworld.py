@@ -9,13 +9,12 @@ from services import service_over
 from patience import PATIENCE_SECONDS
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope
+from tmpmaild.model import Envelope, Webhook
 from tmpmaild.webhooks.calling import Caller
 from tmpmaild.webhooks.dispatcher import Dispatcher, Events
-from tmpmaild.webhooks.model import Webhook
-from tmpmaild.webhooks.owners import Webhooks
-from tmpmaild.webhooks.targets import parse_rule
+from tmpmaild.webhooktargets import parse_rule
 
 LIFETIME_MS = 3_600_000
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

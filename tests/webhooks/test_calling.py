@@ -12,7 +12,7 @@ import certificates
 from patience import PATIENCE_SECONDS
 from tables import rows_of, table
 from tmpmaild.webhooks.calling import Caller, Lookups, Outcome, resolve
-from tmpmaild.webhooks.targets import parse_rule, parse_url
+from tmpmaild.webhooktargets import parse_rule, parse_url
 
 ROWS = rows_of(__file__)
 

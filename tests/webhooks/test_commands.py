@@ -4,8 +4,8 @@ import pytest
 from webhookworld import SECRET
 
 from tmpmaild.host.control import NoArguments
+from tmpmaild.model import Webhook
 from tmpmaild.webhooks.commands import Named, WebhookCommands
-from tmpmaild.webhooks.model import Webhook
 
 pytestmark = pytest.mark.both_engines
 

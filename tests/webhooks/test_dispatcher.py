@@ -9,9 +9,8 @@ from receivers import OK
 from webhookworld import LIFETIME_MS, SECRET
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.model import Block, unchecked
+from tmpmaild.model import Block, Webhook, unchecked
 from tmpmaild.webhooks import dispatcher
-from tmpmaild.webhooks.model import Webhook
 
 pytestmark = pytest.mark.both_engines
 UNAVAILABLE = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
@@ -402,3 +401,20 @@ async def test_a_message_that_must_have_a_verdict_is_told_of_when_it_has_one(wor
         await world.receiver.wait(2)
     assert world.subjects() == ["first", "second"]
     assert set(checks.asked) == {first, second}
+
+
+async def test_commits_are_noted_only_while_webhooks_are_allowed(world):
+    def waiting():
+        return next(one for one in world.dispatcher.measures() if one.name == "webhooks_waiting").values()
+
+    inbox = await world.inbox()
+    async with world.sending():
+        await world.deliver(inbox)
+        await world.settled(inbox, result="204")
+    webhooks = world.service.webhooks
+    webhooks.allowed, allowed = (), webhooks.allowed
+    await world.deliver(inbox)
+    assert waiting() == {(): 0}
+    webhooks.allowed = allowed
+    await world.deliver(inbox)
+    assert waiting() == {(): 1}

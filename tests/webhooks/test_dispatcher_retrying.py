@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from tables import rows_of
+from tmpmaild.model import StoredWebhook, Webhook, WebhookState
 from tmpmaild.webhooks import dispatcher
 from tmpmaild.webhooks.calling import Outcome
-from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 ROWS = rows_of(__file__)
 

@@ -16,7 +16,7 @@ from webhookworld import SECRET
 from daemons import environment
 from tmpmaild.webhooks import dispatcher
 from tmpmaild.webhooks.calling import Caller
-from tmpmaild.webhooks.targets import parse_rule, parse_url
+from tmpmaild.webhooktargets import parse_rule, parse_url
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/webhooks.md").read_text()

@@ -7,11 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from tmpmaild import hostnames
+from tmpmaild import hostnames, webhooktargets
 from tmpmaild.checks import Kind
 from tmpmaild.clients import parse_network
 from tmpmaild.config import databaseurl
-from tmpmaild.webhooks import targets
 
 MIB: Final = 1 << 20
 
@@ -186,6 +185,6 @@ ORIGINS = Kind("scheme://host[:port]", str, _origin, many=True)
 HOSTS = Kind("a host name or an IP address, without port", str, _host, many=True)
 RESOLVER = Kind("an address and port such as 127.0.0.1:53, system, or an empty string", str, _resolver)
 WEBHOOK_TARGETS = Kind(
-    "a host name, *.NAME or a network, each with :port or without", str, targets.parse_rule, many=True
+    "a host name, *.NAME or a network, each with :port or without", str, webhooktargets.parse_rule, many=True
 )
 NETWORKS = Kind("a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set", str, parse_network, many=True)

@@ -18,12 +18,11 @@ from typing import Annotated, Any, Final, TypeVar, get_type_hints
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from tmpmaild import hostnames
+from tmpmaild import hostnames, webhooktargets
 from tmpmaild.checks import Kind
 from tmpmaild.clients import Network
 from tmpmaild.config import kinds
 from tmpmaild.config.kinds import MIB, one_of, whole
-from tmpmaild.webhooks import targets
 
 Item = TypeVar("Item")
 
@@ -257,7 +256,7 @@ class Senders(Struct, frozen=True, kw_only=True):
 class Webhooks(Struct, frozen=True, kw_only=True):
     """The section ``[webhooks]``; without anything in ``allow`` there are none."""
 
-    allow: Annotated[tuple[targets.Rule, ...], kinds.WEBHOOK_TARGETS] = ()
+    allow: Annotated[tuple[webhooktargets.Rule, ...], kinds.WEBHOOK_TARGETS] = ()
     """Hosts that [webhooks](webhooks.md) may call: names, ``*.NAME`` for every name below ``NAME``, networks; each
     for ports 80 and 443, or with ``:port``. A name may lead to public addresses only, unless a network here has
     that address. Empty: no webhooks.

@@ -25,8 +25,7 @@ from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, Refu
 from tmpmaild.inboxes.access import is_holder
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.model import Inbox, rfc3339
-from tmpmaild.webhooks.model import Webhook, WebhookState
+from tmpmaild.model import Inbox, Webhook, WebhookState, rfc3339
 
 _NOT_CALLED = WebhookState("", "")
 

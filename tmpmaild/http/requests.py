@@ -25,9 +25,8 @@ from tmpmaild.checks import Kind, Mistake, Mistakes, check
 from tmpmaild.errors import InvalidRequest, Unauthorized
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
-from tmpmaild.model import Feature, Page
-from tmpmaild.webhooks.model import WebhookEvent
-from tmpmaild.webhooks.targets import MOST_URL_CHARACTERS
+from tmpmaild.model import Feature, Page, WebhookEvent
+from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
 
 EXAMPLE_DOMAIN = "mail.example.com"
 """Is in the examples of all types here and in ``schemas.py``; ``openapi.py`` replaces it by a domain of the server."""

@@ -12,8 +12,20 @@ from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage, rest_of
 from tmpmaild.inboxes.viewing import Grant
-from tmpmaild.model import Authentication, Envelope, Feature, Inbox, Listing, Message, Page, Person, rfc3339
-from tmpmaild.webhooks.model import Webhook, WebhookEvent, WebhookState
+from tmpmaild.model import (
+    Authentication,
+    Envelope,
+    Feature,
+    Inbox,
+    Listing,
+    Message,
+    Page,
+    Person,
+    Webhook,
+    WebhookEvent,
+    WebhookState,
+    rfc3339,
+)
 
 Time = Annotated[str, Meta(examples=["2026-11-21T03:00:00.000Z"], extra_json_schema={"format": "date-time"})]
 Path = Annotated[str, Meta(description="A path below the path of the server's public URL, never with a host.")]

@@ -17,9 +17,8 @@ from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import LocalPartError, Mailbox
-from tmpmaild.model import Envelope, Inbox, NewInbox
+from tmpmaild.model import Envelope, Inbox, NewInbox, Webhook
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhooks.model import Webhook
 
 _RANDOM_NAME_TRIES = 5
 

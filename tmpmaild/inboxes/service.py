@@ -24,13 +24,12 @@ from tmpmaild.inboxes.faults import Fault, Faults, Refusals
 from tmpmaild.inboxes.following import Bus, Follower
 from tmpmaild.inboxes.reading import Check, MailReader
 from tmpmaild.inboxes.viewing import Viewer
+from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail import addresses, mime
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope, Inbox, InboxChange, NewMail, ParsedMail, counted
+from tmpmaild.model import Envelope, Inbox, InboxChange, NewMail, ParsedMail, Webhook, counted
 from tmpmaild.scheduling import FairScheduler, HeavyPlace
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
-from tmpmaild.webhooks.model import Webhook
-from tmpmaild.webhooks.owners import Webhooks
 
 _HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
 _OPERATOR_READ_MS = 1000

@@ -31,11 +31,13 @@ from tmpmaild.model import (
     NewInbox,
     NewMail,
     Page,
+    StoredWebhook,
     Texts,
+    Webhook,
+    WebhookState,
 )
 from tmpmaild.ratelimit import Buckets
 from tmpmaild.storage.operatorbox import OperatorBox
-from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""

@@ -25,7 +25,10 @@ from tmpmaild.model import (
     NewInbox,
     NewMail,
     Page,
+    StoredWebhook,
     Texts,
+    Webhook,
+    WebhookState,
 )
 from tmpmaild.storage.audit import audit_hash
 from tmpmaild.storage.base import (
@@ -58,7 +61,6 @@ from tmpmaild.storage.rows import (
     verdict_text,
     webhook_text,
 )
-from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 Q = TypeVar("Q")
 A = TypeVar("A")

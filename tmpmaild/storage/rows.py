@@ -35,11 +35,13 @@ from tmpmaild.model import (
     NewMail,
     Page,
     SmtpSession,
+    StoredWebhook,
     Verbatim,
     VerdictReached,
+    Webhook,
+    WebhookState,
 )
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.webhooks.model import StoredWebhook, Webhook, WebhookState
 
 PREFIX = "msg_"
 MAX_KEY = (1 << 63) - 1

@@ -20,9 +20,9 @@ import h11
 from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.tls import TLSStream
 
+from tmpmaild import webhooktargets
 from tmpmaild.boundedh11 import MAX_HEADER_BYTES, BoundedConnection
-from tmpmaild.webhooks import targets
-from tmpmaild.webhooks.targets import Rule, Target
+from tmpmaild.webhooktargets import Rule, Target
 
 CALL_SECONDS: Final = 10.0
 _MOST_ADDRESSES: Final = 4
@@ -110,7 +110,7 @@ class _Failed(Exception):
 
 
 class Caller:
-    """Calls targets. ``own_ports`` are those at which this daemon listens: it never calls itself."""
+    """Calls webhooktargets. ``own_ports`` are those at which this daemon listens: it never calls itself."""
 
     def __init__(
         self,
@@ -142,9 +142,9 @@ class Caller:
             return Outcome(reason="connection")
 
     async def _call(self, rules: Sequence[Rule], target: Target, fields: Fields, body: bytes) -> Outcome:
-        if targets.refusal(rules, target):
+        if webhooktargets.refusal(rules, target):
             raise _Failed("not-allowed")
-        addresses = [one for one in await self._addresses(target) if targets.permits_address(rules, target, one)]
+        addresses = [one for one in await self._addresses(target) if webhooktargets.permits_address(rules, target, one)]
         if not addresses:
             raise _Failed("not-allowed")
         stream = await self._connected(target, addresses[:_MOST_ADDRESSES])

@@ -11,11 +11,10 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
 from tmpmaild.host.control import Answer, Command, NoArguments
 from tmpmaild.inboxes.blocks import TARGET, Blocks
 from tmpmaild.inboxes.commands import Changed, Seconds
-from tmpmaild.model import Block
+from tmpmaild.inboxes.webhooks import Webhooks
+from tmpmaild.model import Block, StoredWebhook
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhooks.model import StoredWebhook
-from tmpmaild.webhooks.owners import Webhooks
-from tmpmaild.webhooks.targets import parse_url
+from tmpmaild.webhooktargets import parse_url
 
 _ROWS: Final = 500
 _PAGE: Final = 100

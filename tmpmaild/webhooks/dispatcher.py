@@ -26,15 +26,25 @@ from tmpmaild import __version__
 from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError, StorageUnavailable
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.reading import NOT_CHECKED, MailReader
+from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
-from tmpmaild.model import ExpiryMoved, Findings, InboxChange, InboxDeleted, Message, Page, VerdictReached
+from tmpmaild.model import (
+    SECRET_PREFIX,
+    ExpiryMoved,
+    Findings,
+    InboxChange,
+    InboxDeleted,
+    Message,
+    Page,
+    StoredWebhook,
+    VerdictReached,
+    WebhookState,
+)
 from tmpmaild.scheduling import on_behalf_of
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhooks.calling import CALL_SECONDS, Caller, Outcome
-from tmpmaild.webhooks.model import SECRET_PREFIX, StoredWebhook, WebhookState
-from tmpmaild.webhooks.owners import Webhooks
 from tmpmaild.webhooks.schedule import Job, Schedule
-from tmpmaild.webhooks.targets import parse_url
+from tmpmaild.webhooktargets import parse_url
 
 MOST_BODY_BYTES: Final = 256 * 1024
 _SHORT_CHARACTERS: Final = 1000

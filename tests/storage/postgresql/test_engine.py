@@ -13,12 +13,11 @@ from tables import rows_of, table
 from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
 from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError
-from tmpmaild.model import Page
+from tmpmaild.model import Page, Webhook
 from tmpmaild.storage.postgresql import engine, server
 from tmpmaild.storage.postgresql.engine import migrate, migrations
 from tmpmaild.storage.postgresql.operations import CONTENT
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.webhooks.model import Webhook
 
 from .conftest import connected, said
 

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from patience import PATIENCE_SECONDS
 from tests.storage.conftest import Engine
 from tmpmaild.errors import MailboxFull, StorageUnavailable
-from tmpmaild.model import Page
+from tmpmaild.model import Page, Webhook
 from tmpmaild.storage.postgresql import partitions, server, writer
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.webhooks.model import Webhook
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 

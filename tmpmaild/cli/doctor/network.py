@@ -9,13 +9,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tmpmaild import webhooktargets
 from tmpmaild.cli.doctor import Record, Result, ok, problem, warning
 from tmpmaild.clients import Network
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.hostnames import WILDCARD
-from tmpmaild.webhooks import targets
-from tmpmaild.webhooks.targets import Rule, Target
+from tmpmaild.webhooktargets import Rule, Target
 
 if TYPE_CHECKING:
     from tmpmaild.senders.resolver import Answer, Resolver
@@ -211,7 +211,7 @@ def _name(rules: Sequence[Rule], rule: Rule, resolve: Resolve) -> Result:
         return warning(
             _TARGETS, f"{rule.name}: {error.strerror or error}", "correct the name, or the resolver of this machine"
         )
-    if any(targets.permits_address(rules, target, one) for one in addresses):
+    if any(webhooktargets.permits_address(rules, target, one) for one in addresses):
         return ok(_TARGETS, f"{rule.name} can be called")
     text = f"{rule.name} leads to {', '.join(addresses)}, where no call goes"
     return problem(_TARGETS, text, "if it is meant, add these addresses to webhooks.allow, with the port")

@@ -5,11 +5,10 @@ import base64
 import secrets
 from collections.abc import Collection, Sequence
 
+from tmpmaild import webhooktargets
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.model import Feature
+from tmpmaild.model import SECRET_PREFIX, Feature, StoredWebhook, Webhook, WebhookEvent
 from tmpmaild.storage.base import Storage
-from tmpmaild.webhooks import targets
-from tmpmaild.webhooks.model import SECRET_PREFIX, StoredWebhook, Webhook, WebhookEvent
 
 _SECRET_BYTES = 32
 
@@ -24,7 +23,7 @@ class Webhooks:
     def __init__(
         self,
         storage: Storage,
-        allowed: Sequence[targets.Rule],
+        allowed: Sequence[webhooktargets.Rule],
         *,
         senders_are_checked: bool = False,
     ) -> None:
@@ -48,11 +47,11 @@ class Webhooks:
         if errors:
             raise InvalidRequest(*errors)
         secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
-        return Webhook(targets.parse_url(url).url, frozenset(events), frozenset(has), secret)
+        return Webhook(webhooktargets.parse_url(url).url, frozenset(events), frozenset(has), secret)
 
     def _refusal(self, url: str) -> str:
         try:
-            refusal = targets.refusal(self.allowed, targets.parse_url(url))
+            refusal = webhooktargets.refusal(self.allowed, webhooktargets.parse_url(url))
         except ValueError as error:
             return f"expected an http or https URL, but {error}"
         return refusal and f"expected a URL that the operator allows, but this one {refusal}"
