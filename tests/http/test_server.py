@@ -531,6 +531,25 @@ async def test_a_stop_cuts_what_does_not_end(serve, pipelined):
         assert ended == [True]
 
 
+async def test_a_proxy_keeps_its_idle_connections_when_those_of_others_are_closed(serve, monkeypatch):
+    """A request that a proxy sends while the server closes is lost, and it sends no POST again (nginx: 502)."""
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.05)
+    proxies = [ip_network("127.0.0.1/32")]
+    async with (
+        serve(ok, unshared=proxies) as behind_proxy,
+        serve(ok, unshared=[]) as direct,
+        await behind_proxy.connect() as of_proxy,
+    ):
+        await of_proxy.send(GET)
+        assert await read_answer(of_proxy) == 200
+        async with await direct.connect() as of_client:
+            await of_client.send(GET)
+            assert await read_answer(of_client) == 200
+            assert await read_all(of_client) == b""
+        await of_proxy.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        assert await read_answer(of_proxy) == 200
+
+
 async def test_nobody_is_accepted_during_a_stop(serve):
     async with serve(ok) as served:
         await served.server.stop(0)

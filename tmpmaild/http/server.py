@@ -44,6 +44,7 @@ _SEND_BUFFER_BYTES = 256 * 1024
 _READ_AHEAD_BYTES = 16 * 1024  # what the reader may hold of what a client has sent
 _USER_TIMEOUT_MS = 30_000
 _IDLE_SECONDS = 15
+_PROXY_IDLE_SECONDS = 620  # proxies keep idle connections for at most 600 (Google's; Caddy 120, nginx 60)
 _CUT_SECONDS = 1
 
 _READ_BYTES = 16 * 1024  # at once: as much is held until it is answered, or a refusal has been read
@@ -79,7 +80,9 @@ log = logging.getLogger(__name__)
 class HttpServer:
     """All HTTP connections of the process. ``max_connections``, which may be changed, is 0 for no limit.
 
-    With ``unshared``, which may be changed too, a client has only a share of them, unless it is in these networks.
+    With ``unshared``, which may be changed too, a client has only a share of them, unless it is in these networks: those
+    of proxies. They keep idle connections for longer than a proxy does, since a request that is sent while the server
+    closes is lost, and a proxy does not send a POST again.
     """
 
     def __init__(self, app: ASGIApp, *, max_connections: int, unshared: Networks | None = None) -> None:
@@ -87,7 +90,8 @@ class HttpServer:
         self.max_connections = max_connections
         self.unshared = unshared
         self._of_client: defaultdict[str, set[HttpConnection]] = defaultdict(set)
-        self._config = _hypercorn_config()
+        self._config = _hypercorn_config(_IDLE_SECONDS)
+        self._proxy_config = _hypercorn_config(_PROXY_IDLE_SECONDS)
         self._context = WorkerContext(max_requests=None)
         self._connections: dict[asyncio.Task[None], HttpConnection] = {}
         self._listeners: list[asyncio.Server] = []
@@ -145,7 +149,8 @@ class HttpServer:
             await self._refuse(reader, writer)
             return
         loop = asyncio.get_running_loop()
-        connection = HttpConnection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
+        config = self._config if client or self.unshared is None else self._proxy_config
+        connection = HttpConnection(self._app, loop, config, self._context, LifespanState({}), reader, writer)
         self._connections[task] = connection
         if client:
             self._of_client[client].add(connection)
@@ -232,9 +237,9 @@ def _date(unix_seconds: int) -> bytes:
     return format_date_time(unix_seconds).encode()
 
 
-def _hypercorn_config() -> Config:
+def _hypercorn_config(idle_seconds: float) -> Config:
     config = _Config()
-    config.keep_alive_timeout = _IDLE_SECONDS
+    config.keep_alive_timeout = idle_seconds
     config.max_app_queue_size = _QUEUED_EVENTS
     config.errorlog = logging.getLogger("hypercorn.error")
     return config
