@@ -80,9 +80,9 @@ log = logging.getLogger(__name__)
 class HttpServer:
     """All HTTP connections of the process. ``max_connections``, which may be changed, is 0 for no limit.
 
-    With ``unshared``, which may be changed too, a client has only a share of them, unless it is in these networks: those
-    of proxies. They keep idle connections for longer than a proxy does, since a request that is sent while the server
-    closes is lost, and a proxy does not send a POST again.
+    With ``unshared``, which may be changed too, a client has only a share of them, unless it is in these networks.
+    These are the proxies' networks, whose idle connections stay open for longer than a proxy keeps them: a request that
+    arrives while the server closes is lost, and a proxy does not send a POST again.
     """
 
     def __init__(self, app: ASGIApp, *, max_connections: int, unshared: Networks | None = None) -> None:
