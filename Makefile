@@ -43,11 +43,11 @@ release: $(VENV)/.proofs $(MODULES) ## builds the last commit in dist/; VERSION=
 	$(BIN)/python tools/release.py $(VERSION) $(ARGS)
 
 clean: ## removes all that these commands have made
-	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .hypothesis $(TYPESCRIPT)/dist $(TYPESCRIPT)/node_modules tests/proofs/forms/node_modules
+	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .hypothesis $(TYPESCRIPT)/dist $(TYPESCRIPT)/node_modules tests/system/forms/node_modules
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
-	@echo 'proofs, make proof WHAT=…: what each shows, about how long it takes, what it needs'
+	@echo 'system tests, make proof WHAT=…: what each shows, about how long it takes, what it needs'
 	@$(PYTHON) tools/prove.py --list
 
 # What the targets set up.

@@ -43,7 +43,7 @@ def anyio_backend():
 
 
 def pytest_generate_tests(metafunc):
-    """Run on both event loops what is marked so, and in the proofs on both engines: nothing else sees a difference."""
+    """Run on both event loops what is marked so, and in the system tests on both engines: nothing else sees a difference."""
     engines = stores.ENGINES if metafunc.config.option.proof else stores.ENGINES[:1]
     for mark, fixture, each in (("both_loops", "anyio_backend", LOOPS), ("both_engines", "engine_kind", engines)):
         if metafunc.definition.get_closest_marker(mark) and fixture in metafunc.fixturenames:
@@ -148,7 +148,7 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_addoption(parser):
-    """Add the options of CI and of the proofs."""
+    """Add the options of CI and of the system tests."""
     parser.addoption("--all-peers", action="store_true", help="fail if a program is missing that a test needs")
     parser.addoption("--proof", action="store_true", help="run also what is marked proof, and stories on both engines")
 
@@ -181,7 +181,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Begin with the folders that take long, so that the end is many short tests, which any core can take.
 
-    Leave out what is for the proofs. Mark what needs another program by its fixtures, or by a parameter that is the name
+    Leave out what is for the system tests. Mark what needs another program by its fixtures, or by a parameter that is the name
     of one.
     """
     if not config.option.proof:

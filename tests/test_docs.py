@@ -79,7 +79,7 @@ def test_every_command_stands_in_the_documentation():
 def test_every_shell_block_of_the_operator_is_run_somewhere():
     """A block below another heading needs an entry here: the test that runs it, or why none can."""
     elsewhere = {"Try it": "tests/e2e/test_readme.py", "In your tests": "tests/e2e/test_readme.py"}
-    proof = (ROOT / "tests/proofs/test_install.py").read_text()
+    proof = (ROOT / "tests/system/test_install.py").read_text()
     assert 'shell_blocks("docs/operations.md")' in proof
     headings = {block.heading for block in shell_blocks("README.md")}
     assert headings == {"Install on a server", *elsewhere}
@@ -115,7 +115,7 @@ def test_the_configuration_of_a_server_says_what_to_edit_and_is_good_then(tmp_pa
 
 
 def test_every_command_of_make_that_is_named_exists():
-    """In backticks anywhere, in the shell blocks of documents, and in what CI runs; proofs by their names as well."""
+    """In backticks anywhere, in the shell blocks of documents, and in what CI runs; system tests by their names as well."""
     ci = "".join(path.read_text() for path in (*(ROOT / ".github").rglob("*.*"), ROOT / ".ci/run"))
     texts = [path.read_text() for path in _files() if path.suffix in KINDS and path.name != "CHANGELOG.md"]
     blocks = [block for text in texts for block in re.findall(r"^ *```sh\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)]
@@ -136,8 +136,8 @@ def test_every_proof_and_target_stands_in_the_list_of_commands():
     targets = re.search(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
     assert re.findall(r"^  make ([a-z-]+) +\S", listed, re.MULTILINE) == targets
     assert re.findall(r"^  ([a-z]+) +.+ min\b", listed, re.MULTILINE) == list(prove.PROOFS)
-    run = {word for one in prove.PROOFS.values() for word in one.command() if word.startswith("tests/proofs/")}
-    assert run == {str(path.relative_to(ROOT)) for path in (ROOT / "tests/proofs").glob("test_*.py")}
+    run = {word for one in prove.PROOFS.values() for word in one.command() if word.startswith("tests/system/")}
+    assert run == {str(path.relative_to(ROOT)) for path in (ROOT / "tests/system").glob("test_*.py")}
 
 
 def test_what_is_asked_for_at_a_change_and_at_a_report_can_be_read_by_who_asks():

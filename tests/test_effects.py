@@ -1,6 +1,6 @@
 """A new key, command, metric or member of the API has a test that looks at its effect: it fails without that effect.
 
-``tests/effects.json`` names the test of each; ``tests/proofs/test_effects.py`` runs it with the thing taken away, so a test that
+``tests/effects.json`` names the test of each; ``tests/system/test_effects.py`` runs it with the thing taken away, so a test that
 only mentions it does not count. What was there before this rule is listed there as well, and is only ever struck out.
 """
 

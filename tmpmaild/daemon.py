@@ -188,11 +188,13 @@ class _Parts:
         self._certificate = ShownCertificate(loaded)
         edges = (self.smtp, self._certificate, self._web, self._http)
         measured = (*edges, service.scheduler, storage, self.cleaner, self.lag, self.dispatcher)
-        known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
-        measures = tuple(chain.from_iterable(known))
-        metrics = Exposition(measures, __version__)
-        self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
-        self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(names, sockets)))
+        known = [part.metrics() for part in measured] + [one.metrics() for one in self.checkers]
+        metrics = tuple(chain.from_iterable(known))
+        exposition = Exposition(metrics, __version__)
+        self._metrics = HttpServer(
+            operator_app(self.obstacle, exposition.page), max_connections=_MAX_METRICS_CONNECTIONS
+        )
+        self._status = StatusReport(metrics, self.obstacle, Served(config.domains, *map(names, sockets)))
         self._blocks = BlockCommands(storage, self._service.blocks, config.own_networks)
         self.reloading = Reloading(self._reload)
         self.control = ControlServer(self._commands())

@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 
 from tmpmaild.clients import client_network
-from tmpmaild.measures import Histogram, Measure
+from tmpmaild.metrics import Histogram, Metric
 
 LIGHT_BYTES: Final = 80 * 1024
 """Work on an input up to this size is light. Work that takes less time for each byte counts fewer bytes."""
@@ -497,8 +497,8 @@ class FairScheduler:
         self._heavy_place: HeavyPlace | None = None
         self._waited = Histogram("turn_wait_seconds", "How long work waited for its turn.")
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         return (self._waited,)
 
     def heavy_place(self) -> HeavyPlace:

@@ -1,4 +1,4 @@
-"""Runs proofs by their names, ``make proof WHAT="powercut stop"``, or without names all modules of tests/proofs.
+"""Run system tests by name, ``make proof WHAT="powercut stop"``, or without names all modules of tests/system.
 
 ``--list`` says what each is, needs and takes; that needs nothing but Python's own modules.
 
@@ -16,7 +16,7 @@ MACHINES: Final = "root, systemd-container, debootstrap, network"
 
 
 class Proof(NamedTuple):
-    """A command, or modules of tests/proofs; what it shows, what it needs besides Python, about how long it takes."""
+    """A command, or modules of tests/system; what it shows, what it needs besides Python, about how long it takes."""
 
     run: str
     shows: str
@@ -32,7 +32,7 @@ class Proof(NamedTuple):
             return [sys.executable, first, *rest]
         if first.startswith("-"):
             return [sys.executable, "-m", "pytest", first, *rest]
-        return [sys.executable, "-m", "pytest", "-n0", "-rs", *map("tests/proofs/test_{}.py".format, (first, *rest))]
+        return [sys.executable, "-m", "pytest", "-n0", "-rs", *map("tests/system/test_{}.py".format, (first, *rest))]
 
 
 PROOFS: Final = {
@@ -89,7 +89,7 @@ def listed() -> str:
 
 
 def main(names: str, *arguments: str) -> None:
-    """Run the proofs one after the other; the first that fails ends it."""
+    """Run the system tests one after the other; the first that fails ends it."""
     if names == "--list":
         sys.stdout.write(listed())
         return
@@ -97,7 +97,7 @@ def main(names: str, *arguments: str) -> None:
         sys.exit(f"no such proof: {', '.join(unknown)}. There are:\n{listed()}")
     environ = os.environ | {ENVIRON[name]: "1" for name in names.split() if name in ENVIRON}
     commands = [PROOFS[name].command() for name in names.split()]
-    for command in commands or [[sys.executable, "-m", "pytest", "-n0", "-rs", "tests/proofs"]]:
+    for command in commands or [[sys.executable, "-m", "pytest", "-n0", "-rs", "tests/system"]]:
         status = subprocess.run([*command, *arguments], cwd=ROOT, env=environ, check=False).returncode  # noqa: S603 - ours
         if status:
             sys.exit(status)

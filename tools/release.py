@@ -2,7 +2,7 @@
 
 It publishes nothing; at the end it prints what to do by hand. ``docs/releasing.md`` says the same in order.
 
-``make release VERSION=1.2.3`` runs it, with ``ARGS=--checked`` where the tests and proofs have passed at this commit.
+``make release VERSION=1.2.3`` runs it, with ``ARGS=--checked`` if all tests have passed at this commit.
 Without a version it only builds the last commit.
 """
 
@@ -210,7 +210,7 @@ def main() -> None:
     """Release a version, or without one build the last commit."""
     parser = argparse.ArgumentParser(description="Make a release.")
     parser.add_argument("version", nargs="?", help="such as 1.2.3; without it the last commit is built")
-    parser.add_argument("--checked", action="store_true", help="the tests and proofs have passed at this commit")
+    parser.add_argument("--checked", action="store_true", help="all tests have passed at this commit")
     parser.add_argument("--not-audited", action="store_true", help="do not ask PyPI for advisories on our libraries")
     parser.add_argument("--apt-key", help="make a repository for apt too, signed by this key of gpg")
     given = parser.parse_args()

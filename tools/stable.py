@@ -1,6 +1,6 @@
 """Lists what stays as it is until version 2, line by line, and adds to the recorded list what is new.
 
-The lines are read from what the program goes by: the description of the API, the settings, the commands, the measures,
+The lines are read from what the program goes by: the description of the API, the settings, the commands, the metrics,
 the pytest plugin, and both clients. ``docs/stability.md`` says what is promised. Before, it
 makes anew what is made of the settings and of the description, by ``configuration.py`` and ``typescript_types.py``.
 

@@ -52,7 +52,7 @@ def requests_per_second(server):
 
 
 def compare(title, ours, yardstick, measure, target):
-    """Measure both in turn and print the ratio of each pair of neighbours."""
+    """Metric both in turn and print the ratio of each pair of neighbours."""
     pairs = [(measure(ours), measure(yardstick)) for _ in range(ROUNDS)]
     ratios, mine, theirs = compared(pairs)
     print(f"{title:<44} {ratios}; {mine:,.0f}/s against {theirs:,.0f}/s; wanted {target} ×)", flush=True)

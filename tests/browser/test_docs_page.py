@@ -13,7 +13,7 @@ from tmpmaild.http.app import OPERATIONS, CrossSite, Middleware, describe_api
 from tmpmaild.http.files import docs_files
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.requests import Resource
-from tmpmaild.measures import Count
+from tmpmaild.metrics import Count
 from tmpmaild.ratelimit import RateLimits
 
 from .inbox.test_access import AXE, CONTRAST, RULES

@@ -16,13 +16,13 @@ from tmpmaild.config.settings import Config, Storage
 from tmpmaild.host import control
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.status import Served, StatusReport
-from tmpmaild.measures import Count, Gauge
+from tmpmaild.metrics import Count, Gauge
 
 ROWS = rows_of(__file__)
 STATUS = Path(__file__).with_name("operator-status.txt").read_text()
 
 
-def measures(value):
+def metrics(value):
     """Every number of a status, as a service counts them."""
     names = {
         *("storage_inboxes", "storage_messages", "storage_used_bytes", "storage_max_bytes", "storage_free_disk_bytes"),
@@ -113,7 +113,7 @@ async def test_a_service_that_is_not_ready_says_why_and_the_exit_code_tells(run,
     config = Config(storage=Storage(path=str(tmp_path / "mail.db")))
     served = Served(["tmp.example"], ["127.0.0.1:8025"], ["0.0.0.0:25", "[::]:25"], [], [])
     with control.bound(config, {}) as listener:
-        server = ControlServer(StatusReport(measures(2), lambda: "storage full", served).commands())
+        server = ControlServer(StatusReport(metrics(2), lambda: "storage full", served).commands())
         await server.start(listener)
         text, as_json = [await asyncio.to_thread(run, "status", *more) for more in ([], ["--json"])]
         await server.stop()

@@ -5,7 +5,7 @@ import pytest
 import described
 from tmpmaild.http.app import OPERATIONS
 
-MAX_EXAMPLES = 3  # the proofs have more
+MAX_EXAMPLES = 3  # the system tests have more
 
 
 @pytest.fixture(scope="module")

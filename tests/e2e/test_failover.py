@@ -1,4 +1,4 @@
-"""The PostgreSQL primary or its standby is lost: no acknowledged mail is, and the daemon goes on. How fast: the proofs."""
+"""The PostgreSQL primary or its standby is lost: no acknowledged mail is, and the daemon goes on. How fast: the system tests."""
 
 import asyncio
 import signal

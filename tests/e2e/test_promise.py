@@ -9,7 +9,7 @@ from senders import prove_promise
 
 
 def test_no_acknowledged_mail_is_lost_or_damaged_by_kill_9(start, tmp_path):
-    prove_promise(lambda: start(tmp_path, **NO_LIMITS), kills=2, most_mails=80)  # the proofs have more
+    prove_promise(lambda: start(tmp_path, **NO_LIMITS), kills=2, most_mails=80)  # the system tests have more
 
 
 @pytest.mark.needs("strace")

@@ -139,7 +139,7 @@ def test_what_is_shown_is_known_since_the_certificate_was_loaded_and_no_file_is_
     for name in ("one", "other"):
         (pem / f"{name}.pem").unlink()
     known = ShownCertificate(shown)
-    (expires,) = known.measures()
+    (expires,) = known.metrics()
     assert expires.values() == {(): shown.expires_at_seconds}
     assert shown.expires_at_seconds > 1_790_000_000
     assert known.change(shown).startswith("the certificate is the same as before, valid until ")

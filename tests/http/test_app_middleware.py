@@ -7,7 +7,7 @@ import pytest
 from tables import rows_of, table
 from tmpmaild.http.app import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
-from tmpmaild.measures import Count
+from tmpmaild.metrics import Count
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 
 ROWS = rows_of(__file__)

@@ -8,7 +8,7 @@ from tables import rows_of
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http.app import CrossSite, Middleware
 from tmpmaild.http.problems import Problems
-from tmpmaild.measures import Count
+from tmpmaild.metrics import Count
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.storage.postgresql.storage import SharedBuckets
 

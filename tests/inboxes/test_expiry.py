@@ -147,5 +147,5 @@ async def test_a_foreign_reader_is_warned_of_after_a_minute(storage, clock, path
 
 
 def unerased_seconds(cleaner):
-    (found,) = [one for one in cleaner.measures() if one.name == "sweep_unerased_seconds"]
+    (found,) = [one for one in cleaner.metrics() if one.name == "sweep_unerased_seconds"]
     return found.values()[()]

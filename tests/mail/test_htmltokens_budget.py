@@ -1,6 +1,6 @@
 """Reading and showing HTML take no more work than its budget allows, whatever is combined in it; honest mail is never cut.
 
-Work is counted in calls, which no machine changes. What they take in time is measured in ``proofs/test_bombs.py``.
+Work is counted in calls, which no machine changes. What they take in time is measured in ``system/test_bombs.py``.
 """
 
 import json

@@ -121,5 +121,5 @@ async def test_faults_are_neither_counted_nor_logged_as_refusals(house, caplog):
     client = await house.greeted()
     assert (await tried(client))[-1] == "550 5.1.1 secret text"
     assert "secret" not in caplog.text
-    refusals = next(one for one in house.server.measures() if one.name == "smtp_refusals_total")
+    refusals = next(one for one in house.server.metrics() if one.name == "smtp_refusals_total")
     assert "550" not in str(vars(refusals))

@@ -164,7 +164,7 @@ async def test_memory_that_is_full_is_told_from_a_full_disk_in_reply_log_and_num
         (session,) = house.server.connections.open
         await house.until(lambda: house.received_bytes() > 110_000 and session._conversation.data.held_bytes < 10)
         assert await client.say("\r\n.") == ["452 4.3.2 Too much mail is coming in at once, try again later"]
-        (counted,) = [one for one in house.server.measures() if one.name == "smtp_memory_refusals_total"]
+        (counted,) = [one for one in house.server.metrics() if one.name == "smtp_memory_refusals_total"]
         assert counted.values() == {(): 1}
     (line,) = caplog.messages
     assert line.endswith(

@@ -9,7 +9,7 @@ LARGE = "Subject: x\r\n\r\n" + "words and words\r\n" * 20_000
 
 
 def counted(house):
-    (mails,) = (one for one in house.server.measures() if one.name == "smtp_mails_total")
+    (mails,) = (one for one in house.server.metrics() if one.name == "smtp_mails_total")
     return {labels: int(value) for labels, value in mails.values().items()}
 
 

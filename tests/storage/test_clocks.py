@@ -40,7 +40,7 @@ class World:
         return round(self.clock() / 1000 - BEGUN - self.passed, 3)
 
     def counted(self):
-        jumps, doubted = self.clock.measures()
+        jumps, doubted = self.clock.metrics()
         return jumps.values()[()], round(doubted.values()[()])
 
 
@@ -119,4 +119,4 @@ async def test_neither_acknowledged_mail_nor_a_new_address_follows_a_jump(world,
         assert await there() == ["bob"]
         world.after(3)
         assert await there() == []
-        assert {measure.name for measure in storage.measures()} >= {"clock_jumps_total", "clock_doubted_seconds"}
+        assert {metric.name for metric in storage.metrics()} >= {"clock_jumps_total", "clock_doubted_seconds"}

@@ -6,9 +6,9 @@ from tables import table
 
 async def test_each_engine_counts_what_is_described_for_it(engine, engine_kind):
     storage = {name for name in monitoring.described(engine_kind) if name.startswith("tmpmaild_storage_")}
-    measures = engine.storage.measures()
-    assert {f"tmpmaild_{one.name}" for one in measures if one.name.startswith("storage_")} == storage
-    assert all(one.values() is not None for one in measures if hasattr(one, "values"))
+    metrics = engine.storage.metrics()
+    assert {f"tmpmaild_{one.name}" for one in metrics if one.name.startswith("storage_")} == storage
+    assert all(one.values() is not None for one in metrics if hasattr(one, "values"))
 
 
 @table(("name", "engines", "metrics"), list(monitoring.watched()))

@@ -41,8 +41,8 @@ async def test_a_full_inbox_takes_new_mail_and_the_oldest_of_the_largest_sender_
     held = await senders(engine)
     assert (len(held), held[-1]) == (OPERATOR_MAX_MESSAGES, "192.0.2.1")
     assert held.count(oldest) == OPERATOR_MAX_MESSAGES // 20 - 1
-    measures = {one.name: one for one in engine.storage.measures()}
-    assert measures["postmaster_given_way_total"].values() == {(): 1}
+    metrics = {one.name: one for one in engine.storage.metrics()}
+    assert metrics["postmaster_given_way_total"].values() == {(): 1}
     assert await engine.storage.delete_operator_mail([stored]) == 1
 
 
@@ -65,7 +65,7 @@ async def test_nothing_gives_way_for_mail_that_is_refused(open_engine):
         with pytest.raises(MailboxFull):
             await send(engine, "192.0.2.1", raw=b"x" * (OPERATOR_MAX_BYTES + 1), body="")
         assert await senders(engine) == before
-        assert next(m for m in engine.storage.measures() if m.name == "postmaster_given_way_total").values() == {(): 0}
+        assert next(m for m in engine.storage.metrics() if m.name == "postmaster_given_way_total").values() == {(): 0}
 
 
 async def test_the_operator_deletes_one_message_or_all_and_nobody_elses(engine):

@@ -7,7 +7,7 @@ SLACK_SECONDS = 0.01  # what takes less than this is quick, whatever it grows li
 
 
 def cpu_seconds(work, *arguments):
-    """Measure in this thread: what others do meanwhile does not count."""
+    """Metric in this thread: what others do meanwhile does not count."""
     began = time.thread_time()
     work(*arguments)
     return time.thread_time() - began

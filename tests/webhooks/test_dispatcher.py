@@ -405,7 +405,7 @@ async def test_a_message_that_must_have_a_verdict_is_told_of_when_it_has_one(wor
 
 async def test_commits_are_noted_only_while_webhooks_are_allowed(world):
     def waiting():
-        return next(one for one in world.dispatcher.measures() if one.name == "webhooks_waiting").values()
+        return next(one for one in world.dispatcher.metrics() if one.name == "webhooks_waiting").values()
 
     inbox = await world.inbox()
     async with world.sending():

@@ -1,14 +1,15 @@
-"""Writes the measures of all packages in the format of Prometheus, when they are asked for."""
+"""Write the metrics of all packages in the Prometheus exposition format."""
 
 import time
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import Metric as MetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from tmpmaild.measures import Count, Gauge, Histogram, Measure
+from tmpmaild.metrics import Count, Gauge, Histogram, Metric
 
 PREFIX = "tmpmaild_"
 START_TIME = "process_start_time_seconds"
@@ -16,16 +17,16 @@ START_TIME = "process_start_time_seconds"
 
 
 class Exposition(Collector):
-    """All measures, as one page of text."""
+    """All metrics, as one page of text."""
 
-    def __init__(self, measures: Iterable[Measure], version: str) -> None:
+    def __init__(self, metrics: Iterable[Metric], version: str) -> None:
         build = Gauge("build_info", "1, with the version that runs.", lambda: {(version,): 1}, ("version",))
-        self._measures = (*measures, build)
+        self._metrics = (*metrics, build)
         self._started_at = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
-    def describe(self) -> Iterable[Metric]:
+    def describe(self) -> Iterable[MetricFamily]:
         """Return nothing: reading all gauges only to learn their names is not needed."""
         return ()
 
@@ -34,27 +35,27 @@ class Exposition(Collector):
         encode, media_type = choose_encoder(accept)
         return encode(self._registry), media_type
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield every measure as the library wants it, and when the process began to count."""
+    def collect(self) -> Iterator[MetricFamily]:
+        """Yield every metric as a family of the library, and the time at which the process began to count."""
         yield GaugeMetricFamily(START_TIME, "Start of the process, in seconds of Unix time.", value=self._started_at)
-        for measure in self._measures:
-            yield _family(measure)
+        for metric in self._metrics:
+            yield _family(metric)
 
 
-def _family(measure: Measure) -> Metric:
-    name = PREFIX + measure.name
-    if isinstance(measure, Histogram):
-        return _histogram(name, measure)
-    kind = CounterMetricFamily if isinstance(measure, Count) else GaugeMetricFamily
-    family = kind(name.removesuffix("_total"), measure.help_text, labels=measure.labels)
-    for labels, value in measure.values().items():
+def _family(metric: Metric) -> MetricFamily:
+    name = PREFIX + metric.name
+    if isinstance(metric, Histogram):
+        return _histogram(name, metric)
+    kind = CounterMetricFamily if isinstance(metric, Count) else GaugeMetricFamily
+    family = kind(name.removesuffix("_total"), metric.help_text, labels=metric.labels)
+    for labels, value in metric.values().items():
         family.add_metric(labels, value)
     return family
 
 
-def _histogram(name: str, measure: Histogram) -> Metric:
-    counts = measure.cumulative()
-    bounds = [*map(str, measure.bounds), "+Inf"]
+def _histogram(name: str, metric: Histogram) -> MetricFamily:
+    counts = metric.cumulative()
+    bounds = [*map(str, metric.bounds), "+Inf"]
     return HistogramMetricFamily(
-        name, measure.help_text, buckets=list(zip(bounds, counts, strict=True)), sum_value=measure.sum
+        name, metric.help_text, buckets=list(zip(bounds, counts, strict=True)), sum_value=metric.sum
     )

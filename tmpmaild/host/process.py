@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import RequestError, StartError
 from tmpmaild.host.control import Answer, Command, NoArguments
-from tmpmaild.measures import Histogram
+from tmpmaild.metrics import Histogram
 
 _ASK_EVERY_SECONDS = 10.0
 _MORE_TIME = "EXTEND_TIMEOUT_USEC=60000000"
@@ -164,7 +164,7 @@ class LoopLag:
     def __init__(self) -> None:
         self._lateness = Histogram("event_loop_lag_seconds", "How late the event loop woke up a task.")
 
-    def measures(self) -> tuple[Histogram]:
+    def metrics(self) -> tuple[Histogram]:
         """Return the lateness of each wake-up."""
         return (self._lateness,)
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import ConfigError, StartError
-from tmpmaild.measures import Gauge, Measure
+from tmpmaild.metrics import Gauge, Metric
 
 # A name may have addresses that this machine has not: ::1 of localhost where IPv6 is off, or another machine's.
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -258,7 +258,7 @@ class ShownCertificate:
     def __init__(self, shown: Certificate) -> None:
         self._shown = shown
 
-    def measures(self) -> tuple[Measure, ...]:
+    def metrics(self) -> tuple[Metric, ...]:
         """Return when it expires."""
         help_text = "When the certificate of SMTP expires, as Unix time; 0 without one."
         return (Gauge("smtp_certificate_expires_timestamp_seconds", help_text, lambda: self._shown.expires_at_seconds),)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tmpmaild import __version__
 from tmpmaild.host.control import Answer, Command, NoArguments
-from tmpmaild.measures import Histogram, Measure
+from tmpmaild.metrics import Histogram, Metric
 
 
 class Served(Struct, frozen=True):
@@ -25,7 +25,7 @@ class Served(Struct, frozen=True):
 class Numbers(Struct, frozen=True):
     """What is counted; totals are since the start. None: the storage is not on this machine.
 
-    A number is that of the measure which is named with its type, of all labels or where the first one is the one named.
+    A number is that of the metric which is named with its type, of all labels or where the first one is the one named.
     """
 
     inboxes: Annotated[int, "storage_inboxes"]
@@ -60,8 +60,8 @@ class Status(Struct, frozen=True, kw_only=True):
 class StatusReport:
     """How the service is. ``obstacle`` returns why the service is not ready, "" if it is."""
 
-    def __init__(self, measures: Iterable[Measure], obstacle: Callable[[], str], served: Served) -> None:
-        self._measures = {measure.name: measure for measure in measures}
+    def __init__(self, metrics: Iterable[Metric], obstacle: Callable[[], str], served: Served) -> None:
+        self._metrics = {metric.name: metric for metric in metrics}
         self._obstacle = obstacle
         self._served = served
         self._started_at = time.monotonic()
@@ -90,11 +90,11 @@ class StatusReport:
         return Numbers(**{name: self._total(*hint.__metadata__) for name, hint in hints.items()})
 
     def _total(self, name: str, first_label: str | None = None) -> Any:
-        """Add up the values of a measure, or of those with this first label; None if there is no such measure."""
-        measure = self._measures.get(name)
-        if measure is None:
+        """Add up the values of a metric, or of those with this first label; None if there is no such metric."""
+        metric = self._metrics.get(name)
+        if metric is None:
             return None
-        assert not isinstance(measure, Histogram)
+        assert not isinstance(metric, Histogram)
         return int(
-            sum(value for labels, value in measure.values().items() if first_label is None or labels[0] == first_label)
+            sum(value for labels, value in metric.values().items() if first_label is None or labels[0] == first_label)
         )

@@ -37,7 +37,7 @@ from tmpmaild.http.schemas import Serializer
 from tmpmaild.http.streams import StreamEndpoints
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import addresses
-from tmpmaild.measures import Count, Gauge, Measure
+from tmpmaild.metrics import Count, Gauge, Metric
 from tmpmaild.model import Message
 from tmpmaild.ratelimit import Buckets, Decision, RateLimits
 from tmpmaild.scheduling import on_behalf_of
@@ -121,7 +121,7 @@ class HttpApp:
 
         return use
 
-    def measures(self) -> Iterable[Measure]:
+    def metrics(self) -> Iterable[Metric]:
         """Return what is counted of requests."""
         return (
             self._requests,

@@ -38,7 +38,7 @@ from starlette.types import ASGIApp
 from tmpmaild.boundedh11 import BoundedConnection
 from tmpmaild.clients import Networks, belongs, client_name
 from tmpmaild.listening import BACKLOG, listeners
-from tmpmaild.measures import Gauge
+from tmpmaild.metrics import Gauge
 
 _SEND_BUFFER_BYTES = 256 * 1024
 _READ_AHEAD_BYTES = 16 * 1024  # what the reader may hold of what a client has sent
@@ -97,7 +97,7 @@ class HttpServer:
         self._listeners: list[asyncio.Server] = []
         self._refusing = 0
 
-    def measures(self) -> tuple[Gauge]:
+    def metrics(self) -> tuple[Gauge]:
         """Return what is counted of connections."""
         return (Gauge("http_connections", "Open HTTP connections.", lambda: len(self._connections)),)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from tmpmaild.errors import RequestError
-from tmpmaild.measures import Gauge, Histogram, Measure
+from tmpmaild.metrics import Gauge, Histogram, Metric
 from tmpmaild.storage.base import Storage
 
 _ERASE_TRIES = 20
@@ -86,7 +86,7 @@ class Cleaner:
         self._sweep_seconds.observe(self._swept_at - begun)
         return erased
 
-    def measures(self) -> tuple[Measure, ...]:
+    def metrics(self) -> tuple[Metric, ...]:
         """Return what an operator may want to know of the sweeps."""
         return (
             self._sweep_seconds,

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tmpmaild.errors import RequestError
 from tmpmaild.mail import addresses
-from tmpmaild.measures import Count, Gauge, Histogram, Measure
+from tmpmaild.metrics import Count, Gauge, Histogram, Metric
 from tmpmaild.model import ArcVerdict, Authentication, DkimVerdict, FullMessage, SpfVerdict, unchecked
 from tmpmaild.scheduling import FairScheduler, Places
 from tmpmaild.senders import dkim, dmarc, shown, spf
@@ -72,9 +72,9 @@ class Checker:
         self._took = Histogram("senders_check_seconds", "How long a check took.")
         self._gauge = Gauge("senders_waiting", "Mails that wait for their check.", lambda: len(self._waiting))
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
-        return (self._checks, self._left_out, self._took, self._gauge, *self._resolver.measures())
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
+        return (self._checks, self._left_out, self._took, self._gauge, *self._resolver.metrics())
 
     def ask(self, address: str, message_id: str, client: str) -> bool:
         """Have a message checked soon on behalf of a client; False if too many wait already.

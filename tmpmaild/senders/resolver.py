@@ -18,7 +18,7 @@ import dns.query
 import dns.rdatatype
 import dns.resolver
 
-from tmpmaild.measures import Count, Measure
+from tmpmaild.metrics import Count, Metric
 from tmpmaild.model import DnsAnswer
 
 MOST_BYTES: Final = 16 * 1024
@@ -183,8 +183,8 @@ class Resolver:
         """Its address and port, or a name for that of the machine."""
         return self._place if self._place != SYSTEM else "the resolver of this machine"
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         return (self._questions, self._errors, self._silences)
 
     def close(self) -> None:

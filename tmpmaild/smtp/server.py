@@ -24,7 +24,7 @@ from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.faults import Refusals
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.listening import BACKLOG, listeners
-from tmpmaild.measures import Count, Gauge, Histogram, Measure
+from tmpmaild.metrics import Count, Gauge, Histogram, Metric
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.handler import Handler, UnknownRecipients
@@ -88,7 +88,7 @@ class SmtpServer:
     ) -> None:
         self.connections = Connections(settings, tls, service.blocks, service.refusals)
         shared = self.connections
-        self.handler = Handler(service, shared.unknown, shared.measures.count_mail, clock)
+        self.handler = Handler(service, shared.unknown, shared.metrics.count_mail, clock)
         self._faults = service.faults
         self._listeners: list[asyncio.Server] = []
         self._tls = tls  # the last there was: what listens with TLS does so until the next start
@@ -100,9 +100,9 @@ class SmtpServer:
         self._tls = tls or self._tls
         self._warn_if_public()
 
-    def measures(self) -> Iterable[Measure]:
+    def metrics(self) -> Iterable[Metric]:
         """Return what is counted of connections and mails."""
-        return self.connections.measures
+        return self.connections.metrics
 
     @property
     def listening(self) -> bool:
@@ -185,7 +185,7 @@ class Connections:
         self.per_client: defaultdict[str, int] = defaultdict(int)
         self.memory = MailMemory()
         self.unknown = UnknownRecipients(self.loop.time)
-        self.measures = SmtpMeasures(lambda: len(self.open), lambda: self.memory.held_bytes)
+        self.metrics = SmtpMetrics(lambda: len(self.open), lambda: self.memory.held_bytes)
         self._next_drain_at = 0.0
         self.numbers = count(1)
         self._buckets: TokenBuckets | None = None
@@ -208,7 +208,7 @@ class Connections:
         if self.stopping:  # accepted before the listeners closed
             return replies.STOPPING
         if self._blocks.has_any and self._blocks.has_client(connection.remote_ip):
-            self.measures.refused_connections.add("blocked")
+            self.metrics.refused_connections.add("blocked")
             text, reply = "SMTP connection from %s refused: blocked", replies.BLOCKED_CLIENT
             extra = {"event": "smtp_connection_refused", "client": client, "code": reply.status}
             refusal_log.info(text, client, extra=extra)
@@ -228,7 +228,7 @@ class Connections:
 
     def _refusal(self, client: str, limit: str) -> Reply:
         """Report that a limit, named by its key, refuses a client; return the reply."""
-        self.measures.refused_connections.add(limit)
+        self.metrics.refused_connections.add(limit)
         text, reply = "SMTP connection from %s refused: smtp.%s is reached", replies.TOO_MANY_CONNECTIONS
         key = f"smtp.{limit}"
         extra = {"event": "smtp_connection_refused", "client": client, "code": reply.status, "limit": key}
@@ -266,7 +266,7 @@ class Connections:
     def report(self, remote_ip: str, session: int, refusals: Iterable[tuple[str, Reply]]) -> None:
         """Count, log and keep what a client was refused, by its IP address: commands and replies."""
         for command, reply in refusals:
-            self.measures.count_refusal(reply)
+            self.metrics.count_refusal(reply)
             text = str(reply)
             if reply not in _NOT_REPORTED:
                 limit = "smtp.max_inflight_bytes" if reply is replies.MEMORY_FULL else ""
@@ -303,7 +303,7 @@ class Connections:
         return self._next_drain_at - now
 
 
-class SmtpMeasures:
+class SmtpMetrics:
     """The numbers of all SMTP connections; ``sessions`` returns how many are open."""
 
     def __init__(self, sessions: Callable[[], int], held_bytes: Callable[[], int]) -> None:
@@ -329,8 +329,8 @@ class SmtpMeasures:
             Gauge("smtp_held_bytes", "Octets of unfinished and unstored mail in memory.", held_bytes),
         )
 
-    def __iter__(self) -> Iterator[Measure]:
-        """Yield every measure."""
+    def __iter__(self) -> Iterator[Metric]:
+        """Yield every metric."""
         counted = (
             self._mails,
             self._accepted_bytes,
@@ -430,7 +430,7 @@ class Arrival(asyncio.Protocol):
         self._transport.close()
 
     def _drop(self, why: str) -> None:
-        self._connections.measures.refused_connections.add("proxy_header")
+        self._connections.metrics.refused_connections.add("proxy_header")
         extra = {"about": self.remote_ip, "event": "smtp_proxy_header", "client": self.remote_ip}
         log.warning("SMTP: the PROXY header from %s %s", self.remote_ip, why, extra=extra)
         self._transport.abort()

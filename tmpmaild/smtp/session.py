@@ -253,7 +253,7 @@ class SmtpConnection(SMTP):
 
     def _answer_mail(self, request: EndOfMail) -> Reply | None:
         if not self._account.hold(len(request.content)):
-            self._connections.measures.count_mail(replies.MEMORY_FULL)
+            self._connections.metrics.count_mail(replies.MEMORY_FULL)
             return replies.MEMORY_FULL
         self._envelope.content = request.content
         self._envelope.greeting, self._envelope.auth = request.greeting, request.auth
@@ -326,7 +326,7 @@ class SmtpConnection(SMTP):
             self._connections.report(self.remote_ip, self._number, conversation.refusals)
             conversation.refusals.clear()
         for reply in conversation.discarded:
-            self._connections.measures.count_mail(reply)
+            self._connections.metrics.count_mail(reply)
         conversation.discarded.clear()
         if output:
             if not self._transport.is_closing():

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
-from tmpmaild.measures import Measure
+from tmpmaild.metrics import Metric
 from tmpmaild.model import (
     Authentication,
     Block,
@@ -347,7 +347,7 @@ class Storage(Protocol):
     def trouble(self) -> str:
         """Return why the last write failed, "" if it did not. Answered from memory."""
 
-    def measures(self) -> Sequence[Measure]:
+    def metrics(self) -> Sequence[Metric]:
         """Return what the engine counts for the operator; reading them asks nothing of the storage."""
 
     def on_committed(self, callback: OnCommitted) -> None:

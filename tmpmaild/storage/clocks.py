@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from tmpmaild.measures import Count, Gauge, Measure
+from tmpmaild.metrics import Count, Gauge, Metric
 
 _STEP_SECONDS: Final = 1.0
 _DOUBTED_SECONDS: Final = 120.0
@@ -40,8 +40,8 @@ class FollowingClock:
         """Return the time."""
         return int((self._carry() + self._ahead_seconds) * 1000)
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         help_text = "How far the clock is ahead of the time that lifetimes go by, while a jump of it is not believed."
         return self._jumps, Gauge("clock_doubted_seconds", help_text, self.doubted_seconds)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from tmpmaild.errors import MessageNotFound, RequestError, Stopping, StorageUnavailable
-from tmpmaild.measures import Count, Histogram, Measure
+from tmpmaild.metrics import Count, Histogram, Metric
 from tmpmaild.model import (
     Authentication,
     Block,
@@ -96,8 +96,8 @@ class CommitFigures:
         if trouble:
             self._failures.add()
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         return (self._seconds, self._operations, self._failures, self._given_way)
 
     def note_given_way(self, messages: int) -> None:

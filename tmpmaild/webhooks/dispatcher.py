@@ -27,7 +27,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError, Stora
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.reading import NOT_CHECKED, MailReader
 from tmpmaild.inboxes.webhooks import Webhooks
-from tmpmaild.measures import Count, Gauge, Histogram, Measure
+from tmpmaild.metrics import Count, Gauge, Histogram, Metric
 from tmpmaild.model import (
     SECRET_PREFIX,
     ExpiryMoved,
@@ -250,8 +250,8 @@ class Dispatcher:
         )
         self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _BOUNDS_SECONDS)
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         return (
             self._calls,
             self._took,

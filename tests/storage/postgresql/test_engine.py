@@ -272,7 +272,7 @@ async def test_the_clock_is_that_of_the_database(own, run, monkeypatch):
 
 
 def figure(storage, name):
-    (found,) = [one for one in storage.measures() if one.name == name]
+    (found,) = [one for one in storage.metrics() if one.name == name]
     return found.values()[()]
 
 

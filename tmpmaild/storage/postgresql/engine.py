@@ -172,7 +172,7 @@ async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None)
             usage,
             hash_key=hash_key,
             clock=clock or database_clock,
-            measures=(*server.measures(), *database_clock.measures()),
+            metrics=(*server.metrics(), *database_clock.metrics()),
         )
         opened.push_async_callback(_shielded, storage.close)
         with _named(settings.url):

@@ -18,7 +18,7 @@ import asyncpg
 
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
-from tmpmaild.measures import Count, Gauge, Measure
+from tmpmaild.metrics import Count, Gauge, Metric
 from tmpmaild.scheduling import FairSemaphore
 from tmpmaild.storage.clocks import FollowingClock, elapsed
 
@@ -165,8 +165,8 @@ class Server:
         for connection in self._open:
             connection.terminate()
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         open_now = Gauge("storage_connections", "Open connections to the database server.", self._count_open)
         return (open_now, self._connects)
 
@@ -374,10 +374,10 @@ class DatabaseClock(FollowingClock):
         if received - asked < _SLOW_SECONDS or not self.is_set:
             self.follow(server_seconds, (asked + received) / 2)
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         help_text = "How far the database server's clock is ahead of this machine's."
-        return (*super().measures(), Gauge("storage_clock_offset_seconds", help_text, self.ahead_seconds))
+        return (*super().metrics(), Gauge("storage_clock_offset_seconds", help_text, self.ahead_seconds))
 
     def ahead_seconds(self) -> float:
         """Return how far the server's clock is ahead of this machine's."""

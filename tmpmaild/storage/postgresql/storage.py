@@ -17,7 +17,7 @@ import asyncpg
 from msgspec.structs import replace
 
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
-from tmpmaild.measures import Measure
+from tmpmaild.metrics import Metric
 from tmpmaild.model import Block, Inbox
 from tmpmaild.ratelimit import Decision, decision_on
 from tmpmaild.scheduling import FairSemaphore, on_behalf_of
@@ -199,7 +199,7 @@ class PostgresStorage(EngineStorage):
         *,
         hash_key: bytes,
         clock: Clock,
-        measures: Sequence[Measure],
+        metrics: Sequence[Metric],
     ) -> None:
         self._writer = Writer(Session(server), clock=clock, usage=usage)
         self._readers = Readers(server)
@@ -209,7 +209,7 @@ class PostgresStorage(EngineStorage):
         )
         self._partitions = partitions
         self._usage = usage
-        self._measures = measures
+        self._metrics = metrics
         self._finding = Batcher(self._find, lambda _: _MOST_LOOKUPS)
         self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # a batch that is read, and one that is next
         self._counting: asyncio.Future[object] | None = None
@@ -301,9 +301,9 @@ class PostgresStorage(EngineStorage):
         parts = (self._notifications, self._writer, self._readers, self.sharing)
         return next((part.trouble for part in parts if part.trouble), "")
 
-    def measures(self) -> Sequence[Measure]:
+    def metrics(self) -> Sequence[Metric]:
         """See ``Storage``."""
-        return (*self._writer.figures.measures(), *self._measures)
+        return (*self._writer.figures.metrics(), *self._metrics)
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
-from tmpmaild.measures import Gauge, Measure
+from tmpmaild.metrics import Gauge, Metric
 from tmpmaild.model import InboxChange
 from tmpmaild.storage.base import Limits, OnCommitted
 from tmpmaild.storage.enginestorage import Batcher, CommitFigures, failures, tell
@@ -95,10 +95,10 @@ class Figures(CommitFigures):
         """Note that the database answers again."""
         self.trouble = ""
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         return (
-            *super().measures(),
+            *super().metrics(),
             Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self._usage.inboxes),
             Gauge("storage_messages", "Messages in the database.", lambda: self._usage.messages),
             Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._usage.stored_bytes),

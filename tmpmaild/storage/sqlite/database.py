@@ -27,7 +27,7 @@ from typing import BinaryIO
 import anyio
 
 from tmpmaild.errors import DatabaseError, DatabaseRefused, RequestError, Stopping, StorageFull, StorageUnavailable
-from tmpmaild.measures import Gauge, Measure
+from tmpmaild.metrics import Gauge, Metric
 from tmpmaild.storage.sqlite.layout import OVERFLOW_BYTES, PAGE_BYTES
 from tmpmaild.storage.sqlite.writer import translate
 
@@ -479,7 +479,7 @@ class DiskSpace:
         self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
         self._measured_at_seconds = -math.inf
 
-    def measures(self) -> tuple[Measure, ...]:
+    def metrics(self) -> tuple[Metric, ...]:
         """Return what is known of the space, as last measured."""
         return (
             Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._used_bytes),
@@ -490,7 +490,7 @@ class DiskSpace:
         )
 
     def measure(self, moved_bytes: float = 0.0) -> None:
-        """Measure again, unless that was done just now and little was written since: it releases the GIL six times.
+        """Metric again, unless that was done just now and little was written since: it releases the GIL six times.
 
         ``max_page_count`` does not limit the WAL, which grows as long as another process reads: what it has more than
         an idle WAL counts as used.
@@ -583,7 +583,7 @@ class Remeasuring:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Measure in the background, unless that is running or was done within the last second."""
+        """Metric in the background, unless that is running or was done within the last second."""
         now = self._monotonic()
         if self._task is None and now - self._begun_at_seconds >= _MEASURE_AGAIN_EVERY_SECONDS:
             self._begun_at_seconds = now

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 import aiosqlite
 from msgspec.structs import replace
 
-from tmpmaild.measures import Measure
+from tmpmaild.metrics import Metric
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
 from tmpmaild.storage.clocks import FollowingClock
@@ -140,10 +140,10 @@ class SqliteStorage(EngineStorage):
         """See ``Storage``."""
         return self._writer.figures.trouble
 
-    def measures(self) -> Sequence[Measure]:
+    def metrics(self) -> Sequence[Metric]:
         """See ``Storage``."""
-        of_clock = self.clock.measures() if isinstance(self.clock, FollowingClock) else ()
-        return (*self._writer.figures.measures(), *self._space.measures(), *of_clock)
+        of_clock = self.clock.metrics() if isinstance(self.clock, FollowingClock) else ()
+        return (*self._writer.figures.metrics(), *self._space.metrics(), *of_clock)
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""

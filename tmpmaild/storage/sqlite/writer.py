@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from tmpmaild.errors import Stopping, StorageFull, StorageLost, StorageUnavailable
-from tmpmaild.measures import Gauge, Measure
+from tmpmaild.metrics import Gauge, Metric
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReached
 from tmpmaild.storage.base import Limits, OnCommitted
 from tmpmaild.storage.enginestorage import CommitFigures, failures, settle, tell
@@ -174,10 +174,10 @@ class Figures(CommitFigures):
         sql = "SELECT count(*), coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"
         self.inboxes, self.messages = connection.execute(sql).fetchone()
 
-    def measures(self) -> tuple[Measure, ...]:
-        """Return every measure."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
         return (
-            *super().measures(),
+            *super().metrics(),
             # The operator's inbox is one of the rows.
             Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self.inboxes - 1),
             Gauge("storage_messages", "Messages in the database.", lambda: self.messages),

@@ -1,6 +1,6 @@
 """Counting, and reading what was counted."""
 
-from tmpmaild.measures import Count, Gauge, Histogram
+from tmpmaild.metrics import Count, Gauge, Histogram
 
 
 def test_a_count_is_kept_for_each_combination_of_labels():

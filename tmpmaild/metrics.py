@@ -1,7 +1,7 @@
-"""Numbers that a package counts as it works, and that an operator can look at. How they are written is not said here.
+"""Metrics: the numbers that a package counts as it works. ``host/metrics.py`` exposes them to Prometheus.
 
-Each has a name and a help text by the conventions of Prometheus, without the prefix of the program. Counting takes well
-under a microsecond. A number may be changed in one thread and read in another.
+Each has a name and a help text that follow the Prometheus conventions, without the program's prefix. Counting takes
+well under a microsecond. A metric may be changed in one thread and read in another.
 """
 
 from bisect import bisect_left
@@ -74,4 +74,4 @@ class Histogram:
         return [total := total + count for count in self._counts]
 
 
-Measure = Count | Gauge | Histogram
+Metric = Count | Gauge | Histogram
