@@ -21,7 +21,16 @@ from tmpmaild.storage.base import Summary
 from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
 from tmpmaild.storage.postgresql import reading
 from tmpmaild.storage.postgresql.partitions import Partitions
-from tmpmaild.storage.postgresql.server import CLOCK_SECONDS, FAILURES, DatabaseClock, Server, Session, advice, reason
+from tmpmaild.storage.postgresql.server import (
+    CLOCK_SECONDS,
+    FAILURES,
+    DatabaseClock,
+    Server,
+    Session,
+    advice,
+    reason,
+    single_row,
+)
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage
 
@@ -379,7 +388,7 @@ def summary(settings: PostgresqlSettings) -> Summary:
     """Return what the database holds. Raises ``DatabaseError``."""
 
     async def read(connection: asyncpg.Connection) -> Summary:
-        row = await connection.fetchrow(_SUMMARY)
+        row = await single_row(connection, _SUMMARY)
         return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
 
     return _look(settings, read)
@@ -414,14 +423,14 @@ def facts(settings: PostgresqlSettings) -> ServerFacts:
 
 
 async def _facts(connection: asyncpg.Connection) -> ServerFacts:
-    row = await connection.fetchrow(_FACTS)
+    row = await single_row(connection, _FACTS)
     limits = (row["free_on_server"], row["free_for_role"], row["free_in_database"])
     settings = await connection.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", _SETTINGS)
     clock, steps = DatabaseClock(), migrations()
     await clock.measure(connection)
     step, obstacle = await _examined(connection, steps)
     return ServerFacts(
-        settings=dict(settings),
+        settings={row["name"]: row["setting"] for row in settings},
         free_connections=max(min(limit for limit in limits if limit is not None), 0),
         clock_ahead_seconds=clock.ahead_seconds(),
         schema_step=step,

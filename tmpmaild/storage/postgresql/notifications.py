@@ -285,7 +285,9 @@ class ChangeNotifications:
             self._on_blocks()
         self._blocks_version = version
 
-    def _hear(self, connection: asyncpg.Connection, pid: int, channel: str, payload: object) -> None:
+    def _hear(
+        self, connection: asyncpg.Connection | asyncpg.pool.PoolConnectionProxy, pid: int, channel: str, payload: object
+    ) -> None:
         del channel
         if connection.is_closed() or pid == connection.get_server_pid():  # the next connection begins with on_missed
             return

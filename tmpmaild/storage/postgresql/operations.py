@@ -476,7 +476,7 @@ async def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until
     connection = batch.connection
     async with connection.transaction():
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
-        known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
+        known: dict[str, int | None] = {row["name"]: row["kept_until_ms"] for row in await connection.fetch(_DOMAINS)}
         last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
         retired = retired_domains(known, domains, now_ms, max(until_ms, last_expiry_ms))
         wanted: dict[str, int | None] = dict.fromkeys(domains) | retired

@@ -4,7 +4,7 @@ An inbox is found by one statement; then the permit is asked; then a second stat
 with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -215,7 +215,7 @@ async def _find(connection: asyncpg.Connection, lookup: InboxLookup) -> Found | 
     return found
 
 
-def _found(lookup: InboxLookup, row: Sequence[Any]) -> Found:
+def _found(lookup: InboxLookup, row: Iterable[Any]) -> Found:
     *columns, slot = tuple(row)[:_INBOX_COLUMNS]
     return Found(inbox_at(lookup.address, columns), slot)
 

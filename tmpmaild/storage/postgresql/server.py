@@ -425,6 +425,13 @@ async def _opened(url: DatabaseUrl, host: str, port: int, password: str | None) 
         raise _too_old(url, f"PostgreSQL is too old ({reason(error)})") from error
 
 
+async def single_row(connection: asyncpg.Connection, sql: str, *values: object) -> asyncpg.Record:
+    """Return the row of a statement that always returns one."""
+    row = await connection.fetchrow(sql, *values)
+    assert row is not None
+    return row
+
+
 async def close(connection: asyncpg.Connection) -> None:
     """Close a connection, at once if the server does not answer."""
     try:
@@ -462,7 +469,7 @@ async def _check(url: DatabaseUrl, connection: asyncpg.Connection) -> str | None
     version = connection.get_server_version().major
     if version < _OLDEST_VERSION:
         raise _too_old(url, f"PostgreSQL {version} is too old")
-    found = await connection.fetchrow(_CHECK)
+    found = await single_row(connection, _CHECK)
     if found["is_read_only"]:
         return None
     if not found["is_as_asked"]:

@@ -27,6 +27,7 @@ from tmpmaild.storage.postgresql.server import (
     deadline,
     is_of_one_row,
     repeated,
+    single_row,
     translate,
 )
 
@@ -121,7 +122,7 @@ class Batch:
 
     async def call(self, sql: str, *values: object) -> asyncpg.Record:
         """Run a statement whose first parameter is the shard, and note the totals that it returns."""
-        found = await self.connection.fetchrow(sql, self.usage.shard, *values)
+        found = await single_row(self.connection, sql, self.usage.shard, *values)
         self.usage.note(found["totals"])
         return found
 
