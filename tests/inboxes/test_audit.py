@@ -1,6 +1,7 @@
 """With ``log.audit`` each address that is created and each message that is accepted has its line."""
 
 import asyncio
+import json
 import logging
 
 import anyio
@@ -11,6 +12,7 @@ from services import rules
 from patience import PATIENCE_SECONDS
 from tmpmaild.config.settings import Log
 from tmpmaild.errors import AddressTaken, MailboxFull
+from tmpmaild.host.logs import JsonFormatter
 from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.model import Envelope, rfc3339
 
@@ -47,6 +49,20 @@ async def test_a_line_has_the_time_what_happened_the_client_and_the_hash_of_the_
     assert lines() == [[rfc3339(world.clock()), "created", "2001:db8::/64", *hashed(world, inbox.address)]]
     await world.deliver(inbox.address)
     assert lines() == [[rfc3339(world.clock()), "accepted", "192.0.2.9", *hashed(world, inbox.address)]]
+
+
+async def test_a_line_in_json_has_the_client_and_the_hashes_as_fields(world, caplog):
+    """A log collector filters by fields, and ``message`` may change."""
+    caplog.set_level(logging.INFO, "tmpmaild.audit")
+    switch(world)
+    inbox, _ = await world.service.create(NewAddress(), None, "2001:db8::/64")
+    await world.deliver(inbox.address)
+    lines = [json.loads(JsonFormatter().format(one)) for one in caplog.records if one.name == "tmpmaild.audit"]
+    (of_inbox,) = hashed(world, inbox.address)
+    assert [(one["event"], one["audited"], one["client"], one["hashes"]) for one in lines] == [
+        ("audit", "created", "2001:db8::/64", of_inbox),
+        ("audit", "accepted", "192.0.2.9", of_inbox),
+    ]
 
 
 async def test_it_is_off_unless_it_is_wanted_and_a_reload_switches_it(world, lines):

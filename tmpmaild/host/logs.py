@@ -27,7 +27,11 @@ ACCESS: Final = "tmpmaild.access"
 AUDIT: Final = "tmpmaild.audit"
 """Likewise: one for each address and message."""
 
-FIELDS: Final = ("event", "client", "session", "code", "limit", "id", "method", "path", "status", "milliseconds")
+FIELDS: Final = (
+    *("event", "client", "session", "code", "limit", "id"),
+    *("method", "path", "status", "milliseconds"),  # of the access log
+    *("audited", "hashes"),  # of the audit
+)
 """What callers may pass in ``extra`` for the JSON format; docs/operations.md has their meaning. Each has one type."""
 
 # What only an operator causes, by a command, a reload, a start or a stop. No stranger's lines take its place.

@@ -45,7 +45,8 @@ class Audit:
         result = await stored
         time = rfc3339(self._storage.clock())
         hashes = " ".join(self._storage.audit_hash(address, time[:_DAY]) for address in named)
-        log.info("%s %s %s %s", time, event, client, hashes)
+        extra = {"event": "audit", "audited": event, "client": client, "hashes": hashes}
+        log.info("%s %s %s %s", time, event, client, hashes, extra=extra)
         return result
 
     def _inbox_address(self, recipient: str) -> str:
