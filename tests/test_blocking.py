@@ -1,7 +1,6 @@
 """Nothing blocks the event loop while mail comes in, is read, and is swept."""
 
 import asyncio
-import secrets
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -30,7 +29,7 @@ async def send(port, address, body):
 async def test_no_call_blocks_the_loop(tmp_path, clock):
     settings = SqliteSettings(max_bytes=2**30, reserve_bytes=2**21, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as storage:
-        service = service_over(storage, domains=("ours.test",), lifetime_seconds=1, choice=secrets.choice)
+        service = service_over(storage, domains=("ours.test",), lifetime_seconds=1)
         smtp = SmtpServer(
             service,
             SmtpSettings(
@@ -46,7 +45,7 @@ async def test_no_call_blocks_the_loop(tmp_path, clock):
         (listener,) = bind_all(["127.0.0.1:0"])
         await smtp.start([listener])
         with blockbuster_ctx("tmpmaild"):
-            inbox, _ = await service.create(NewAddress(), "192.0.2.1")
+            inbox, _ = await service.inboxes.create(NewAddress(), "192.0.2.1")
             for body in (b"small", b"large " * 100_000):
                 replies = await send(listener.getsockname()[1], inbox.address, body)
                 assert replies[-2].startswith(b"250 2.0.0 Ok: stored as msg_")

@@ -5,7 +5,6 @@ import gc
 import logging
 import os
 import random
-import secrets
 import socket
 import sys
 import time
@@ -31,9 +30,10 @@ from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import answering, operator_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.inboxes import service as inbox_service
 from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
-from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.expiry import Cleaner
+from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, InboxChange, rfc3339
 from tmpmaild.ratelimit import Buckets, RateLimits
@@ -94,15 +94,8 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     async with _opened_storage(config, early) as storage:
         scheduler = FairScheduler()
         rules, checker = await _noted_rules(config, storage), await _checker(config, storage, scheduler)
-        service = InboxService(
-            storage,
-            rules,
-            scheduler,
-            choice=secrets.choice,
-            new_token=secrets.token_urlsafe,
-            give_memory_back=process.give_back,
-            check=checker.ask if checker else None,
-        )
+        check = checker.ask if checker else None
+        service = inbox_service.build(storage, rules, scheduler, give_memory_back=process.give_back, check=check)
         service.blocks.add(await _known_blocks(config, storage))
         with control.bound(config, os.environ) as control_socket:
             sockets = early or bind(config)
@@ -176,7 +169,10 @@ class _Parts:
         self.cleaner = Cleaner(
             storage,
             interval_seconds=config.expiry.interval_seconds,
-            chores=[self._service.forget_expired, lambda: self._limits.forget_idle(time.monotonic())],
+            chores=[
+                lambda: self._service.forget_expired(storage.clock()),
+                lambda: self._limits.forget_idle(time.monotonic()),
+            ],
         )
         self.lag = process.LoopLag()
         self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.obstacle)
@@ -214,7 +210,7 @@ class _Parts:
 
         Nobody is ever taken out: without webhooks the dispatcher has nothing to do.
         """
-        wanted = [self._service.hear]
+        wanted = [self._service.on_commit]
         if config.webhooks.allow:
             wanted.append(self.dispatcher.hear)
         for hear in wanted[len(self._hearing) :]:
@@ -276,7 +272,7 @@ class _Parts:
 
     async def stop(self) -> None:
         """Accept no more connections, and give those that are open the grace time to end."""
-        self._service.stop_waiting()
+        self._service.bus.stop()
         async with anyio.create_task_group() as stopping:
             for server in (self.smtp, self._http, self._metrics):
                 stopping.start_soon(server.stop, _GRACE_SECONDS)

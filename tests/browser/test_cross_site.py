@@ -53,7 +53,7 @@ class House:
     async def view(self, name="127.0.0.1"):
         """Return the URL of a view of a mail that says "Hello"."""
         envelope = Envelope("a@shop.example", (self.inbox.address,), "client.example", "192.0.2.7", tls=False)
-        message_id = await self._service.deliver(envelope, [self.inbox.id], b"Subject: x\r\n\r\nHello\r\n")
+        message_id = await self._service.deliverer.deliver(envelope, [self.inbox.id], b"Subject: x\r\n\r\nHello\r\n")
         secret, _, _ = await self._service.viewer.permit(self.inbox.address, message_id, remote_images=False)
         return self.url(name, f"/view/{secret}")
 
@@ -74,7 +74,7 @@ async def elsewhere(scope, _receive, send):
 
 @pytest.fixture
 async def house(service, serve_app):
-    inbox, _ = await service.create(NewAddress(), None)
+    inbox, _ = await service.inboxes.create(NewAddress(), None)
     one = House(service, inbox, 0)
     one.port = await serve_app(one)
     return one

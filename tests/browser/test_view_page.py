@@ -46,9 +46,9 @@ class House:
 
 @pytest.fixture
 async def house(service, serve_app):
-    inbox, _ = await service.create(NewAddress(), None)
+    inbox, _ = await service.inboxes.create(NewAddress(), None)
     envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)
-    message_id = await service.deliver(envelope, [inbox.id], MAIL)
+    message_id = await service.deliverer.deliver(envelope, [inbox.id], MAIL)
     port = await serve_app(HttpApp(service, HttpSettings(), RateLimits()))
     return House(service, inbox.address, message_id, port)
 

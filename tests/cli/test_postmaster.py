@@ -36,9 +36,9 @@ class Box:
         service = service_over(storage, lifetime_seconds=1)
         recipients = recipients or ("postmaster@mail.example.com",)
         if "ada@mail.example.com" in recipients:
-            await service.create(NewAddress("ada"), None)
-        inbox_ids = [await service.recipient(Mailbox(*one.split("@"))) for one in recipients]
-        return await service.deliver(
+            await service.inboxes.create(NewAddress("ada"), None)
+        inbox_ids = [await service.deliverer.recipient(Mailbox(*one.split("@"))) for one in recipients]
+        return await service.deliverer.deliver(
             Envelope("bob@example.org", recipients, "mx", "192.0.2.1", tls=False), inbox_ids, raw
         )
 

@@ -58,9 +58,9 @@ class World:
 
     async def _deliver(self, address, raw, sender):
         local_part, _, domain = address.rpartition("@")
-        inbox_id = await self.service.recipient(Mailbox(local_part, domain))
+        inbox_id = await self.service.deliverer.recipient(Mailbox(local_part, domain))
         envelope = Envelope(sender, (address,), "client.example", "192.0.2.7", tls=False)
-        return await self.service.deliver(envelope, [inbox_id], raw)
+        return await self.service.deliverer.deliver(envelope, [inbox_id], raw)
 
     @contextmanager
     def served(self, buckets=None, **settings):

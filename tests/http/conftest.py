@@ -1,6 +1,7 @@
 """The HTTP application over a real service and a real database, and two ways to ask it: as ASGI, and over a socket."""
 
 import json
+import random
 import socket
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from urllib.parse import unquote
 
 import anyio
 import pytest
-from services import predictable, service_over
+from services import service_over
 
 from patience import PATIENCE_SECONDS
 from tmpmaild.http import server as server_module
@@ -132,17 +133,17 @@ class World:
         session=NO_SESSION,
     ):
         local_part, _, domain = address.rpartition("@")
-        inbox_id = await self.service.recipient(Mailbox(local_part, domain))
+        inbox_id = await self.service.deliverer.recipient(Mailbox(local_part, domain))
         recipients = (recipient or address,)
         envelope = Envelope(sender, recipients, "client.example", "192.0.2.7", tls=False, session=session)
-        return await self.service.deliver(envelope, [inbox_id], raw)
+        return await self.service.deliverer.deliver(envelope, [inbox_id], raw)
 
     async def end(self, what, held, message_id):
         """End an inbox or one of its messages, or let the time of both pass."""
         if what == "inbox":
-            await self.service.delete(held["address"], held["token"])
+            await self.service.inboxes.delete(held["address"], held["token"])
         elif what == "message":
-            await self.service.delete_message(held["address"], message_id, held["token"])
+            await self.service.inboxes.delete_message(held["address"], message_id, held["token"])
         else:
             self.clock.advance(ms=LIFETIME_MS)
 
@@ -156,7 +157,7 @@ def open_world(store, clock):
         kinds = ("max_bytes", "reserve_bytes", "max_messages_per_inbox", "max_bytes_per_inbox", "max_share_per_creator")
         limits = {name: more.pop(name, default) for name, default in zip(kinds, (1 << 30, 0, 0, 0, 1.0), strict=True)}
         async with store.open(clock, **limits) as storage:
-            service = service_over(storage, domains=domains, check=check, **predictable(), **more)
+            service = service_over(storage, domains=domains, check=check, random=random.Random(1), **more)
             yield World(service, storage, clock)
 
     return opened

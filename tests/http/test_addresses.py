@@ -126,7 +126,7 @@ async def test_deleting_works_while_the_storage_takes_nothing_new(open_world):
         client = world.client()
         held = Held(client, await client.create())
         message_id = await world.deliver(held.address, b"\r\n" + b"x" * 500_000)
-        while world.service.has_room():
+        while world.service.deliverer.has_room():
             await world.deliver(held.address, b"\r\n" + b"x" * 50_000)
         assert (await client.post()).status == 503
         assert (await held.ask("DELETE", f"/messages/{message_id}")).status == 204

@@ -25,7 +25,7 @@ async def test_faults_are_ordered_at_create_and_shown_to_the_holder_only(world, 
     created = await client.create(faults=[GREYLISTED, SLOW])
     assert created["faults"] == [SHOWN, {"at": "end", "times": 1, "delay_seconds": 0.5}]
     held = Held(client, created)
-    inbox = await world.service.find(held.address)
+    inbox = await world.service.access.find(held.address)
     assert world.service.faults.take([inbox.id], "rcpt") == Fault("rcpt", "451 4.7.1 Greylisted", 2, 3)
     assert (await held.ask("GET")).json()["faults"][0] == SHOWN | {"times": 1}
     for headers in ({}, {"Authorization": "Bearer wrong"}):

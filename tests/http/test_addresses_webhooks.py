@@ -46,7 +46,7 @@ async def test_a_webhook_is_shown_to_the_holder_and_its_secret_once(world, clien
     assert (await held.ask("GET")).json()["webhook"] == SHOWN
     for headers in ({}, {"Authorization": "Bearer wrong"}):
         assert "webhook" not in (await client.get(held.path, headers)).json()
-    inbox = await world.service.find(held.address)
+    inbox = await world.service.access.find(held.address)
     stored = await world.storage.read_webhook(inbox.id)
     assert (stored.webhook.secret, stored.webhook.url) == (secret, URL)
     other = await client.create(webhook={"url": URL})
@@ -58,7 +58,7 @@ async def test_a_webhook_is_shown_to_the_holder_and_its_secret_once(world, clien
 async def test_patch_sets_it_anew_or_takes_it_away_and_leaves_it_alone_otherwise(world, client):
     changed = world.service.webhooks.changed
     held = Held(client, await client.create())
-    inbox = await world.service.find(held.address)
+    inbox = await world.service.access.find(held.address)
     assert (await held.ask("GET")).json()["webhook"] is None
     secrets = []
     for _ in range(2):
@@ -78,7 +78,7 @@ async def test_patch_sets_it_anew_or_takes_it_away_and_leaves_it_alone_otherwise
 @pytest.mark.both_engines
 async def test_the_state_of_the_last_call_is_shown(world, client, clock):
     held = Held(client, await client.create(webhook=WEBHOOK))
-    inbox = await world.service.find(held.address)
+    inbox = await world.service.access.find(held.address)
     for failures, result in ((2, "timeout"), (0, "204")):
         stored = await world.storage.read_webhook(inbox.id)
         position = stored.state.told_message_id

@@ -93,12 +93,12 @@ async def test_nothing_more_is_sent_of_what_has_ended(world, held, clock, kind, 
 async def test_an_inbox_that_lives_longer_meanwhile_is_shown_to_its_end(world, client, held, clock):
     message_id = await world.deliver(held["address"], MAIL)
     clock.advance(ms=1_800_000)
-    await world.service.change(held["address"], held["token"], 1)
+    await world.service.inboxes.change(held["address"], held["token"], 1)
     slow = SlowClient(client, await target("source", client, held, message_id))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(slow.ask)
         await slow.has_part.wait()
-        await world.service.change(held["address"], held["token"], 600)
+        await world.service.inboxes.change(held["address"], held["token"], 600)
         clock.advance(ms=1000)
         await until(lambda: len(world.service.bus) == 1)
         slow.goes_on.set()

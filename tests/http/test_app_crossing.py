@@ -112,10 +112,10 @@ async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, vi
 
 async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(world, client):
     one, other = await client.create(local_part="one"), await client.create(local_part="other")
-    inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]
+    inbox_ids = [(await world.service.access.find(held["address"])).id for held in (one, other)]
     recipients = ("one+x@mail.example.com", "other+y@mail.example.com")
     envelope = Envelope("a@example.org", recipients, "client.example", "192.0.2.7", tls=False)
-    await world.service.deliver(envelope, inbox_ids, RAW)
+    await world.service.deliverer.deliver(envelope, inbox_ids, RAW)
     for held, mine, theirs in ((one, "one+x", "other"), (other, "other+y", "one")):
         path = f"/api/v1/addresses/{held['address']}/messages"
         (message,) = (await client.get(path)).json()["messages"]

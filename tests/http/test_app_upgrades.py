@@ -83,7 +83,7 @@ async def fill(world, clock):
         for name, wish in wishes.items()
     }
     await fill_inboxes(world, clock, [one["address"] for one in made.values()])
-    await world.service.delete(made["deleted"]["address"], made["deleted"]["token"])
+    await world.service.inboxes.delete(made["deleted"]["address"], made["deleted"]["token"])
     kinds = {"client": "192.0.2.0/24", "name": "taken", "sender": "spam.example", "target": "bad.example"}
     ends_ms = {"name": clock() + 1_000_000}
     await world.storage.change_blocks([Block(kind, value, clock(), ends_ms.get(kind)) for kind, value in kinds.items()])
@@ -97,13 +97,13 @@ async def fill_inboxes(world, clock, addresses):
         clock.advance(seconds=1)
         await world.deliver(opened, (TESTS / f"mails/{kind}.eml").read_bytes(), session=SESSION)
     message_id = await world.deliver(others[0], LARGE, recipient=f"Called+tag@{DOMAIN.upper()}")
-    inboxes = [await world.service.find(address) for address in (*others, opened)]
+    inboxes = [await world.service.access.find(address) for address in (*others, opened)]
     await world.storage.set_authentication(inboxes[0].id, message_id, VERDICT)
     await world.deliver(private)
     await world.deliver(f"postmaster@{DOMAIN}", b"Subject: to the operator\r\n\r\nhello\r\n")
     envelope = Envelope("", tuple(inbox.address for inbox in inboxes), "mx.example.org", "2001:db8::7", tls=False)
     raw = b"Subject: to several\r\n\r\nYour code is 481516\r\n"
-    await world.service.deliver(envelope, [inbox.id for inbox in inboxes], raw)
+    await world.service.deliverer.deliver(envelope, [inbox.id for inbox in inboxes], raw)
 
 
 async def answers(client, tokens):

@@ -85,7 +85,7 @@ async def test_a_feed_is_sent_again_only_when_it_has_changed(world, client, held
     seen = {tag}
     for change in (
         world.deliver(held["address"]),
-        world.service.delete_message(held["address"], first_id, held["token"]),
+        world.service.inboxes.delete_message(held["address"], first_id, held["token"]),
     ):
         assert await status(tag) == (304, tag)
         await change
@@ -167,15 +167,15 @@ async def test_where_every_inbox_needs_its_token_a_feed_does_too(open_world):
 
 @pytest.mark.parametrize("secret", ["", "None"])
 async def test_an_inbox_without_a_token_has_no_secret(world, held, secret):
-    inbox = replace(await world.service.find(held["address"]), token_hash=None)
+    inbox = replace(await world.service.access.find(held["address"]), token_hash=None)
     with pytest.raises(AddressNotFound):
-        world.service._access.admit(inbox, FeedSecret(secret), world.clock())
+        world.service.access.admit(inbox, FeedSecret(secret), world.clock())
 
 
 @pytest.mark.both_engines
 async def test_a_feed_ends_with_its_inbox(world, client, held, private, clock):
     url = await secret_url(client, private)
-    await world.service.delete(held["address"], held["token"])
+    await world.service.inboxes.delete(held["address"], held["token"])
     assert await code_of(client, path(held)) == (410, "address-expired")
     clock.advance(seconds=3600)
     assert await code_of(client, url) == (410, "address-expired")

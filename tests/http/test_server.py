@@ -249,7 +249,7 @@ async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve,
         monkeypatch.setattr(module, "_SEND_SECONDS", 0.3)
     monkeypatch.setattr(answers, "_SLOTS_PER_CLIENT", 1)
     app = world.app()
-    (inbox, _) = await world.service.create(NewAddress(local_part="chosen"), None)
+    (inbox, _) = await world.service.inboxes.create(NewAddress(local_part="chosen"), None)
     await world.deliver(inbox.address, b"\r\n" + b"x" * 4_000_000)
     ask = b"GET /api/v1/addresses/chosen@mail.example.com/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     async with serve(app) as served, await served.connect() as stream:

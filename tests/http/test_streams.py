@@ -91,13 +91,13 @@ async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follo
     message_id = await world.deliver(held["address"])
     async with follow(f"?after={message_id}") as stream:
         await until(lambda: len(world.service.bus))
-        await world.service.delete_message(held["address"], message_id, held["token"])
+        await world.service.inboxes.delete_message(held["address"], message_id, held["token"])
         event = await stream.next()
         assert (event.id, event.name, event.data) == (None, "deleted", {"id": message_id})
-        await world.service.change(held["address"], held["token"], 60)
+        await world.service.inboxes.change(held["address"], held["token"], 60)
         event = await stream.next()
         assert (event.id, event.name, event.data) == (None, "extended", {"expires_at": "2026-09-21T14:14:20.000Z"})
-        await world.service.delete(held["address"], held["token"])
+        await world.service.inboxes.delete(held["address"], held["token"])
         event = await stream.next()
         assert (event.id, event.name, event.data) == (None, "deleted", {})
         assert await stream.next() is None
@@ -106,7 +106,7 @@ async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follo
 async def test_a_stop_ends_the_stream_without_an_event(world, follow):
     async with follow() as stream:
         await until(lambda: len(world.service.bus))
-        world.service.stop_waiting()
+        world.service.bus.stop()
         assert await stream.next() is None
 
 

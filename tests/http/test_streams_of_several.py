@@ -66,13 +66,13 @@ async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_
         assert sorted((data["address"], data["id"]) for _, data in seen) == sorted(
             zip((theirs, mine), ids, strict=True)
         )
-        await world.service.delete_message(busy["address"], first, busy["token"])
+        await world.service.inboxes.delete_message(busy["address"], first, busy["token"])
         assert await told(stream, 1) == [("deleted", {"address": mine, "id": first})]
-        await world.service.change(busy["address"], busy["token"], 1800)
+        await world.service.inboxes.change(busy["address"], busy["token"], 1800)
         ((name, data),) = await told(stream, 1)
         assert (name, data) == ("extended", {"address": mine, "expires_at": data["expires_at"]})
 
-        await world.service.delete(busy["address"], busy["token"])
+        await world.service.inboxes.delete(busy["address"], busy["token"])
         assert await told(stream, 1) == [("deleted", {"address": mine})]
         clock.advance(ms=3_600_000 - 50)
         last = await world.deliver(theirs)
@@ -90,7 +90,7 @@ async def test_an_inbox_that_cannot_be_read_costs_a_token_and_is_told_alike_what
     ended = await client.create()
     clock.advance(ms=3_600_000)
     private, wrong, deleted, readable = [await client.create(private=number < 2) for number in range(4)]
-    await world.service.delete(deleted["address"], deleted["token"])
+    await world.service.inboxes.delete(deleted["address"], deleted["token"])
     refused = [
         {"address": "never@mail.example.com"},
         {"address": "no address at all"},

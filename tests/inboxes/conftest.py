@@ -1,7 +1,7 @@
 """A world with a service and what that was built from, a house that is one inbox of it; and what is put in by hand."""
 
 import asyncio
-import itertools
+import random
 from contextlib import asynccontextmanager
 
 import anyio
@@ -46,15 +46,13 @@ def mailbox_of(address):
     return Mailbox(*address.rsplit("@", 1))
 
 
-class Choice:
-    """Picks each character in turn, or always the first while ``stuck``."""
+class Stuck(random.Random):
+    """Picks the first character each time while it is ``stuck``."""
 
-    def __init__(self):
-        self.stuck = False
-        self._numbers = itertools.count()
+    stuck = False
 
-    def __call__(self, characters):
-        return characters[0 if self.stuck else next(self._numbers) % len(characters)]
+    def choice(self, characters):
+        return characters[0] if self.stuck else super().choice(characters)
 
 
 class World:
@@ -63,18 +61,18 @@ class World:
     def __init__(self, storage, clock, **rules):
         self.storage = storage
         self.clock = clock
-        self.choice = Choice()
+        self.random = Stuck()
         self.gave_back = []
-        given = {"choice": self.choice, "give_memory_back": lambda: self.gave_back.append(clock())}
+        given = {"random": self.random, "give_memory_back": lambda: self.gave_back.append(clock())}
         self.service = service_over(storage, domains=DOMAINS, **given, **rules)
 
     async def create(self, **wish):
-        return await self.service.create(NewAddress(**wish), "192.0.2.1")
+        return await self.service.inboxes.create(NewAddress(**wish), "192.0.2.1")
 
     async def deliver(self, *recipients, raw=MAIL):
-        inbox_ids = [await self.service.recipient(mailbox_of(recipient)) for recipient in recipients]
+        inbox_ids = [await self.service.deliverer.recipient(mailbox_of(recipient)) for recipient in recipients]
         envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.9", tls=False)
-        return await self.service.deliver(envelope, inbox_ids, raw)
+        return await self.service.deliverer.deliver(envelope, inbox_ids, raw)
 
 
 class House(World):

@@ -13,7 +13,8 @@ from patience import PATIENCE_SECONDS
 from tmpmaild.config.settings import Log
 from tmpmaild.errors import AddressTaken, MailboxFull
 from tmpmaild.host.logs import JsonFormatter
-from tmpmaild.inboxes.creating import NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
 from tmpmaild.model import Envelope, rfc3339
 
 from .conftest import DOMAINS, MAIL, mailbox_of
@@ -45,7 +46,7 @@ def hashed(world, *addresses):
 
 async def test_a_line_has_the_time_what_happened_the_client_and_the_hash_of_the_day(world, lines):
     switch(world)
-    inbox, _ = await world.service.create(NewAddress(), None, "2001:db8::/64")
+    inbox, _ = await world.service.inboxes.create(NewAddress(), None, "2001:db8::/64")
     assert lines() == [[rfc3339(world.clock()), "created", "2001:db8::/64", *hashed(world, inbox.address)]]
     await world.deliver(inbox.address)
     assert lines() == [[rfc3339(world.clock()), "accepted", "192.0.2.9", *hashed(world, inbox.address)]]
@@ -55,7 +56,7 @@ async def test_a_line_in_json_has_the_client_and_the_hashes_as_fields(world, cap
     """A log collector filters by fields, and ``message`` may change."""
     caplog.set_level(logging.INFO, "tmpmaild.audit")
     switch(world)
-    inbox, _ = await world.service.create(NewAddress(), None, "2001:db8::/64")
+    inbox, _ = await world.service.inboxes.create(NewAddress(), None, "2001:db8::/64")
     await world.deliver(inbox.address)
     lines = [json.loads(JsonFormatter().format(one)) for one in caplog.records if one.name == "tmpmaild.audit"]
     (of_inbox,) = hashed(world, inbox.address)
@@ -90,8 +91,8 @@ async def test_each_form_of_an_address_has_the_hash_of_its_inbox(world, lines, r
     await world.create(local_part="ada")
     switch(world)
     envelope = Envelope("", (recipient,), "mx.example.com", "192.0.2.9", tls=False)
-    inbox_id = await world.service.recipient(mailbox_of("ada@mail.example.com"))
-    await world.service.deliver(envelope, [inbox_id], MAIL)
+    inbox_id = await world.service.deliverer.recipient(mailbox_of("ada@mail.example.com"))
+    await world.service.deliverer.deliver(envelope, [inbox_id], MAIL)
     assert [line[3:] for line in lines()] == [hashed(world, "ada@mail.example.com")]
 
 
@@ -105,7 +106,9 @@ async def test_each_form_of_an_address_has_the_hash_of_its_inbox(world, lines, r
 async def test_mail_for_the_operator_has_its_line_too(world, lines, recipient, address):
     switch(world)
     envelope = Envelope("", (recipient,), "mx.example.com", "192.0.2.9", tls=False)
-    await world.service.deliver(envelope, [await world.service.recipient(mailbox_of(address))], MAIL)
+    await world.service.deliverer.deliver(
+        envelope, [await world.service.deliverer.recipient(mailbox_of(address))], MAIL
+    )
     assert [line[1:] for line in lines()] == [["accepted", "192.0.2.9", *hashed(world, address)]]
 
 
@@ -139,7 +142,7 @@ async def test_what_is_stored_has_its_line_when_nobody_waits_for_it_any_more(wor
     switch(world)
     envelope = Envelope("", (inbox.address,), "mx.example.com", "192.0.2.9", tls=False)
     found = []
-    for storing in (world.service.deliver(envelope, [inbox.id], MAIL), world.create(local_part="ada")):
+    for storing in (world.service.deliverer.deliver(envelope, [inbox.id], MAIL), world.create(local_part="ada")):
         task = asyncio.ensure_future(storing)
         await asyncio.sleep(0)
         task.cancel()
@@ -150,7 +153,7 @@ async def test_what_is_stored_has_its_line_when_nobody_waits_for_it_any_more(wor
                 await asyncio.sleep(0.001)
         found += [line[1] for line in written]
     assert found == ["accepted", "created"]
-    assert (await world.service.find("ada@mail.example.com")).address == "ada@mail.example.com"
+    assert (await world.service.access.find("ada@mail.example.com")).address == "ada@mail.example.com"
 
 
 async def test_each_day_begins_at_midnight_in_utc(world, lines):

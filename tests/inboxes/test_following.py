@@ -83,7 +83,7 @@ async def test_a_follower_of_mail_with_codes_gets_nothing_else_but_every_other_e
     async with house.follow(has=frozenset({"code"})) as following:
         seen = [*await following.next(5), *await following.next(5)]
         assert [event.id for event in seen] == [ids[0], ids[20]]
-        await house.service.delete_message(house.inbox.address, ids[1], house.token)
+        await house.service.inboxes.delete_message(house.inbox.address, ids[1], house.token)
         assert list(await following.next(5)) == [MessageDeleted(ids[1])]
         await house.deliver("newsletter")
         last = await house.deliver("Your code is 481516")
@@ -115,7 +115,7 @@ async def test_no_wake_up_is_lost_between_look_and_sleep(house):
 
 async def test_a_wait_ends_when_its_inbox_is_deleted(house):
     async with house.waiting() as waiting:
-        await house.service.delete(house.inbox.address, house.token)
+        await house.service.inboxes.delete(house.inbox.address, house.token)
         with pytest.raises(AddressExpired):
             await finished(waiting)
 
@@ -123,7 +123,7 @@ async def test_a_wait_ends_when_its_inbox_is_deleted(house):
 async def test_a_wait_outlives_the_first_end_when_the_inbox_does(house):
     house.clock.advance(ms=LIFETIME_MS - 20)
     async with house.waiting() as waiting:
-        await house.service.change(house.inbox.address, house.token, 3600)
+        await house.service.inboxes.change(house.inbox.address, house.token, 3600)
         house.clock.advance(ms=1000)
         message_id = await house.deliver()
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
@@ -131,7 +131,7 @@ async def test_a_wait_outlives_the_first_end_when_the_inbox_does(house):
 
 async def test_a_stop_ends_waits_and_refuses_new_ones(house):
     async with house.waiting() as waiting:
-        house.service.stop_waiting()
+        house.service.bus.stop()
         with pytest.raises(Stopping):
             await finished(waiting)
     with pytest.raises(Stopping):
@@ -176,11 +176,11 @@ async def test_a_stream_tells_of_deletion_and_of_moved_ends(house):
     message_id = await house.deliver()
     async with house.follow(message_id) as following:
         assert await following.next(0) == []
-        await house.service.delete_message(house.inbox.address, message_id, house.token)
+        await house.service.inboxes.delete_message(house.inbox.address, message_id, house.token)
         assert await following.next(60) == [MessageDeleted(message_id)]
-        extended = await house.service.change(house.inbox.address, house.token, 5000)
+        extended = await house.service.inboxes.change(house.inbox.address, house.token, 5000)
         assert await following.next(60) == [ExpiryMoved(extended.expires_at_ms)]
-        await house.service.delete(house.inbox.address, house.token)
+        await house.service.inboxes.delete(house.inbox.address, house.token)
         assert await following.next(60) == [InboxDeleted()]
 
 
@@ -189,7 +189,7 @@ async def test_deletion_is_told_as_such_though_mail_came_just_before_and_none_is
         await house.deliver()
         (message,) = await following.next(60)
         await house.deliver()
-        await house.service.delete(house.inbox.address, house.token)
+        await house.service.inboxes.delete(house.inbox.address, house.token)
         assert not await following.may_show(message)
         assert await following.next(60) == [InboxDeleted()]
 
@@ -197,10 +197,10 @@ async def test_deletion_is_told_as_such_though_mail_came_just_before_and_none_is
 @pytest.mark.parametrize(("advance_ms", "end"), [(0, InboxDeleted()), (LIFETIME_MS, InboxExpired())])
 async def test_a_deletion_that_storage_knows_of_before_the_listener_is_told_as_such(house, advance_ms, end):
     """Nobody wakes this listener, whose bus is its own: what happened to the inbox it learns by reading."""
-    follower = Follower(house.service.mail, house.service._access, Bus(), clock=house.clock)
+    follower = Follower(house.service.mail, house.service.access, Bus(), clock=house.clock)
     async with follower.follow(house.inbox.address, None, None) as following:
         if not advance_ms:
-            await house.service.delete(house.inbox.address, house.token)
+            await house.service.inboxes.delete(house.inbox.address, house.token)
         house.clock.advance(ms=advance_ms)
         assert await following.next(60) == [end]
 
@@ -210,11 +210,11 @@ async def test_an_event_may_be_shown_until_its_message_or_its_inbox_is_gone(hous
     async with house.follow() as following:
         first, second, third = await following.next(60)
         assert [await following.may_show(event) for event in (first, second, third)] == [True] * 3
-        await house.service.delete_message(house.inbox.address, ids[1], house.token)
+        await house.service.inboxes.delete_message(house.inbox.address, ids[1], house.token)
         assert [await following.may_show(event) for event in (first, second, third)] == [True, False, True]
         (deleted,) = await following.next(60)
         assert (deleted, await following.may_show(deleted)) == (MessageDeleted(ids[1]), True)
-        moved = await house.service.change(house.inbox.address, house.token, 7200)
+        moved = await house.service.inboxes.change(house.inbox.address, house.token, 7200)
         house.clock.advance(ms=LIFETIME_MS)
         assert await following.may_show(first)
         assert await following.next(60) == [ExpiryMoved(moved.expires_at_ms)]
@@ -239,7 +239,7 @@ def test_a_sleep_lasts_until_the_end_and_is_never_nothing():
 @pytest.mark.parametrize(("moved_seconds", "advance_ms"), [(7200, LIFETIME_MS), (1, 1000)])
 async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house, moved_seconds, advance_ms):
     """The inbox as it was found is old by the time somebody subscribes."""
-    moved = await house.service.change(house.inbox.address, house.token, moved_seconds)
+    moved = await house.service.inboxes.change(house.inbox.address, house.token, moved_seconds)
     with house.service.bus.subscribe(house.inbox.id) as subscription:
         following = Following(
             house.service.mail, subscription, house.inbox, page=Page(ascending=True), token=None, clock=house.clock
@@ -256,6 +256,6 @@ async def test_a_quiet_listener_keeps_nothing_of_what_others_delete(house):
     async with house.follow() as following:
         assert await following.next(0) == []
         for lifetime_seconds in range(1, 51):
-            await house.service.change(other.address, token, lifetime_seconds)
+            await house.service.inboxes.change(other.address, token, lifetime_seconds)
         assert await following.next(0) == []
         assert following._read_at is house.service.mail.last_invalidation

@@ -74,9 +74,9 @@ async def test_the_state_of_an_inbox_comes_before_what_changed_since(house, foll
     """Else a client would go by the older of two expiries."""
     message_id = await house.deliver()
     async with follow(InboxToFollow(house.inbox.address)) as several:
-        await house.service.change(house.inbox.address, house.token, 60)
-        await house.service.delete_message(house.inbox.address, message_id, house.token)
-        moved = await house.service.change(house.inbox.address, house.token, 120)
+        await house.service.inboxes.change(house.inbox.address, house.token, 60)
+        await house.service.inboxes.delete_message(house.inbox.address, message_id, house.token)
+        moved = await house.service.inboxes.change(house.inbox.address, house.token, 120)
         kinds = [event.event async for event in at_rest(several)]
     state, *notices = kinds
     assert (type(state), state.inbox.expires_at_ms, state.inbox.message_count) == (BacklogShown, moved.expires_at_ms, 0)
@@ -84,7 +84,7 @@ async def test_the_state_of_an_inbox_comes_before_what_changed_since(house, foll
 
 
 async def test_each_inbox_ends_at_its_own_time(house, other, follow):
-    await house.service.change(house.inbox.address, house.token, 60)
+    await house.service.inboxes.change(house.inbox.address, house.token, 60)
     async with follow() as several:
         assert len([event async for event in at_rest(several)]) == 2
         house.clock.advance(seconds=60)
@@ -104,7 +104,7 @@ async def test_no_mail_of_an_inbox_is_shown_after_it_was_deleted(house, other, f
         (first, _) = await several.next(60)
         (second, _) = await several.next(60)
         assert (first.event.id, second.event.id) == (gone, kept)
-        await house.service.delete_message(house.inbox.address, gone, house.token)
+        await house.service.inboxes.delete_message(house.inbox.address, gone, house.token)
         assert [await several.may_show(event) for event in (first, second)] == [False, True]
 
 
@@ -112,12 +112,12 @@ async def test_a_stop_ends_it_and_so_do_changes_nobody_takes(house, follow):
     async with follow() as several:
         assert len([event async for event in at_rest(several)]) == 2
         for _ in range(201):
-            await house.service.change(house.inbox.address, house.token, 60)
+            await house.service.inboxes.change(house.inbox.address, house.token, 60)
         with pytest.raises(Overflow):
             await several.next(0)
     async with follow() as several:
         assert len([event async for event in at_rest(several)]) == 2
-        house.service.stop_waiting()
+        house.service.bus.stop()
         with pytest.raises(Stopping):
             await several.next(60)
     assert len(house.service.bus) == 0
@@ -127,13 +127,13 @@ async def test_what_cannot_be_paid_for_is_not_looked_at_and_neither_is_what_come
     house, other, follow, monkeypatch
 ):
     looked_up = []
-    find = house.service._access.find
+    find = house.service.access.find
 
     async def counted(address, token):
         looked_up.append(address)
         return await find(address, token)
 
-    monkeypatch.setattr(house.service._access, "find", counted)
+    monkeypatch.setattr(house.service.access, "find", counted)
     purse = iter([True, False])
     named = [house.inbox.address, "a@mail.example.com", "b@mail.example.com", other.address, "c@mail.example.com"]
     async with follow(*map(InboxToFollow, named), purse=purse) as several:

@@ -131,7 +131,7 @@ async def look(house):
 
 
 async def find(house):
-    assert (await house.service.find(house.address)).id == house.inbox.id
+    assert (await house.service.access.find(house.address)).id == house.inbox.id
     return house.message_ids[:1]
 
 

@@ -25,7 +25,7 @@ class Engine:
         self.storage = storage
 
     async def inbox(self, name):
-        return (await self.service.create(NewAddress(local_part=name), None))[0]
+        return (await self.service.inboxes.create(NewAddress(local_part=name), None))[0]
 
     async def add(
         self, inbox, *, subject="A subject", sender="ada@example.com", name="Ada", body="", html=None, raw=b""
@@ -195,7 +195,7 @@ async def test_other_reads_pass_between_the_portions_of_a_search(large):
     search = asyncio.ensure_future(listing(engine, text="nowhere"))
     passed = 0
     while not search.done():
-        await engine.service.find("ada@mail.example.com")
+        await engine.service.access.find("ada@mail.example.com")
         passed += 1
     assert passed > 1
 

@@ -31,41 +31,41 @@ async def test_other_rules_hold_at_once(world):
 async def test_a_full_inbox_is_full_at_rcpt_and_at_the_commit(world):
     inbox, _ = await world.create()
     mailbox = mailbox_of(inbox.address)
-    inbox_id = await world.service.recipient(mailbox)
-    assert world.service.recipient_now(mailbox) == inbox_id
+    inbox_id = await world.service.deliverer.recipient(mailbox)
+    assert world.service.deliverer.recipient_now(mailbox) == inbox_id
     envelope = Envelope("", (inbox.address,), "", "", tls=False)
     outcomes = await asyncio.gather(
-        *(world.service.deliver(envelope, [inbox_id], MAIL) for _ in range(3)), return_exceptions=True
+        *(world.service.deliverer.deliver(envelope, [inbox_id], MAIL) for _ in range(3)), return_exceptions=True
     )
     assert [type(outcome) for outcome in outcomes] == [str, str, MailboxFull]
-    assert world.service.recipient_now(mailbox) is None
+    assert world.service.deliverer.recipient_now(mailbox) is None
     with pytest.raises(MailboxFull):
-        await world.service.recipient(mailbox)
+        await world.service.deliverer.recipient(mailbox)
 
 
 async def test_a_recipient_is_known_without_waiting_from_its_first_mail_until_it_is_over(world):
     inbox, _ = await world.create()
     mailbox = mailbox_of(inbox.address)
-    assert world.service.recipient_now(mailbox) is None  # its creator may have no room left
-    assert await world.service.recipient(mailbox) == inbox.id
-    assert world.service.recipient_now(mailbox) == inbox.id
+    assert world.service.deliverer.recipient_now(mailbox) is None  # its creator may have no room left
+    assert await world.service.deliverer.recipient(mailbox) == inbox.id
+    assert world.service.deliverer.recipient_now(mailbox) == inbox.id
     world.clock.advance(ms=LIFETIME_MS)
-    assert world.service.recipient_now(mailbox) is None
+    assert world.service.deliverer.recipient_now(mailbox) is None
     with pytest.raises(AddressNotFound):
-        await world.service.recipient(mailbox)
+        await world.service.deliverer.recipient(mailbox)
 
 
 async def test_the_memory_forgets_what_is_over(world):
     inbox, _ = await world.create()
     world.service.change_rules(rules(*DOMAINS, faults=True, keep_refusals=True))
-    await world.service.recipient(mailbox_of(inbox.address))
+    await world.service.deliverer.recipient(mailbox_of(inbox.address))
     world.service.faults.order(inbox, [Fault("end", "452 4.2.2 Full")])
     world.service.refusals.add("192.0.2.1", "", "")
     world.service.blocks.add([Block("name", "shop", 0, inbox.expires_at_ms)])
     remembered = (world.service.caches.recipients, world.service.faults, world.service.blocks._blocks)
     assert [len(one) for one in remembered] == [1, 1, 1]
     world.clock.advance(ms=LIFETIME_MS)
-    world.service.forget_expired()
+    world.service.forget_expired(world.clock())
     assert [len(one) for one in remembered] == [0, 0, 0]
     assert list(world.service.refusals.newest()) == []
 
@@ -73,11 +73,11 @@ async def test_the_memory_forgets_what_is_over(world):
 @pytest.mark.parametrize("address", ["postmaster@mail.example.com", "ABUSE@second.test", "Postmaster@"])
 async def test_postmaster_and_abuse_of_ours_reach_the_operator_and_nobody_else(world, address):
     with pytest.raises(AddressNotFound):
-        await world.service.recipient(Mailbox("postmaster", "elsewhere.test"))
-    assert await world.service.recipient(mailbox_of(address)) == OPERATOR_INBOX_ID
+        await world.service.deliverer.recipient(Mailbox("postmaster", "elsewhere.test"))
+    assert await world.service.deliverer.recipient(mailbox_of(address)) == OPERATOR_INBOX_ID
     await world.deliver(address)
     with pytest.raises(AddressNotFound):
-        await world.service.find(address)
+        await world.service.access.find(address)
 
 
 async def test_who_has_been_answered_finds_the_mail_however_often_was_read_before(world):

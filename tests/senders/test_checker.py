@@ -36,7 +36,7 @@ class World:
     """A service over a storage, and the checker of its mail."""
 
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
-        self.clock, self.storage, self.told = clock, storage, []
+        self.clock, self.storage, self.told, self.tokens = clock, storage, [], {}
         self.serve(None)
         self.checker = Checker(storage, Resolver(place), FairScheduler(), timeout_seconds)
         storage.on_committed(lambda changes: self.told.extend(one.notice for one in changes if one.notice))
@@ -46,12 +46,12 @@ class World:
         self.service = service_over(self.storage, hostname="mx.example.com", check=check)
 
     async def create(self, name):
-        inbox, _ = await self.service.create(NewAddress(local_part=name), None)
+        inbox, self.tokens[f"{name}@mail.example.com"] = await self.service.inboxes.create(NewAddress(name), None)
         return inbox.address
 
     async def deliver(self, *addresses, raw=RAW, sent=None):
-        inbox_ids = [await self.service.recipient(Mailbox(*address.split("@"))) for address in addresses]
-        return await self.service.deliver(replace(sent or envelope(), recipients=addresses), inbox_ids, raw)
+        inbox_ids = [await self.service.deliverer.recipient(Mailbox(*address.split("@"))) for address in addresses]
+        return await self.service.deliverer.deliver(replace(sent or envelope(), recipients=addresses), inbox_ids, raw)
 
     async def shown(self, address):
         return [one.authentication for one in (await self.service.mail.list(address, Page())).messages]
@@ -137,8 +137,8 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
         with anyio.fail_after(PATIENCE_SECONDS):
             while world.checker._waiting or not zones.asked:
                 await anyio.sleep(0.01)
-        await world.service.delete_message(deleted, message_id, "token-0")
-        await world.service.delete(ended, "token-1")
+        await world.service.inboxes.delete_message(deleted, message_id, world.tokens[deleted])
+        await world.service.inboxes.delete(ended, world.tokens[ended])
         world.clock.advance(ms=LIFETIME_MS)
         answers.set()
         await world.done()

@@ -1,7 +1,6 @@
 """A real SMTP server over a real service and a database of its own, and a client that reads replies."""
 
 import asyncio
-import secrets
 import socket
 import ssl
 import subprocess
@@ -138,10 +137,10 @@ class House:
 
     async def create(self, *names, creator=None):
         for name in names:
-            await self.service.create(NewAddress(local_part=name), creator)
+            await self.service.inboxes.create(NewAddress(local_part=name), creator)
 
     async def order(self, name, *faults):
-        inbox = await self.service.find(f"{name}@ours.test")
+        inbox = await self.service.access.find(f"{name}@ours.test")
         self.service.faults.order(inbox, faults)
 
     async def messages(self, name):
@@ -176,7 +175,7 @@ def serve(store, clock):
     async def run(
         *,
         tls=None,
-        wrap=lambda service: service,
+        wrap=lambda deliverer: deliverer,
         names=("abc",),
         storage_bytes=0,
         listener=None,
@@ -203,10 +202,9 @@ def serve(store, clock):
                 accept_unknown=accept_unknown,
                 faults=faults,
                 keep_refusals=keep_refusals,
-                choice=secrets.choice,
-                new_token=secrets.token_urlsafe,
             )
-            server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls, clock)
+            service.deliverer = wrap(service.deliverer)
+            server = SmtpServer(service, SmtpSettings(**(defaults | settings)), tls, clock)
             bound = listener or sockets.bind_all(["127.0.0.1:0"])[0]
             await server.start(*([], [bound]) if tls_first else [[bound]])
             house = House(store, storage, service, server, bound.getsockname()[:2])

@@ -24,7 +24,7 @@ class Guesser:
         self.now = 1000.0
         self._unknown = UnknownRecipients(lambda: self.now)
         self._unknown.limit(PER_MINUTE, BURST)
-        self._handler = Handler(house.service, self._unknown, lambda *_: None, house.service._clock)
+        self._handler = Handler(house.service, self._unknown, lambda *_: None, house.server.handler.clock)
 
     async def _name(self, name):
         path = f"{name}@ours.test"

@@ -21,7 +21,7 @@ async def test_an_address_that_never_was_is_there_after_its_first_mail(catch_all
             assert (await client.deliver(*forms, mail="Subject: welcome\r\n\r\nhello")).startswith("250")
         for name in ("john.doe", "mary"):
             assert [message.subject for message in await house.messages(name)] == ["welcome", "welcome"]
-        inbox = await house.service.find("john.doe@ours.test")
+        inbox = await house.service.access.find("john.doe@ours.test")
         assert inbox.expires_at_ms - inbox.created_at_ms == 3_600_000
         assert not inbox.private
 
@@ -31,7 +31,7 @@ async def test_rcpt_alone_creates_nothing(catch_all):
         said = await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "RSET")
         assert said[1] == str(replies.RECIPIENT_OK)
         with pytest.raises(AddressNotFound):
-            await house.service.find("john@ours.test")
+            await house.service.access.find("john@ours.test")
 
 
 async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_longer_are(catch_all):
@@ -45,7 +45,7 @@ async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_
 
 async def test_a_retired_domain_gets_no_address_by_mail(catch_all):
     async with catch_all() as (house, client):
-        until_ms = house.service._clock() + 1000
+        until_ms = house.server.handler.clock() + 1000
         house.service.change_rules(rules("ours.test", accept_unknown=True, retired={"second.test": until_ms}))
         said = await client.say("MAIL FROM:<>", "RCPT TO:<john@second.test>", "RCPT TO:<john@ours.test>")
         assert said[1:] == [str(replies.UNKNOWN_RECIPIENT), str(replies.RECIPIENT_OK)]

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from tmpmaild.errors import StorageFull
-from tmpmaild.inboxes.service import NewAddress
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.smtp import replies
 
 from .conftest import PATIENCE_SECONDS
@@ -45,7 +45,7 @@ async def test_a_full_disk_of_the_server_is_said_as_such_until_there_is_room(tal
         end = request.getfixturevalue("disk_is_full")
         assert await client.deliver("abc") == SYSTEM_FULL
         with pytest.raises(StorageFull):
-            await house.service.create(NewAddress(), None)
+            await house.service.inboxes.create(NewAddress(), None)
         assert await client.say("NOOP") == ["250 2.0.0 Ok"]
         end()
         assert (await client.deliver("abc", mail="Subject: after")).startswith(STORED)

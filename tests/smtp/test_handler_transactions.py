@@ -52,7 +52,7 @@ async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(tal
 async def test_a_share_of_the_operators_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(talk):
     async with talk(names=("abc",)) as (house, client):
         envelope = Envelope("a@example.com", ("postmaster@ours.test",), "client.example", "127.0.0.1", tls=False)
-        mails = [house.service.deliver(envelope, [OPERATOR_INBOX_ID], b"full now\r\n") for _ in range(50)]
+        mails = [house.service.deliverer.deliver(envelope, [OPERATOR_INBOX_ID], b"full now\r\n") for _ in range(50)]
         await asyncio.gather(*mails)
         said = await client.say(SENDER, "RCPT TO:<postmaster>", "RCPT TO:<abuse@second.test>", *rcpt("abc"), "DATA")
         assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, FULL, "250 2.1.5 ", "354 End da"]
@@ -118,7 +118,7 @@ async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(talk,
     async with talk(names=("was", "deleted")) as (house, client):
         said = await client.say(SENDER, *rcpt("was", "deleted"))
         assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * 2]
-        inbox = await house.service.find("deleted@ours.test")
+        inbox = await house.service.access.find("deleted@ours.test")
         await house.storage.move_expiry(inbox.id, clock(), clock())
         assert await client.say(*rcpt("deleted")) == ["550 5.1.1 No such address here"]
         clock.advance(seconds=3600)

@@ -22,7 +22,7 @@ OUR_FAULT = "451 4.3.0 Temporary failure, try again later"
 
 async def sweep_until_there_is_room(house, now_ms):
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while await house.storage.sweep(now_ms) or not house.service.has_room():
+        while await house.storage.sweep(now_ms) or not house.service.deliverer.has_room():
             pass
 
 
@@ -59,10 +59,12 @@ async def test_a_disk_that_is_nearly_full_is_said_at_mail_and_a_mail_that_is_on_
         really = shutil.disk_usage(house.store.path.parent)
         monkeypatch.setattr(shutil, "disk_usage", lambda _: really._replace(free=255 * MIB))
         assert (await client.say("x" * 2 * MIB + "\r\n."))[0].startswith(STORED)
-        await house.until(lambda: not house.service.has_room())
+        await house.until(lambda: not house.service.deliverer.has_room())
         assert await late.say("MAIL FROM:<>") == [SYSTEM_FULL]
         monkeypatch.setattr(shutil, "disk_usage", lambda _: really._replace(free=257 * MIB))
-        await house.until(house.service.has_room)  # without a sweep, which deletes what has expired and needs no room
+        await house.until(
+            house.service.deliverer.has_room
+        )  # without a sweep, which deletes what has expired and needs no room
         assert (await late.deliver("abc")).startswith(STORED)
 
 
@@ -84,7 +86,7 @@ async def test_the_cap_holds_behind_a_foreign_reader_and_mail_is_taken_again_whe
             assert {record.about for record in warnings} == {"wal"}
             assert "another process keeps a read transaction" in warnings[0].getMessage()
         promised = len(house.sources())
-        await house.until(house.service.has_room)
+        await house.until(house.service.deliverer.has_room)
         assert (await client.deliver("abc")).startswith(STORED)
         assert len(house.sources()) == promised + 1
 

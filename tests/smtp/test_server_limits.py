@@ -173,18 +173,18 @@ async def test_memory_that_is_full_is_told_from_a_full_disk_in_reply_log_and_num
 
 
 class Slow:
-    """A service whose storage takes its time."""
+    """A deliverer whose storage takes its time."""
 
-    def __init__(self, service):
-        self._service = service
+    def __init__(self, deliverer):
+        self._deliverer = deliverer
         self.may_go_on = asyncio.Event()
 
     def __getattr__(self, name):
-        return getattr(self._service, name)
+        return getattr(self._deliverer, name)
 
     async def deliver(self, *mail):
         await self.may_go_on.wait()
-        return await self._service.deliver(*mail)
+        return await self._deliverer.deliver(*mail)
 
 
 async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serve):
@@ -196,7 +196,7 @@ async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serv
         client.reset()
         await house.until(lambda: not house.server.connections.open)
         assert house.server.connections.memory.held_bytes == 50_002
-        house.server.handler._service.may_go_on.set()
+        house.service.deliverer.may_go_on.set()
         await house.until(lambda: house.server.connections.memory.held_bytes == 0)
         assert len(house.sources()) == 1
 
@@ -205,24 +205,23 @@ async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serv
 
 
 class Broken:
-    """A service with a fault wherever it is asked to fail."""
+    """A deliverer with a fault wherever it is asked to fail."""
 
-    def __init__(self, service):
-        self._service = service
+    def __init__(self, deliverer):
+        self._deliverer = deliverer
         self.fails = set()
 
     def __getattr__(self, name):
         if name in self.fails:
             raise RuntimeError(f"secret/path.py at {name}")
-        return getattr(self._service, name)
+        return getattr(self._deliverer, name)
 
 
 @pytest.mark.parametrize(("where", "expected"), ROWS["a fault of ours is temporary and the session goes on"])
 async def test_a_fault_of_ours_is_temporary_and_the_session_goes_on(serve, caplog, where, expected):
     async with serve(wrap=Broken) as house:
-        service = house.server.handler._service
-        service._service.caches.recipients.forget("2")  # so that the disk is asked
-        service.fails = {where}
+        house.service.caches.recipients.forget("2")  # so that the disk is asked
+        house.service.deliverer.fails = {where}
         client = await house.greeted()
         said = await client.say(*MAIL)
         if said[-1].startswith("354"):
@@ -230,7 +229,7 @@ async def test_a_fault_of_ours_is_temporary_and_the_session_goes_on(serve, caplo
         assert [reply[:3] for reply in said] == expected
         assert str(replies.OUR_FAULT) in said
         assert not any("secret" in reply for reply in said)
-        service.fails = set()
+        house.service.deliverer.fails = set()
         assert (await client.say("RSET", *MAIL, "."))[-1].startswith("250 2.0.0 Ok: stored as")
         (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
         assert re.fullmatch(r"SMTP request failed, id [0-9a-f]{8}", record.getMessage())

@@ -1,12 +1,11 @@
 """A service that is told of commits, as the daemon connects it."""
 
-import itertools
 import random
 from contextlib import asynccontextmanager
 
 from tmpmaild.config.settings import Addresses, Config, Http, Smtp, Webhooks
-from tmpmaild.inboxes.creating import Rules
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import build
 from tmpmaild.scheduling import FairScheduler
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
@@ -33,21 +32,12 @@ def rules(
     return Rules(config, retired or {})
 
 
-def service_over(storage, *, choice=min, new_token=None, check=None, give_memory_back=lambda: None, domains=(), **more):
-    """Return a service over a storage that tells it of commits; its tokens are token-0, token-1 and so on."""
-    tokens = map("token-{}".format, itertools.count())
+def service_over(storage, *, check=None, give_memory_back=lambda: None, random=None, domains=(), **more):
+    """Return a service over a storage that tells it of commits."""
     chosen = rules(*domains, **more)
-    new_token = new_token or (lambda: next(tokens))
-    service = InboxService(
-        storage,
-        chosen,
-        FairScheduler(),
-        choice=choice,
-        new_token=new_token,
-        give_memory_back=give_memory_back,
-        check=check,
-    )
-    storage.on_committed(service.hear)
+    parts = {"random": random, "give_memory_back": give_memory_back, "check": check}
+    service = build(storage, chosen, FairScheduler(), **parts)
+    storage.on_committed(service.on_commit)
     return service
 
 
@@ -58,14 +48,8 @@ async def all_turns(scheduler):
         yield
 
 
-def predictable():
-    """Return how a service chooses names and tokens, for them to be the same each time."""
-    chosen = random.Random(1)
-    return {"choice": chosen.choice, "new_token": lambda: f"{chosen.getrandbits(256):064x}"}
-
-
 @asynccontextmanager
 async def opened_service(path, clock, **more):
     """Open a service on a file without limits."""
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=path), clock) as storage:
-        yield service_over(storage, **predictable(), **more)
+        yield service_over(storage, random=random.Random(1), **more)

@@ -54,7 +54,7 @@ class World:
 
     async def inbox(self, name="ada", *events, has=(), host="127.0.0.1", private=False):
         """Create an inbox with a webhook."""
-        inbox, _ = await self.service.create(NewAddress(local_part=name, private=private), None)
+        inbox, _ = await self.service.inboxes.create(NewAddress(local_part=name, private=private), None)
         url = f"http://{host}:{self.receiver.port}/{name}"
         await self.set(inbox, Webhook(url, frozenset(events or ["message"]), frozenset(has), SECRET))
         return inbox
@@ -64,8 +64,10 @@ class World:
 
     async def deliver(self, inbox, subject="hello", body=b"text\r\n"):
         envelope = Envelope("a@example.org", (inbox.address,), "client.example", "192.0.2.7", tls=False)
-        inbox_id = await self.service.recipient(Mailbox(*inbox.address.split("@")))
-        return await self.service.deliver(envelope, [inbox_id], b"Subject: %b\r\n\r\n%b" % (subject.encode(), body))
+        inbox_id = await self.service.deliverer.recipient(Mailbox(*inbox.address.split("@")))
+        return await self.service.deliverer.deliver(
+            envelope, [inbox_id], b"Subject: %b\r\n\r\n%b" % (subject.encode(), body)
+        )
 
     def pass_time(self, seconds):
         """Let the clock go on, and the dispatcher see that."""

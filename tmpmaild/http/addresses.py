@@ -65,9 +65,9 @@ class AddressEndpoints:
             faults=faults(asked.faults),
             webhook=mistakes.of(self._webhook, asked.webhook) or None,
         )
-        mistakes.of(self._service.ensure_creatable, wanted)
+        mistakes.of(self._service.inboxes.ensure_creatable, wanted)
         mistakes.end()
-        inbox, key = await self._service.create(wanted, None if who.exempt else who.name, who.name)
+        inbox, key = await self._service.inboxes.create(wanted, None if who.exempt else who.name, who.name)
         resource = replace(await self._resource(inbox, key, wanted.webhook), token=key)
         return JsonResponse(resource, 201, {"Location": self._serializer.address_path(inbox.address)})
 
@@ -78,7 +78,7 @@ class AddressEndpoints:
         When it ends, how far it can be extended, and how many messages it has.
         """
         key = token(request)
-        inbox = await self._service.find(request.path_params["address"], key)
+        inbox = await self._service.access.find(request.path_params["address"], key)
         return JsonResponse(await self._resource(inbox, key))
 
     @Operation(
@@ -104,7 +104,7 @@ class AddressEndpoints:
         webhook = mistakes.of(self._webhook, wanted.webhook)
         if seconds is None and wanted_faults is None and webhook is UNSET and not mistakes.errors:
             raise InvalidRequest(("/expires_in_seconds", "expected a number of 1 or more, found nothing"))
-        inbox = await self._service.change(address, key, seconds, wanted_faults, webhook, mistakes=mistakes)
+        inbox = await self._service.inboxes.change(address, key, seconds, wanted_faults, webhook, mistakes=mistakes)
         return JsonResponse(await self._resource(inbox, key, webhook))
 
     @Operation(
@@ -115,7 +115,7 @@ class AddressEndpoints:
 
         It ends at once. For 24 hours it answers `410`, and its name cannot be created again.
         """
-        await self._service.delete(request.path_params["address"], holder_token(request))
+        await self._service.inboxes.delete(request.path_params["address"], holder_token(request))
         return Response(status_code=204)
 
     @Operation(

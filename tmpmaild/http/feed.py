@@ -57,8 +57,8 @@ class FeedEndpoints:
         For feed readers, which cannot send a token. The path of a private address has a secret in it, which permits to
         read this feed and nothing else; it ends with the address.
         """
-        inbox = await self._service.find(request.path_params["address"], token(request))
-        feed = self._serializer.feed(inbox, self._service.feed_secret(inbox))
+        inbox = await self._service.access.find(request.path_params["address"], token(request))
+        feed = self._serializer.feed(inbox, self._service.access.feed_secret(inbox))
         return JsonResponse(feed, 201, {"Location": feed.url})
 
     @Operation(f"GET {_FEED}", "readFeed", _ATOM, headers=("If-None-Match",), problems=("busy",))

@@ -125,7 +125,7 @@ class MessageEndpoints:
             mistakes.errors.append(("up_to", "expected no up_to together with id"))
         mistakes.end()
         address = request.path_params["address"]
-        deleted = await self._service.delete_messages(address, key, query.id or None, up_to=query.up_to)
+        deleted = await self._service.inboxes.delete_messages(address, key, query.id or None, up_to=query.up_to)
         return JsonResponse(DeletedMessages(deleted))
 
     @Operation(
@@ -141,7 +141,7 @@ class MessageEndpoints:
         message as it came, oldest first, below `Return-Path` and `Received` fields of this server. Lines end in LF.
         """
         address, key = request.path_params["address"], token(request)
-        inbox = await self._service.find(address, key)
+        inbox = await self._service.access.find(address, key)
         name = attachment_disposition(f"{inbox.address}.mbox", "inbox.mbox")
         parts = partial(self._mail.mbox, address, key)
         file = StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
@@ -170,7 +170,7 @@ class MessageEndpoints:
         It is deleted at once, and its space is free for other mail.
         """
         address, message_id, _ = _message_of(request)
-        await self._service.delete_message(address, message_id, holder_token(request))
+        await self._service.inboxes.delete_message(address, message_id, holder_token(request))
         return Response(status_code=204)
 
     @Operation(

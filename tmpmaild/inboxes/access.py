@@ -5,6 +5,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from functools import partial
+from random import Random
 from typing import TypeVar
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
@@ -16,6 +17,7 @@ from tmpmaild.storage.base import Storage
 T = TypeVar("T")
 
 _FEED = b"feed"
+_SECRET_BYTES = 32
 
 
 class FeedSecret(str):
@@ -33,7 +35,7 @@ class Access:
         self._clock = storage.clock
         self.require_token = require_token
 
-    async def find(self, address: str, token: str | None) -> Inbox:
+    async def find(self, address: str, token: str | None = None) -> Inbox:
         """Find a live address, as a client wrote it, for reading.
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
@@ -88,6 +90,10 @@ class Access:
         """Return whether reading an inbox needs its token."""
         return inbox.private or self.require_token
 
+    def feed_secret(self, inbox: Inbox) -> str | None:
+        """Return the secret that a feed of an inbox needs in its URL; None if it needs none."""
+        return _feed_secret(inbox) if self.needs_token(inbox) else None
+
     async def recheck(self, inbox: Inbox, since: Invalidation) -> Inbox:
         """Return the present state of an inbox that was read after ``since``.
 
@@ -123,6 +129,11 @@ def present(found: tuple[Inbox, T | None] | None) -> tuple[Inbox, T]:
     return inbox, value
 
 
+def new_secret(random: Random) -> str:
+    """Return a secret of 256 bits that can stand in a URL."""
+    return base64.urlsafe_b64encode(random.randbytes(_SECRET_BYTES)).decode().rstrip("=")
+
+
 def digest(token: str) -> bytes:
     """Return the SHA-256 of a token; the token itself is not stored."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
@@ -136,7 +147,7 @@ def _unexpired(inbox: Inbox, now_ms: int) -> Inbox:
 
 def _may_read_private(inbox: Inbox, token: str | None) -> bool:
     if isinstance(token, FeedSecret):
-        secret = feed_secret(inbox)
+        secret = _feed_secret(inbox)
         return secret is not None and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), secret.encode())
     return is_holder(inbox, token)
 
@@ -146,7 +157,7 @@ def is_holder(inbox: Inbox, token: str | None) -> bool:
     return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")
 
 
-def feed_secret(inbox: Inbox) -> str | None:
+def _feed_secret(inbox: Inbox) -> str | None:
     """Return the secret that permits to read an inbox as a feed; None if it has no token.
 
     It is made of the hash of the token, so that nobody keeps it: it works on every daemon and after a restart, and ends

@@ -5,12 +5,12 @@ shows this one message for a minute. What is safe to show is decided in ``htmlvi
 """
 
 import asyncio
-from collections.abc import Callable
+from random import Random
 
 from msgspec import Struct, json
 
 from tmpmaild.errors import MessageNotFound
-from tmpmaild.inboxes.access import Access, present
+from tmpmaild.inboxes.access import Access, new_secret, present
 from tmpmaild.inboxes.caches import Caches
 from tmpmaild.mail import extracts, htmlview, mime
 from tmpmaild.mail.htmlview import View
@@ -38,10 +38,7 @@ _decode_grant = json.Decoder(Grant).decode
 
 
 class Viewer:
-    """Makes grants, and the pages that they permit.
-
-    ``new_secret`` returns at least 128 random bits, safe in a URL.
-    """
+    """Makes grants, and the pages that they permit. Secrets are drawn from ``random``."""
 
     def __init__(
         self,
@@ -50,13 +47,13 @@ class Viewer:
         caches: Caches,
         scheduler: FairScheduler,
         *,
-        new_secret: Callable[[], str],
+        random: Random,
     ) -> None:
         self._storage = storage
         self._access = access
         self._caches = caches
         self._clock = storage.clock
-        self._new_secret = new_secret
+        self._random = random
         self._scheduler = scheduler
         self._pages: dict[str, View] = {}  # by secret: made to count the images, and mostly asked for at once
 
@@ -71,7 +68,7 @@ class Viewer:
         since, now_ms = self._caches.last_invalidation, self._clock()
         may_read = self._access.permit(token, now_ms)
         inbox, message = await self._message(canonical, message_id, may_read)
-        secret, grant = self._new_secret(), Grant(canonical, message_id, remote_images, now_ms + LIFETIME_MS)
+        secret, grant = new_secret(self._random), Grant(canonical, message_id, remote_images, now_ms + LIFETIME_MS)
         view = await self._page(grant, inbox, message, may_read)
         await self._access.confirm(inbox, message_id, since)
         await self._storage.keep(secret, json.encode(grant), grant.expires_at_ms)

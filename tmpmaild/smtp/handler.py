@@ -1,4 +1,4 @@
-"""Answers the conversation's requests with ``InboxService``, and turns what it raises into replies."""
+"""Answers the conversation's requests with the ``Deliverer``, and turns what it raises into replies."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from aiosmtpd.smtp import Session
 from msgspec.structs import replace
 
 from tmpmaild.errors import RequestError, StorageUnavailable
-from tmpmaild.inboxes.creating import Destination
+from tmpmaild.inboxes.delivering import Destination
 from tmpmaild.inboxes.faults import Step
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
@@ -113,7 +113,7 @@ class Handler:
         count_mail: Callable[[Reply, int, float], None],
         clock: Callable[[], int],
     ) -> None:
-        self._service = service
+        self._deliverer = service.deliverer
         self._faults, self._blocks = service.faults, service.blocks
         self._unknown = unknown
         self._count_mail = count_mail
@@ -126,7 +126,7 @@ class Handler:
             blocks = self._blocks
             if blocks.has_any and (blocks.has_sender(reverse_path) or blocks.has_client(remote_ip)):
                 return replies.BLOCKED_SENDER
-            return replies.SENDER_OK if self._service.has_room() else replies.SYSTEM_FULL
+            return replies.SENDER_OK if self._deliverer.has_room() else replies.SYSTEM_FULL
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
@@ -135,7 +135,7 @@ class Handler:
         if not self._unknown.may_name(envelope.client):
             return replies.UNKNOWN_TOO_OFTEN
         try:
-            inbox_id = self._service.recipient_now(recipient.mailbox)
+            inbox_id = self._deliverer.recipient_now(recipient.mailbox)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
         if inbox_id is None or (self._faults.ordered and self._faults.has([inbox_id], "rcpt")):
@@ -145,7 +145,7 @@ class Handler:
     async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
         """Accept a recipient that is a live inbox here, or the operator."""
         mailbox = recipient.mailbox
-        if mailbox.domain and mailbox.domain not in self._service.mail_domains:
+        if mailbox.domain and mailbox.domain not in self._deliverer.mail_domains:
             return replies.NOT_OURS
         destination = await self._look_up(mailbox, envelope.client)
         if type(destination) is Reply:
@@ -159,7 +159,7 @@ class Handler:
             return replies.UNKNOWN_TOO_OFTEN
         found: Destination | Reply
         try:
-            found = await self._service.recipient(mailbox, client)
+            found = await self._deliverer.recipient(mailbox, client)
         except RequestError as error:
             found = _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
@@ -196,7 +196,7 @@ class Handler:
         content, begun = envelope.content or b"", time.monotonic()
         try:
             handed_over = _handed_over(session, envelope)
-            stored = await self._service.deliver(handed_over, envelope.destinations, content, envelope.client)
+            stored = await self._deliverer.deliver(handed_over, envelope.destinations, content, envelope.client)
             reply = replace(replies.STORED, octets=replies.STORED.octets % stored.encode())
         except RequestError as error:
             reply = _refusal(error)

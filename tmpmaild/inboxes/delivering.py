@@ -1,0 +1,197 @@
+"""The use cases of delivery: look up a recipient, and store a message in the inboxes of all its recipients."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tmpmaild.clients import client_name
+from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, MailboxFull
+from tmpmaild.hostnames import Domains
+from tmpmaild.inboxes.audit import Audit
+from tmpmaild.inboxes.caches import RecipientCache
+from tmpmaild.inboxes.creating import AddressFactory, NewAddress
+from tmpmaild.inboxes.reading import Check
+from tmpmaild.mail import addresses, mime
+from tmpmaild.mail.addresses import Mailbox
+from tmpmaild.model import Envelope, NewMail, ParsedMail
+from tmpmaild.scheduling import FairScheduler, HeavyPlace
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
+
+_HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
+_OPERATOR_READ_MS = 1000
+_GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
+
+
+class UnknownAddress(Struct, frozen=True, gc=False):
+    """A recipient that has no inbox yet: ``deliver`` creates it."""
+
+    address: str
+
+
+Destination = str | UnknownAddress
+"""Where ``deliver`` stores a mail: an inbox id, or with ``accept_unknown`` an address that has no inbox yet."""
+
+
+class Deliverer:
+    """Looks up recipients; parses mails, in turns of their senders unless it takes hardly any time, and stores them.
+
+    ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed, ``check``
+    after a mail has been stored.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        recipients: RecipientCache,
+        factory: AddressFactory,
+        scheduler: FairScheduler,
+        audit: Audit,
+        *,
+        give_memory_back: Callable[[], None],
+        check: Check | None,
+    ) -> None:
+        self._storage = storage
+        self._recipients = recipients
+        self._factory = factory
+        self._scheduler = scheduler
+        self._audit = audit
+        self._clock = storage.clock
+        self._give_memory_back = give_memory_back
+        self._gave_back_ms = 0
+        self._check = check
+        self._operator_refuses: Callable[[str], bool] | None = None
+        self._operator_read_at_ms = 0
+
+    @property
+    def mail_domains(self) -> Domains:
+        """The domains whose mail is accepted."""
+        return self._factory.rules.accepting(self._clock())
+
+    def has_room(self) -> bool:
+        """Return whether new mail can be stored now."""
+        return self._storage.has_room()
+
+    def recipient_now(self, mailbox: Mailbox) -> str | None:
+        """Return the id of a mailbox's inbox if it is known without waiting; None: call ``recipient``."""
+        inbox = self._recipients.get(addresses.inbox_address(mailbox), self._clock())
+        return inbox.id if inbox else None
+
+    async def recipient(self, mailbox: Mailbox, client: str | None = None) -> Destination:
+        """Return the id of a mailbox's inbox; with ``accept_unknown`` it may be an address without one.
+
+        ``client`` has a share of the operator's inbox; None is a client without limits.
+        Raises ``AddressNotFound`` alike for what never existed, has expired, or was deleted; ``MailboxFull``.
+        """
+        if addresses.is_operator(mailbox, self.mail_domains):
+            return await self._operator(client)
+        now_ms, address = self._clock(), addresses.inbox_address(mailbox)
+        inbox = await self._storage.find_inbox(address, now_ms)
+        if inbox is None and self._may_be_created(mailbox, address):
+            return UnknownAddress(address)
+        if inbox is None or inbox.expires_at_ms <= now_ms:
+            raise AddressNotFound("no live address")
+        if inbox.full:
+            raise MailboxFull("the inbox takes no more")
+        self._recipients.put(inbox)
+        return inbox.id
+
+    async def _operator(self, client: str | None) -> str:
+        """Return the operator's inbox, as it was within the last second: the storage checks the share again."""
+        now_ms = self._clock()
+        if client is not None:
+            if self._operator_refuses is None or abs(now_ms - self._operator_read_at_ms) >= _OPERATOR_READ_MS:
+                box = await self._storage.operator_box()
+                self._operator_refuses, self._operator_read_at_ms = box.refuses, now_ms
+            if self._operator_refuses(client):
+                raise MailboxFull("the client's share of the operator's inbox is used up")
+        return OPERATOR_INBOX_ID
+
+    def _may_be_created(self, mailbox: Mailbox, address: str) -> bool:
+        """Return whether mail creates this address, which never was."""
+        rules = self._factory.rules
+        if rules.config.smtp.accept_unknown != "create" or mailbox.domain not in rules.ours:
+            return False
+        try:
+            self._factory.allowed_local_part(address.rpartition("@")[0])
+        except InvalidRequest:
+            return False
+        return True
+
+    async def deliver(
+        self, envelope: Envelope, destinations: Sequence[Destination], raw: bytes, creator: str | None = None
+    ) -> str:
+        """Store a mail in all of its inboxes that are live; return the first one's message id once it is on disk.
+
+        ``creator`` is the client whose share pays for inboxes that the mail creates, and in the operator's inbox, None
+        for nobody's. Raises ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``,
+        ``StorageUnavailable``.
+        """
+        inbox_ids = [one for one in destinations if isinstance(one, str)]
+        if len(inbox_ids) < len(destinations):
+            envelope, inbox_ids = await self._create_unknown(envelope, destinations, creator)
+        if mime.is_cheap(raw):
+            return await self._store(
+                envelope, inbox_ids, raw, mime.parse(raw, is_checked=self._check is not None), creator
+            )
+        with self._scheduler.heavy_place() if len(raw) > _HEAVY_BYTES else nullcontext() as place:
+            parsed = await self._parse(raw, client_name(envelope.remote_ip), place)
+            return await self._store(envelope, inbox_ids, raw, parsed, creator)
+
+    async def _create_unknown(
+        self, envelope: Envelope, destinations: Sequence[Destination], creator: str | None
+    ) -> tuple[Envelope, list[str]]:
+        """Create the inboxes that do not exist yet; return the recipients that are left, and their inbox ids."""
+        recipients, inbox_ids = [], []
+        for recipient, destination in zip(envelope.recipients, destinations, strict=True):
+            inbox_id = await self._inbox_id(destination, creator, client_name(envelope.remote_ip))
+            if inbox_id is not None:
+                recipients.append(recipient)
+                inbox_ids.append(inbox_id)
+        if not inbox_ids:
+            raise AddressNotFound("no recipient is left")
+        return replace(envelope, recipients=tuple(recipients)), inbox_ids
+
+    async def _inbox_id(self, destination: Destination, creator: str | None, client: str) -> str | None:
+        """Return the id of an inbox, created now if it does not exist; None if it has just gone."""
+        if isinstance(destination, str):
+            return destination
+        local_part, _, domain = destination.address.rpartition("@")
+        try:
+            inbox, _ = await self._factory.create(local_part, domain, NewAddress(), creator, client)
+        except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
+            known = await self._storage.find_inbox(destination.address, self._clock())
+            return known.id if known else None
+        return inbox.id
+
+    async def _parse(self, raw: bytes, client: str, place: HeavyPlace | None) -> ParsedMail:
+        """Parse a mail in a turn of its client, also of one that is exempt from limits."""
+
+        def parse() -> ParsedMail:
+            parsed = mime.parse(raw, is_checked=self._check is not None)
+            now_ms = self._clock()
+            if place is not None and abs(now_ms - self._gave_back_ms) >= _GIVE_BACK_MS:
+                self._gave_back_ms = now_ms
+                self._give_memory_back()
+            return parsed
+
+        return await self._scheduler.run(parse, work_bytes=len(raw), client=client, heavy_place=place)
+
+    async def _store(
+        self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail, creator: str | None
+    ) -> str:
+        client = client_name(envelope.remote_ip)
+        mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed, client=creator)
+        try:
+            stored = self._storage.add_message(mail)
+            message_id = await self._audit.written(stored, "accepted", envelope.recipients, client)
+        except (AddressNotFound, MailboxFull):
+            for inbox_id in inbox_ids:
+                self._recipients.forget(inbox_id)
+            raise
+        if self._check is not None:
+            # After its sender was answered. In the other inboxes of the mail it is checked when it is looked at.
+            asyncio.get_running_loop().call_soon(self._check, envelope.recipients[0], message_id, client)
+        return message_id

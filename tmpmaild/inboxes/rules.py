@@ -1,0 +1,67 @@
+"""The operator's rules for addresses: their domains, their lifetime, and whether mail for unknown ones creates them."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from msgspec import Struct
+
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.hostnames import Domains, domains, to_ascii
+from tmpmaild.model import Inbox
+
+
+class Rules(Struct, frozen=True):
+    """What the operator has configured, and the ``retired`` domains.
+
+    These take no new addresses; each is kept until a time for those that it has.
+    """
+
+    config: Config
+    retired: Mapping[str, int] = {}
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains for new addresses, the first by default; ``*.NAME`` stands for every name below it."""
+        return self.config.domains
+
+    def extendable_until_ms(self, inbox: Inbox) -> int:
+        """Return the latest expiry that may be set, never before the present one."""
+        last_ms = inbox.created_at_ms + self.config.addresses.max_lifetime_seconds * 1000
+        kept_until_ms = self._kept_until_ms(inbox.address.rpartition("@")[2], last_ms)
+        # The operator may have allowed more when it was created or extended.
+        return max(min(last_ms, kept_until_ms), inbox.expires_at_ms)
+
+    def _kept_until_ms(self, domain: str, last_ms: int) -> int:
+        if domain in self.ours:
+            return last_ms
+        return max((until_ms for name, until_ms in self.retired.items() if domain in domains((name,))), default=last_ms)
+
+    @property
+    def ours(self) -> Domains:
+        """The domains that addresses can be created at, those that a wildcard stands for among them."""
+        return domains(self.domains)
+
+    def accepting(self, now_ms: int) -> Domains:
+        """Return the domains whose mail is accepted: also those that were retired while their addresses may live."""
+        if not self.retired:
+            return self.ours
+        return domains((*self.domains, *(name for name, until_ms in self.retired.items() if now_ms < until_ms)))
+
+    def domain(self, wanted: str | None) -> str:
+        """Return the domain of a new address. Raises ``InvalidRequest``."""
+        if wanted is None:
+            return self.domains[0]
+        with suppress(ValueError):
+            if (name := to_ascii(wanted)) in self.ours:
+                return name
+        raise InvalidRequest(("/domain", f"expected one of {', '.join(self.domains)}"))
+
+    def lifetime_of(self, wanted_seconds: int | None) -> int:
+        """Return the lifetime of a new address in milliseconds. Raises ``InvalidRequest``."""
+        configured = self.config.addresses
+        if wanted_seconds is None:
+            return configured.lifetime_seconds * 1000
+        if wanted_seconds > configured.max_lifetime_seconds:
+            raise InvalidRequest(("/expires_in_seconds", f"expected at most {configured.max_lifetime_seconds}"))
+        return wanted_seconds * 1000
