@@ -122,6 +122,21 @@ def test_mail_and_key_are_for_the_service_alone(stored, tmp_path, name, mode, ex
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o2775, 0o777], ids=oct)
+def test_the_advice_for_a_database_in_a_folder_of_root_does_not_lock_the_service_out(tmp_path, mode):
+    """A volume of Kubernetes belongs to root; it is the folder that must change, not the files of the service."""
+    for name in ("tmpmaild.db", "tmpmaild.db-wal", "tmpmaild.db-shm", "tmpmaild.db.lock"):
+        (tmp_path / name).touch(mode=0o600)
+        os.chown(tmp_path / name, 2525, 2525)
+    tmp_path.chmod(mode)
+    config = Config(storage=Storage(path=str(tmp_path / "tmpmaild.db")))
+    found = [one for one in machine.check_files(config) if one.check == "database files"]
+    assert [one.advice for one in found] == [f"chown 2525 {tmp_path} && chmod 0700 {tmp_path}"]
+    subprocess.run(["/bin/sh", "-c", found[0].advice], check=True)
+    assert levels(one for one in machine.check_files(config) if one.check == "database files") == ["ok"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "program", lambda _: ())  # it may be in the tester's own home
     os.chown(tmp_path, 1, 1)

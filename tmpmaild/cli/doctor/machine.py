@@ -216,10 +216,16 @@ def _account(owner_uid: int, service: Running | None) -> Account | None:
 
 
 def _database(path: Path, owner_uid: int) -> Iterator[Result]:
-    mode = stat.S_IMODE(path.parent.stat().st_mode)
-    if mode & _OTHERS_WRITE:
-        text = f"{path.parent}: mode {mode:04o}, so others can exchange the database in it"
-        yield problem(_DATABASE, text, f"chmod 0700 {path.parent}")
+    folder = path.parent
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    user = path.stat().st_uid if path.exists() else owner_uid
+    if owner_uid == 0 != user:  # as Kubernetes makes a volume; the service's user writes there by the folder's group
+        text = f"{folder}: belongs to root, and the database in it to {_name(user)}"
+        yield problem(_DATABASE, text, f"chown {user} {folder} && chmod 0700 {folder}")
+        owner_uid = user
+    elif mode & _OTHERS_WRITE:
+        text = f"{folder}: mode {mode:04o}, so others can exchange the database in it"
+        yield problem(_DATABASE, text, f"chmod 0700 {folder}")
     for file in (path.with_name(path.name + end) for end in ("", "-wal", "-shm", ".lock")):
         try:
             found = file.stat()
