@@ -1,6 +1,7 @@
 """The HTTP application over a real service and a real database, and two ways to ask it: as ASGI, and over a socket."""
 
 import json
+import logging
 import random
 import socket
 from contextlib import asynccontextmanager
@@ -219,7 +220,7 @@ class Served:
     async def drained(self):
         """Wait until the server holds no connection any more."""
         with anyio.fail_after(PATIENCE_SECONDS):
-            while self.server._connections:
+            while self.server.connections:
                 await anyio.sleep(0.005)
 
 
@@ -237,7 +238,7 @@ async def read_all(stream):
 def serve(monkeypatch):
     """Return a function that serves an application; no heartbeat and no idle limit ends what should end by itself."""
     monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 10 * PATIENCE_SECONDS)
-    monkeypatch.setattr(server_module, "_IDLE_SECONDS", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr(server_module, "IDLE_SECONDS", 10 * PATIENCE_SECONDS)
 
     @asynccontextmanager
     async def served(app, *, max_connections=100, grace_seconds=0.2, **more):
@@ -248,7 +249,7 @@ def serve(monkeypatch):
             yield Served(server, listener.getsockname())
         finally:
             await server.stop(grace_seconds)
-            assert not server._connections
+            assert not server.connections
 
     return served
 
@@ -257,3 +258,12 @@ def serve(monkeypatch):
 async def served(world, serve):
     async with serve(world.app()) as one:
         yield one
+
+
+@pytest.fixture
+def nothing_is_logged(caplog):
+    """No client brings a line into the log, and no task dies unheard."""
+    caplog.set_level(logging.INFO)
+    yield
+    records = [record for phase in ("setup", "call", "teardown") for record in caplog.get_records(phase)]
+    assert [record.getMessage() for record in records] == []

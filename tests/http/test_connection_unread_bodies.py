@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tmpmaild.http import server
+from tmpmaild.http import connection, server
 from tmpmaild.ratelimit import TokenBuckets
 
 pytestmark = pytest.mark.both_loops
@@ -121,8 +121,8 @@ async def test_no_request_of_a_library_is_lost_after_a_refusal(at, case):
 
 
 async def test_the_rest_of_a_body_is_waited_for_as_long_as_one_may_be_idle(world, serve, monkeypatch):
-    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.05)
-    monkeypatch.setattr(server, "_LINGER_SECONDS", 0.05)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "LINGER_SECONDS", 0.05)
     async with serve(world.app()) as served, await served.connect() as stream:
         await stream.send(b"PUT /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
         assert (await Reader(stream).final(b"PUT")).startswith(b"http/1.1 404")
@@ -130,11 +130,11 @@ async def test_the_rest_of_a_body_is_waited_for_as_long_as_one_may_be_idle(world
 
 
 async def test_a_stop_does_not_wait_for_the_rest_of_a_body(world, serve, monkeypatch):
-    monkeypatch.setattr(server, "_LINGER_SECONDS", 0.05)
-    monkeypatch.setattr(server, "_FIRST_REQUEST_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "LINGER_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "FIRST_REQUEST_SECONDS", 0.05)
     async with serve(world.app(), grace_seconds=5) as served, await served.connect() as stream:
         await stream.send(b"PUT /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
         await Reader(stream).final(b"PUT")
         with anyio.fail_after(4):
             await served.server.stop(5)
-        assert not served.server._connections
+        assert not served.server.connections
