@@ -121,6 +121,15 @@ def test_the_package_is_for_the_pythons_whose_libraries_it_has():
     assert depends.startswith(f"python3 (>= 3.{oldest}), python3 (<< 3.{newest + 1}), ")
 
 
+NOT_FOR_OPERATORS = set("decisions extension inbox performance releasing testing testing/ci testing/mcp".split())
+
+
+def test_the_package_has_every_page_for_operators_that_its_pages_link_to():
+    texts = [(release.ROOT / f"docs/{page}.md").read_text() for page in deb.PAGES]
+    linked = {name for text in texts for name in re.findall(r"\]\(([\w/-]+)\.md[#)]", text)}
+    assert linked - set(deb.PAGES) == NOT_FOR_OPERATORS
+
+
 def test_the_package_needs_no_git_where_its_date_is_given(monkeypatch, tmp_path):
     monkeypatch.setattr(deb, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))

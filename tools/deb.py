@@ -46,7 +46,7 @@ _SHELLS: Final = {
     "zsh": "zsh/vendor-completions/_tmpmaild",
     "fish": "fish/vendor_completions.d/tmpmaild.fish",
 }
-_PAGES: Final = "api commands configuration known-issues metrics operations scaling security webhooks".split()
+PAGES: Final = "api commands configuration known-issues metrics operations privacy scaling security webhooks".split()
 _FROM_CHECKOUT: Final = (
     "# By way of env, so that this file can be verified on a machine where tmpmaild is not installed.\n",
     "/usr/bin/env /opt/tmpmaild/bin/tmpmaild",
@@ -134,7 +134,7 @@ def _documentation(root: Path) -> None:
     here = root / "usr/share/doc/tmpmaild"
     for name, path in examples().items():
         _copy(path, here / "examples" / name)
-    for page in _PAGES:
+    for page in PAGES:
         _copy(f"docs/{page}.md", here / f"{page}.md")
     _write(here / "CHANGELOG.md.gz", (ROOT / "CHANGELOG.md").read_text("utf-8"))
     date = formatdate(int(os.environ["SOURCE_DATE_EPOCH"]))
