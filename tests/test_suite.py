@@ -2,12 +2,15 @@
 
 import asyncio
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import covered
+from daemons import finished
 from growth import assert_linear
+from scripts import scripts_of
 from tables import table
 
 ROOT = Path(__file__).parents[1]
@@ -57,3 +60,24 @@ def test_the_marks_by_which_commands_choose_tests_are_those_that_there_are(pytes
     chosen = [*re.findall(r'-m "([a-z_ ]+)"', (ROOT / "Makefile").read_text()), *covered.KINDS]
     assert {word for one in chosen for word in one.split()} - {"not", "and", "or"} <= marks
     assert len(chosen) > len(covered.KINDS)
+
+
+def scripts():
+    return subprocess.check_output(["git", "ls-files", "tests/*.mjs"], cwd=ROOT, text=True).split()
+
+
+@pytest.mark.needs("node")
+def test_the_scripts_of_the_tests_are_valid():
+    found = scripts()
+    compile_each = """
+        const { SourceTextModule } = require("node:vm"), { readFileSync } = require("node:fs");
+        for (const name of process.argv.slice(1)) new SourceTextModule(readFileSync(name, "utf8"), { identifier: name });
+    """
+    done = finished(["node", "--experimental-vm-modules", "--no-warnings", "--eval", compile_each, *found], cwd=ROOT)
+    assert (len(found) > 20, done.returncode) == (True, 0), done.stderr
+
+
+def test_every_export_of_a_script_is_found():
+    for script in map(ROOT.joinpath, scripts()):
+        if exported := re.findall(r"^export const (\w+)", script.read_text(), re.MULTILINE):
+            assert [*scripts_of(script)] == exported

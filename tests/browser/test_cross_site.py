@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Envelope

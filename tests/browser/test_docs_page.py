@@ -7,7 +7,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
-from tables import scripts_of
+from scripts import scripts_of
 from tmpmaild.http import pages as pages_for_people
 from tmpmaild.http.app import OPERATIONS, CrossSite, Middleware, describe_api
 from tmpmaild.http.files import docs_files

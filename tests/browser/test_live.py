@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from modules import in_node
-from tables import rows_of, scripts_of, table
+from scripts import scripts_of
+from tables import rows_of, table
 
 SCRIPTS = scripts_of(__file__)
 

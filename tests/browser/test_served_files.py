@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 from tmpmaild.http.files import minify_style
 
 SCRIPTS = scripts_of(__file__)

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from tables import rows_of, scripts_of
+from scripts import scripts_of
+from tables import rows_of
 from tmpmaild.mail.htmlview import render
 
 SCRIPTS = scripts_of(__file__)

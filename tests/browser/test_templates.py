@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 from tmpmaild.mail.htmlview import render
 
 SCRIPTS = scripts_of(__file__)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import Error as PlaywrightError
 
-from tables import scripts_of
+from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 
@@ -359,7 +359,7 @@ class Firefox(Browser):
         self._read()
         self._ask("WebDriver:NewSession")
         self._ask("WebDriver:SetTimeouts", script=60_000)
-        self._run_privileged(SCRIPTS["ALLOW_PRIVATE"])
+        self._run_privileged(f"({SCRIPTS['ALLOW_PRIVATE']})(arguments)")
         self._ask("Addon:Install", path=str(extension), temporary=True)
         until(lambda: self._ask("WebDriver:GetCurrentURL").endswith("/options.html"), "the options page")
 
@@ -395,18 +395,18 @@ class Firefox(Browser):
         return until(lambda: self.page(said), "the answer", instead=self.page_text)
 
     def press_button(self):
-        self._privileged("await button.triggerAction(main);")
+        self._privileged("async ({ button, main }) => void (await button.triggerAction(main))")
         until(self.is_popup_open, "the popup")
         until(lambda: self.popup("document.querySelector('#fill')?.textContent"), "its words")
 
     def host(self):
-        return self._privileged("return extension.uuid;")
+        return self._privileged("({ extension }) => extension.uuid")
 
     def press_at(self, x, y):
         self._privileged(SCRIPTS["PRESS"], [x, y])
 
     def clipboard(self):
-        return self._privileged("return main.navigator.clipboard.readText();")
+        return self._privileged("({ main }) => main.navigator.clipboard.readText()")
 
     def open_private(self):
         """Open a private window, and go on in it."""
@@ -420,8 +420,8 @@ class Firefox(Browser):
 
     def opened(self, base):
         """Return the text of the tab that was opened at a URL, and whether it is private; close it."""
-        until(lambda: self._privileged("return main.gBrowser.currentURI.spec;").startswith(base), base)
-        is_private = self._privileged("return PrivateBrowsingUtils.isWindowPrivate(main);")
+        until(lambda: self._privileged("({ main }) => main.gBrowser.currentURI.spec").startswith(base), base)
+        is_private = self._privileged("({ main }) => PrivateBrowsingUtils.isWindowPrivate(main)")
         before = self._ask("WebDriver:GetWindowHandle")
         newest = self._ask("WebDriver:GetWindowHandles")[-1]
         self._ask("WebDriver:SwitchToWindow", handle=newest)
@@ -432,7 +432,7 @@ class Firefox(Browser):
         return text, is_private
 
     def press_key(self):
-        self._privileged("main.document.querySelector('keyset[id^=ext-keyset-id] key').doCommand();")
+        self._privileged("({ main }) => main.document.querySelector('keyset[id^=ext-keyset-id] key').doCommand()")
 
     def press_menu(self, selector):
         """Choose our item in the menu of a field."""
@@ -452,17 +452,17 @@ class Firefox(Browser):
         return self._privileged(SCRIPTS["EVALUATE"], expression)
 
     def is_popup_open(self):
-        return self._privileged("return Boolean(popup);")
+        return self._privileged("({ popup }) => Boolean(popup)")
 
     def badge(self):
-        return self._privileged("return button.action.getProperty(null, 'badgeText') ?? '';")
+        return self._privileged("({ button }) => button.action.getProperty(null, 'badgeText') ?? ''")
 
     def _find(self, selector):
         found = self._ask("WebDriver:FindElements", using="css selector", value=selector)
         return [next(iter(one.values())) for one in found]
 
-    def _privileged(self, body, expression=""):
-        answer = self._run_privileged(SCRIPTS["PRIVILEGED"].replace("BODY", body), expression)
+    def _privileged(self, act, expression=""):
+        answer = self._run_privileged(f"({SCRIPTS['RUN']})({act}, arguments)", expression)
         assert not answer.startswith("E"), f"{expression}: {answer}"
         return json.loads(answer)
 

@@ -69,9 +69,6 @@ def by_opendkim(keys, domain, raw, key="rsa", **settings):
     return b"DKIM-Signature: " + value.replace(b"\n", b"\r\n") + b"\r\n" + raw
 
 
-_NODEMAILER = Path(__file__).with_name("signers-nodemailer.mjs.txt").read_text()
-
-
 def by_nodemailer(keys, mails):
     """Return mails as nodemailer composes and signs them: what ``sendMail`` is given, with the key for the domain of each."""
     for mail in mails:
@@ -79,5 +76,5 @@ def by_nodemailer(keys, mails):
         key = {"domainName": domain, "keySelector": "rsa", "privateKey": keys.rsa_pem.decode()}
         mail["dkim"] = mail.get("dkim", {}) | key
     given = {"input": json.dumps(mails).encode(), "cwd": NODE_MODULES, "capture_output": True}
-    done = subprocess.run(["node", "--eval", _NODEMAILER], check=True, **given)
+    done = subprocess.run(["node", Path(__file__).with_suffix(".mjs")], check=True, **given)
     return [b64decode(one) for one in json.loads(done.stdout)]

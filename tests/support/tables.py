@@ -5,7 +5,6 @@ A test of its own for each row, by ``parametrize``, takes a millisecond for noth
 
 import functools
 import inspect
-import re
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,12 +20,6 @@ def rows_of(module):
         elif line and not line.startswith("#"):
             rows.append(eval(line, {"__builtins__": {}}))
     return found
-
-
-def scripts_of(module):
-    """Return the scripts for a page in the file beside a module, by what stands at the head of each: ``// ## NAME``."""
-    parts = re.split(r"^// ## (.+)\n", Path(module).with_suffix(".mjs.txt").read_text(), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def table(names, rows):

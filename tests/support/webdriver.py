@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx2
 import playwright
 
+from scripts import scripts_of
+
 MINIBROWSER = "*/webkit2gtk-4.1/MiniBrowser"
 PATIENCE_SECONDS = 30
 # There is no GPU, so OpenGL would be drawn by the processor, which costs as much as all else; and nobody reads aloud.
@@ -21,7 +23,7 @@ INJECT = """Object.defineProperty(window, "__playwright", {
   value: (() => { const module = {}; %s; return new (module.exports.InjectedScript())(globalThis, %s); })(),
 });"""
 OPTIONS = {"sdkLanguage": "python", "testIdAttributeName": "data-testid", "browserName": "webkit", "customEngines": []}
-CALL = Path(__file__).with_name("webdriver-call.mjs.txt").read_text()
+CALL = scripts_of(__file__)["CALL"]
 
 
 @functools.cache
@@ -92,8 +94,9 @@ class WebDriver:
 
     def run(self, expression, argument=None):
         """Return what an expression is in the page, or what a function there returns."""
+        script = f"({CALL})((find, is) => ({expression}), arguments)"
         for _ in "12":
-            answer = self("POST", "/execute/async", script=CALL % expression, args=[argument])
+            answer = self("POST", "/execute/async", script=script, args=[argument])
             if "none" not in answer:
                 break
             self("POST", "/execute/sync", script=_injected(), args=[])

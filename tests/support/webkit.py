@@ -5,13 +5,13 @@ driver's, which are real ones. What is not here, such as what a page asks of the
 """
 
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import anyio
 from playwright._impl._frame import Frame
 from playwright.async_api import Page
 
+from scripts import scripts_of
 from webdriver import PATIENCE_SECONDS, WebDriver, WebDriverError
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12: the name of a reference
@@ -33,7 +33,7 @@ ONLY = """(all, argument) => {
   return all.length ? { is: (%s)(all[0], argument) } : null;
 }"""
 # As Playwright has it: what is not there is hidden and has the count 0, and neither has a text nor has it not.
-EXPECT = Path(__file__).with_name("webkit-expect.mjs.txt").read_text()
+EXPECT = scripts_of(__file__)["EXPECT"]
 
 
 class WebkitBrowser(WebDriver):
@@ -116,16 +116,21 @@ class WebkitFrame(Frame):
         called = await self.poll(f"nothing is {selector}", lambda: self.call(selector, ONLY % function, argument))
         return called.get("is")
 
-    async def _usable(self, selector):
-        usable = "(all) => is(all[0], 'visible') && is(all[0], 'enabled') ? all[0] : null"
-        return (await self.poll(f"not usable: {selector}", lambda: self.call(selector, usable)))[ELEMENT]
+    def _usable(self, selector):
+        found = self.call(selector, "(all) => is(all[0], 'visible') && is(all[0], 'enabled') ? all[0] : null")
+        return found and found[ELEMENT]
 
     async def _click(self, selector, **_strict):
-        element = await self._usable(selector)
-        await self.poll(f"no click: {selector}", lambda: [self.browser("POST", f"/element/{element}/click")])
+        def click():  # the element is found each time: the page may have drawn another one in its place
+            if element := self._usable(selector):
+                self.browser("POST", f"/element/{element}/click")
+                return True
+            return None
+
+        await self.poll(f"no click: {selector}", click)
 
     async def fill(self, selector, value, **_strict):
-        element = await self._usable(selector)
+        element = await self.poll(f"not usable: {selector}", lambda: self._usable(selector))
         self.browser("POST", f"/element/{element}/clear")
         self.browser("POST", f"/element/{element}/value", text=value)
 

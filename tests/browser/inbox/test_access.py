@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 AXE, OVERFLOWING = SCRIPTS["AXE"], SCRIPTS["OVERFLOWING"]

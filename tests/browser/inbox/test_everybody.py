@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 
@@ -42,7 +42,7 @@ async def test_on_a_phone_a_mail_takes_the_screen_and_going_back_or_deleting_it_
 async def noticed(new_tab):
     """Open a tab that can be told to be in the background, and that notes what it shows on the desktop."""
     tab = await new_tab()
-    await tab.page.add_init_script(SCRIPTS["IN_THE_BACKGROUND"])
+    await tab.page.add_init_script(f"({SCRIPTS['IN_THE_BACKGROUND']})()")
     return await (await tab.visit()).until_live()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 
@@ -12,7 +12,7 @@ async def test_without_storage_locks_channels_notifications_and_clipboard_mail_i
     new_tab, expect, taken_away
 ):
     tab = await new_tab()
-    await tab.page.add_init_script(SCRIPTS["FACILITIES"] + taken_away)
+    await tab.page.add_init_script(f"({taken_away})()")
     await (await tab.visit()).until_live()
     tab.daemon.deliver(await tab.address(), "Sign up", text="Your verification code is 482913.")
     await tab.until_subjects("Sign up")

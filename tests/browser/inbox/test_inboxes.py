@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 

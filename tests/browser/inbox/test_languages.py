@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tables import scripts_of
+from scripts import scripts_of
 
 from .test_access import CODE, NARROWEST, OVERFLOWING, visit  # noqa: F401 - the fixture
 from .test_small_screens import BROKEN_WORDS

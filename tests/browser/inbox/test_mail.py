@@ -8,7 +8,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 

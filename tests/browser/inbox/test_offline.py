@@ -5,7 +5,7 @@ import signal
 import anyio
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 

@@ -4,7 +4,7 @@ import re
 
 import anyio
 
-from tables import scripts_of
+from scripts import scripts_of
 
 SCRIPTS = scripts_of(__file__)
 
@@ -46,7 +46,7 @@ async def test_mail_that_comes_while_another_covers_the_list_is_told_in_a_bar(op
 
 async def test_where_a_page_may_not_notify_its_worker_does(desktop_pages, daemon, tab_in):
     tab = tab_in(await desktop_pages.open(permissions=["notifications"]), daemon)
-    await tab.page.add_init_script(SCRIPTS["WITHOUT_NOTIFICATIONS_BY_PAGES"])
+    await tab.page.add_init_script(f"({SCRIPTS['WITHOUT_NOTIFICATIONS_BY_PAGES']})()")
     async with tab.page.context.expect_event("serviceworker") as registered:
         await (await tab.visit()).until_live()
     worker = await registered.value

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tables import rows_of, scripts_of
+from scripts import scripts_of
+from tables import rows_of
 
 SCRIPTS = scripts_of(__file__)
 CLAIMS = dict(rows_of(__file__)["CLAIMS"])

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tables import rows_of, scripts_of
+from scripts import scripts_of
+from tables import rows_of
 
 SCRIPTS = scripts_of(__file__)
 

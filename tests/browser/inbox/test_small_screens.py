@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tables import scripts_of
+from scripts import scripts_of
 
 from .test_access import CODE, OVERFLOWING, SMALL_GERMAN_PHONE, WIDE, visit  # noqa: F401 - the fixture
 

@@ -1,6 +1,5 @@
-// ## SEND
 // Each sends one request without asking anybody; it says by whom it was sent in its query.
-([url, names]) => {
+export const SEND = ([url, names]) => {
   const add = (tag, properties) => document.body.appendChild(Object.assign(document.createElement(tag), properties));
   const ways = {
     fetch: (url) => fetch(url, { method: "POST", mode: "no-cors" }),
@@ -24,16 +23,14 @@
     preflight: (url) => fetch(url, { method: "PATCH" }),
   };
   for (const name of names) Promise.resolve(ways[name](`${url}?by=${name}`)).catch(() => 0);
-}
+};
 
-// ## SUBMIT
-(url) => document.body.appendChild(
-  Object.assign(document.createElement("form"), { method: "post", action: url })).submit()
+export const SUBMIT = (url) => document.body.appendChild(
+  Object.assign(document.createElement("form"), { method: "post", action: url })).submit();
 
-// ## CREATE_AND_FOLLOW
-async (url) => {
+export const CREATE_AND_FOLLOW = async (url) => {
   const answer = await fetch(url, { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
   const { address } = await answer.json();
   await new Promise((resolve) => { new EventSource(`${url}/${address}/events`).onopen = resolve; });
   return [answer.status, address];
-}
+};

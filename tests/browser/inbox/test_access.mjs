@@ -1,12 +1,10 @@
-// ## AXE
 // What of a mail stands in a frame is the mail's own, and no script can look at it.
-async ([part, runOnly]) => {
+export const AXE = async ([part, runOnly]) => {
   const { violations } = await axe.run(part === "body" ? document : part, { runOnly, iframes: false, preload: { assets: ["media"] }, resultTypes: ["violations"], selectors: false });
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html.slice(0, 160)} ${any[0]?.message ?? ""}`));
-}
+};
 
-// ## WITHOUT_OUTLINE
-() => {
+export const WITHOUT_OUTLINE = () => {
   const visible = (one) => one.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: false });
   return [...document.querySelectorAll("a[href], button, input, select, iframe")].filter(visible).filter((one) => {
     one.focus();
@@ -14,11 +12,10 @@ async ([part, runOnly]) => {
     const shown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
     return document.activeElement === one && one.tagName !== "IFRAME" && !shown;
   }).map((one) => one.outerHTML.slice(0, 160));
-}
+};
 
-// ## SMALL_OR_NAMELESS
 // Links among words may be as small as the words (WCAG 2.2, 2.5.8).
-async () => {
+export const SMALL_OR_NAMELESS = async () => {
   const visible = (one) => one.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: false });
   // A row that has just come has no size before it is painted.
   const late = new Promise((resolve) => setTimeout(resolve, 1000));
@@ -28,10 +25,9 @@ async () => {
     const name = one.ariaLabel || one.title || one.textContent.trim() || one.labels?.[0]?.innerText;
     return !name || (!one.matches("pre a, .skip") && (width < 24 || height < 24));
   }).map((one) => one.outerHTML.slice(0, 160));
-}
+};
 
-// ## OVERFLOWING
-() => {
+export const OVERFLOWING = () => {
   const visible = (one) => one.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: false });
   const wider = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
   const lost = (one) => {
@@ -43,4 +39,4 @@ async () => {
   const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .address *, .open [dir]");
   const clipped = [...document.querySelectorAll("body *")].filter((one) => visible(one) && !isMeant(one) && lost(one));
   return [...wider, ...clipped.map((one) => one.outerHTML.slice(0, 120))];
-}
+};

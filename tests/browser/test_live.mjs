@@ -1,6 +1,5 @@
-// ## APP
 // Stands where the page will: holds the mail and notes what it is told, in order.
-async ([inboxes, timings]) => {
+export const APP = async ([inboxes, timings]) => {
   const [web] = /web\/\w+\//.exec(await (await fetch("/")).text());
   const { Api } = await import(`/${web}api.js`);
   const { Live } = await import(`/${web}live.js`);
@@ -30,10 +29,9 @@ async ([inboxes, timings]) => {
     },
   });
   app.live.start();
-}
+};
 
-// ## PARSE_EVERY_CUT
-({ EventStreamParser }, octets) => {
+export const PARSE_EVERY_CUT = ({ EventStreamParser }, octets) => {
   const parse = (...pieces) => {
     const parser = new EventStreamParser();
     const events = pieces.flatMap((piece) => parser.feed(new Uint8Array(piece)));
@@ -41,4 +39,4 @@ async ([inboxes, timings]) => {
   };
   const cuts = octets.map((_, at) => parse(octets.slice(0, at), octets.slice(at)));
   return [...new Set([parse(octets), parse(...octets.map((one) => [one])), ...cuts])].map((one) => JSON.parse(one));
-}
+};

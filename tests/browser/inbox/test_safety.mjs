@@ -1,7 +1,6 @@
-// ## READ
 // Opens a mail in each of its forms. Returns what stands in the page's document and was not made by the page; what
 // stands in the frame of the HTML is not in it.
-async ([row, modes]) => {
+export const READ = async ([row, modes]) => {
   const madeByThePage = [
     "script[src$='/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, footer, h1, h2, h3, header, iframe",
     "input[type=search], kbd, li, main, nav, noscript, option, p, pre, section, select, small, span, time, ul, wbr",
@@ -30,4 +29,4 @@ async ([row, modes]) => {
     found.preview = [...(found.preview ?? []), ...foreign()];
   }
   return found;
-}
+};

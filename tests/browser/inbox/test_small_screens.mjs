@@ -1,13 +1,11 @@
-// ## BROKEN_WORDS
-all => all.map((one) => {
+export const BROKEN_WORDS = all => all.map((one) => {
   const range = document.createRange();
   range.selectNodeContents(one);
   const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top / 8)));
   return [one.textContent, lines.size];
-}).filter(([, lines]) => lines > 1)
+}).filter(([, lines]) => lines > 1);
 
-// ## SYSTEM_COLOURS
-() => {
+export const SYSTEM_COLOURS = () => {
   const probe = document.body.appendChild(document.createElement("p"));
   const colour = (name) => { probe.style.color = name; return getComputedStyle(probe).color; };
   const of = (selector, property, pseudo) => getComputedStyle(document.querySelector(selector), pseudo)[property];
@@ -21,4 +19,4 @@ all => all.map((one) => {
   };
   probe.remove();
   return Object.keys(found).filter((name) => !found[name]);
-}
+};

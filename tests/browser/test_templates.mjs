@@ -1,6 +1,5 @@
-// ## MEASURE
 // Each piece of text that can be seen: what it says, where, and its colour on what.
-() => {
+export const MEASURE = () => {
   const seen = (node, box) => {
     if (box.width < 1 || box.height < 1 || box.right <= 0 || box.bottom <= 0) return false;
     for (let one = node.parentElement; one; one = one.parentElement) {
@@ -40,4 +39,4 @@
   }
   const root = document.documentElement;
   return { pieces, overflow: root.scrollWidth - root.clientWidth, height: root.scrollHeight };
-}
+};
