@@ -10,7 +10,8 @@ from tmpmaild.host.sockets import bind_all
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Page
-from tmpmaild.smtp.server import SmtpServer, SmtpSettings
+from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.smtp.settings import SmtpSettings
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import tmpmaild
@@ -89,6 +90,29 @@ def test_the_layers_form_no_circle():
 
     for layer in MAY_IMPORT:
         reached(layer)
+
+
+def _imported_at_once(path: Path) -> set[str]:
+    """Return what a module imports when it is loaded or type-checked: what stands in no function."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lazy = {id(node) for function in functions for node in ast.walk(function)}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in lazy:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = {name for name in names if _exists(name.removeprefix("tmpmaild."))}
+            found |= modules or {node.module}
+    return found
+
+
+def test_no_module_needs_itself_by_way_of_others():
+    """Nor for types: two modules that know each other are one subject, or lack a third. A package may use its modules."""
+    modules = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = ".".join(("tmpmaild", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+        modules[name] = _imported_at_once(path) - {name.rpartition(".")[0]}
+    assert set(TopologicalSorter(modules).static_order()) >= modules.keys()
 
 
 def test_frameworks_stay_in_their_edges():

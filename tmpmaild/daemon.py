@@ -38,7 +38,8 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, InboxChange, rfc3339
 from tmpmaild.ratelimit import Buckets, RateLimits
 from tmpmaild.scheduling import FairScheduler
-from tmpmaild.smtp.server import SmtpServer, SmtpSettings
+from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.smtp.settings import SmtpSettings
 from tmpmaild.storage.base import Storage
 from tmpmaild.storage.engines import open_storage, settings_of
 from tmpmaild.webhooks.calling import Caller

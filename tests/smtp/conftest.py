@@ -15,7 +15,8 @@ from tmpmaild.host import sockets
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.server import SmtpServer, SmtpSettings
+from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.smtp.settings import SmtpSettings
 
 
 class Client:

@@ -1,31 +1,27 @@
 """One SMTP connection: octets go to the conversation, its requests to the handler, its replies to the transport.
 
-The protocol is in ``conversation.py``, the decisions are in ``handler.py``. Here are also the TLS handshake, and the
-bounds of what is held of incoming mail and how slowly it may come. aiosmtpd's ``SMTP`` is the base, for its Session and
-Envelope; its stream and its task are never started.
+The protocol is in ``conversation.py``, the decisions are in ``handler.py``. Here are also the time limits: how long a
+client may be idle, how long it may leave replies unread, and how slowly a message may arrive. aiosmtpd's ``SMTP`` is
+the base, for its Session and Envelope; its stream and its task are never started.
 """
 
 import asyncio
 import logging
 import ssl
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from aiosmtpd.smtp import SMTP, Session
 
 from tmpmaild.clients import LOCAL
-from tmpmaild.smtp import replies
+from tmpmaild.smtp import handshake, replies
+from tmpmaild.smtp.connections import ClientAddress, Connections
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES, Conversation
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
+from tmpmaild.smtp.memory import MemoryAccount
 from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, Reply, Request, StartTls
 
-if TYPE_CHECKING:
-    from tmpmaild.smtp.server import Connections
-
-ALLOWANCE_BYTES = 64 * 1024
-"""What every session may hold in any case, so that small mail is received while large mail is refused."""
 _MAX_BUFFERED_BYTES = 64 * 1024  # of replies that are not sent, and of input that is not read
 _REPLY_DELAY_SECONDS = 1
 _IDLE_SECONDS = 300
@@ -38,16 +34,8 @@ _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
 _RATE_SECONDS = 300
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
-_HANDSHAKE_SECONDS = 15.0
-_TLS_HANDSHAKE = b"\x16\x03"  # how a record with a hello begins (RFC 8446 §5.1)
-_HELLO_VERSION = slice(9, 11)
-_RECORD_BYTES = 5
-_TLS_1_2 = b"\x03\x03"  # which TLS 1.3 says here too
 
 _NO_SENDER = SmtpEnvelope(MailFrom(""), None)
-
-ClientAddress = tuple[str, int]
-"""IP address and port."""
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +47,12 @@ class SmtpConnection(SMTP):
     """
 
     _transport: asyncio.Transport  # from connection_made on
-    _address: "ClientAddress"
+    _address: ClientAddress
     _rate: "DataRate"  # of the mail that is coming in
 
     def __init__(
         self,
-        connections: "Connections",
+        connections: Connections,
         handler: Handler,
         client: ClientAddress | None,
         tls_first: ssl.SSLContext | None,
@@ -371,42 +359,14 @@ class SmtpConnection(SMTP):
 
     async def _shake_hands(self, begun: bytes) -> asyncio.Transport | None:
         """Return the encrypted transport, None if there was no handshake in time; ``begun`` has come of it already."""
-        transport, context = self._transport, self._connections.tls or self._offered_tls
+        context = self._connections.tls or self._offered_tls
         assert context is not None
-        transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
         try:
-            begun = await self._hello(begun)
-            self.loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
-            return await self.loop.start_tls(
-                transport, self, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
-            )
+            return await handshake.perform(self._transport, self, context, begun)
         except (OSError, ssl.SSLError) as error:
             log.debug("TLS handshake failed: %s", error)
-            self._connections.refused.add(self.remote_ip, replies.HANDSHAKE, _reason(error))
+            self._connections.refused.add(self.remote_ip, replies.HANDSHAKE, handshake.reason(error))
             return None
-
-    async def _hello(self, begun: bytes) -> bytes:
-        """Return what has come of the TLS hello; to a client that is too old an alert is sent, and OSError raised.
-
-        asyncio closes the connection before the alert of its TLS is sent, so that such a client is told nothing.
-        """
-        hello = _Hello(begun, self.connection_lost)
-        self._transport.set_protocol(hello)
-        self._transport.resume_reading()
-        try:
-            async with asyncio.timeout(_HANDSHAKE_SECONDS):
-                await hello.has_come.wait()
-        finally:
-            self._transport.pause_reading()
-            self._transport.set_protocol(self)
-        if hello.has_ended:
-            raise ConnectionResetError
-        if hello.is_too_old:
-            version = hello.octets[_HELLO_VERSION]
-            self._transport.write(b"\x15%b\0\2\2\x46" % version)
-            self._transport.close()
-            raise OSError("UNSUPPORTED_PROTOCOL")
-        return hello.octets
 
     def _close(self, reply: Reply) -> None:
         self._conversation.close(reply)
@@ -415,87 +375,6 @@ class SmtpConnection(SMTP):
     @property
     def _busy(self) -> bool:
         return self._waiting or self._conversation.data is not None
-
-
-class MailMemory:
-    """The octets that sessions hold of unfinished and unstored mail, without their allowances."""
-
-    def __init__(self, max_bytes: int = 0, max_share_bytes: int = 0) -> None:
-        self.limit(max_bytes, max_share_bytes)
-        self._shares: Counter[str | None] = Counter()
-        self.held_bytes = 0
-
-    def limit(self, max_bytes: int, max_share_bytes: int) -> None:
-        """Set the limits; what is held already stays."""
-        self._max_bytes = max_bytes
-        self._max_share_bytes = max_share_bytes
-
-    def take(self, client: str | None, more_bytes: int) -> bool:
-        """Take more octets, or return them if negative; False, and nothing is taken, if it is over a limit.
-
-        A ``client`` of None has no limit of its own.
-        """
-        share_bytes = self._shares[client] + more_bytes if client is not None else 0
-        if more_bytes > 0 and (self.held_bytes + more_bytes > self._max_bytes or share_bytes > self._max_share_bytes):
-            return False
-        self.held_bytes += more_bytes
-        if share_bytes:
-            self._shares[client] = share_bytes
-        else:
-            self._shares.pop(client, None)  # only clients that hold something are in the table
-        return True
-
-
-class MemoryAccount:
-    """What one session holds, and what it has reserved for the size that a sender declared.
-
-    ``in_use`` is false while there is nothing to return.
-    """
-
-    __slots__ = ("_client", "_memory", "_reserved_bytes", "_taken_bytes", "in_use")
-
-    def __init__(self, memory: MailMemory, client: str | None) -> None:
-        self._memory = memory
-        self._client = client
-        self._reserved_bytes = 0
-        self._taken_bytes = 0
-        self.in_use = False
-
-    def reserve(self, size_bytes: int) -> bool:
-        """Reserve memory for a mail of this size; False if there is not enough."""
-        if size_bytes <= ALLOWANCE_BYTES:
-            return True
-        self._reserved_bytes = size_bytes
-        self.in_use = True
-        return self.hold(0)
-
-    def hold(self, held_bytes: int) -> bool:
-        """Account for this much of a mail; False if it is over a limit: the mail must then be discarded."""
-        if held_bytes <= ALLOWANCE_BYTES and not self.in_use:
-            return True
-        wanted_bytes = max(held_bytes, self._reserved_bytes, ALLOWANCE_BYTES) - ALLOWANCE_BYTES
-        more_bytes = wanted_bytes - self._taken_bytes
-        if not more_bytes:
-            return True
-        if not self._memory.take(self._client, more_bytes):
-            self.release()
-            return False
-        self._taken_bytes += more_bytes
-        self.in_use = True
-        return True
-
-    def keep(self, held_bytes: int) -> None:
-        """Return what is reserved but not held: less has come than the sender declared."""
-        self._reserved_bytes = 0
-        self.hold(held_bytes)
-
-    def release(self) -> None:
-        """Return everything."""
-        self._reserved_bytes = 0
-        self.in_use = False
-        if self._taken_bytes:
-            self._memory.take(self._client, -self._taken_bytes)
-            self._taken_bytes = 0
 
 
 class DataRate:
@@ -516,56 +395,3 @@ class DataRate:
         more_bytes = received_bytes - self._bytes
         self.since, self._bytes = now, received_bytes
         return more_bytes < seconds * _MIN_BYTES_PER_SECOND
-
-
-def _reason(error: OSError) -> str:
-    name = (
-        getattr(error, "reason", None)
-        or str(error)
-        or "the client closed the connection; does it trust the certificate?"
-    )
-    # The alerts of RFC 8446 §6.2 with which a client refuses a certificate.
-    distrust = any(alert in name for alert in ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN"))
-    return f"{name}: the client does not trust the certificate" if distrust else name
-
-
-class _Hello(asyncio.Protocol):
-    """Receives a client's first octets after which TLS begins, until its version is among them, or its end."""
-
-    def __init__(self, begun: bytes, lose: Callable[[Exception | None], None]) -> None:
-        self.has_come = asyncio.Event()
-        self.octets = b""
-        self.has_ended = self.is_too_old = False
-        self._lose = lose
-        self.data_received(begun)
-
-    def data_received(self, data: bytes) -> None:
-        """Keep octets; what cannot be a hello is not waited for."""
-        self.octets += data
-        is_begun = len(self.octets) >= _HELLO_VERSION.stop
-        self.is_too_old = is_begun and self.octets[:2] == _TLS_HANDSHAKE and self.octets[_HELLO_VERSION] < _TLS_1_2
-        # All of it is read before the alert: octets that are left unread would reset the connection.
-        is_whole = len(self.octets) >= _RECORD_BYTES + int.from_bytes(self.octets[3:_RECORD_BYTES])
-        if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.octets[:2]):
-            self.has_come.set()
-
-    def eof_received(self) -> bool:
-        """End to wait; the session closes."""
-        self.has_ended = True
-        self.has_come.set()
-        return True
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """End to wait, and tell the session."""
-        self._lose(error)
-        self.eof_received()
-
-
-def _feed(transport: asyncio.Transport, octets: bytes) -> None:
-    tls = cast("asyncio.BufferedProtocol", transport.get_protocol())
-    while octets:
-        buffer = memoryview(tls.get_buffer(len(octets)))
-        size_bytes = min(len(buffer), len(octets))
-        buffer[:size_bytes] = octets[:size_bytes]
-        tls.buffer_updated(size_bytes)
-        octets = octets[size_bytes:]

@@ -8,7 +8,7 @@ import pytest
 
 from patience import PATIENCE_SECONDS
 from tables import rows_of
-from tmpmaild.smtp import replies, session
+from tmpmaild.smtp import handshake, replies
 
 ROWS = rows_of(__file__)
 
@@ -50,7 +50,7 @@ async def test_who_speaks_in_the_clear_is_told_nothing(serve, certificate, octet
 
 
 async def test_a_handshake_that_does_not_come_is_given_up(serve, certificate, monkeypatch):
-    monkeypatch.setattr(session, "_HANDSHAKE_SECONDS", 0.05)
+    monkeypatch.setattr(handshake, "_HANDSHAKE_SECONDS", 0.05)
     async with serve(tls=certificate[0], tls_first=True) as house:
         assert await (await house.connect()).rest() == ""
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)

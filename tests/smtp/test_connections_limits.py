@@ -8,8 +8,8 @@ import pytest
 
 from tables import rows_of
 from tmpmaild.model import Block
-from tmpmaild.smtp import replies, server
-from tmpmaild.smtp.session import ALLOWANCE_BYTES
+from tmpmaild.smtp import connections, replies
+from tmpmaild.smtp.memory import ALLOWANCE_BYTES
 
 ROWS = rows_of(__file__)
 
@@ -254,7 +254,7 @@ async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serv
 async def test_sessions_take_turns_at_mail_that_is_thrown_away(serve, monkeypatch):
     async with serve(max_message_bytes=1000) as house:
         with monkeypatch.context() as slower:
-            slower.setattr(server, "_DRAIN_SECONDS", 20)
+            slower.setattr(connections, "_DRAIN_SECONDS", 20)
             assert house.server.connections.seconds_to_drain() <= 21
             assert 30 < house.server.connections.seconds_to_drain() <= 41
         house.server.connections._next_drain_at = 0.0

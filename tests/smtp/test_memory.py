@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild.smtp.session import ALLOWANCE_BYTES, MailMemory, MemoryAccount
+from tmpmaild.smtp.memory import ALLOWANCE_BYTES, MailMemory, MemoryAccount
 
 STEPS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["reserve", "hold", "release"]), st.integers(0, 1 << 18)))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tables import rows_of, table
-from tmpmaild.smtp.server import BadProxyHeader, ProxyHeader, parse_proxy_header
+from tmpmaild.smtp.proxy import BadProxyHeader, ProxyHeader, parse_proxy_header
 from wire import octets
 
 ROWS = rows_of(__file__)

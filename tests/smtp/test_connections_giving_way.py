@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.smtp import replies, server, session
+from tmpmaild.smtp import connections, replies, session
 
 MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>")
 GREETING = "220 mx.ours.test ESMTP"
@@ -16,7 +16,7 @@ def limits_in_which_a_test_takes_no_time(monkeypatch):
     for module, name in (
         (session, "_IDLE_AMONG_MANY_SECONDS"),
         (session, "_IDLE_IN_TRANSACTION_SECONDS"),
-        (server, "_ASK_SECONDS"),
+        (connections, "_ASK_SECONDS"),
     ):
         monkeypatch.setattr(module, name, SLOWER * getattr(module, name))
 

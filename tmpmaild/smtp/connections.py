@@ -1,0 +1,243 @@
+"""All SMTP connections of the process: how many there may be, what they share, and what is counted of them."""
+
+import asyncio
+import logging
+import ssl
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import count
+from typing import Any, Protocol
+
+from tmpmaild.clients import belongs, client_name
+from tmpmaild.inboxes.blocks import Blocks
+from tmpmaild.inboxes.faults import Refusals
+from tmpmaild.metrics import Count, Gauge, Histogram, Metric
+from tmpmaild.ratelimit import TokenBuckets, changed_buckets
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.memory import MailMemory
+from tmpmaild.smtp.replies import Reply
+from tmpmaild.smtp.settings import SmtpSettings
+
+_DRAIN_SECONDS = 0.002
+# When places run out, a connection is asked to give way at most once in this time; so asking costs a constant.
+_ASK_SECONDS = 2
+# What the server closes by itself, and what ``admit`` has reported with the name of the limit.
+_NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS, replies.BLOCKED_CLIENT})
+
+ClientAddress = tuple[str, int]
+"""IP address and port."""
+
+refusal_log = logging.getLogger("tmpmaild.smtp.connections")
+"""Its name is in operators' filters for fail2ban."""
+
+
+class Connection(Protocol):
+    """An open connection: its protocol object, which may change while its first octets are read."""
+
+    remote_ip: str
+
+    def watch(self, now: float) -> None:
+        """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
+
+    def give_way(self, now: float) -> bool:
+        """Close the connection if the client is idle and has nothing under way; return whether it does so."""
+
+    def stop(self) -> None:
+        """Close the connection, after the reply to a message that is being received or stored."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+
+
+class Connections:
+    """All open SMTP connections of the process, and what they share. ``tls`` may be replaced at any time.
+
+    ``settings`` are changed by ``change_settings``; ``blocks`` says which IP addresses are refused.
+    ``open`` has them in the order of their activity, each with the loop time of it, or of being asked to give way.
+    ``tasks`` are the answers that are being worked on; some may outlive their connection. ``numbers`` are for sessions.
+    """
+
+    def __init__(
+        self,
+        settings: SmtpSettings,
+        tls: ssl.SSLContext | None,
+        blocks: Blocks,
+        refused: Refusals,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.tls = tls
+        self._blocks = blocks
+        self.refused = refused
+        self.stopping = False
+        self.open: OrderedDict[Connection, float] = OrderedDict()
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.per_client: defaultdict[str, int] = defaultdict(int)
+        self.memory = MailMemory()
+        self.metrics = SmtpMetrics(lambda: len(self.open), lambda: self.memory.held_bytes)
+        self._next_drain_at = 0.0
+        self.numbers = count(1)
+        self._buckets: TokenBuckets | None = None
+        self.change_settings(settings)
+
+    def change_settings(self, settings: SmtpSettings) -> None:
+        """Go by other settings. What an open session was told, such as the SIZE, stays as it is."""
+        self.settings = settings
+        max_bytes = settings.max_inflight_bytes
+        self.memory.limit(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
+        self._buckets = changed_buckets(self._buckets, TokenBuckets, settings.new_connections_per_minute)
+        self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
+
+    def admit(self, connection: Connection) -> Reply | None:
+        """Count a new connection; return the reply that refuses it if it is over a limit."""
+        client = client_name(connection.remote_ip)
+        self.touch(connection)
+        self.per_client[client] += 1
+        if self.stopping:  # accepted before the listeners closed
+            return replies.STOPPING
+        if self._blocks.has_any and self._blocks.has_client(connection.remote_ip):
+            self.metrics.refused_connections.add("blocked")
+            text, reply = "SMTP connection from %s refused: blocked", replies.BLOCKED_CLIENT
+            extra = {"event": "smtp_connection_refused", "client": client, "code": reply.status}
+            refusal_log.info(text, client, extra=extra)
+            return reply
+        limit = self._exceeded_limit(connection.remote_ip, client)
+        return self._refusal(client, limit) if limit else None
+
+    def admit_proxy(self, connection: Connection) -> Reply | None:
+        """Count a trusted proxy's connection, whose client is not known yet; return the reply that refuses it.
+
+        Only the limit in all can: the others are for the client.
+        """
+        self.touch(connection)
+        if self.stopping:
+            return replies.STOPPING
+        return None if self._has_place() else self._refusal(connection.remote_ip, "max_connections")
+
+    def _refusal(self, client: str, limit: str) -> Reply:
+        """Report that a limit, named by its key, refuses a client; return the reply."""
+        self.metrics.refused_connections.add(limit)
+        text, reply = "SMTP connection from %s refused: smtp.%s is reached", replies.TOO_MANY_CONNECTIONS
+        key = f"smtp.{limit}"
+        extra = {"event": "smtp_connection_refused", "client": client, "code": reply.status, "limit": key}
+        refusal_log.info(text, client, limit, extra=extra)
+        return reply
+
+    def _has_place(self) -> bool:
+        return not 0 < self.settings.max_connections < len(self.open) or self._free_a_place()
+
+    def _free_a_place(self) -> bool:
+        """Ask those that have been silent longest to give way, until one does."""
+        now = self.loop.time()
+        while now - self.open[longest := next(iter(self.open))] >= _ASK_SECONDS:
+            if longest.give_way(now):
+                return True
+            self.touch(longest)
+        return False
+
+    def _exceeded_limit(self, remote_ip: str, client: str) -> str:
+        """Return the key of the limit that the newest connection exceeds, or ""."""
+        if not self._is_exempt(remote_ip):
+            if 0 < self.settings.max_connections_per_client < self.per_client[client]:
+                return "max_connections_per_client"
+            if self._buckets is not None and not self._buckets.take(client, self.loop.time()).allowed:
+                return "new_connections_per_minute"
+        # The limit in all comes last: a client above a limit of its own must not cost another client its place.
+        return "" if self._has_place() else "max_connections"
+
+    def touch(self, connection: Connection) -> float:
+        """Note that a connection is active: it is the last to give way when places run out. Return the loop time."""
+        self.open[connection] = now = self.loop.time()
+        self.open.move_to_end(connection)
+        return now
+
+    def report(self, remote_ip: str, session: int, refusals: Iterable[tuple[str, Reply]]) -> None:
+        """Count, log and keep what a client was refused, by its IP address: commands and replies."""
+        for command, reply in refusals:
+            self.metrics.count_refusal(reply)
+            text = str(reply)
+            if reply not in _NOT_REPORTED:
+                limit = "smtp.max_inflight_bytes" if reply is replies.MEMORY_FULL else ""
+                why = f"{text} ({limit} is reached)" if limit else text
+                extra = {
+                    "event": "smtp_refused",
+                    "client": remote_ip,
+                    "session": session,
+                    "code": reply.status,
+                    "limit": limit,
+                }
+                refusal_log.info("SMTP from %s refused: %s", remote_ip, why, extra=extra)
+            self.refused.add(remote_ip, command, text)
+
+    def forget(self, connection: Connection) -> None:
+        """Stop counting a connection that was closed."""
+        client = client_name(connection.remote_ip)
+        self.open.pop(connection, None)
+        self.per_client[client] -= 1
+        if not self.per_client[client]:
+            del self.per_client[client]
+
+    def client(self, remote_ip: str) -> str | None:
+        """Return the client that limits are kept for, None for one that is exempt."""
+        return None if self._is_exempt(remote_ip) else client_name(remote_ip)
+
+    def seconds_to_drain(self) -> float:
+        """Return the delay before a session may read more of a discarded mail.
+
+        All sessions read such mail in turns, so that it cannot starve the others.
+        """
+        now = self.loop.time()
+        self._next_drain_at = max(self._next_drain_at, now) + _DRAIN_SECONDS
+        return self._next_drain_at - now
+
+
+class SmtpMetrics:
+    """The numbers of all SMTP connections; ``sessions`` returns how many are open."""
+
+    def __init__(self, sessions: Callable[[], int], held_bytes: Callable[[], int]) -> None:
+        self._mails = Count(
+            "smtp_mails_total",
+            "Mails that came to their final dot, by result (accepted, refused) and the reply's status code.",
+            ("result", "status"),
+        )
+        self._accepted_bytes = Count("smtp_accepted_bytes_total", "Octets of the accepted mails.")
+        self._refusals = Count(
+            "smtp_refusals_total", "Negative replies, by code and enhanced status code.", ("code", "status")
+        )
+        self.refused_connections = Count(
+            "smtp_refused_connections_total", "Connections refused, by the limit they met, or blocked.", ("limit",)
+        )
+        self._memory = Count(
+            "smtp_memory_refusals_total",
+            "Mails refused because too much mail was coming in at once, for all or one client.",
+        )
+        self._store_seconds = Histogram("smtp_store_seconds", "From the final dot of a mail to its reply.")
+        self._gauges = (
+            Gauge("smtp_sessions", "Open SMTP connections.", sessions),
+            Gauge("smtp_held_bytes", "Octets of unfinished and unstored mail in memory.", held_bytes),
+        )
+
+    def __iter__(self) -> Iterator[Metric]:
+        """Yield every metric."""
+        counted = (
+            self._mails,
+            self._accepted_bytes,
+            self._refusals,
+            self.refused_connections,
+            self._memory,
+            self._store_seconds,
+        )
+        return iter((*counted, *self._gauges))
+
+    def count_mail(self, reply: Reply, octets: int = 0, seconds: float = 0.0) -> None:
+        """Count a message with the reply to its final dot."""
+        self._mails.add("accepted" if reply.is_positive else "refused", reply.enhanced_status)
+        if reply.is_positive:
+            self._accepted_bytes.add(by=octets)
+            self._store_seconds.observe(seconds)
+
+    def count_refusal(self, reply: Reply) -> None:
+        """Count a negative reply."""
+        self._refusals.add(str(reply.code), reply.enhanced_status)
+        if reply is replies.MEMORY_FULL:
+            self._memory.add()

@@ -1,0 +1,106 @@
+"""The TLS handshake as a server, on a connection that may have begun in clear text."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+_HANDSHAKE_SECONDS = 15.0
+_TLS_HANDSHAKE = b"\x16\x03"  # how a record with a hello begins (RFC 8446 §5.1)
+_HELLO_VERSION = slice(9, 11)
+_RECORD_BYTES = 5
+_TLS_1_2 = b"\x03\x03"  # which TLS 1.3 says here too
+
+
+async def perform(
+    transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, begun: bytes
+) -> asyncio.Transport | None:
+    """Do the handshake; return the encrypted transport of ``protocol``. Raises ``OSError`` and ``ssl.SSLError``.
+
+    ``begun`` is what the client has sent of its hello already.
+    """
+    transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
+    begun = await _hello(transport, protocol, begun)
+    loop = asyncio.get_running_loop()
+    loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
+    return await loop.start_tls(
+        transport, protocol, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+    )
+
+
+async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, begun: bytes) -> bytes:
+    """Return what has come of the TLS hello; to a client that is too old an alert is sent, and OSError raised.
+
+    asyncio closes the connection before the alert of its TLS is sent, so that such a client is told nothing.
+    """
+    hello = _Hello(begun, protocol.connection_lost)
+    transport.set_protocol(hello)
+    transport.resume_reading()
+    try:
+        async with asyncio.timeout(_HANDSHAKE_SECONDS):
+            await hello.has_come.wait()
+    finally:
+        transport.pause_reading()
+        transport.set_protocol(protocol)
+    if hello.has_ended:
+        raise ConnectionResetError
+    if hello.is_too_old:
+        version = hello.octets[_HELLO_VERSION]
+        transport.write(b"\x15%b\0\2\2\x46" % version)
+        transport.close()
+        raise OSError("UNSUPPORTED_PROTOCOL")
+    return hello.octets
+
+
+def reason(error: OSError) -> str:
+    """Return why a handshake failed, as testers may read it."""
+    name = (
+        getattr(error, "reason", None)
+        or str(error)
+        or "the client closed the connection; does it trust the certificate?"
+    )
+    # The alerts of RFC 8446 §6.2 with which a client refuses a certificate.
+    distrust = any(alert in name for alert in ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN"))
+    return f"{name}: the client does not trust the certificate" if distrust else name
+
+
+class _Hello(asyncio.Protocol):
+    """Receives a client's first octets after which TLS begins, until its version is among them, or its end."""
+
+    def __init__(self, begun: bytes, lose: Callable[[Exception | None], None]) -> None:
+        self.has_come = asyncio.Event()
+        self.octets = b""
+        self.has_ended = self.is_too_old = False
+        self._lose = lose
+        self.data_received(begun)
+
+    def data_received(self, data: bytes) -> None:
+        """Keep octets; what cannot be a hello is not waited for."""
+        self.octets += data
+        is_begun = len(self.octets) >= _HELLO_VERSION.stop
+        self.is_too_old = is_begun and self.octets[:2] == _TLS_HANDSHAKE and self.octets[_HELLO_VERSION] < _TLS_1_2
+        # All of it is read before the alert: octets that are left unread would reset the connection.
+        is_whole = len(self.octets) >= _RECORD_BYTES + int.from_bytes(self.octets[3:_RECORD_BYTES])
+        if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.octets[:2]):
+            self.has_come.set()
+
+    def eof_received(self) -> bool:
+        """End to wait; the session closes."""
+        self.has_ended = True
+        self.has_come.set()
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End to wait, and tell the session."""
+        self._lose(error)
+        self.eof_received()
+
+
+def _feed(transport: asyncio.Transport, octets: bytes) -> None:
+    tls = cast("asyncio.BufferedProtocol", transport.get_protocol())
+    while octets:
+        buffer = memoryview(tls.get_buffer(len(octets)))
+        size_bytes = min(len(buffer), len(octets))
+        buffer[:size_bytes] = octets[:size_bytes]
+        tls.buffer_updated(size_bytes)
+        octets = octets[size_bytes:]

@@ -1,0 +1,88 @@
+"""The memory of messages on their way in: bounded for all sessions together, and for each client."""
+
+from collections import Counter
+from typing import Final
+
+ALLOWANCE_BYTES: Final = 64 * 1024
+"""What every session may hold in any case, so that small mail is received while large mail is refused."""
+
+
+class MailMemory:
+    """The octets that sessions hold of unfinished and unstored mail, without their allowances."""
+
+    def __init__(self, max_bytes: int = 0, max_share_bytes: int = 0) -> None:
+        self.limit(max_bytes, max_share_bytes)
+        self._shares: Counter[str | None] = Counter()
+        self.held_bytes = 0
+
+    def limit(self, max_bytes: int, max_share_bytes: int) -> None:
+        """Set the limits; what is held already stays."""
+        self._max_bytes = max_bytes
+        self._max_share_bytes = max_share_bytes
+
+    def take(self, client: str | None, more_bytes: int) -> bool:
+        """Take more octets, or return them if negative; False, and nothing is taken, if it is over a limit.
+
+        A ``client`` of None has no limit of its own.
+        """
+        share_bytes = self._shares[client] + more_bytes if client is not None else 0
+        if more_bytes > 0 and (self.held_bytes + more_bytes > self._max_bytes or share_bytes > self._max_share_bytes):
+            return False
+        self.held_bytes += more_bytes
+        if share_bytes:
+            self._shares[client] = share_bytes
+        else:
+            self._shares.pop(client, None)  # only clients that hold something are in the table
+        return True
+
+
+class MemoryAccount:
+    """What one session holds, and what it has reserved for the size that a sender declared.
+
+    ``in_use`` is false while there is nothing to return.
+    """
+
+    __slots__ = ("_client", "_memory", "_reserved_bytes", "_taken_bytes", "in_use")
+
+    def __init__(self, memory: MailMemory, client: str | None) -> None:
+        self._memory = memory
+        self._client = client
+        self._reserved_bytes = 0
+        self._taken_bytes = 0
+        self.in_use = False
+
+    def reserve(self, size_bytes: int) -> bool:
+        """Reserve memory for a mail of this size; False if there is not enough."""
+        if size_bytes <= ALLOWANCE_BYTES:
+            return True
+        self._reserved_bytes = size_bytes
+        self.in_use = True
+        return self.hold(0)
+
+    def hold(self, held_bytes: int) -> bool:
+        """Account for this much of a mail; False if it is over a limit: the mail must then be discarded."""
+        if held_bytes <= ALLOWANCE_BYTES and not self.in_use:
+            return True
+        wanted_bytes = max(held_bytes, self._reserved_bytes, ALLOWANCE_BYTES) - ALLOWANCE_BYTES
+        more_bytes = wanted_bytes - self._taken_bytes
+        if not more_bytes:
+            return True
+        if not self._memory.take(self._client, more_bytes):
+            self.release()
+            return False
+        self._taken_bytes += more_bytes
+        self.in_use = True
+        return True
+
+    def keep(self, held_bytes: int) -> None:
+        """Return what is reserved but not held: less has come than the sender declared."""
+        self._reserved_bytes = 0
+        self.hold(held_bytes)
+
+    def release(self) -> None:
+        """Return everything."""
+        self._reserved_bytes = 0
+        self.in_use = False
+        if self._taken_bytes:
+            self._memory.take(self._client, -self._taken_bytes)
+            self._taken_bytes = 0

@@ -1,0 +1,207 @@
+"""The PROXY header (versions 1 and 2), by which a trusted proxy names the client."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final, cast
+
+from msgspec import Struct
+
+from tmpmaild.clients import LOCAL, belongs
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.connections import ClientAddress, Connections
+from tmpmaild.smtp.replies import Reply
+
+_HEADER_SECONDS = 5
+
+MAX_V1_BYTES: Final = 107
+_MAX_V2_REST_BYTES = 4096  # what follows the 16 octets; addresses and the longest TLVs that proxies send are within it
+
+_V1_START = b"PROXY "
+_IP = rb"([0-9A-Fa-f.:]+)"
+_PORT = rb"(0|[1-9][0-9]{0,4})"
+_v1_line = re.compile(
+    rb"PROXY (?:UNKNOWN(?: [^\r\n]*)?|TCP([46]) %s %s %s %s)\r\n" % (_IP, _IP, _PORT, _PORT)
+).fullmatch
+_MAX_PORT = 65_535
+_SHOWN_BYTES = 32  # of a header that cannot be read, in the log
+
+_V2_START = b"\r\n\r\n\0\r\nQUIT\n"
+_V2_FIXED_BYTES = 16
+_V2_LOCAL, _V2_PROXY = 0x20, 0x21
+_V2_MAX_FAMILY, _V2_MAX_TRANSPORT = 3, 2
+_V2_TCP4, _V2_TCP6 = 0x11, 0x21
+_V2_ADDRESS_BYTES = {_V2_TCP4: 12, _V2_TCP6: 36}
+
+log = logging.getLogger(__name__)
+
+
+class ProxyHeaderReader(asyncio.Protocol):
+    """The protocol object of a connection until ``new_connection`` makes the next, for the client that was named."""
+
+    def __init__(
+        self, connections: Connections, new_connection: Callable[[ClientAddress | None], asyncio.Protocol]
+    ) -> None:
+        self.remote_ip = LOCAL
+        self._connections = connections
+        self._new_connection = new_connection
+        self._octets = b""
+        self._began_at = connections.loop.time()
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the header of a trusted proxy, for nothing of others."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.remote_ip = (transport.get_extra_info("peername") or (LOCAL,))[0]
+        if not belongs(self.remote_ip, self._connections.settings.trusted_proxies):
+            self._hand_over(None)
+            return
+        refusal = self._connections.admit_proxy(self)
+        if refusal:
+            self._refuse(refusal)
+
+    def data_received(self, data: bytes) -> None:
+        """Take octets; once they hold the header, hand over the connection with what came behind it."""
+        self._octets += data
+        try:
+            header = parse_proxy_header(self._octets)
+        except BadProxyHeader as error:
+            self._drop(f"is wrong: {error}; it begins with {self._octets[:_SHOWN_BYTES]!r}")
+            return
+        if header is not None:
+            rest, self._octets = self._octets[header.size_bytes :], b""
+            self._connections.open.pop(self, None)
+            self._hand_over(header.client, rest)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Forget the connection; a health check may end without a word."""
+        del error
+        self._connections.open.pop(self, None)
+
+    # What the server calls.
+
+    def watch(self, now: float) -> None:
+        """Close the connection of a proxy that sends no header."""
+        if now - self._began_at > _HEADER_SECONDS:
+            self._drop("does not come")
+
+    def give_way(self, now: float) -> bool:
+        """Stay: the time for the header is short enough."""
+        del now
+        return False
+
+    def stop(self) -> None:
+        """Close the connection; the client is told to come again."""
+        self._refuse(replies.STOPPING)
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._transport.abort()
+
+    def _hand_over(self, client: ClientAddress | None, rest: bytes = b"") -> None:
+        connection = self._new_connection(client)
+        self._transport.set_protocol(connection)
+        connection.connection_made(self._transport)
+        if rest and not self._transport.is_closing():
+            connection.data_received(rest)
+
+    def _refuse(self, reply: Reply) -> None:
+        self._transport.write(reply.octets)
+        self._transport.close()
+
+    def _drop(self, why: str) -> None:
+        self._connections.metrics.refused_connections.add("proxy_header")
+        extra = {"about": self.remote_ip, "event": "smtp_proxy_header", "client": self.remote_ip}
+        log.warning("SMTP: the PROXY header from %s %s", self.remote_ip, why, extra=extra)
+        self._transport.abort()
+
+
+class BadProxyHeader(Exception):
+    """The octets are not, and cannot become, a header; ``str()`` says why and repeats none of them."""
+
+
+class ProxyHeader(Struct, frozen=True):
+    """A header of ``size_bytes``. ``client`` is None where the proxy speaks for itself, as in a health check."""
+
+    client: ClientAddress | None
+    size_bytes: int
+
+
+def parse_proxy_header(octets: bytes) -> ProxyHeader | None:
+    """Read the header at the start of what has come; None: more is needed. Raises BadProxyHeader as early as it can."""
+    if _begins(octets, _V1_START):
+        return _parse_v1(octets)
+    if _begins(octets, _V2_START):
+        return _parse_v2(octets)
+    raise BadProxyHeader("there is none")
+
+
+def _begins(octets: bytes, start: bytes) -> bool:
+    return octets[: len(start)] == start[: len(octets)]
+
+
+def _parse_v1(octets: bytes) -> ProxyHeader | None:
+    size_bytes = octets.find(b"\n", 0, MAX_V1_BYTES) + 1
+    if not size_bytes:
+        if len(octets) >= MAX_V1_BYTES:
+            raise BadProxyHeader("its line does not end")
+        return None
+    match = _v1_line(octets[:size_bytes])
+    if match is None:
+        raise BadProxyHeader("its line is malformed")
+    version, *values = match.groups()
+    return ProxyHeader(_v1_client(version, *values) if version else None, size_bytes)
+
+
+def _v1_client(version: bytes, *values: bytes) -> ClientAddress:
+    # nginx writes the family of the client, whatever the destination is; that is not used here.
+    source, destination, source_port, destination_port = (value.decode() for value in values)
+    kind = IPv4Address if version == b"4" else IPv6Address
+    try:
+        client, _ = kind(source), ip_address(destination)
+    except ValueError as error:
+        raise BadProxyHeader("an address is malformed") from error
+    if max(int(source_port), int(destination_port)) > _MAX_PORT:
+        raise BadProxyHeader("there is no such port")
+    return _ip_text(client), int(source_port)
+
+
+def _parse_v2(octets: bytes) -> ProxyHeader | None:
+    if len(octets) < _V2_FIXED_BYTES:
+        return None
+    command, family = octets[12:14]
+    rest_bytes = int.from_bytes(octets[14:16])
+    if command not in (_V2_LOCAL, _V2_PROXY):
+        raise BadProxyHeader("neither LOCAL nor PROXY of version 2")
+    if rest_bytes > _MAX_V2_REST_BYTES:
+        raise BadProxyHeader("it is too long")
+    if command == _V2_PROXY:
+        _check_family(family, rest_bytes)
+    size_bytes = _V2_FIXED_BYTES + rest_bytes
+    if len(octets) < size_bytes:
+        return None
+    return ProxyHeader(_v2_client(family, octets) if command == _V2_PROXY else None, size_bytes)
+
+
+def _check_family(family: int, rest_bytes: int) -> None:
+    if family >> 4 > _V2_MAX_FAMILY or family & 0xF > _V2_MAX_TRANSPORT:
+        raise BadProxyHeader("its family of addresses is unknown")
+    if rest_bytes < _V2_ADDRESS_BYTES.get(family, 0):
+        raise BadProxyHeader("it is shorter than its addresses")
+
+
+def _v2_client(family: int, octets: bytes) -> ClientAddress | None:
+    """Return the client of a TCP connection; who comes by anything else has no address here that limits know."""
+    if family == _V2_TCP4:
+        return _ip_text(IPv4Address(octets[16:20])), int.from_bytes(octets[24:26])
+    if family == _V2_TCP6:
+        return _ip_text(IPv6Address(octets[16:32])), int.from_bytes(octets[48:50])
+    return None
+
+
+def _ip_text(address: IPv4Address | IPv6Address) -> str:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)

@@ -1,0 +1,14 @@
+"""The settings of the SMTP edge: those that an operator can set, and limits that are fixed."""
+
+from tmpmaild.clients import Networks
+from tmpmaild.config.settings import Smtp
+
+
+class SmtpSettings(Smtp, frozen=True, kw_only=True):
+    """The section ``[smtp]``, ``hostname`` never empty; ``limits.exempt``; and limits that are fixed."""
+
+    exempt: Networks = ()
+    new_connections_per_minute: int = 600
+    max_unknown_recipients: int = 100
+    unknown_recipients_per_minute: int = 60
+    unknown_recipients_burst: int = 600
