@@ -1,10 +1,10 @@
-"""Breaks eight modules in small ways, one at a time, and counts how often their tests notice.
+"""Breaks ten modules in small ways, one at a time, and counts how often their tests notice.
 
 The ways are those of Cosmic Ray that are people's mistakes: one more, the neighbour of a comparison, one ``not`` more.
 Its own runner knows no sample and one command for all modules. The sample is drawn by the text of the lines, so it
 hardly changes with the modules and not at all with the tests. All happens in a copy of the checkout.
 
-make proof WHAT=mutants                             all eight modules: an hour
+make proof WHAT=mutants                             all ten modules: an hour
 .venv/bin/python tools/mutants.py --each 10 mime    some of one module
 """
 
@@ -32,7 +32,9 @@ MODULES: Final = {
     "storage/sqlite/operations": ("storage/test_contract*", "storage/test_sweeping*", "storage/test_writer_changing*"),
     "webhooks/schedule": ("webhooks/test_schedule*", "webhooks/test_dispatcher*"),
     "http/requests": ("http/test_requests*", "http/test_addresses*", "http/test_messages*"),
-    "findings/judging": ("findings/test_codes*", "findings/test_candidates*"),
+    "findings/lines": ("findings/test_lines*", "findings/test_codes*"),
+    "findings/naming": ("findings/test_naming*", "findings/test_codes*"),
+    "findings/scoring": ("findings/test_scoring*", "findings/test_codes*"),
     "mail/mime": ("mail/test_mime*",),
 }
 """The modules, each with the tests that are about it."""

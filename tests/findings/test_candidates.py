@@ -5,23 +5,24 @@ import pytest
 from tables import rows_of, table
 from tmpmaild.findings import candidates
 from tmpmaild.findings.candidates import Kind
+from tmpmaild.findings.plaintext import MAX_LINES, plain_lines
 
 ROWS = rows_of(__file__)
 
 
 @pytest.mark.parametrize(("text", "lines"), ROWS["a text becomes lines"])
 def test_a_text_becomes_lines(text, lines):
-    assert candidates.plain_lines(text) == lines
+    assert plain_lines(text) == lines
 
 
 def test_of_very_long_lines_very_many_lines_and_very_many_numbers_the_beginning_is_read():
-    pieces = candidates.plain_lines("word " * 1000)
+    pieces = plain_lines("word " * 1000)
     assert max(map(len, pieces)) <= 800
     assert "".join(pieces).count("word") == 1000
     assert all(piece.strip().endswith("word") for piece in pieces)
-    assert len(candidates.plain_lines("word\n" * 10_000)) == candidates.MAX_LINES
+    assert len(plain_lines("word\n" * 10_000)) == MAX_LINES
     found = candidates.find(["123456, " * 1000])
-    assert len(found[0]) == candidates.MAX_SHAPES
+    assert len(found[0]) == candidates.MAX_CANDIDATES
 
 
 def test_a_shape_knows_its_place_and_ends_where_a_reader_would_end_it():

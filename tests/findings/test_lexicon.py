@@ -5,7 +5,7 @@ from enum import IntEnum
 import pytest
 
 from tables import rows_of, table
-from tmpmaild.findings import candidates, links
+from tmpmaild.findings import cues, links
 from tmpmaild.findings.lexicon import Lexicon, fold
 
 ROWS = rows_of(__file__)
@@ -29,7 +29,7 @@ LEXICON = Lexicon(
 
 
 def found(text):
-    return [(text[mark.start : mark.end], mark.cue.name) for mark in LEXICON.marks(text)]
+    return [(text[span.start : span.end], span.cue.name) for span in LEXICON.spans(text)]
 
 
 FOUND = (
@@ -44,10 +44,10 @@ def test_words_are_found_whatever_their_case_accents_and_script(text, marks):
 
 
 def test_a_word_at_the_end_of_a_run_ends_there():
-    (mark,) = LEXICON.marks("苹果5")
-    assert (mark.start, mark.end) == (0, 2)
-    (mark,) = Lexicon({Kind.FRUIT: "苹果 苹果和梨"}).marks("苹果5")
-    assert (mark.start, mark.end) == (0, 2)
+    (span,) = LEXICON.spans("苹果5")
+    assert (span.start, span.end) == (0, 2)
+    (span,) = Lexicon({Kind.FRUIT: "苹果 苹果和梨"}).spans("苹果5")
+    assert (span.start, span.end) == (0, 2)
 
 
 @pytest.mark.parametrize("text", ["İSTANBUL ığüşöç", "Straße", "ﬁ", "Ǆ", "ΆΈΉ", "\U0001d400", "e\u0301", "\ud800"])
@@ -55,8 +55,8 @@ def test_folding_keeps_every_position(text):
     assert len(fold(text)) == len(text)
 
 
-@pytest.mark.parametrize("lexicon", [candidates.LEXICON, links.LEXICON])
+@pytest.mark.parametrize("lexicon", [cues.LEXICON, links.LEXICON])
 def test_any_character_can_be_read(lexicon):
-    lexicon.marks("".join(map(chr, range(0x3000))))
-    lexicon.marks("x" * 20_000)
-    lexicon.marks("码" * 20_000)
+    lexicon.spans("".join(map(chr, range(0x3000))))
+    lexicon.spans("x" * 20_000)
+    lexicon.spans("码" * 20_000)

@@ -1,17 +1,20 @@
-"""One-time passwords and verification codes in a mail, found by rules; links are found in ``links.py``.
+"""One-time passwords and verification codes in a message, found by rules; links are found in ``links.py``.
 
-A number is a code when words call it one. What calls it so is a noun ("code"), the more surely when something about
-verification stands near it; it names a number behind it ("your code is 1234"), before it ("1234 is your code") or
-alone in a line below, and only one. What something else names ("order no. 1234") is no code, whatever it looks like.
-Where no noun names any, or one only weakly, the signs of how a number is set in the mail decide.
+A number is a code if words say so. A noun ("code") names a number behind it ("your code is 1234"), before it ("1234 is
+your code") or alone in a line below, and only one; the score is higher if there is something about verification nearby.
+What another label names ("order no. 1234") is not a code, whatever it looks like. If no noun names any number, or one
+only weakly, the features of the numbers decide.
 
-What may be a code at all is in ``candidates.py``, what words and signs say in ``judging.py``, how much what names a
-number counts in ``words/strengths.toml``.
+``candidates.py`` says what can be a code at all, ``lines.py`` what cues mean in their phrase, ``naming.py`` which noun
+names which number, ``words/scores.toml`` how much that counts, and ``scoring.py`` weighs features.
 """
 
-from tmpmaild.findings import judging, lexicon
-from tmpmaild.findings.candidates import COLONS, NOUNS, Cue, Kind, Mark, Shape
-from tmpmaild.findings.judging import LEAST, Line, Mail, is_plain, touching
+from tmpmaild.findings import lexicon
+from tmpmaild.findings.candidates import COLONS, Candidate, Kind
+from tmpmaild.findings.cues import NOUNS, Cue, Span
+from tmpmaild.findings.lines import Document, Line, adjacent_cues, has_known_modifiers
+from tmpmaild.findings.naming import attachment, continues, is_attached
+from tmpmaild.findings.scoring import LEAST, score_by_features
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
@@ -23,7 +26,7 @@ _LINES_AROUND = 3
 _OLD_CHARACTERS = 15
 _LONG_LETTERS = 6
 _WEAKLY_NAMED = 0.65
-_LEAST_BESIDES = 0.7
+_LEAST_BEHIND_THE_BEST = 0.7
 _LINE_COST = 0.04
 
 _OLD_FACTOR = 0.5
@@ -32,140 +35,143 @@ _SURE = 0.85
 
 
 def find(subject: str, text: str) -> tuple[Code, ...]:
-    """Return the codes of a mail, best first; ``text`` is its text part or the text of its HTML.
+    """Return the codes of a message, best first; ``text`` is its text part or the text of its HTML.
 
-    A value is what somebody would type: ASCII digits without what groups them; other codes as they stand. Hardly
-    ever there is more than one. The time it takes is in proportion to the length of the texts.
+    A value is what a person would type: ASCII digits without separators; other codes as they are written. There is
+    rarely more than one. The time grows linearly with the length of the texts.
     """
-    mail = Mail(subject, text)
-    if not mail.numbers:
+    document = Document(subject, text)
+    if not document.numbers:
         return ()
     found: dict[str, float] = {}
-    for number in mail.numbers:
-        for index, shape in enumerate(mail.lines[number].shapes):
-            confidence = shape.score * _confidence(mail, number, index)
-            if confidence >= LEAST:
-                found[shape.value] = max(confidence, found.get(shape.value, 0))
+    for number in document.numbers:
+        for index, candidate in enumerate(document.lines[number].candidates):
+            score = candidate.score * _score(document, number, index)
+            if score >= LEAST:
+                found[candidate.value] = max(score, found.get(candidate.value, 0))
     if max(found.values(), default=0) < _WEAKLY_NAMED:
-        found = judging.rate_by_signs(mail) or found
+        found = score_by_features(document) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
     # Letters behind the best may be a brand.
-    listed = best_first[:1] + [one for one in best_first[1:] if one[1] >= _LEAST_BESIDES and not one[0].isalpha()]
-    return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)
+    others = [one for one in best_first[1:] if one[1] >= _LEAST_BEHIND_THE_BEST and not one[0].isalpha()]
+    return tuple(Code(value, round(score, 2)) for value, score in best_first[:1] + others)
 
 
-def _confidence(mail: Mail, number: int, index: int) -> float:
-    """Return how surely words make something a code, 0 when none does."""
-    line = mail.lines[number]
-    shape = line.shapes[index]
-    if line.is_word(shape) or line.is_counted(shape) or line.is_login(shape):
+def _score(document: Document, number: int, index: int) -> float:
+    """Return how surely words name a candidate a code, 0 if they do not."""
+    line = document.lines[number]
+    candidate = line.candidates[index]
+    if line.is_cue(candidate) or line.is_quantity(candidate) or line.is_user_name(candidate):
         return 0
-    if shape.kind is Kind.PHRASE:
-        return _labelled(mail, number, shape)
+    if candidate.kind is Kind.PHRASE:
+        return _score_of_phrase(document, number, candidate)
     if not line.cues & _NAMING:
-        return _named_above(mail, number, shape)
-    named = judging.naming(line, index)
-    if named is None:
-        return _named_by_verb(mail, number, shape) or _named_above(mail, number, shape)
-    if named.noun is None:
+        return _score_by_lines_above(document, number, candidate)
+    found = attachment(line, index)
+    if found is None:
+        return _score_by_verb(document, number, candidate) or _score_by_lines_above(document, number, candidate)
+    if found.noun is None:
         return 0
-    confidence = named.closeness * _strength(mail, number, named.noun, shape, line.text[named.noun.end : shape.start])
-    if confidence * shape.score >= LEAST:
-        line.use(named.noun)
-    return confidence
+    rest = line.text[found.noun.end : candidate.start]
+    score = found.score * _score_of_noun(document, number, found.noun, candidate, rest)
+    if score * candidate.score >= LEAST:
+        line.attach(found.noun)
+    return score
 
 
-def _named_by_verb(mail: Mail, number: int, shape: Shape) -> float:
-    """Rate "enter 1234 to sign in" and "password: 1234", where no noun stands."""
-    line = mail.lines[number]
-    is_typed = shape.kind is not Kind.WORDS and (shape.kind is not Kind.LETTERS or len(shape.value) >= _LONG_LETTERS)
-    if is_typed and line.is_asked_for(shape):
-        strength = _rate("verb", mail, number)
-        if strength:
-            return strength
-    passwords = [mark for mark in line.marks if mark.cue is Cue.PASSWORD and mark.end <= shape.start]
-    if not passwords or not judging.is_joined(line, passwords[-1], shape):
+def _score_by_verb(document: Document, number: int, candidate: Candidate) -> float:
+    """Score "enter 1234 to sign in" and "password: 1234", which have no noun."""
+    line, kind = document.lines[number], candidate.kind
+    is_typed = kind is not Kind.WORDS and (kind is not Kind.LETTERS or len(candidate.value) >= _LONG_LETTERS)
+    if is_typed and line.is_to_be_entered(candidate):
+        score = _score_by_rows("verb", document, number)
+        if score:
+            return score
+    passwords = [span for span in line.spans if span.cue is Cue.PASSWORD and span.end <= candidate.start]
+    if not passwords or not is_attached(line, passwords[-1], candidate):
         return 0
-    return _rate("password", mail, number)
+    return _score_by_rows("password", document, number)
 
 
-def _labelled(mail: Mail, number: int, shape: Shape) -> float:
-    """Rate words behind "code word:"; with a number, behind whatever names a code or asks to enter it."""
-    label = mail.lines[number if shape.start > 1 else number - 1].cues
-    is_named = label & _WORDED or label >= _LETTERS or (label & _NAMING and shape.value[-1].isdigit())
-    return 0 if not is_named else _rate("verb", mail, number)
+def _score_of_phrase(document: Document, number: int, candidate: Candidate) -> float:
+    """Score words behind "code word:"; with a number in them, behind whatever names a code or asks to enter it."""
+    label = document.lines[number if candidate.start > 1 else number - 1].cues
+    is_named = label & _WORDED or label >= _LETTERS or (label & _NAMING and candidate.value[-1].isdigit())
+    return _score_by_rows("verb", document, number) if is_named else 0
 
 
-def _named_above(mail: Mail, number: int, shape: Shape) -> float:
-    """Rate a number that stands by itself, by the lines above."""
-    line = mail.lines[number]
-    if not line.is_alone(shape) and not judging.is_it(line, shape):
+def _score_by_lines_above(document: Document, number: int, candidate: Candidate) -> float:
+    """Score a candidate that is alone in its line by the lines above."""
+    line = document.lines[number]
+    if not line.is_alone(candidate) and not continues(line, candidate):
         return 0
-    for distance in range(1, min(_LINES_ABOVE, number - mail.first) + 1):
-        above = mail.lines[number - distance]
-        nouns = above.nouns(used=above.text.endswith(COLONS))
+    for distance in range(1, min(_LINES_ABOVE, number - document.first) + 1):
+        above = document.lines[number - distance]
+        nouns = above.nouns(attached=above.text.endswith(COLONS))
         if nouns:
-            above.use(nouns[-1])
+            above.attach(nouns[-1])
             nearness = 1 - _LINE_COST * (distance - 1)
-            strengths = (_strength(mail, number - distance, one, shape, above.text[one.end :]) for one in nouns[-2:])
-            return nearness * max(strengths)
+            return nearness * max(
+                _score_of_noun(document, number - distance, noun, candidate, above.text[noun.end :])
+                for noun in nouns[-2:]
+            )
         if distance == 1 and Cue.ENTER in above.cues:
-            return _rate("verb", mail, number)
+            return _score_by_rows("verb", document, number)
     return 0
 
 
-def _strength(mail: Mail, number: int, noun: Mark, shape: Shape, rest: str) -> float:
-    """Return how surely a noun means a code for verification, by the words around it.
+def _score_of_noun(document: Document, number: int, noun: Span, candidate: Candidate, rest: str) -> float:
+    """Return how surely a noun refers to a verification code, judging by the words around it.
 
-    ``rest`` is what stands between the noun and the number, or behind the noun in its line.
+    ``rest`` is the text between the noun and the candidate, or behind the noun in its line.
     """
-    line = mail.lines[number]
-    strength = _rate(_kind_of_noun(line, noun, rest), mail, number)
-    if any(mark.cue is Cue.OLD and _is_next_to(mark, noun, shape) for mark in line.marks):
-        strength *= _OLD_FACTOR
-    if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < _SURE:
-        strength *= _DOUBTFUL_LETTERS
-    return strength
+    line = document.lines[number]
+    score = _score_by_rows(_table_of(line, noun, rest), document, number)
+    if any(span.cue is Cue.OLD and _is_next_to(span, noun, candidate) for span in line.spans):
+        score *= _OLD_FACTOR
+    if candidate.kind in {Kind.LETTERS, Kind.WORDS} and score < _SURE:
+        score *= _DOUBTFUL_LETTERS
+    return score
 
 
-def _kind_of_noun(line: Line, noun: Mark, rest: str) -> str:
-    """Return the name that a noun has in ``strengths.toml``."""
-    if noun.cue is not Cue.OTP and Cue.AUTHORIZE in touching(line, noun):
+def _table_of(line: Line, noun: Span, rest: str) -> str:
+    """Return the name of a noun's table in ``scores.toml``."""
+    if noun.cue is not Cue.OTP and Cue.AUTHORIZE in adjacent_cues(line, noun):
         return "authorization"
-    if noun.cue is Cue.ASKED and Cue.CONFIRM in touching(line, noun):
+    if noun.cue is Cue.ASKED and Cue.CONFIRM in adjacent_cues(line, noun):
         return "confirmation"
-    if noun.cue is Cue.CODE and not is_plain(line, noun, rest):
+    if noun.cue is Cue.CODE and not has_known_modifiers(line, noun, rest):
         return "unknown code"
     return noun.cue.name.lower()
 
 
-def _is_next_to(mark: Mark, noun: Mark, shape: Shape) -> bool:
-    """Distinguish "your old code" and "1234 has expired" from what is said of other codes."""
-    return 0 <= noun.start - mark.end <= _OLD_CHARACTERS or 0 <= mark.start - shape.end <= _OLD_CHARACTERS
+def _is_next_to(span: Span, noun: Span, candidate: Candidate) -> bool:
+    """Distinguish "your old code" and "1234 has expired" from statements about other codes."""
+    return 0 <= noun.start - span.end <= _OLD_CHARACTERS or 0 <= span.start - candidate.end <= _OLD_CHARACTERS
 
 
 class _Places(dict[str, frozenset[Cue]]):
-    """The cues of each place around a line, as ``strengths.toml`` names them."""
+    """The cues of each place around a line, as ``scores.toml`` names the places; read when first needed."""
 
-    def __init__(self, mail: Mail, number: int) -> None:
-        self._mail = mail
+    def __init__(self, document: Document, number: int) -> None:
+        self._document = document
         self._number = number
-        self["near"] = mail.lines[number].cues
+        self["near"] = document.lines[number].cues
 
     def __missing__(self, place: str) -> frozenset[Cue]:
         self[place] = self["above"] | self["below"] if place == "around" else self._of_lines(place)
         return self[place]
 
     def _of_lines(self, place: str) -> frozenset[Cue]:
-        mail, number = self._mail, self._number
+        document, number = self._document, self._number
         if place == "below":
-            return mail.cues(max(number + 1, mail.first), number + 1 + _LINES_AROUND)
-        begin = max(number - _LINES_AROUND, mail.first)
-        return mail.cues(begin, number + (place == "above")) | mail.cues(0, mail.first)
+            return document.cues(max(number + 1, document.first), number + 1 + _LINES_AROUND)
+        begin = max(number - _LINES_AROUND, document.first)
+        return document.cues(begin, number + (place == "above")) | document.cues(0, document.first)
 
 
 def _conditions(text: str) -> list[tuple[str, frozenset[Cue], bool]]:
-    """Return the place, the cues and whether they must be there, of each condition of a row."""
+    """Return the place, the cues, and whether one of them must be there, for each condition of a row."""
     found = []
     for condition in text.split():
         place, _, names = condition.removeprefix("-").partition(":")
@@ -176,16 +182,16 @@ def _conditions(text: str) -> list[tuple[str, frozenset[Cue], bool]]:
 
 _ROWS: dict[str, list[tuple[list[tuple[str, frozenset[Cue], bool]], float]]] = {
     name: [(_conditions(text), score) for text, score in rows.items()]
-    for name, rows in lexicon.load("strengths").items()
+    for name, rows in lexicon.load("scores", dict[str, dict[str, float]]).items()
 }
 
 
-def _rate(name: str, mail: Mail, number: int) -> float:
-    """Return how surely what names a number makes it a code, by the cues of each place around its line."""
-    cues = _Places(mail, number)
-    for conditions, score in _ROWS[name]:
-        for place, wanted, holds in conditions:
-            if cues[place].isdisjoint(wanted) is holds:
+def _score_by_rows(table: str, document: Document, number: int) -> float:
+    """Return the score of the first row of a table whose conditions hold around a line, 0 if there is none."""
+    cues = _Places(document, number)
+    for conditions, score in _ROWS[table]:
+        for place, wanted, must_be_there in conditions:
+            if cues[place].isdisjoint(wanted) is must_be_there:
                 break
         else:
             return score

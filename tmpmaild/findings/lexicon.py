@@ -1,8 +1,4 @@
-"""Finds the words of a word list in a text, in any script; which words, and what they mean, is for codes and links.
-
-The lists are in ``words/``, one file for each finder, which tells how they are written; ``signs.toml`` and
-``strengths.toml`` have numbers.
-"""
+"""Finds the words of a word list in a text, in any script. The lists of codes and of links are in ``words/``."""
 
 import re
 import tomllib
@@ -11,24 +7,27 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
 
 _FOLDER = Path(__file__).parent / "words"
 _LONGEST_WORD = 40
 _REMEMBERED_WORDS = 16_384
 _HEAD = 2  # characters; no stem is shorter
 
-# Words of scripts with spaces, signs of money and per cent, and runs of scripts without spaces.
+# Words in scripts with spaces, currency and percent signs, and runs of text in scripts without spaces.
 _SPACELESS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uff9f"
 _SIGNS = "%\uff05$\u00a3\u00a5\u20a0-\u20cf"
 _WORD = re.compile(rf"[a-z\u00df-\u0559\u0560-\u0588]+|[{_SIGNS}]|[{_SPACELESS}]+")
 _FIRST_SPACELESS = "\u0590"
 
 C = TypeVar("C", bound=IntEnum)
+T = TypeVar("T")
 
 
-class Mark(NamedTuple, Generic[C]):
-    """A word of a list in a text, from ``start`` to ``end``."""
+class Span(NamedTuple, Generic[C]):
+    """A word of a list found in a text from ``start`` to ``end``, and the cue that it is."""
 
     start: int
     end: int
@@ -36,9 +35,9 @@ class Mark(NamedTuple, Generic[C]):
 
 
 class Lexicon(Generic[C]):
-    """Words by what they tell; a word can tell several things.
+    """Words by cue; a word can be several cues.
 
-    A word that is in no list but ends in one of ``endings`` tells what that ending does. A word of ``spelled`` counts
+    A word that is in no list but ends in one of ``endings`` is the cue of that ending. A word in ``spelled`` counts
     only where the text matches its pattern.
     """
 
@@ -63,9 +62,9 @@ class Lexicon(Generic[C]):
         self._spelled = {word: re.compile(pattern) for word, pattern in (spelled or {}).items()}
         self._remembered = lru_cache(_REMEMBERED_WORDS)(self._cues)
 
-    def marks(self, text: str) -> list[Mark[C]]:
-        """Return the words of the list that are in a text, in their order."""
-        found: list[Mark[C]] = []
+    def spans(self, text: str) -> list[Span[C]]:
+        """Return the words of the lists that a text contains, in order."""
+        found: list[Span[C]] = []
         previous = None
         for match in _WORD.finditer(fold(text)):
             word = match[0]
@@ -74,23 +73,23 @@ class Lexicon(Generic[C]):
                 continue
             if word in self._second_words and previous is not None and match.start() - previous.end() == 1:
                 cues = self._whole.get(f"{previous[0]} {word}", ())
-                found += [Mark(previous.start(), match.end(), cue) for cue in cues]
+                found += [Span(previous.start(), match.end(), cue) for cue in cues]
             cues = self._remembered(word)
             if cues and (word not in self._spelled or self._spelled[word].match(text, match.start())):
                 start, end = match.span()
-                found += [Mark(start, end, cue) for cue in cues]
+                found += [Span(start, end, cue) for cue in cues]
             previous = match
         return found
 
-    def _in_run(self, run: str, offset: int) -> Iterator[Mark[C]]:
-        """Look for the longest words first in a run of letters that are written without spaces."""
+    def _in_run(self, run: str, offset: int) -> Iterator[Span[C]]:
+        """Yield the words in a run of letters without spaces, at each position the longest."""
         at = 0
         while at < len(run):
             step = 1
             for length in range(min(self._longest_from.get(run[at], 0), len(run) - at), 0, -1):
                 cues = self._whole.get(run[at : at + length])
                 if cues:
-                    yield from (Mark(offset + at, offset + at + length, cue) for cue in cues)
+                    yield from (Span(offset + at, offset + at + length, cue) for cue in cues)
                     step = length
                     break
             at += step
@@ -106,13 +105,17 @@ class Lexicon(Generic[C]):
         return (*cues, *(cue for endings, cue in self._endings if word.endswith(endings)))
 
 
-def load(name: str) -> dict[str, Any]:
-    """Return what a file of word lists holds."""
-    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+def load(name: str, tables: type[T]) -> T:
+    """Return the tables of a file in ``words/``, which have this type."""
+    return msgspec.convert(tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8")), tables)
 
 
-def read(cues: type[C], tables: Mapping[str, Mapping[str, str]]) -> Lexicon[C]:
-    """Make a lexicon of the tables of a file."""
+Tables = dict[str, dict[str, str]]
+"""The tables of a word list."""
+
+
+def build(cues: type[C], tables: Tables) -> Lexicon[C]:
+    """Build a lexicon from the tables of a word list."""
 
     def named(table: str) -> dict[C, str]:
         return {cues[name.upper()]: words for name, words in tables.get(table, {}).items()}
@@ -121,13 +124,13 @@ def read(cues: type[C], tables: Mapping[str, Mapping[str, str]]) -> Lexicon[C]:
 
 
 def fold(text: str) -> str:
-    """Return a text in lower case without accents, character by character: positions stay."""
+    """Return a text in lower case without accents, character by character, so that positions stay the same."""
     lower = text.replace("\u0130", "i").lower()
     return lower if lower.isascii() or not _ACCENTED.search(lower) else lower.translate(_ACCENTS)
 
 
 def _accents() -> dict[int, str]:
-    """Return the base of each accented letter of Latin and Greek."""
+    """Return the base letter of each accented Latin and Greek letter."""
     table = {ord("\u0131"): "i", ord("\u0142"): "l", ord("\u00f8"): "o", ord("\u0111"): "d", ord("\u0451"): "\u0435"}
     for number in (*range(0xE0, 0x250), *range(0x3AC, 0x3CF), *range(0x1E00, 0x1F00)):
         base = unicodedata.normalize("NFD", chr(number))[0]

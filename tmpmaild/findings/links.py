@@ -66,8 +66,8 @@ _MEANT = frozenset({Cue.VERIFY, Cue.SIGN_IN})
 _ASIDES = frozenset({Cue.ASIDE, Cue.VAGUE})
 _SENTENCE_END = re.compile("[.!?\u2026\u061f\u0964\u06d4][\"'\u201d\u2019)\\]]{0,3}\\s|[\u3002\uff01\uff1f]|\n\\s*\n")
 
-_TABLES = lexicon.load("links")
-LEXICON = lexicon.read(Cue, _TABLES)
+_TABLES = lexicon.load("links", lexicon.Tables)
+LEXICON = lexicon.build(Cue, _TABLES)
 _PATH, _PATH_ASIDE, _HOST_ASIDE, _RESET, _CODE_PAGE, _MEETING, _HOME, _NUMBER = (
     re.compile("|".join(_TABLES["addresses"][name].split()), re.IGNORECASE)
     for name in ("path", "path_aside", "host_aside", "reset", "code_page", "meeting", "home", "number")
@@ -220,7 +220,7 @@ def _parts(href: str) -> tuple[str, str]:
 
 def _said(text: str) -> set[Cue]:
     """Return what the text of a link tells about it."""
-    return _settled(LEXICON.marks(text[:MAX_TEXT_CHARACTERS]))
+    return _settled(LEXICON.spans(text[:MAX_TEXT_CHARACTERS]))
 
 
 def _says_little(link: _Found, said: set[Cue]) -> bool:
@@ -233,23 +233,23 @@ def _said_before(text: str) -> set[Cue]:
     Where its own sentence says what it is for, asides before that do not count; else those nearby do.
     """
     text = _HOST.sub(lambda host: " " * len(host[0]), text[-_CONTEXT_CHARACTERS:])
-    marks = LEXICON.marks(text)
+    spans = LEXICON.spans(text)
     ends = [end.end() for end in _SENTENCE_END.finditer(text.rstrip())]
-    own = [mark for mark in marks if mark.start >= (ends[-1] if ends else 0)]
+    own = [span for span in spans if span.start >= (ends[-1] if ends else 0)]
     near = len(text) - _NEAR_CHARACTERS
-    if {mark.cue for mark in own}.isdisjoint(_MEANT):
-        return _settled([mark for mark in marks if mark.cue not in _ASIDES or mark.start >= near])
-    return _settled([mark for mark in marks if mark.cue not in _ASIDES or mark in own])
+    if {span.cue for span in own}.isdisjoint(_MEANT):
+        return _settled([span for span in spans if span.cue not in _ASIDES or span.start >= near])
+    return _settled([span for span in spans if span.cue not in _ASIDES or span in own])
 
 
-def _settled(marks: list[lexicon.Mark[Cue]]) -> set[Cue]:
+def _settled(spans: list[lexicon.Span[Cue]]) -> set[Cue]:
     """Return what words tell together.
 
     A nearer word that the link is meant outweighs an aside before it, and a vague word wherever that is. A vague word
     by itself is an aside as well.
     """
-    last = max((mark.start for mark in marks if mark.cue in _MEANT), default=-1)
-    cues = {mark.cue for mark in marks if mark.cue is not Cue.ASIDE or mark.start > last}
+    last = max((span.start for span in spans if span.cue in _MEANT), default=-1)
+    cues = {span.cue for span in spans if span.cue is not Cue.ASIDE or span.start > last}
     if Cue.VAGUE not in cues or Cue.ASIDE in cues:
         return cues - {Cue.VAGUE}
     return cues | {Cue.ASIDE} if last < 0 else cues - {Cue.VAGUE}
