@@ -3,7 +3,7 @@
 import pytest
 
 from tmpmaild.mail import htmlparts, htmltext, htmlview
-from tmpmaild.mail.htmltokens import MAX_STEPS, Budget
+from tmpmaild.mail.budget import MAX_STEPS, Budget
 
 
 def shown(*parts):

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import rows_of, table
-from tmpmaild.mail import htmltext
-from tmpmaild.mail.htmltext import MAX_SELECTORS, MAX_SHEET_CHARACTERS, Cascade, links, sheets_of, to_text
-from tmpmaild.mail.htmltokens import Budget, tokens
+from tmpmaild.mail import hiding
+from tmpmaild.mail.budget import Budget
+from tmpmaild.mail.cascade import MAX_SELECTORS, Cascade, sheets_of
+from tmpmaild.mail.htmltext import links, to_text
+from tmpmaild.mail.htmltokens import tokens
+from tmpmaild.mail.stylesheets import MAX_CHARACTERS
 
 ROWS = rows_of(__file__)
 
@@ -122,10 +125,10 @@ def test_rules_times_blocks_or_elements_are_not_counted_out(pieces):
 def test_the_quick_look_at_a_sheet_misses_nothing_that_hides():
     styles = [style for html in FORMS for style in re.findall(r"style=\"([^\"]*)\"", html)] + HIDING
     for style in styles:
-        plain = htmltext.plain(style)
-        if htmltext.may_hide_by_rule(htmltext.declared(plain), on_white=True):
-            assert htmltext.is_suspicious(plain.lower()), style
-            assert htmltext.may_hide(f'style="{style}"'), style
+        plain = hiding.plain(style)
+        if hiding.may_hide_by_rule(hiding.declared(plain), on_white=True):
+            assert hiding.is_suspicious(plain.lower()), style
+            assert hiding.may_hide(f'style="{style}"'), style
 
 
 def cascade(*sheets):
@@ -159,8 +162,8 @@ def test_sheets_for_other_media_may_apply_and_what_is_no_css_does_not():
 
 
 def test_no_more_is_read_than_a_view_shows_and_many_rules_for_a_name_are_paid_for():
-    html = f"<style>{'x' * MAX_SHEET_CHARACTERS}</style><style>.x</style>"
-    assert [len(text) for text, _ in sheets_of(tokens(html, Budget(), sheets=True))] == [MAX_SHEET_CHARACTERS, 0]
+    html = f"<style>{'x' * MAX_CHARACTERS}</style><style>.x</style>"
+    assert [len(text) for text, _ in sheets_of(tokens(html, Budget(), sheets=True))] == [MAX_CHARACTERS, 0]
     rules = ["a{top:0}" * (MAX_SELECTORS - 1), ".x{display:none}"]
     assert style(rules, **{"class": "x"}) == {"display": "none"}
     assert style(["a{top:0}", *rules], **{"class": "x"}) is None

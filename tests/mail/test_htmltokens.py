@@ -7,8 +7,9 @@ import pytest
 from growth import assert_linear
 from tables import rows_of, table
 from tmpmaild.mail import mime
+from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.htmltext import to_text
-from tmpmaild.mail.htmltokens import Budget, attributes_of, unescaped
+from tmpmaild.mail.htmltokens import attributes_of, unescaped
 
 ROWS = rows_of(__file__)
 

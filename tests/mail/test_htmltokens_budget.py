@@ -11,7 +11,7 @@ import htmlcombinations
 import pytest
 
 from tmpmaild.mail import htmltext, htmlview, mime
-from tmpmaild.mail.htmltokens import MAX_STEPS, Budget
+from tmpmaild.mail.budget import MAX_STEPS, Budget
 
 TESTS = Path(__file__).parents[1]
 EVENTS_A_STEP = 30  # calls and returns, of Python and of C, as measured: 29 at most

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tables import rows_of, table
 from tmpmaild.mail import htmlview
-from tmpmaild.mail.css import StyleAttributes
+from tmpmaild.mail.declarations import StyleAttributes
 from tmpmaild.mail.htmlview import fixed_width, link, remote_backgrounds, start_tag
 
 ROWS = rows_of(__file__)

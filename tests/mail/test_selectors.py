@@ -3,8 +3,8 @@
 import pytest
 
 from tables import rows_of, table
-from tmpmaild.mail.css import MAX_SELECTORS, Sheet
 from tmpmaild.mail.selectors import SCOPE
+from tmpmaild.mail.viewsheet import MAX_SELECTORS, Sheet
 
 ROWS = rows_of(__file__)
 

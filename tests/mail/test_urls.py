@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tmpmaild.mail import urls
-from tmpmaild.mail.htmltokens import Budget, tokens
+from tmpmaild.mail.budget import Budget
+from tmpmaild.mail.htmltokens import tokens
 
 TOKEN = "https://x.example/verify?t=V1StGXR8Z5jdHi6BmyT"
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tmpmaild.findings import codes, links
-from tmpmaild.mail import extracts, htmltext, htmlview
+from tmpmaild.mail import extracts, htmltext, htmlview, stylesheets
 from tmpmaild.mail.htmltokens import collapsed
 
 SHEETS = (
@@ -54,12 +54,12 @@ def test_spaces_added_anywhere_in_html_change_nothing_that_is_shown(space):
 @pytest.mark.parametrize("place", places(SHEETS)[::3])
 def test_spaces_added_to_a_sheet_beyond_the_bound_of_sheets_drop_no_rule(place):
     html = SHEETS + MARKUP
-    padded = html[:place] + " " * (htmltext.MAX_SHEET_CHARACTERS + 1) + html[place:]
+    padded = html[:place] + " " * (stylesheets.MAX_CHARACTERS + 1) + html[place:]
     assert shown(padded) == shown(html)
 
 
 def test_a_space_at_the_end_of_each_line_of_a_sheet_drops_no_rule():
-    lines = "\n" * (htmltext.MAX_SHEET_CHARACTERS // 2 + 1)
+    lines = "\n" * (stylesheets.MAX_CHARACTERS // 2 + 1)
     html = f"<style>.a{{}}{lines}.old{{display:none}}</style>{MARKUP}"
     padded = html.replace("\n", " \n")
     assert [code.value for code in shown(padded)[1]] == ["482915"]

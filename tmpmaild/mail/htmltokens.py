@@ -1,12 +1,11 @@
-"""HTML taken apart into tags and text, in one pass and without a tree; what they mean is decided elsewhere.
-
-Here are also the names of the elements that a view may hold, and how much work the reading of one mail may cost.
-"""
+"""Splits HTML into tags and text, in one pass and without a tree. Here are also the names of the elements in a view."""
 
 import html as entities
 import re
 from collections.abc import Iterator
 from html.entities import html5
+
+from tmpmaild.mail.budget import Budget
 
 
 def names(words: str) -> frozenset[str]:
@@ -24,10 +23,6 @@ VOIDS = names("br hr img wbr")
 TABLE_PARTS = names("caption col colgroup table tbody td tfoot th thead tr")
 ELEMENTS = FORMATTING | INLINE | BLOCKS | VOIDS | TABLE_PARTS
 
-LEAST_STEPS, MAX_STEPS = 8192, 80_000
-"""A step is about 2.4 µs of CPU: 20 ms for whatever a small mail holds, 60 ms for 64 KB of HTML, 200 ms for all."""
-
-_CHARACTERS_FOR_A_STEP = 4
 _TEXT_A_STEP = 64  # of which a reference or a line counts as many
 _REFERENCE_CHARACTERS = 24
 _LINE_CHARACTERS = 48
@@ -56,31 +51,6 @@ _PLAIN_AMPERSAND = re.compile(rf"&(?=(?:{_BARE_NAMES})[=0-9A-Za-z])(?![0-9A-Za-z
 _STEP_CHARACTERS = 16 * 1024
 _AROUND_ADDRESSES = "".join(map(chr, range(0x21)))
 _RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
-
-
-class Budget:
-    """The steps of work that are left for one mail: the same on every machine, unlike time.
-
-    Whoever does work takes its steps first, and does something simpler, or stops, where there are too few.
-    """
-
-    def __init__(self, steps: int = MAX_STEPS) -> None:
-        self.left = steps
-        self.is_spent = False
-        """Whether anything was left out."""
-
-    @classmethod
-    def of(cls, characters: int) -> "Budget":
-        """Return the budget for HTML of so many characters."""
-        return cls(min(LEAST_STEPS + characters // _CHARACTERS_FOR_A_STEP, MAX_STEPS))
-
-    def take(self, steps: int = 1, *, leave: int = 0) -> bool:
-        """Take steps for work that is to be done; take none and return False if fewer than ``leave`` would be left."""
-        if self.left - steps < leave:
-            self.is_spent = True
-            return False
-        self.left -= steps
-        return True
 
 
 def tokens(

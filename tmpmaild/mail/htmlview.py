@@ -18,8 +18,9 @@ from urllib.parse import unquote
 import nh3
 from msgspec import Struct
 
-from tmpmaild.mail import charsets, htmlparts, urls
-from tmpmaild.mail.css import DARK_ID, LIGHT_ID, Sheet, StyleAttributes
+from tmpmaild.mail import charsets, htmlparts, stylesheets, urls
+from tmpmaild.mail.budget import Budget
+from tmpmaild.mail.declarations import StyleAttributes
 from tmpmaild.mail.htmltext import to_text
 from tmpmaild.mail.htmltokens import (
     BLOCKS,
@@ -28,7 +29,6 @@ from tmpmaild.mail.htmltokens import (
     INLINE,
     TABLE_PARTS,
     VOIDS,
-    Budget,
     address_of,
     attributes_of,
     collapsed,
@@ -38,6 +38,7 @@ from tmpmaild.mail.htmltokens import (
     unescaped_attribute,
 )
 from tmpmaild.mail.selectors import own_name, own_names
+from tmpmaild.mail.viewsheet import DARK_ID, LIGHT_ID, Sheet
 
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
@@ -282,7 +283,7 @@ class _Mail:
         if name in ("body", "html"):
             self._take_body(allowed(name, attributes, self._styles))
         elif name == "style":
-            self._sheet_media = attributes.get("media", "") if _is_css(attributes) else None
+            self._sheet_media = stylesheets.media_of(attributes)
         elif name == "area":
             self._area(attributes)
         else:
@@ -354,11 +355,6 @@ def _steps_of(parts: list[tuple[str, str, str]], steps_a_reference: int) -> int:
     steps = sum(len(attributes) // _ATTRIBUTES_A_STEP for _, _, attributes in different)
     steps += (_STEPS_A_DIFFERENT_TAG + steps_a_reference) * len(different)
     return steps + _STEPS_A_TAG * sum(name in _WRITTEN for _, name, _ in tags)
-
-
-def _is_css(attributes: dict[str, str]) -> bool:
-    """Return whether a style element holds CSS, and not what a tool makes CSS of."""
-    return attributes.get("type", "").strip().lower() in ("", "text/css")
 
 
 def _escaped(text: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 
 from tmpmaild.mail import charsets, headers, htmlparts, htmltext, htmlview, structure
-from tmpmaild.mail.htmltokens import Budget
+from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.structure import HTML, PLAIN, Multipart, Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
 

@@ -7,11 +7,23 @@ marks with a class of its own. What a selector counts (its specificity) stays wh
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from tinycss2.ast import (
+    DimensionToken,
+    FunctionBlock,
+    HashToken,
+    IdentToken,
+    LiteralToken,
+    Node,
+    NumberToken,
+    SquareBracketsBlock,
+    StringToken,
+    WhitespaceToken,
+)
+
+from tmpmaild.mail.cssnodes import RefusedError, mark, separated, without_space
 from tmpmaild.mail.htmltokens import ELEMENTS, names
-
-Node = Any  # of tinycss2.ast, which has no types
 
 PREFIX = "m_"
 # Of no weight: the body and what is in it, not the rest of the page of a view.
@@ -36,27 +48,11 @@ _MAX_NAMES = 24
 _STEPS_A_MATCH = 16
 _SIBLING_STEPS = 4
 
-_COMBINATORS = " >+~"
+_COMBINATORS = frozenset(">+~")
 _UNSAFE = re.compile(r"[^\w\s-]++")
 _NTH = re.compile(r"even|odd|[+-]?[0-9]{0,4}n(?:[+-][0-9]{1,4})?|[+-]?[0-9]{1,4}")
 _ATTRIBUTE_VALUE = re.compile(r"[\w .,:;#%()+!*-]{1,100}+")
 _AROUND_MARKS = re.compile(r"(?>(?:(?<!\s)\s++)?)([:;,])\s*+")
-
-
-class RefusedError(Exception):
-    """There is something that is not known to be harmless."""
-
-
-def without_space(nodes: Iterable[Node]) -> list[Node]:
-    """Return what stands between white space."""
-    return [node for node in nodes if node.type != "whitespace"]
-
-
-def separated(nodes: Iterable[Node]) -> Iterator[list[Node]]:
-    """Yield the parts of a list between commas."""
-    for is_comma, part in groupby(nodes, lambda node: node == ","):
-        if not is_comma:
-            yield list(part)
 
 
 def own_name(name: str) -> str:
@@ -138,61 +134,57 @@ def _compounds(nodes: Sequence[Node]) -> list[tuple[str, list[Node]]]:
     combinator = ""
     for combines, part in groupby(nodes, _combines):
         if combines:
-            combinator = "".join([node.value for node in part]).strip() or " " * bool(found)
+            combinator = "".join([mark(node) for node in part]) or " " * bool(found)
         else:
             found.append((combinator, list(part)))
             combinator = ""
     if combinator.strip() or not found or found[0][0] or len(found) > _MAX_COMPOUNDS:
         raise RefusedError
-    if any(one not in _COMBINATORS for one, _ in found):
+    if any(one not in (" ", *_COMBINATORS) for one, _ in found[1:]):
         raise RefusedError
     return found
 
 
 def _combines(node: Node) -> bool:
-    return node.type == "whitespace" or (node.type == "literal" and node.value in _COMBINATORS)
+    return isinstance(node, WhitespaceToken) or (isinstance(node, LiteralToken) and node.value in _COMBINATORS)
 
 
 def _compound(nodes: list[Node], depth: int) -> tuple[str, bool]:
-    """Write a type, classes, ids, attributes and pseudo-classes; tell whether only the root can be meant."""
+    """Write a type, classes, ids, attributes and pseudo-classes; tell whether it can select only the root."""
     rest = iter(nodes)
     kind, text = "", ""
     for node in rest:
-        if node.type == "ident" and not kind + text:
-            kind = _type(node)
-        elif node == "*" and not kind + text:
+        if isinstance(node, IdentToken) and not kind + text:
+            if node.lower_value not in _TYPES:
+                raise RefusedError
+            kind = node.lower_value
+        elif mark(node) == "*" and not kind + text:
             kind = "*"
         else:
             text += _simple(node, rest, depth)
     return f"{kind}{text}", kind == "html" or (not kind and text.startswith(":root"))
 
 
-def _type(node: Node) -> str:
-    if node.lower_value not in _TYPES:
-        raise RefusedError
-    return str(node.lower_value)
-
-
 def _simple(node: Node, rest: Iterator[Node], depth: int) -> str:
-    """Write one of the things that may follow a type."""
-    if node.type == "hash" and node.is_identifier:
+    """Write a simple selector that may follow a type."""
+    if isinstance(node, HashToken) and node.is_identifier:
         return f"#{own_name(node.value)}"
-    if node.type == "[] block":
+    if isinstance(node, SquareBracketsBlock):
         return f"[{_attribute(without_space(node.content))}]"
     following = next(rest, None)
-    if following is not None and node == "." and following.type == "ident":
+    if mark(node) == "." and isinstance(following, IdentToken):
         return f".{own_name(following.value)}"
-    if following is not None and node == ":":
+    if mark(node) == ":" and following is not None:
         return f":{_pseudo_class(following, depth)}"
     raise RefusedError
 
 
 def _pseudo_class(node: Node, depth: int) -> str:
-    if node.type == "ident" and node.lower_value in PSEUDO_CLASSES:
-        return str(node.lower_value)
-    if node.type == "function" and node.lower_name in NTH:
+    if isinstance(node, IdentToken) and node.lower_value in PSEUDO_CLASSES:
+        return node.lower_value
+    if isinstance(node, FunctionBlock) and node.lower_name in NTH:
         return f"{node.lower_name}({_nth(node.arguments)})"
-    if node.type == "function" and node.lower_name in LOGICAL and depth < _MAX_SELECTOR_DEPTH:
+    if isinstance(node, FunctionBlock) and node.lower_name in LOGICAL and depth < _MAX_SELECTOR_DEPTH:
         selectors = [_complex(selector, depth + 1) for selector in separated(node.arguments)]
         if selectors:
             return f"{node.lower_name}({','.join(selectors)})"
@@ -208,32 +200,37 @@ def _nth(arguments: Iterable[Node]) -> str:
 
 
 def _nth_piece(node: Node) -> str:
-    if node.type == "whitespace":
+    if isinstance(node, WhitespaceToken):
         return ""
-    if node.type in ("number", "dimension"):
-        return f"{node.representation}{getattr(node, 'lower_unit', '')}"
-    return str(node.value).lower() if node.type in ("ident", "literal") else "?"
+    if isinstance(node, DimensionToken):
+        return f"{node.representation}{node.lower_unit}"
+    if isinstance(node, NumberToken):
+        return node.representation
+    return node.value.lower() if isinstance(node, (IdentToken, LiteralToken)) else "?"
 
 
 def _attribute(nodes: list[Node]) -> str:
-    """Write what is in the brackets, of an attribute that the sanitised mail still has."""
-    name = nodes[0].lower_value if nodes and nodes[0].type == "ident" else ""
-    if name not in _ATTRIBUTES or len(nodes) not in (1, 3, 4):
+    """Write the content of the brackets, for an attribute that the sanitised HTML still has."""
+    if not nodes:
         raise RefusedError
-    if len(nodes) == 1:
-        return str(name)
-    operator, value = nodes[1].value if nodes[1].type == "literal" else "", nodes[2]
-    if operator not in _OPERATORS or value.type not in ("string", "ident"):
+    name, *condition = nodes
+    if not isinstance(name, IdentToken) or name.lower_value not in _ATTRIBUTES:
         raise RefusedError
-    if not _ATTRIBUTE_VALUE.fullmatch(value.value):
+    if not condition:
+        return name.lower_value
+    if len(condition) not in (2, 3) or mark(condition[0]) not in _OPERATORS:
         raise RefusedError
-    return f'{name}{operator}"{_attribute_value(name, operator, value.value)}"{_flag(nodes[3:])}'
+    operator, value = mark(condition[0]), condition[1]
+    if not isinstance(value, (StringToken, IdentToken)) or not _ATTRIBUTE_VALUE.fullmatch(value.value):
+        raise RefusedError
+    own = _attribute_value(name.lower_value, operator, value.value)
+    return f'{name.lower_value}{operator}"{own}"{_flag(condition[2:])}'
 
 
 def _flag(nodes: list[Node]) -> str:
     if not nodes:
         return ""
-    if nodes[0].type != "ident" or nodes[0].lower_value not in ("i", "s"):
+    if not isinstance(nodes[0], IdentToken) or nodes[0].lower_value not in ("i", "s"):
         raise RefusedError
     return f" {nodes[0].lower_value}"
 

@@ -2,8 +2,8 @@
 
 from sheets import assert_harmless_style
 from tables import rows_of, table
-from tmpmaild.mail.css import MAX_ATTRIBUTE_CHARACTERS, PROPERTIES, StyleAttributes, style
-from tmpmaild.mail.htmltokens import Budget
+from tmpmaild.mail.budget import Budget
+from tmpmaild.mail.declarations import MAX_ATTRIBUTE_CHARACTERS, PROPERTIES, StyleAttributes, style
 
 ROWS = rows_of(__file__)
 

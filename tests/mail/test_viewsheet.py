@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet, assert_harmless_style
 from tables import rows_of, table
-from tmpmaild.mail.css import MAX_SELECTORS, MAX_SHEET_CHARACTERS, PROPERTIES, Sheet, style
+from tmpmaild.mail.declarations import PROPERTIES, style
 from tmpmaild.mail.selectors import SCOPE
+from tmpmaild.mail.stylesheets import MAX_CHARACTERS
+from tmpmaild.mail.viewsheet import MAX_SELECTORS, Sheet
 
 ROWS = rows_of(__file__)
 
@@ -69,7 +71,7 @@ def test_what_passes_a_bound_is_left_out():
     sheet.add("@media all{u{color:red}}")
     assert sheet.written(1, 1).count(SCOPE) == MAX_SELECTORS
     sheet = Sheet()
-    sheet.add(f"p{{color:red}}/*{'x' * MAX_SHEET_CHARACTERS}*/i{{color:red}}")
+    sheet.add(f"p{{color:red}}/*{'x' * MAX_CHARACTERS}*/i{{color:red}}")
     sheet.add("a{color:red}")
     assert sheet.written(1, 1).replace(SCOPE, "") == "p{color:red}a{color:red}"
     assert written("p{color:red}", "screen," * 50) == ""

@@ -1,0 +1,31 @@
+"""How much work the reading of one message may cost: the same on every machine, unlike time."""
+
+LEAST_STEPS, MAX_STEPS = 8192, 80_000
+"""A step is about 2.4 µs of CPU: 20 ms for whatever a small mail holds, 60 ms for 64 KB of HTML, 200 ms for all."""
+
+_CHARACTERS_FOR_A_STEP = 4
+
+
+class Budget:
+    """The steps of work that are left for one mail: the same on every machine, unlike time.
+
+    Whoever does work takes its steps first, and does something simpler, or stops, where there are too few.
+    """
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self.left = steps
+        self.is_spent = False
+        """Whether anything was left out."""
+
+    @classmethod
+    def of(cls, characters: int) -> "Budget":
+        """Return the budget for HTML of so many characters."""
+        return cls(min(LEAST_STEPS + characters // _CHARACTERS_FOR_A_STEP, MAX_STEPS))
+
+    def take(self, steps: int = 1, *, leave: int = 0) -> bool:
+        """Take steps for work that is to be done; take none and return False if fewer than ``leave`` would be left."""
+        if self.left - steps < leave:
+            self.is_spent = True
+            return False
+        self.left -= steps
+        return True

@@ -1,0 +1,128 @@
+"""Decides which of the text of HTML a person sees, without the elements and the text that tags or styles hide.
+
+Styles hide in an element's own attribute or by a rule of a style sheet. A rule counts only if it
+surely applies (``cascade``).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from tmpmaild.mail import hiding
+from tmpmaild.mail.budget import Budget
+from tmpmaild.mail.cascade import Cascade, sheets_of
+from tmpmaild.mail.htmlnesting import may_end
+from tmpmaild.mail.htmltokens import attributes_of, names
+
+# What work takes of the budget, as measured.
+_STEPS_A_LOOK = 1
+_STEPS_A_STYLE = 12
+_ATTRIBUTES_A_STEP = 6
+_MAX_ATTRIBUTES_CHARACTERS = 64 * 1024  # of one tag; images in addresses are longer
+
+# What browsers show of these is not what they hold: pictures, sounds, choices; drawings and descriptions in SVG.
+_UNSEEN = names("audio canvas datalist defs desc video")
+VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
+
+# A sheet cannot without one of these words, or an escape.
+_COLOURING = ("background", "bgcolor", "<link", "color-scheme", "@import", "\\")
+
+
+class Styles:
+    """What the styles and sheets of a mail do to the text of its elements; each different tag is looked at once."""
+
+    def __init__(self, lower: str, parts: Iterable[tuple[str, str, str]], budget: Budget) -> None:
+        self._budget = budget
+        self._on_white = not any(one in lower for one in _COLOURING)
+        sheets = sheets_of(parts) if "<style" in lower else ()
+        self._cascade = Cascade(sheets, budget, on_white=self._on_white)
+        self._known: dict[tuple[str, str], tuple[bool, str]] = {}
+
+    def look(self, name: str, attributes: str) -> tuple[bool, str]:
+        """Return whether an element hides what it holds, and what ``blanks`` says of the text behind its tag."""
+        known = self._known.get((name, attributes))
+        if known is None:
+            known = self._known[name, attributes] = self._judge(name, attributes[:_MAX_ATTRIBUTES_CHARACTERS])
+        return known
+
+    def _judge(self, name: str, attributes: str) -> tuple[bool, str]:
+        if attributes and not self._budget.take(_STEPS_A_LOOK):
+            return False, ""
+        if name == "dialog" and "open" not in attributes_of(attributes):
+            return True, ""
+        if name == "object" and "data" in attributes_of(attributes):  # what it holds is for those who cannot show that
+            return True, ""
+        by_rule = self._cascade.may_hide(name, attributes)
+        if not (by_rule or (attributes and hiding.may_hide(attributes))):
+            return False, ""
+        if not self._budget.take(_STEPS_A_STYLE + len(attributes) // _ATTRIBUTES_A_STEP):
+            return False, ""
+        found = attributes_of(attributes)
+        style = self._cascade.style(name, found, self._budget) if by_rule else None
+        if style is None:
+            style = hiding.in_style(found.get("style", ""))
+        is_hidden = ("hidden" in found and "display" not in style) or hiding.hides(name, style)
+        return is_hidden, hiding.blanks(name, style, self._colour(name, found, style), on_white=self._on_white)
+
+    def _colour(self, name: str, attributes: dict[str, str], style: dict[str, str]) -> str:
+        """Return the colour of an element, "" for one that it inherits."""
+        by_attribute = attributes.get("color", "").strip().lower() if name == "font" else ""
+        colour = style.get("color", by_attribute)
+        if self._on_white and hiding.is_white(colour):  # a rule may make it another
+            return self._cascade.colour(name, attributes, self._budget) or by_attribute
+        return colour
+
+
+class Hidden:
+    """Knows whether what is read is in an element that hides it (``name``); without ``skips`` only templates do."""
+
+    def __init__(self, styles: Styles, *, skips: bool = True) -> None:
+        self.styles = styles
+        self._skips = skips
+        self.name = ""
+        self._open: Counter[str] = Counter()  # of the element that hides, and what it holds
+        self._is_crossed = False
+
+    @property
+    def ends_elsewhere(self) -> bool:
+        """Whether, at the end, something hidden has no end tag, or may have ended where it has none."""
+        return self.name != "" or self._is_crossed
+
+    def holds(self, kind: str, name: str, attributes: str) -> bool:
+        """Take the next token; return whether it is hidden, the tags that hide included."""
+        if self.name:
+            if kind != "text":
+                self._follow(name, starts=kind == "start")
+            return True
+        is_hidden = name == "template" or (self._skips and (name in _UNSEEN or self.styles.look(name, attributes)[0]))
+        if is_hidden and kind == "start" and name not in VOID:
+            self.name, self._open = name, Counter([name])
+        return self.name != "" or (is_hidden and name == "img")
+
+    def _follow(self, name: str, *, starts: bool) -> None:
+        """Take a tag within the element that hides; its own end tag ends it."""
+        if starts:
+            self._is_crossed = self._is_crossed or may_end(self.name, name)
+            self._open[name] += 1
+        elif not self._open[name]:
+            self._is_crossed = True
+        else:
+            self._open[name] -= 1
+            self.name = self.name if self._open[self.name] else ""
+
+
+def seen(parts: Iterable[tuple[str, str, str]], hidden: Hidden) -> Iterator[tuple[str, str, str]]:
+    """Yield the tokens that are not hidden; text that is invisible as ("blank", "", "")."""
+    blank = ""
+    for kind, text, attributes in parts:
+        if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
+            continue
+        if kind == "text" and blank:
+            if text and not text.isspace():
+                yield "blank", "", ""
+            continue
+        if kind == "end":
+            blank = ""
+        elif kind == "start":
+            goes_on = text in VOID and (text != "br" or blank == "all")
+            blank = (blank if goes_on else "") or hidden.styles.look(text, attributes)[1]
+        yield kind, text, attributes
