@@ -37,7 +37,7 @@ from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, InboxChange, rfc3339
 from tmpmaild.ratelimit import Buckets, RateLimits
-from tmpmaild.scheduling import FairScheduler
+from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.smtp.settings import SmtpSettings
 from tmpmaild.storage.base import Storage

@@ -8,7 +8,7 @@ from tmpmaild.http import answers
 from tmpmaild.http.answers import AnswerSlots, encode_in_steps
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import Client
-from tmpmaild.scheduling import FairScheduler
+from tmpmaild.scheduling.turns import FairScheduler
 
 
 def client(name, *, exempt=False):

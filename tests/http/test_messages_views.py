@@ -13,7 +13,7 @@ from tmpmaild.http.answers import IN_LOOP_BYTES
 from tmpmaild.inboxes import viewing
 from tmpmaild.inboxes.viewing import LIFETIME_MS
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.scheduling import LIGHT_BYTES
+from tmpmaild.scheduling.turns import LIGHT_BYTES
 
 from .streams import until
 

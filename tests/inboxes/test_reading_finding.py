@@ -15,7 +15,7 @@ from tmpmaild.inboxes.caches import Caches, FindingsCache, findings_characters
 from tmpmaild.inboxes.reading import Detector
 from tmpmaild.mail import htmltext
 from tmpmaild.model import Code, ExpiryMoved, Findings, InboxChange, InboxDeleted, Link, MessageDeleted, Texts
-from tmpmaild.scheduling import FairScheduler
+from tmpmaild.scheduling.turns import FairScheduler
 
 from .conftest import INBOX, message
 

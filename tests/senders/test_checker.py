@@ -17,7 +17,8 @@ from tmpmaild.errors import InvalidRequest
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Message, Page, VerdictReached
-from tmpmaild.scheduling import FairScheduler, on_behalf_of
+from tmpmaild.scheduling.clients import on_behalf_of
+from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.senders import checker, shown
 from tmpmaild.senders.checker import Checker
 from tmpmaild.senders.resolver import Resolver

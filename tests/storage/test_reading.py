@@ -9,7 +9,7 @@ import aiosqlite
 import pytest
 
 from patience import PATIENCE_SECONDS
-from tmpmaild.scheduling import on_behalf_of
+from tmpmaild.scheduling.clients import on_behalf_of
 from tmpmaild.storage.sqlite.database import Files, wal_of
 from tmpmaild.storage.sqlite.reading import Reader, _run_in_thread
 

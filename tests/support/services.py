@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from tmpmaild.config.settings import Addresses, Config, Http, Smtp, Webhooks
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import build
-from tmpmaild.scheduling import FairScheduler
+from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 

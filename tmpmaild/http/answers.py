@@ -20,7 +20,8 @@ from tmpmaild.errors import RequestError
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import Client
 from tmpmaild.mail import extracts, headers, mime
-from tmpmaild.scheduling import PACE_BYTES_PER_SECOND, FairScheduler, Place, Places
+from tmpmaild.scheduling.slots import PACE_BYTES_PER_SECOND, Slot, Slots
+from tmpmaild.scheduling.turns import FairScheduler
 
 IN_LOOP_BYTES = 64 * 1024
 """Answers up to this size are made in the event loop and sent in one piece; texts count by their characters."""
@@ -143,10 +144,10 @@ class AnswerSlots:
     """Limits how many large answers are in memory at the same time, in total, for each client and network."""
 
     def __init__(self, scheduler: FairScheduler) -> None:
-        self._places = Places(scheduler, _SLOTS, _SLOTS_PER_CLIENT)
+        self._places = Slots(scheduler, _SLOTS, _SLOTS_PER_CLIENT)
 
     @asynccontextmanager
-    async def take(self, client: Client) -> AsyncIterator[Place]:
+    async def take(self, client: Client) -> AsyncIterator[Slot]:
         """Hold a slot; raises ``BadRequest`` ("busy") when none becomes free within ten seconds.
 
         An exempt client has no limit of its own, but shares the total: it bounds the memory.
@@ -163,7 +164,7 @@ class LargeAnswer:
     """An answer that is made only when it has one of ``slots``, so that a waiting request takes no memory.
 
     It is broken off when the client takes longer than ten seconds for a slice, or a minute for all of it, and when it
-    does not keep up while others wait for its slot (see ``Places``).
+    does not keep up while others wait for its slot (see ``Slots``).
     """
 
     def __init__(self, slots: AnswerSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
@@ -180,7 +181,7 @@ class LargeAnswer:
                 await _send_response(response, send, place)
 
 
-async def _send_response(response: Response, send: Send, place: Place) -> None:
+async def _send_response(response: Response, send: Send, place: Slot) -> None:
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
     for octets in (response.body, response.tail if isinstance(response, FileResponse) else b""):
         if not await _send_slices(octets, send, place):
@@ -188,7 +189,7 @@ async def _send_response(response: Response, send: Send, place: Place) -> None:
     await send(_END)
 
 
-async def _send_slices(octets: bytes | memoryview, send: Send, place: Place) -> bool:
+async def _send_slices(octets: bytes | memoryview, send: Send, place: Slot) -> bool:
     """Send a part of a body; return whether the client has taken it in time."""
     view = memoryview(octets)
     for start in range(0, len(view), _SLICE_BYTES):

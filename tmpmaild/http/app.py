@@ -40,7 +40,7 @@ from tmpmaild.mail import addresses
 from tmpmaild.metrics import Count, Gauge, Metric
 from tmpmaild.model import Message
 from tmpmaild.ratelimit import Buckets, Decision, RateLimits
-from tmpmaild.scheduling import on_behalf_of
+from tmpmaild.scheduling.clients import on_behalf_of
 
 AsgiEvent = MutableMapping[str, Any]
 

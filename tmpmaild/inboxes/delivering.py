@@ -17,7 +17,7 @@ from tmpmaild.inboxes.reading import Check
 from tmpmaild.mail import addresses, mime
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, NewMail, ParsedMail
-from tmpmaild.scheduling import FairScheduler, HeavyPlace
+from tmpmaild.scheduling.turns import FairScheduler, HeavySlot
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
 _HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
@@ -136,7 +136,7 @@ class Deliverer:
             return await self._store(
                 envelope, inbox_ids, raw, mime.parse(raw, is_checked=self._check is not None), creator
             )
-        with self._scheduler.heavy_place() if len(raw) > _HEAVY_BYTES else nullcontext() as place:
+        with self._scheduler.heavy_slot() if len(raw) > _HEAVY_BYTES else nullcontext() as place:
             parsed = await self._parse(raw, client_name(envelope.remote_ip), place)
             return await self._store(envelope, inbox_ids, raw, parsed, creator)
 
@@ -166,7 +166,7 @@ class Deliverer:
             return known.id if known else None
         return inbox.id
 
-    async def _parse(self, raw: bytes, client: str, place: HeavyPlace | None) -> ParsedMail:
+    async def _parse(self, raw: bytes, client: str, place: HeavySlot | None) -> ParsedMail:
         """Parse a mail in a turn of its client, also of one that is exempt from limits."""
 
         def parse() -> ParsedMail:
@@ -177,7 +177,7 @@ class Deliverer:
                 self._give_memory_back()
             return parsed
 
-        return await self._scheduler.run(parse, work_bytes=len(raw), client=client, heavy_place=place)
+        return await self._scheduler.run(parse, work_bytes=len(raw), client=client, heavy_slot=place)
 
     async def _store(
         self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail, creator: str | None

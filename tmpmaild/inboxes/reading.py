@@ -33,7 +33,8 @@ from tmpmaild.model import (
     Texts,
     unchecked,
 )
-from tmpmaild.scheduling import FairScheduler, Turn, current_client
+from tmpmaild.scheduling.clients import current_client
+from tmpmaild.scheduling.turns import FairScheduler, Turn
 from tmpmaild.storage.base import ANY_SIZE, Permit, Storage, bodies_to_read, cut
 
 log = logging.getLogger(__name__)

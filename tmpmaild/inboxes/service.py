@@ -22,7 +22,7 @@ from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.viewing import Viewer
 from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.model import InboxChange
-from tmpmaild.scheduling import FairScheduler
+from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.storage.base import Storage
 
 

@@ -15,7 +15,7 @@ from tmpmaild.inboxes.caches import Caches
 from tmpmaild.mail import extracts, htmlview, mime
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import Inbox, Message, Texts, rfc3339
-from tmpmaild.scheduling import FairScheduler, Turn
+from tmpmaild.scheduling.turns import FairScheduler, Turn
 from tmpmaild.storage.base import Permit, Storage
 
 LIFETIME_MS = 60_000

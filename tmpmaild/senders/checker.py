@@ -19,7 +19,8 @@ from tmpmaild.errors import RequestError
 from tmpmaild.mail import addresses
 from tmpmaild.metrics import Count, Gauge, Histogram, Metric
 from tmpmaild.model import ArcVerdict, Authentication, DkimVerdict, FullMessage, SpfVerdict, unchecked
-from tmpmaild.scheduling import FairScheduler, Places
+from tmpmaild.scheduling.slots import Slots
+from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.senders import dkim, dmarc, shown, spf
 from tmpmaild.senders.resolver import Lookup, Resolver
 from tmpmaild.storage.base import ANY_SIZE, Storage
@@ -62,8 +63,8 @@ class Checker:
         # One thread computes while the others wait for the DNS: all of them would keep the event loop from running.
         self._checking = Lock()
         self._threads = anyio.CapacityLimiter(_PLACES)
-        self._places = Places(scheduler, _PLACES, _PLACES_PER_CLIENT)
-        self._heavy = Places(scheduler, 1, 1)
+        self._places = Slots(scheduler, _PLACES, _PLACES_PER_CLIENT)
+        self._heavy = Slots(scheduler, 1, 1)
         self._tasks: TaskGroup | None = None
         self._waiting: dict[_Wanted, _Waiting] = {}
         self._wanted: set[_Wanted] = set()  # those that are being checked too

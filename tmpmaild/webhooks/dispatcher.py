@@ -40,7 +40,7 @@ from tmpmaild.model import (
     VerdictReached,
     WebhookState,
 )
-from tmpmaild.scheduling import on_behalf_of
+from tmpmaild.scheduling.clients import on_behalf_of
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhooks.calling import CALL_SECONDS, Caller, Outcome
 from tmpmaild.webhooks.schedule import Job, Schedule

@@ -11,7 +11,7 @@ from patience import PATIENCE_SECONDS
 from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.errors import CommandError, DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.host.logs import Repeats
-from tmpmaild.scheduling import on_behalf_of
+from tmpmaild.scheduling.clients import on_behalf_of
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql import reading, server, writer
 from tmpmaild.storage.postgresql.server import Server, Session, is_of_one_row, reason, translate

@@ -19,7 +19,7 @@ import asyncpg
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.metrics import Count, Gauge, Metric
-from tmpmaild.scheduling import FairSemaphore
+from tmpmaild.scheduling.roundrobin import FairSemaphore
 from tmpmaild.storage.clocks import FollowingClock, elapsed
 
 P = ParamSpec("P")

@@ -20,7 +20,8 @@ from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUn
 from tmpmaild.metrics import Metric
 from tmpmaild.model import Block, Inbox
 from tmpmaild.ratelimit import Decision, decision_on
-from tmpmaild.scheduling import FairSemaphore, on_behalf_of
+from tmpmaild.scheduling.clients import on_behalf_of
+from tmpmaild.scheduling.roundrobin import FairSemaphore
 from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
 from tmpmaild.storage.enginestorage import Batcher, EngineStorage, InboxLookup
 from tmpmaild.storage.postgresql import operations, reading

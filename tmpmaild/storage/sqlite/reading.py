@@ -14,7 +14,8 @@ from msgspec import json
 
 from tmpmaild.errors import Stopping, StorageLost
 from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
-from tmpmaild.scheduling import RoundRobin, current_client
+from tmpmaild.scheduling.clients import current_client
+from tmpmaild.scheduling.roundrobin import RoundRobin
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, cut
 from tmpmaild.storage.enginestorage import (
     PAGE_ROWS,

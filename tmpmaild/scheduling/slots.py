@@ -1,0 +1,187 @@
+"""Slots: a number of places in memory, given to clients in turn and taken back from clients that read too slowly."""
+
+import asyncio
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import anyio
+
+from tmpmaild.clients import client_network
+from tmpmaild.scheduling.fairqueue import Eligible, FairQueue
+from tmpmaild.scheduling.turns import FairScheduler
+from tmpmaild.scheduling.usage import Timer
+
+GRACE_SECONDS: Final = 0.25
+"""How far a holder of several slots may be behind ``PACE_BYTES_PER_SECOND`` while other clients wait for one."""
+
+LONE_GRACE_SECONDS: Final = 5.0
+"""The same for a client that holds no more slots than the client that waits would."""
+
+PACE_BYTES_PER_SECOND: Final = 400 * 1024
+
+_LEAST_PAUSE_SECONDS: Final = 0.01
+_EXEMPT: Final = "exempt"
+_ORDINARY: Final = "ordinary"
+
+log = logging.getLogger(__name__)
+
+
+class Slot:
+    """A slot that a client holds. ``scope`` is cancelled if the client must give it up while data is sent to it."""
+
+    def __init__(self, client: str, timer: Timer, *, exempt: bool) -> None:
+        self.client = client
+        self.exempt = exempt
+        self.scope = anyio.CancelScope()
+        self._timer = timer
+        self._sending_seconds = 0.0
+        self._sending_since: float | None = None
+        self._sending_bytes = 0
+        self._sent_bytes = 0
+
+    @contextmanager
+    def sending(self, size_bytes: int) -> Iterator[None]:
+        """Send so many bytes within this block, which lasts until the client has taken them."""
+        self._sending_since, self._sending_bytes = self._timer.monotonic(), size_bytes
+        try:
+            yield
+            self._sent_bytes += size_bytes
+        finally:
+            self._sending_seconds += self._timer.monotonic() - self._sending_since
+            self._sending_since = None
+
+    def behind_seconds(self) -> float | None:
+        """Return how much longer the client has taken than at ``PACE_BYTES_PER_SECOND``; None if nothing is being sent.
+
+        That is for all of a response or for the part that is being sent, whichever is longer: the kernel takes the
+        first parts at once, which would give a client that reads nothing most of a second.
+        """
+        if self._sending_since is None:
+            return None
+        part_seconds = self._timer.monotonic() - self._sending_since
+        all_seconds = self._sending_seconds + part_seconds
+        return max(
+            all_seconds - self._sent_bytes / PACE_BYTES_PER_SECOND,
+            part_seconds - self._sending_bytes / PACE_BYTES_PER_SECOND,
+        )
+
+
+class Slots:
+    """A number of slots, given to clients in the order in which turns are given. A slot stands for memory.
+
+    A client has ``per_client`` at most, a network three quarters of all; an exempt client has no such share. While
+    another client waits for a slot, a client that does not keep up with what is sent to it loses its slot: soon if it
+    holds more than its share, otherwise after ``LONE_GRACE_SECONDS``.
+    """
+
+    def __init__(
+        self,
+        scheduler: FairScheduler,
+        most: int,
+        per_client: int,
+        timer: Timer = time,
+    ) -> None:
+        self._most = most
+        self._per_client = per_client
+        self._per_network = math.ceil(most * 3 / 4)
+        self._timer = timer
+        self._queue = FairQueue[Slot](scheduler.usage, timer)
+        self._held: set[Slot] = set()
+        self._of_client: Counter[str] = Counter()  # those of exempt clients are not counted here
+        self._of_network: Counter[str] = Counter()
+        self._preemption: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @asynccontextmanager
+    async def take(self, client: str, *, exempt: bool = False) -> AsyncIterator[Slot]:
+        """Wait for a slot, and hold it until the block ends."""
+        kind = _EXEMPT if exempt else _ORDINARY
+        slot = await self._queue.wait(client, kind, joined=self._dispatch, give_back=self._give_back)
+        try:
+            yield slot
+        finally:
+            self._give_back(slot)
+
+    def _give_back(self, slot: Slot) -> None:
+        self._held.remove(slot)
+        if not slot.exempt:
+            self._count(slot.client, -1)
+        self._dispatch()
+
+    def _count(self, client: str, more: int) -> None:
+        for counter, key in ((self._of_client, client), (self._of_network, client_network(client))):
+            counter[key] += more
+            if not counter[key]:
+                del counter[key]
+
+    def _dispatch(self) -> None:
+        while (waiting := self._queue.next(self._eligible())) is not None:
+            flow = waiting.flow
+            slot = Slot(flow.client, self._timer, exempt=flow.kind == _EXEMPT)
+            self._held.add(slot)
+            if not slot.exempt:
+                self._count(slot.client, 1)
+            waiting.grant(slot)
+        self._preempt_soon()
+
+    def _eligible(self) -> dict[str, Eligible]:
+        if len(self._held) >= self._most:
+            return {}
+        return {_EXEMPT: Eligible(), _ORDINARY: Eligible(self._has_network_share, self._is_below_share)}
+
+    def _is_below_share(self, client: str) -> bool:
+        return self._of_client[client] < self._per_client
+
+    def _has_network_share(self, network: str) -> bool:
+        return self._of_network[network] < self._per_network
+
+    def _contended(self, client: str) -> list[Slot]:
+        """Return the slots of which a waiting client needs one."""
+        if len(self._held) >= self._most:
+            return list(self._held)
+        network = client_network(client)
+        return [slot for slot in self._held if not slot.exempt and client_network(slot.client) == network]
+
+    def _preempt_soon(self) -> None:
+        """Take a slot back, now or as soon as one can be taken, while a client waits for it."""
+        if self._preemption is not None:
+            self._preemption.cancel()
+            self._preemption = None
+        if (left_seconds := self.preempt()) is not None:
+            self._preemption = asyncio.get_running_loop().call_later(left_seconds, self._preempt_soon)
+
+    def preempt(self) -> float | None:
+        """Cut off the client that is furthest behind, if another client waits for its slot.
+
+        Return the seconds after which to try again; None if no client waits.
+        """
+        waiting = self._queue.first({_EXEMPT: Eligible(), _ORDINARY: Eligible(client=self._is_below_share)})
+        if waiting is None:
+            return None
+        client = waiting.flow.client
+        held = self._contended(client)
+        if any(slot.scope.cancel_called for slot in held):  # it will be free in a moment
+            return GRACE_SECONDS
+        overdue = [(self._overdue_seconds(slot, client), slot) for slot in held]
+        seconds, slowest = max(overdue, key=lambda one: one[0])
+        if seconds < 0:
+            return min(max(-seconds, _LEAST_PAUSE_SECONDS), GRACE_SECONDS)
+        extra = {"event": "http_slow_reader", "client": slowest.client}
+        log.info("%s reads too slowly while others wait: cut off", slowest.client, extra=extra)
+        slowest.scope.cancel()
+        return GRACE_SECONDS
+
+    def _overdue_seconds(self, slot: Slot, waiting_client: str) -> float:
+        """Return for how long a slot could have been taken back; negative: the time until it can be."""
+        behind_seconds = slot.behind_seconds()
+        if behind_seconds is None:
+            return -math.inf
+        has_more = not slot.exempt and self._of_client[slot.client] > self._of_client[waiting_client] + 1
+        return behind_seconds - (GRACE_SECONDS if has_more else LONE_GRACE_SECONDS)

@@ -1,0 +1,179 @@
+"""Turns: two threads that are given to clients one after another, so that work of one client does not delay all others.
+
+The work itself is not described here. A daemon has one ``FairScheduler``.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import Enum, auto
+from functools import partial
+from typing import Final, Self, TypeVar, TypeVarTuple
+
+import anyio
+import anyio.to_thread
+
+from tmpmaild.metrics import Histogram, Metric
+from tmpmaild.scheduling.clients import current_client
+from tmpmaild.scheduling.fairqueue import Eligible, FairQueue
+from tmpmaild.scheduling.usage import Timer, Usage
+
+LIGHT_BYTES: Final = 80 * 1024
+"""Work on an input up to this size is light. Work that takes less time for each byte counts fewer bytes."""
+
+LITTLE_SECONDS: Final = 0.25
+"""A client that has used at most this processor time lately may use the thread that is kept for light work."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class HeavySlot:
+    """Memory for an input that is copied several times; it is taken together with a turn, until the block ends."""
+
+    def __init__(self, leave: "Callable[[HeavySlot], None]") -> None:
+        self._leave = leave
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave(self)
+
+
+class Turn:
+    """A thread that belongs to a client for the time of a block."""
+
+    def __init__(self, client: str, usage: Usage, timer: Timer, limiter: anyio.CapacityLimiter) -> None:
+        self._client = client
+        self._usage = usage
+        self._timer = timer
+        self._limiter = limiter
+
+    async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Call a function in the thread, and charge its processor time to the client."""
+        used_seconds = 0.0
+
+        def measured() -> T:
+            nonlocal used_seconds
+            begun = self._timer.thread_time()
+            try:
+                return function(*args)
+            finally:
+                used_seconds = self._timer.thread_time() - begun
+
+        try:
+            return await anyio.to_thread.run_sync(measured, limiter=self._limiter)
+        finally:
+            self._usage.charge(self._client, used_seconds)
+
+
+class _Thread(Enum):
+    ANY = auto()
+    LIGHT = auto()
+
+
+class FairScheduler:
+    """Gives threads to clients in turn.
+
+    There are two threads, as Python code runs in one thread at a time anyway. One takes any work; the other is kept for
+    light work of clients that have used little lately, so that they never wait for the end of large work. A client
+    that is alone gets all turns.
+    """
+
+    def __init__(self, timer: Timer = time) -> None:
+        self._timer = timer
+        self.usage = Usage(timer)
+        self._queue = FairQueue[_Thread](self.usage, timer)
+        self._limiter = anyio.CapacityLimiter(len(_Thread))
+        self._free = set(_Thread)
+        self._heavy_slot: HeavySlot | None = None
+        self._waited = Histogram("turn_wait_seconds", "How long work waited for its turn.")
+
+    @property
+    def waiting(self) -> int:
+        """The number of tasks that wait for a turn."""
+        return len(self._queue)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return every metric."""
+        return (self._waited,)
+
+    def heavy_slot(self) -> HeavySlot:
+        """Return a slot, to be entered, for an input of which only one may be in memory at a time."""
+        return HeavySlot(self._leave_heavy_slot)
+
+    def _leave_heavy_slot(self, slot: HeavySlot) -> None:
+        if self._heavy_slot is slot:
+            self._heavy_slot = None
+            self._dispatch()
+
+    async def run(
+        self,
+        function: Callable[[*Ts], T],
+        *args: *Ts,
+        work_bytes: int,
+        client: str | None = None,
+        heavy_slot: HeavySlot | None = None,
+    ) -> T:
+        """Call a function in a turn of its own; the other arguments are those of ``turn``."""
+        async with self.turn(work_bytes, client, heavy_slot) as turn:
+            return await turn.run(function, *args)
+
+    @asynccontextmanager
+    async def turn(
+        self, work_bytes: int, client: str | None = None, heavy_slot: HeavySlot | None = None
+    ) -> AsyncIterator[Turn]:
+        """Wait for a turn, which lasts until the block ends.
+
+        ``work_bytes`` is the size of the input. ``client`` is the client on whose behalf the work is done, by default
+        the current one. With ``heavy_slot`` the turn starts only when that is free too.
+        """
+        owner, begun = current_client() if client is None else client, self._timer.monotonic()
+        kind = "heavy" if heavy_slot else "light" if work_bytes <= LIGHT_BYTES else "large"
+        thread = self._take_free(owner, kind, heavy_slot)
+        if thread is None:
+            occupy = partial(self._occupy, heavy_slot) if heavy_slot else None
+            thread = await self._queue.wait(
+                owner, kind, joined=self._dispatch, give_back=self._give_back, on_grant=occupy
+            )
+        self._waited.observe(self._timer.monotonic() - begun)
+        try:
+            yield Turn(owner, self.usage, self._timer, self._limiter)
+        finally:
+            self._give_back(thread)
+
+    def _take_free(self, client: str, kind: str, heavy_slot: HeavySlot | None) -> _Thread | None:
+        """Return a thread that may be used at once; None if others wait, or if this must wait."""
+        if len(self._queue) or not self._free:
+            return None
+        if _Thread.ANY in self._free and not (heavy_slot and self._heavy_slot):
+            thread = _Thread.ANY
+        elif _Thread.LIGHT in self._free and kind == "light" and self.usage.seconds(client) <= LITTLE_SECONDS:
+            thread = _Thread.LIGHT
+        else:
+            return None
+        self._free.remove(thread)
+        if heavy_slot:
+            self._occupy(heavy_slot)
+        return thread
+
+    def _occupy(self, heavy_slot: HeavySlot) -> None:
+        self._heavy_slot = heavy_slot
+
+    def _give_back(self, thread: _Thread) -> None:
+        self._free.add(thread)
+        if len(self._queue):
+            self._dispatch()
+
+    def _dispatch(self) -> None:
+        for thread, eligible in ((_Thread.ANY, self._eligible_for_any), (_Thread.LIGHT, self._eligible_for_light)):
+            if thread in self._free and (waiting := self._queue.next(eligible())) is not None:
+                self._free.remove(thread)
+                waiting.grant(thread)
+
+    def _eligible_for_any(self) -> dict[str, Eligible]:
+        return dict.fromkeys(("light", "large") if self._heavy_slot else ("light", "large", "heavy"), Eligible())
+
+    def _eligible_for_light(self) -> dict[str, Eligible]:
+        return {"light": Eligible(client=lambda client: self.usage.seconds(client) <= LITTLE_SECONDS)}
