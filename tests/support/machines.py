@@ -104,6 +104,13 @@ def fetch(folder, suite, *wanted):
         subprocess.run([*pip, "--python-version", PYTHONS[suite], "--constraint", versions.name, *wanted], check=True)
 
 
+def fetch_for_checkout(folder, suite):
+    """Download the wheels that docs/operations.md installs beside a checkout, for a Debian's Python."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--quiet", "--only-binary=:all:", "--dest", folder]
+    pins = ("--require-hashes", "--no-deps", "--requirement", ROOT / "constraints/run.txt")
+    subprocess.run([*pip, "--python-version", PYTHONS[suite], *pins], check=True)
+
+
 @contextmanager
 def overlay(base):
     """Mount a folder on a disk above a Debian, where it can be changed; yield its root."""

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,32 @@ def test_a_taken_port_is_tried_again_until_it_is_free_and_doctor_says_why(machin
     assert re.search(r"fails \(.*tried again \d times?\); .*Address already in use", found["text"])
 
 
+def test_a_start_that_fails_is_tried_again_without_end(machine):
+    fails = "[Service]\nExecStart=\nExecStart=/bin/false\nRestartSec=1ms\nRestartSteps=0\n"
+    machine.write("/etc/systemd/system/tmpmaild.service.d/fails.conf", fails)
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "tmpmaild", check=False)
+    end = time.monotonic() + machines.PATIENCE_SECONDS
+    while int(machine.show("NRestarts")) < 100:
+        assert machine.show("ActiveState") == "activating"
+        assert time.monotonic() < end
+
+
+def test_a_port_that_stays_taken_is_tried_more_and_more_slowly_from_systemd_254_on(machine):
+    machine.run("systemctl", "start", "tmpmaild")
+    machine.run("systemctl", "stop", "tmpmaild")
+    with machine.background(HOLD) as holder:
+        assert holder.stdout.readline() == "held\n"
+        machine.run("systemctl", "start", "tmpmaild", check=False)
+        machine.until(NRestarts="3", ExecMainStatus="1", SubState="auto-restart")
+        pause = machine.show("RestartUSecNext")
+    machine.until(ActiveState="active")
+    version = int(machine.run("systemctl", "--version").stdout.split()[1])
+    assert pause == ("7.160617s" if version >= 254 else "")
+    warnings = machine.run("journalctl", "--no-pager", "--grep", "RestartSteps.*ignoring", check=False).stdout
+    assert ("Unknown key" in warnings) == (version < 254)
+
+
 def test_a_read_only_file_system_is_not_tried_again_and_doctor_says_so(machine):
     machine.run("systemctl", "start", "tmpmaild")
     address = machine.python(MAIL)
@@ -273,7 +300,7 @@ def test_after_an_upgrade_of_debian_the_environment_is_made_anew_and_mail_is_kep
         machine.run("systemctl", "stop", "tmpmaild")
         archive = machine.run("/bin/sh", "-c", f"tar --create --directory=/ {' '.join(KEPT)} | base64").stdout
     (carried / "kept.tar.b64").write_text(archive)
-    machines.fetch(wheels, after, f"{ROOT}[dns]", "hatchling")
+    machines.fetch_for_checkout(wheels, after)
     (tmp_path / after).mkdir()
     mounts = {"/wheels": wheels, "/carried": carried, "/cloned": tmp_path / "src"}
     with machines.booted(PACKAGES, mounts, tmp_path / after / "console.txt", after) as machine:

@@ -185,6 +185,23 @@ def test_it_is_installed_upgraded_removed_and_purged(machine, suite, package, fi
     figure(f"the package on a Debian {suite}", "installed, upgraded, removed, purged", "all")
 
 
+def test_an_upgrade_leaves_the_running_version_alone_if_the_new_one_would_not_start(machine, package):
+    install(machine, package)
+    address = machine.python(MAIL)
+    configured = machine.run("cat", CONFIG).stdout
+    process = machine.show("MainPID")
+    machine.write(CONFIG, configured.replace("[smtp]", "[smtp]\nmax_conections = 9"))  # nobody has reloaded it
+    said = machine.run("bash", "-c", f"{APT_GET} install /packages/tmpmaild_{NEWER}*.deb 2>&1").stdout
+    assert "smtp.max_conections: unknown key, did you mean smtp.max_connections?" in said
+    assert "tmpmaild: the old version goes on running, since this one would not start" in said
+    assert machine.show("MainPID") == process
+    assert machine.python(READ, address) == "kept"
+    machine.write(CONFIG, configured)
+    machine.run("bash", "-c", "tmpmaild check-config && systemctl restart tmpmaild")  # as the message says
+    assert machine.run("tmpmaild", "status").stdout.startswith(f"tmpmaild {NEWER}+")
+    assert machine.python(READ, address) == "kept"
+
+
 def test_mail_moves_to_a_machine_where_the_service_never_ran(machine, suite, folder, package, tmp_path):
     """By the blocks of docs/operations.md; addresses, postmaster's mail and the key of the addresses move with it."""
     make, restore = [block.script for block in shell_blocks("docs/operations.md") if block.heading in MOVES]

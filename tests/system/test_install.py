@@ -8,7 +8,6 @@ the internet from this machine.
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,9 +53,7 @@ def internet(suite, tmp_path_factory):
     """Return a folder with what pip and git would fetch, and with the package."""
     folder = tmp_path_factory.mktemp("internet")
     subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, folder / "tmpmaild.git"], check=True)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dns"], "hatchling"]
-    machines.fetch(folder / "wheels", suite, *wanted)
+    machines.fetch_for_checkout(folder / "wheels", suite)
     subprocess.run([sys.executable, ROOT / "tools/deb.py", folder], check=True)
     return folder
 
