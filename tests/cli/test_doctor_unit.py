@@ -14,7 +14,10 @@ from tmpmaild.config.settings import Config, Smtp
 ROWS = rows_of(__file__)
 SYSTEMCTL = Path(__file__).with_name("doctor-unit-systemctl.sh.txt").read_text()
 JOURNALCTL = """#!/bin/sh
-echo "tmpmaild: the schema is newer"
+case "$1" in
+    --namespace=mail) echo "tmpmaild: the schema is older" ;;
+    *) echo "tmpmaild: the schema is newer" ;;
+esac
 """
 RUNS = {"active": "active", "sub": "running", "result": "success", "exit_status": "0"}
 
@@ -33,8 +36,10 @@ def test_a_service_that_fails_or_is_stopped_is_a_problem(changes, uptime_seconds
 def systemd(tmp_path, monkeypatch):
     """Return a function that puts programs of systemd first on the path, which tell this."""
 
-    def systemd(*, load="loaded", active="failed", socket="inactive", instances=""):
-        text = SYSTEMCTL.format(load=load, active=active, socket=socket, instances=instances, user=os.getuid())
+    def systemd(*, load="loaded", active="failed", socket="inactive", instances="", namespace=""):
+        text = SYSTEMCTL.format(
+            load=load, active=active, socket=socket, instances=instances, user=os.getuid(), namespace=namespace
+        )
         for name, script in (("systemctl", text), ("journalctl", JOURNALCTL)):
             (tmp_path / name).write_text(script)
             (tmp_path / name).chmod(0o755)
@@ -59,6 +64,13 @@ def test_systemd_is_asked_for_the_unit_its_sockets_and_its_last_error(systemd):
     )
     assert systemd() == expected
     assert systemd(socket="active").is_woken
+
+
+def test_a_journal_of_the_services_own_is_the_one_that_is_read_and_named(systemd):
+    found = systemd(namespace="mail")
+    assert found.last_error == "tmpmaild: the schema is older"
+    (result,) = judged(found, None)
+    assert result.advice == "journalctl --namespace=mail -u tmpmaild; then systemctl restart tmpmaild"
 
 
 def test_without_such_a_unit_or_with_instances_of_it_nothing_is_said(systemd, monkeypatch):

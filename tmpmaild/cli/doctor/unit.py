@@ -41,6 +41,8 @@ class Unit(Struct, frozen=True):
     credentials: dict[str, str]
     environment: dict[str, str] = {}
     is_dynamic: bool = False
+    journal: str = "journalctl"
+    """The command that shows its journal, which may be one of its own."""
 
 
 def look(name: str) -> Unit | None:
@@ -56,10 +58,14 @@ def look(name: str) -> Unit | None:
         "NRestarts",
         "Environment",
         "DynamicUser",
+        "LogNamespace",
     )
     found = _properties(f"{name}.service", names)
     if found.get("LoadState") != "loaded" or (found["ActiveState"] == "inactive" and _has_instances(name)):
         return None
+    journal = (
+        ("journalctl", f"--namespace={namespace}") if (namespace := found.get("LogNamespace")) else ("journalctl",)
+    )
     base, at, instance = name.partition("@")
     sockets = [_properties(f"{base}-{kind}{at}{instance}.socket", ("ActiveState",)) for kind in _SOCKETS]
     return Unit(
@@ -70,10 +76,11 @@ def look(name: str) -> Unit | None:
         exit_status=found.get("ExecMainStatus", ""),
         restarts=int(found.get("NRestarts") or 0),
         is_woken=any(one.get("ActiveState") == "active" for one in sockets),
-        last_error=_last_error(name),
+        last_error=_last_error(name, journal),
         credentials=dict(_CREDENTIAL.findall(_output("systemctl", "cat", f"{name}.service"))),
         environment=_variables(found.get("Environment", "")),
         is_dynamic=found.get("DynamicUser") == "yes",
+        journal=" ".join(journal),
     )
 
 
@@ -96,9 +103,9 @@ def _properties(unit: str, names: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
-def _last_error(name: str) -> str:
+def _last_error(name: str, journal: tuple[str, ...]) -> str:
     own = f"_SYSTEMD_UNIT={name}.service"  # not what systemd says of the unit, as --unit would show
-    command = ("journalctl", "--quiet", "--no-pager", "--output=cat", "--boot", "--priority=err", "--lines=1")
+    command = (*journal, "--quiet", "--no-pager", "--output=cat", "--boot", "--priority=err", "--lines=1")
     return _output(*command, own).strip()[:_LAST_CHARACTERS]
 
 
@@ -122,7 +129,7 @@ def _output(*command: str) -> str:
 
 def judged(unit: Unit, uptime_seconds: int | None) -> Iterator[Result]:
     """Say what is wrong with a unit. ``uptime_seconds`` is that of the service that answers, None if none does."""
-    log = f"journalctl -u {unit.name}"
+    log = f"{unit.journal} -u {unit.name}"
     if uptime_seconds is not None:
         if unit.restarts:
             yield _restarted(unit, uptime_seconds, log)
