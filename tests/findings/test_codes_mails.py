@@ -1,24 +1,17 @@
-"""Whole mails, in ``mails/*.txt``: which code and which link a reader in a hurry wants; a missed mail becomes a new case.
+"""The first code and the first link of whole messages; a message that was missed in the field becomes a new case.
 
-A case is written so, the HTML only where there is some:
+A case is a table of a file in ``mails/``: ``subject``, ``text`` and ``html`` of a message, and the ``code`` and the
+``link`` that a reader in a hurry wants first. Without ``code`` there is none, and none may be found. The cases of
+``mails/not-reached.toml`` have a code that the rules are known to miss.
 
-    === what is special about it
-    codes: 481516            the code wanted first, or "none"
-    link: https://…          the link wanted first; may be left out
-    Subject: Your code
-
-    the text part
-
-    --- html
-    <p>the HTML</p>
-
-``sentences/*.txt`` has one sentence a line, by language, each with ◊ where a number stands: in ``codes.txt`` it is a
-code, in ``none.txt`` it is not. ``mails/not-reached.txt`` is what the rules are known to miss.
+``sentences/`` has sentences by language, each with ◊ in place of a number: in ``codes.toml`` the number is a code, in
+``none.toml`` it is not.
 """
 
-import re
+import tomllib
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct, convert
 
 from tmpmaild.findings import codes, links
 from tmpmaild.mail import htmltext
@@ -31,71 +24,55 @@ FRAME = (
 )
 
 
-class Case(NamedTuple):
+class Case(Struct, forbid_unknown_fields=True):
     name: str
-    code: str
-    link: str
-    subject: str
-    body: str
-    html: str
+    code: str = ""
+    link: str = ""
+    subject: str = ""
+    text: str = ""
+    html: str = ""
 
-    @property
-    def text(self):
-        return self.body or htmltext.to_text(self.html)
-
-
-def read(path):
-    for block in re.split(r"^=== ", path.read_text(), flags=re.MULTILINE)[1:]:
-        head, _, rest = block.partition("\n\n")
-        name, *lines = head.split("\n")
-        fields = dict(line.split(": ", 1) for line in lines if ": " in line)
-        body, _, html = f"\n{rest}".partition("\n--- html\n")
-        yield Case(
-            f"{path.stem}: {name}",
-            fields["codes"],
-            fields.get("link", ""),
-            fields.get("Subject", ""),
-            body.strip(),
-            html,
-        )
+    def codes(self):
+        return [code.value for code in codes.find(self.subject, self.text or htmltext.to_text(self.html))]
 
 
-ALL = [case for path in sorted((HERE / "mails").glob("*.txt")) for case in read(path)]
-NOT_REACHED = [case for case in ALL if case.name.startswith("not-reached")]
-REACHED = [case for case in ALL if case not in NOT_REACHED]
-WITH_CODE = [case for case in REACHED if case.code != "none"]
-WITHOUT_CODE = [case for case in REACHED if case.code == "none"]
-WITH_LINK = [case for case in REACHED if case.link]
+def cases(path):
+    return convert(tomllib.loads(path.read_text())["message"], list[Case])
+
+
+ALL = {path.stem: cases(path) for path in sorted((HERE / "mails").glob("*.toml"))}
+NOT_REACHED = ALL["not-reached"]
+REACHED = {(stem, case.name): case for stem in ALL if stem != "not-reached" for case in ALL[stem]}
 
 
 def sentences(name):
-    lines = (HERE / "sentences" / name).read_text().splitlines()
-    return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("#")]
+    languages = tomllib.loads((HERE / "sentences" / name).read_text())
+    return [sentence for one in languages.values() for sentence in one]
 
 
-def found(case):
-    return [code.value for code in codes.find(case.subject, case.text)]
+def test_the_code_comes_first_and_hardly_ever_a_second_one():
+    found = {name: (case.code, case.codes()) for name, case in REACHED.items() if case.code}
+    assert {name: (code, values) for name, (code, values) in found.items() if values[:1] != [code]} == {}
+    assert sum(len(values) > 1 for _, values in found.values()) <= len(found) / 100
 
 
-def test_the_code_comes_first():
-    shown = {case.name: (case.code, found(case)[:1]) for case in WITH_CODE}
-    assert {name: told for name, told in shown.items() if [told[0]] != told[1]} == {}
-
-
-def test_nothing_is_invented():
-    assert {case.name: found(case) for case in WITHOUT_CODE if found(case)} == {}
-    assert {case.name: found(case) for case in NOT_REACHED if found(case)} == {}
-    assert sum(len(codes.find(case.subject, case.text)) > 1 for case in WITH_CODE) <= len(WITH_CODE) / 100
+def test_no_code_is_found_where_there_is_none():
+    assert {name: case.codes() for name, case in REACHED.items() if not case.code and case.codes()} == {}
+    assert {case.name: case.codes() for case in NOT_REACHED if case.codes()} == {}
 
 
 def test_the_link_comes_first():
-    shown = {case.name: (case.link, [link.href for link in links.find(case.body, case.html)][:1]) for case in WITH_LINK}
-    assert {name: told for name, told in shown.items() if [told[0]] != told[1]} == {}
+    with_link = {name: case for name, case in REACHED.items() if case.link}
+    found = {name: (case.link, links.find(case.text, case.html)[:1]) for name, case in with_link.items()}
+    assert {name: both for name, both in found.items() if [both[0]] != [link.href for link in both[1]]} == {}
 
 
 def test_every_kind_of_case_is_there_under_its_own_name():
-    assert min(map(len, (WITH_CODE, WITHOUT_CODE, NOT_REACHED, WITH_LINK))) >= 10
-    assert len({case.name for case in ALL}) == len(ALL)
+    every = list(REACHED.values())
+    with_code, with_link = [case for case in every if case.code], [case for case in every if case.link]
+    assert min(map(len, (with_code, with_link, NOT_REACHED))) >= 10
+    assert len(every) - len(with_code) > 900
+    assert len(every) == sum(map(len, ALL.values())) - len(NOT_REACHED)
 
 
 def found_in(sentence, shown):
@@ -103,12 +80,12 @@ def found_in(sentence, shown):
 
 
 def test_a_sentence_is_enough():
-    said = {(one, shown): found_in(one, shown) for one in sentences("codes.txt") for shown in CODES_SHOWN}
-    assert {key: values for key, values in said.items() if values != [key[1].replace(" ", "")]} == {}
-    assert len(said) > 300
+    found = {(one, shown): found_in(one, shown) for one in sentences("codes.toml") for shown in CODES_SHOWN}
+    assert {key: values for key, values in found.items() if values != [key[1].replace(" ", "")]} == {}
+    assert len(found) > 300
 
 
 def test_other_numbers_are_left_alone():
-    said = {(one, shown): found_in(one, shown) for one in sentences("none.txt") for shown in OTHER_NUMBERS}
-    assert {key: values for key, values in said.items() if values} == {}
-    assert len(said) > 300
+    found = {(one, shown): found_in(one, shown) for one in sentences("none.toml") for shown in OTHER_NUMBERS}
+    assert {key: values for key, values in found.items() if values} == {}
+    assert len(found) > 300

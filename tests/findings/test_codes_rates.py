@@ -12,16 +12,22 @@ from pathlib import Path
 import pytest
 
 import finding_rates
-from tables import rows_of
-
-ROWS = rows_of(__file__)
 
 HERE = Path(__file__).parent / "blind"
 
 
 @pytest.mark.parametrize(
     ("name", "size", "least_codes", "most_invented", "least_links"),
-    [*ROWS["the rates that were reached are held"], ("ninth", 143, 0.98, 0, 1)],
+    [
+        ("first", 150, 1, 0, 1),
+        ("second", 150, 0.95, 0.02, 1),
+        ("third", 150, 0.96, 0.02, 0.97),
+        ("fourth", 120, 0.96, 0, 1),
+        ("fifth", 170, 0.98, 0, 1),
+        ("sixth", 101, 1, 0, 0.97),
+        ("seventh", 111, 1, 0, 0.97),
+        ("ninth", 143, 0.98, 0, 1),
+    ],
 )
 def test_the_rates_that_were_reached_are_held(name, size, least_codes, most_invented, least_links):
     mails = finding_rates.read(HERE / f"{name}.jsonl")

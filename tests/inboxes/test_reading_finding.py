@@ -137,7 +137,7 @@ async def test_links_of_one_message_are_bounded():
         inbox(), [message("msg_1", links)]
     )
     assert 20 < sum(1 for _ in completed.findings.links) <= 32
-    assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= detecting._LINKS_CHARACTERS
+    assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= detecting.MAX_LINKS_CHARACTERS
     assert len(list(detecting._bounded([Link("x" * 1024, "y" * 1024, 0.0)] * 60))) == 16
 
 

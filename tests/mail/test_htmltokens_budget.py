@@ -5,6 +5,7 @@ Work is counted in calls, which no machine changes. What they take in time is me
 
 import json
 import sys
+import tomllib
 from pathlib import Path
 
 import htmlcombinations
@@ -78,8 +79,8 @@ def honest():
     """Yield the HTML of all honest mail that other tests have."""
     yield from [path.read_text() for path in sorted(TESTS.glob("browser/templates/*.html"))]
     yield from [mime.parse(path.read_bytes()).html for path in sorted(TESTS.glob("mails/*.eml"))]
-    for path in sorted(TESTS.glob("findings/mails/*.txt")):
-        yield from [case.partition("\n--- html\n")[2] for case in path.read_text().split("\n=== ")]
+    for path in sorted(TESTS.glob("findings/mails/*.toml")):
+        yield from [case.get("html") for case in tomllib.loads(path.read_text())["message"]]
     for path in sorted(TESTS.glob("findings/blind/*.jsonl")):
         yield from [json.loads(line).get("html") for line in path.read_text().splitlines()]
 
