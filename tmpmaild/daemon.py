@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
+from ipaddress import ip_address
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,24 @@ from tmpmaild.host import control, logs, process
 from tmpmaild.host.control import Command, ControlServer
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.process import Outcome, Reloading
-from tmpmaild.host.sockets import Certificate, ShownCertificate, Sockets, bind, certificate, names, ports, reachable
+from tmpmaild.host.sockets import (
+    Certificate,
+    ShownCertificate,
+    Sockets,
+    bind,
+    certificate,
+    name,
+    names,
+    ports,
+    reachable,
+)
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import answering, operator_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.inboxes import catching
 from tmpmaild.inboxes import service as inbox_service
+from tmpmaild.inboxes.catching import Catcher
 from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.rules import Rules
@@ -65,14 +78,16 @@ Announce = Callable[[list[str], list[str], list[str]], None]
 ReadConfig = Callable[[], Config]
 
 
-async def run(config: Config, announce: Announce, read_again: ReadConfig) -> None:
+async def run(config: Config, announce: Announce, read_again: ReadConfig, *, catch_all: bool = False) -> None:
     """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all listen.
+
+    With ``catch_all`` every recipient is accepted, and there is a list of all messages.
 
     A ``StartError`` of ``announce`` stops the service. ``read_again`` is called in a thread when the configuration is
     to be read again. Raises ``StartError`` when it cannot begin, ``DatabaseError`` when the database is gone.
     """
     try:
-        await _run(config, announce, read_again)
+        await _run(config, announce, read_again, catch_all=catch_all)
     except BaseExceptionGroup as group:
         reasons, others = group.split(StartError)
         if others is not None or reasons is None:
@@ -84,7 +99,7 @@ def _first(group: BaseException) -> BaseException:
     return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
 
 
-async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> None:
+async def _run(config: Config, announce: Announce, read_again: ReadConfig, *, catch_all: bool) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
     process.return_large_blocks()
@@ -94,10 +109,13 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
         scheduler = FairScheduler()
-        rules, checker = await _noted_rules(config, storage), await _checker(config, storage, scheduler)
+        rules = await _noted_rules(config, storage, catch_all=catch_all)
+        checker = await _checker(config, storage, scheduler)
         check = checker.ask if checker else None
         service = inbox_service.build(storage, rules, scheduler, give_memory_back=process.give_back, check=check)
         service.blocks.add(await _known_blocks(config, storage))
+        if service.catcher is not None:
+            await _started_catcher(config, service.catcher)
         with control.bound(config, os.environ) as control_socket:
             sockets = early or bind(config)
             parts = _Parts(config, service, storage, loaded, checker, sockets=sockets, read_again=read_again)
@@ -128,6 +146,7 @@ async def _serve(
             tasks.start_soon(process.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", parts.served, extra={"event": "started"})
+            parts.warn_of_public_catcher()
             try:
                 announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
             except StartError as error:  # all is running already, and has to be stopped in order
@@ -166,7 +185,7 @@ class _Parts:
         self._service = service
         self._limits = RateLimits()
         _set_rates(self._limits, config, storage.buckets)
-        self.smtp = SmtpServer(self._service, _smtp_settings(config), loaded.tls, storage.clock)
+        self.smtp = SmtpServer(self._service, _smtp_settings(config, service.rules), loaded.tls, storage.clock)
         self.cleaner = Cleaner(
             storage,
             interval_seconds=config.expiry.interval_seconds,
@@ -240,6 +259,15 @@ class _Parts:
         await self._http.start(self._sockets.http)
         await self._metrics.start(self._sockets.metrics)
 
+    def warn_of_public_catcher(self) -> None:
+        """Log where others than this machine can read all messages."""
+        if self._service.catcher is None:
+            return
+        for listener in self._sockets.http:
+            if listener.family != socket.AF_UNIX and not ip_address(listener.getsockname()[0]).is_loopback:
+                text = "every recipient is accepted, and everybody who reaches HTTP on %s can read all messages"
+                log.warning(text, name(listener))
+
     def obstacle(self) -> str:
         """Return why mail and requests cannot be served, "" if they can; from memory."""
         if not (self.smtp.listening and self._http.listening):
@@ -253,9 +281,10 @@ class _Parts:
         config = await anyio.to_thread.run_sync(self._read_again)
         config = process.within_descriptors(config, process.raise_descriptor_limit())
         loaded = await anyio.to_thread.run_sync(certificate, config)
-        smtp, web = _smtp_settings(config), _http_settings(config, self._sockets)
+        smtp, web = _smtp_settings(config, self._service.rules), _http_settings(config, self._sockets)
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
-        rules = await _noted_rules(config, self._storage)
+        catch_all = self._service.rules.catch_all
+        rules = await _noted_rules(config, self._storage, catch_all=catch_all)
         await self._storage.change_limits(settings_of(config))
         # Nothing below can fail or wait: a configuration is never applied by half.
         self._service.change_rules(rules)
@@ -293,7 +322,14 @@ async def _opened_storage(config: Config, early: Sockets | None) -> AsyncIterato
         yield storage
 
 
-async def _noted_rules(config: Config, storage: Storage) -> Rules:
+async def _started_catcher(config: Config, catcher: Catcher) -> None:
+    try:
+        await catcher.start()
+    except RequestError as error:
+        raise StartError(f"{settings_of(config).name}: the inbox for all mail cannot be created: {error}") from error
+
+
+async def _noted_rules(config: Config, storage: Storage, *, catch_all: bool) -> Rules:
     """Return the rules for addresses, once the storage has noted the domains. Raises ``StartError``."""
     now_ms = storage.clock()
     until_ms = now_ms + config.addresses.max_lifetime_seconds * 1000
@@ -306,7 +342,7 @@ async def _noted_rules(config: Config, storage: Storage) -> Rules:
         if domain in ours:  # by a wildcard
             continue
         log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
-    return Rules(config, retired)
+    return Rules(config, retired, catch_all)
 
 
 async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
@@ -333,8 +369,10 @@ async def _checker(config: Config, storage: Storage, scheduler: FairScheduler) -
     return Checker(storage, resolver, scheduler, config.senders.timeout_seconds)
 
 
-def _smtp_settings(config: Config) -> SmtpSettings:
+def _smtp_settings(config: Config, rules: Rules) -> SmtpSettings:
     section = asdict(config.smtp) | {"hostname": config.host_name}
+    if rules.catch_all:
+        section["max_recipients"] = catching.MAX_RECIPIENTS
     return SmtpSettings(**section, exempt=config.limits.exempt)
 
 

@@ -60,6 +60,22 @@ class Domains:
         return False
 
 
+class _AnyDomain(Domains):
+    """Every name, address literals among them."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+ANY_DOMAIN = _AnyDomain()
+"""The domains of a service that accepts messages to every domain."""
+
+
 @lru_cache(maxsize=16)
 def domains(names: tuple[str, ...]) -> Domains:
     """Return the same object for the same names: they change with the configuration only."""

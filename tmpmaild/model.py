@@ -224,7 +224,10 @@ NAME_HELD_MS = 24 * 60 * 60 * 1000
 
 
 class NewInbox(Struct, frozen=True):
-    """An address to be created; ``creator`` is the client whose share its mail counts against, or None."""
+    """An address to be created; ``creator`` is the client whose share its messages count against, or None.
+
+    Its name is taken while an inbox of that name is alive, and for ``name_held_ms`` after that.
+    """
 
     address: str
     created_at_ms: int
@@ -232,6 +235,7 @@ class NewInbox(Struct, frozen=True):
     private: bool
     token_hash: bytes
     creator: str | None
+    name_held_ms: int = NAME_HELD_MS
 
 
 class Inbox(Struct, frozen=True):
@@ -267,7 +271,9 @@ class InboxPage(Struct, frozen=True):
 
 
 class NewMail(Struct, frozen=True):
-    """A mail to be stored for ``inbox_ids``, which pair with ``envelope.recipients``.
+    """A message to be stored for ``inbox_ids``, which pair with ``envelope.recipients``.
+
+    A recipient of several lines stands for the addresses in them: its inbox gets the message once for all of these.
 
     ``client`` sends it, and has a share of the operator's inbox; None is a client without limits.
     """
@@ -339,6 +345,7 @@ class Page(Struct, frozen=True):
     sender: str | None = None
     subject: str | None = None
     text: str | None = None
+    recipient: str | None = None
     has: frozenset[Feature] = frozenset()
     bodies_bytes: int = 4 * 1024 * 1024
     other_characters: int = 2 * 1024 * 1024

@@ -132,7 +132,8 @@ class AddressEndpoints:
         """
         config = self._service.rules.config
         lifetimes = config.addresses.lifetime_seconds, config.addresses.max_lifetime_seconds
-        offered = DomainList(list(config.domains), *lifetimes)
+        catch_all = True if self._service.catcher is not None else UNSET
+        offered = DomainList(list(config.domains), *lifetimes, catch_all)
         return JsonResponse(offered)
 
     @Operation(

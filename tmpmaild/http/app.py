@@ -23,8 +23,9 @@ from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.config.settings import Addresses, Http
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.hostnames import WILDCARD
-from tmpmaild.http import health, openapi, pages
+from tmpmaild.http import allmail, health, openapi, pages
 from tmpmaild.http.addresses import AddressEndpoints
+from tmpmaild.http.allmail import AllMailEndpoints
 from tmpmaild.http.answers import AnswerSlots, JsonResponse, StreamSlots
 from tmpmaild.http.feed import FeedEndpoints
 from tmpmaild.http.files import WebFiles, docs_files, web_files
@@ -35,6 +36,7 @@ from tmpmaild.http.problems import BadRequest, Problems, client_of
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, BodyMemory, Client, Endpoint, Paths, Resource
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.http.streams import StreamEndpoints
+from tmpmaild.inboxes.catching import Catcher
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import addresses
 from tmpmaild.metrics import Count, Gauge, Metric
@@ -165,14 +167,19 @@ class HttpApp:
     def _api_resources(
         self, serializer: Serializer, description: bytes, host: str, cors_origins: Sequence[str]
     ) -> dict[str, Resource]:
-        service, slots, streams = self._service, self._slots, self._streams
+        service, slots, stream_slots = self._service, self._slots, self._streams
+        messages = MessageEndpoints(service, serializer, slots, stream_slots)
+        views = ViewEndpoints(service, serializer, slots, host, cors_origins)
+        streams = StreamEndpoints(service, serializer, stream_slots)
         return _resources(
             AddressEndpoints(service, serializer),
-            MessageEndpoints(service, serializer, slots, streams),
-            ViewEndpoints(service, serializer, slots, host, cors_origins),
+            messages,
+            views,
             FeedEndpoints(service, serializer, slots),
-            StreamEndpoints(service, serializer, streams),
+            streams,
+            AllMailEndpoints(service, messages, views, streams),
             _DescriptionEndpoint(description),
+            catcher=service.catcher,
         )
 
 
@@ -198,7 +205,14 @@ class _DescriptionEndpoint:
 
 
 def _operations() -> Iterable[Operation]:
-    kinds = (AddressEndpoints, MessageEndpoints, ViewEndpoints, FeedEndpoints, StreamEndpoints)
+    kinds = (
+        AddressEndpoints,
+        MessageEndpoints,
+        ViewEndpoints,
+        FeedEndpoints,
+        StreamEndpoints,
+        AllMailEndpoints,
+    )
     operations = [operation for kind in kinds for operation in declared(kind).values()]
     # Those for programs come first.
     yield from sorted(operations, key=lambda one: not one.path.startswith("/api/"))
@@ -236,13 +250,16 @@ def _file_resources(files: Mapping[str, Endpoint]) -> dict[str, Resource]:
     return {path: Resource(get=file) for path, file in files.items()}
 
 
-def _resources(*endpoints: object) -> dict[str, Resource]:
-    """Return what the methods of these objects declare, by path."""
+def _resources(*endpoints: object, catcher: Catcher | None) -> dict[str, Resource]:
+    """Return what the methods of these objects declare, by path; with a catcher every address can be read."""
     at_path: dict[str, dict[str, Endpoint]] = {}
     names: dict[str, dict[str, str]] = {}
     for one in endpoints:
         for method, operation in declared(type(one)).items():
-            at_path.setdefault(operation.path, {})[operation.method.lower()] = getattr(one, method)
+            endpoint = getattr(one, method)
+            if catcher is not None and operation.method == "GET" and "{address}" in operation.path:
+                endpoint = allmail.opening(catcher, endpoint)
+            at_path.setdefault(operation.path, {})[operation.method.lower()] = endpoint
             names.setdefault(operation.path, {})[operation.method] = operation.id
     # Most requests are for messages; paths are tried in order.
     ordered = sorted(at_path, key=lambda path: not path.endswith("/messages"))

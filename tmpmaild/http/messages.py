@@ -28,6 +28,7 @@ from tmpmaild.http.answers import (
 from tmpmaild.http.openapi import ADDRESS, MESSAGE, OCTETS, TEXT, Answer, Operation
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import (
+    AllMailQuery,
     DeleteQuery,
     PageQuery,
     ViewRequest,
@@ -40,6 +41,7 @@ from tmpmaild.http.requests import (
     unless_gone,
 )
 from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList, Serializer, ViewItem
+from tmpmaild.inboxes.access import ALL_MAIL
 from tmpmaild.inboxes.caches import Invalidation, message_characters
 from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.service import InboxService
@@ -87,8 +89,9 @@ class MessageEndpoints:
         nothing gives the `reason`: what came instead, and what was refused. For codes and links (`has`) up to 200
         messages are looked at an answer; it may be short, and `Link` goes on.
         """
-        wanted, wait_seconds, is_to_explain = self._asked(request.scope["query_string"])
         address, key = request.path_params["address"], token(request)
+        kind = AllMailQuery if address is ALL_MAIL else PageQuery
+        wanted, wait_seconds, is_to_explain = self._asked(request.scope["query_string"], kind)
         listing = await self._wait(request, wanted, wait_seconds) if wait_seconds and request.method != "HEAD" else None
         if listing is None:
             listing = await self._mail.list(address, wanted, key)
@@ -118,12 +121,7 @@ class MessageEndpoints:
         many there are, and may be repeated: what is not there is not counted. An unknown parameter is refused.
         """
         key = holder_token(request)
-        mistakes = Mistakes()
-        # Else a misspelt one would delete all.
-        query = read_query(request.scope["query_string"], DeleteQuery, mistakes, only_known=True)
-        if query.id and query.up_to:
-            mistakes.errors.append(("up_to", "expected no up_to together with id"))
-        mistakes.end()
+        query = wanted_deletion(request, Mistakes())
         address = request.path_params["address"]
         deleted = await self._service.inboxes.delete_messages(address, key, query.id or None, up_to=query.up_to)
         return JsonResponse(DeletedMessages(deleted))
@@ -142,7 +140,8 @@ class MessageEndpoints:
         """
         address, key = request.path_params["address"], token(request)
         inbox = await self._service.access.find(address, key)
-        name = attachment_disposition(f"{inbox.address}.mbox", "inbox.mbox")
+        file_name = "messages.mbox" if address is ALL_MAIL else f"{inbox.address}.mbox"
+        name = attachment_disposition(file_name, "inbox.mbox")
         parts = partial(self._mail.mbox, address, key)
         file = StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
         return CutAtEnd(file, self._service.follower.watch(inbox))
@@ -220,12 +219,12 @@ class MessageEndpoints:
 
         return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make, inbox, message_id)
 
-    def _asked(self, query_string: bytes) -> tuple[Page, int, bool]:
+    def _asked(self, query_string: bytes, kind: type[PageQuery]) -> tuple[Page, int, bool]:
         """Return the requested page, the number of seconds to wait for it, and whether an empty one is explained."""
         if not query_string:
             return _NEWEST, 0, False
         mistakes = Mistakes()
-        query = read_query(query_string, PageQuery, mistakes)
+        query = read_query(query_string, kind, mistakes)
         mistakes.of(self._mail.ensure_possible, query.has)
         mistakes.end()
         return page(query), query.wait, query.explain
@@ -293,6 +292,16 @@ class MessageEndpoints:
         return CutAtEnd(
             LargeAnswer(self._slots, client(request), make), self._service.follower.watch(inbox, message_id)
         )
+
+
+def wanted_deletion(request: Request, mistakes: Mistakes) -> DeleteQuery:
+    """Return which messages are to be deleted. Raises ``InvalidRequest``."""
+    # An unknown parameter is refused: else a misspelt one would delete all.
+    query = read_query(request.scope["query_string"], DeleteQuery, mistakes, only_known=True)
+    if query.id and query.up_to:
+        mistakes.errors.append(("up_to", "expected no up_to together with id"))
+    mistakes.end()
+    return query
 
 
 def _message_of(request: Request) -> tuple[str, str, str | None]:

@@ -50,6 +50,11 @@ PROBLEMS: dict[str, Problem] = {
     "blocked": Problem(403, "Blocked", "The operator gives no addresses to this client."),
     "address-not-found": Problem(404, "Address not found", "There is no such address, or not for you."),
     "message-not-found": Problem(404, "Message not found", "This inbox holds no message with that id."),
+    "catch-all-off": Problem(
+        404,
+        "Catch-all off",
+        "This service keeps a list for each address, not one of all mail: see tmpmaild catch, and serve --catch-all.",
+    ),
     "not-found": Problem(404, "Not found", "There is nothing at this path."),
     "method-not-allowed": Problem(405, "Method not allowed", "The Allow header lists what this path answers to."),
     "request-timeout": Problem(408, "Request timeout", "The body did not come in time."),

@@ -561,6 +561,12 @@ class PageQuery(Struct, frozen=True):
     explain: Annotated[bool, _switch("An empty list after a wait gets a `reason`, for people.")] = False
 
 
+class AllMailQuery(PageQuery, frozen=True):
+    """Which messages of all are returned."""
+
+    to: Annotated[str, _text("A recipient of the envelope, whole, in any case.", f"anna+shop@{EXAMPLE_DOMAIN}")] = ""
+
+
 class DeleteQuery(Struct, frozen=True):
     """Which messages of an inbox are deleted; all without parameters."""
 
@@ -597,6 +603,7 @@ def page(query: PageQuery) -> Page:
         sender=query.sender or None,
         subject=query.subject or None,
         text=query.q or None,
+        recipient=(query.to or None) if isinstance(query, AllMailQuery) else None,
         has=frozenset(query.has),
     )
 

@@ -9,6 +9,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, json
 
 from tmpmaild import model
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
+from tmpmaild.inboxes.access import ALL_MAIL
+from tmpmaild.inboxes.catching import recipients_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage, rest_of
 from tmpmaild.inboxes.viewing import Grant
@@ -160,6 +162,9 @@ class MessageItem(Struct, frozen=True, gc=False):
             examples=["pass"],
         ),
     ]
+    recipients: (
+        Annotated[list[Recipient], Meta(description="The whole envelope's; only among all messages.")] | UnsetType
+    ) = UNSET
     truncated: Annotated[bool, Meta(description="Present and true where the body was cut to 1 KiB.")] | UnsetType = (
         UNSET
     )
@@ -283,6 +288,10 @@ class DomainList(Struct, frozen=True):
     max_lifetime_seconds: Annotated[
         int, Meta(description="The longest that can be asked for, and extended to, from creation.", examples=[3600])
     ]
+    catch_all: (
+        Annotated[bool, Meta(description="Present and true where every recipient is accepted, at any domain.")]
+        | UnsetType
+    ) = UNSET
 
 
 class RefusalItem(Struct, frozen=True):
@@ -389,9 +398,7 @@ class Serializer:
             reply_to=list(details.reply_to),
             date=None if details.date_ms is None else rfc3339(details.date_ms),
             message_id=details.message_id,
-            envelope=EnvelopeItem(
-                envelope.sender, envelope.recipients[0], envelope.helo, envelope.remote_ip, envelope.tls
-            ),
+            envelope=EnvelopeItem(envelope.sender, item.to, envelope.helo, envelope.remote_ip, envelope.tls),
             authentication=full.message.authentication,
             session=_session(envelope, full.message.received_at_ms),
             raw_url=f"{self._message_path(address, full.message.id)}/raw",
@@ -434,7 +441,9 @@ class Serializer:
         return f"{self.base_path}/view/{secret}"
 
     def address_path(self, address: str) -> str:
-        """Return the path of an address; never with a host."""
+        """Return the path of an address, above its messages; never with a host."""
+        if address == ALL_MAIL:
+            return f"{self.base_path}/api/v1"
         return f"{self.base_path}/api/v1/addresses/{quote(address, safe='@')}"
 
     def feed(self, inbox: Inbox, secret: str | None) -> FeedItem:
@@ -454,6 +463,7 @@ class Serializer:
             ("from", rest.sender),
             ("subject", rest.subject),
             ("q", rest.text),
+            ("to", rest.recipient),
             *[("has", held) for held in sorted(rest.has)],
             ("after", rest.after),
             ("before", rest.before),
@@ -466,11 +476,13 @@ class Serializer:
 
     def _message(self, address: str, message: Message) -> MessageItem:
         authentication, findings = message.authentication, message.findings
+        recipients = recipients_of(message.recipient) if address == ALL_MAIL else UNSET
         return MessageItem(
             id=message.id,
             sender=message.from_address,
             from_name=message.from_name,
-            to=message.recipient,
+            to=recipients[0] if recipients else message.recipient,
+            recipients=recipients,
             subject=message.subject,
             body=message.body,
             received_at=_time(message.received_at_ms),

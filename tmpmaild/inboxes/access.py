@@ -26,6 +26,15 @@ class FeedSecret(str):
     __slots__ = ()
 
 
+class AllMail(str):
+    """The address of the catcher's inbox for all mail. No client can name it: what clients name is a plain ``str``."""
+
+    __slots__ = ()
+
+
+ALL_MAIL = AllMail("*")
+
+
 class Access:
     """Finds live inboxes and checks tokens. With ``require_token``, which may be changed, every inbox is private."""
 
@@ -58,7 +67,7 @@ class Access:
         """Return the address of the inbox that a client names. Raises ``AddressNotFound``, ``Unauthorized``."""
         if self.require_token and token is None:
             raise Unauthorized("every inbox needs its token here")
-        canonical = addresses.canonical(address)
+        canonical = address if isinstance(address, AllMail) else addresses.canonical(address)
         if canonical is None:
             raise AddressNotFound("no address")
         return canonical

@@ -12,7 +12,7 @@ from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import LocalPartError
-from tmpmaild.model import Inbox, NewInbox, Webhook
+from tmpmaild.model import NAME_HELD_MS, Inbox, NewInbox, Webhook
 from tmpmaild.storage.base import Storage
 
 
@@ -72,10 +72,17 @@ class AddressFactory:
             private=wanted.private,
             token_hash=digest(token),
             creator=creator,
+            name_held_ms=0 if self.rules.catch_all else NAME_HELD_MS,
         )
         inbox = await self._audit.written(self._storage.create_inbox(new), "created", [address], client)
         self._faults.order(inbox, wanted.faults)
         return inbox, token
+
+    async def create_for_recipient(self, address: str, creator: str | None, client: str) -> Inbox:
+        """Create the inbox of a recipient. Raises as ``create``."""
+        local_part, _, domain = address.rpartition("@")
+        inbox, _ = await self.create(local_part, domain, NewAddress(), creator, client)
+        return inbox
 
 
 def address_of(local_part: str, domain: str) -> str:

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from tmpmaild.clients import client_name
 from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, MailboxFull
 from tmpmaild.hostnames import Domains
+from tmpmaild.inboxes.access import ALL_MAIL
 from tmpmaild.inboxes.audit import Audit
 from tmpmaild.inboxes.caches import RecipientCache
-from tmpmaild.inboxes.creating import AddressFactory, NewAddress
+from tmpmaild.inboxes.catching import Catcher
+from tmpmaild.inboxes.creating import AddressFactory
 from tmpmaild.inboxes.reading import Check
 from tmpmaild.mail import addresses, mime
 from tmpmaild.mail.addresses import Mailbox
@@ -52,8 +54,10 @@ class Deliverer:
         *,
         give_memory_back: Callable[[], None],
         check: Check | None,
+        catcher: Catcher | None,
     ) -> None:
         self._storage = storage
+        self._catcher = catcher
         self._recipients = recipients
         self._factory = factory
         self._scheduler = scheduler
@@ -85,10 +89,15 @@ class Deliverer:
         ``client`` has a share of the operator's inbox; None is a client without limits.
         Raises ``AddressNotFound`` alike for what never existed, has expired, or was deleted; ``MailboxFull``.
         """
-        if addresses.is_operator(mailbox, self.mail_domains):
+        rules = self._factory.rules
+        if rules.catch_all:
+            mailbox = mailbox if mailbox.domain else replace(mailbox, domain=rules.default_domain)
+        elif addresses.is_operator(mailbox, self.mail_domains):
             return await self._operator(client)
         now_ms, address = self._clock(), addresses.inbox_address(mailbox)
         inbox = await self._storage.find_inbox(address, now_ms)
+        if rules.catch_all and inbox is not None and inbox.expires_at_ms <= now_ms:
+            return UnknownAddress(address)  # its name is free
         if inbox is None and self._may_be_created(mailbox, address):
             return UnknownAddress(address)
         if inbox is None or inbox.expires_at_ms <= now_ms:
@@ -112,6 +121,8 @@ class Deliverer:
     def _may_be_created(self, mailbox: Mailbox, address: str) -> bool:
         """Return whether mail creates this address, which never was."""
         rules = self._factory.rules
+        if rules.catch_all:
+            return True
         if rules.config.smtp.accept_unknown != "create" or mailbox.domain not in rules.ours:
             return False
         try:
@@ -144,9 +155,10 @@ class Deliverer:
         self, envelope: Envelope, destinations: Sequence[Destination], creator: str | None
     ) -> tuple[Envelope, list[str]]:
         """Create the inboxes that do not exist yet; return the recipients that are left, and their inbox ids."""
-        recipients, inbox_ids = [], []
-        for recipient, destination in zip(envelope.recipients, destinations, strict=True):
-            inbox_id = await self._inbox_id(destination, creator, client_name(envelope.remote_ip))
+        recipients, inbox_ids, client = [], [], client_name(envelope.remote_ip)
+        # Together: the inboxes of a thousand recipients are a few transactions then.
+        found = await asyncio.gather(*[self._inbox_id(one, creator, client) for one in destinations])
+        for recipient, inbox_id in zip(envelope.recipients, found, strict=True):
             if inbox_id is not None:
                 recipients.append(recipient)
                 inbox_ids.append(inbox_id)
@@ -158,9 +170,8 @@ class Deliverer:
         """Return the id of an inbox, created now if it does not exist; None if it has just gone."""
         if isinstance(destination, str):
             return destination
-        local_part, _, domain = destination.address.rpartition("@")
         try:
-            inbox, _ = await self._factory.create(local_part, domain, NewAddress(), creator, client)
+            inbox = await self._factory.create_for_recipient(destination.address, creator, client)
         except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
             known = await self._storage.find_inbox(destination.address, self._clock())
             return known.id if known else None
@@ -184,6 +195,9 @@ class Deliverer:
     ) -> str:
         client = client_name(envelope.remote_ip)
         mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed, client=creator)
+        address = envelope.recipients[0]
+        if self._catcher is not None:
+            mail, address = self._catcher.with_all_mail(mail), ALL_MAIL
         try:
             stored = self._storage.add_message(mail)
             message_id = await self._audit.written(stored, "accepted", envelope.recipients, client)
@@ -193,5 +207,5 @@ class Deliverer:
             raise
         if self._check is not None:
             # After its sender was answered. In the other inboxes of the mail it is checked when it is looked at.
-            asyncio.get_running_loop().call_soon(self._check, envelope.recipients[0], message_id, client)
+            asyncio.get_running_loop().call_soon(self._check, address, message_id, client)
         return message_id

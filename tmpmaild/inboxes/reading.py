@@ -338,7 +338,7 @@ class Shelf(NamedTuple):
 
 def is_filter(page: Page) -> bool:
     """Return whether messages must be looked at to tell whether they are on this page."""
-    return bool(page.has or page.sender or page.subject or page.text)
+    return bool(page.has or page.sender or page.subject or page.text or page.recipient)
 
 
 def rest_of(page: Page, message_id: str) -> Page:
@@ -354,7 +354,8 @@ def matches(message: Message, page: Page, body: str) -> bool:
     address, name, subject = message.from_address.casefold(), message.from_name.casefold(), message.subject.casefold()
     sender, text = _folded(page.sender), _folded(page.text)
     return (
-        (sender in address or sender in name)
+        (not page.recipient or page.recipient.casefold() in message.recipient.casefold().split("\n"))
+        and (sender in address or sender in name)
         and _folded(page.subject) in subject
         and (text in address or text in name or text in subject or text in body.casefold())
         and ("attachment" not in page.has or not all(one.inline for one in message.attachments))
@@ -424,7 +425,7 @@ def _cut(message: Message) -> Message:
 
 def _is_matching(page: Page) -> bool:
     """Return whether ``matches`` tells messages apart."""
-    return bool(page.sender or page.subject or page.text or "attachment" in page.has)
+    return bool(page.sender or page.subject or page.text or page.recipient or "attachment" in page.has)
 
 
 class _Filtering:
@@ -435,7 +436,7 @@ class _Filtering:
         self.kept: list[Message] = []
         self._page = page
         # Which messages to read next.
-        self.rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, has=frozenset())
+        self.rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, recipient=None, has=frozenset())
         self._is_looking = not page.has <= {"attachment"}
         self._may_look_at = MOST_LOOKED_AT if self._is_looking else page.limit
         self._other_characters = 0

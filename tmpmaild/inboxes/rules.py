@@ -7,23 +7,30 @@ from msgspec import Struct
 
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.hostnames import Domains, domains, to_ascii
+from tmpmaild.hostnames import ANY_DOMAIN, WILDCARD, Domains, domains, to_ascii
 from tmpmaild.model import Inbox
 
 
 class Rules(Struct, frozen=True):
     """What the operator has configured, and the ``retired`` domains.
 
-    These take no new addresses; each is kept until a time for those that it has.
+    These take no new addresses; each is kept until a time for those that it has. With ``catch_all`` messages to any
+    recipient at any domain are accepted, and a name is free as soon as its inbox has ended.
     """
 
     config: Config
     retired: Mapping[str, int] = {}
+    catch_all: bool = False
 
     @property
     def domains(self) -> tuple[str, ...]:
         """The domains for new addresses, the first by default; ``*.NAME`` stands for every name below it."""
         return self.config.domains
+
+    @property
+    def default_domain(self) -> str:
+        """The domain of a recipient without one: the first."""
+        return self.domains[0].removeprefix(WILDCARD)
 
     def extendable_until_ms(self, inbox: Inbox) -> int:
         """Return the latest expiry that may be set, never before the present one."""
@@ -40,6 +47,8 @@ class Rules(Struct, frozen=True):
     @property
     def ours(self) -> Domains:
         """The domains that addresses can be created at, those that a wildcard stands for among them."""
+        if self.catch_all:
+            return ANY_DOMAIN
         return domains(self.domains)
 
     def accepting(self, now_ms: int) -> Domains:

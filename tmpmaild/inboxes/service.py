@@ -12,6 +12,7 @@ from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.audit import Audit
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.caches import Caches
+from tmpmaild.inboxes.catching import Catcher
 from tmpmaild.inboxes.changing import InboxManager
 from tmpmaild.inboxes.creating import AddressFactory
 from tmpmaild.inboxes.delivering import Deliverer
@@ -49,6 +50,7 @@ class InboxService:
     mail: MailReader
     viewer: Viewer
     follower: Follower
+    catcher: Catcher | None
 
     def on_commit(self, changes: Sequence[InboxChange]) -> None:
         """Note a commit. In this order: listeners read, so what is outdated must be gone."""
@@ -105,8 +107,16 @@ def build(
     factory = AddressFactory(storage, rules, blocks, faults, audit, random=random)
     access = Access(storage, caches, require_token=config.http.require_token)
     mail = MailReader(storage, access, caches, scheduler, hostname=config.host_name, check=check)
+    catcher = Catcher(storage, factory) if rules.catch_all else None
     deliverer = Deliverer(
-        storage, caches.recipients, factory, scheduler, audit, give_memory_back=give_memory_back, check=check
+        storage,
+        caches.recipients,
+        factory,
+        scheduler,
+        audit,
+        give_memory_back=give_memory_back,
+        check=check,
+        catcher=catcher,
     )
     return InboxService(
         rules=rules,
@@ -125,4 +135,5 @@ def build(
         mail=mail,
         viewer=Viewer(storage, access, caches, scheduler, random=random),
         follower=Follower(mail, access, bus, clock=clock),
+        catcher=catcher,
     )

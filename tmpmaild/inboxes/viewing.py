@@ -68,7 +68,7 @@ class Viewer:
         since, now_ms = self._caches.last_invalidation, self._clock()
         may_read = self._access.permit(token, now_ms)
         inbox, message = await self._message(canonical, message_id, may_read)
-        secret, grant = new_secret(self._random), Grant(canonical, message_id, remote_images, now_ms + LIFETIME_MS)
+        secret, grant = new_secret(self._random), Grant(str(canonical), message_id, remote_images, now_ms + LIFETIME_MS)
         view = await self._page(grant, inbox, message, may_read)
         await self._access.confirm(inbox, message_id, since)
         await self._storage.keep(secret, json.encode(grant), grant.expires_at_ms)

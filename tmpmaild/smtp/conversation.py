@@ -16,7 +16,7 @@ from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, Reply, Request, StartTls
 
 MAX_OUTPUT_BYTES = 4 * 1024
-_MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8: at least 100
+MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8: at least 100
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
 _CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes after it
@@ -129,6 +129,7 @@ class Conversation:
         hostname: str,
         *,
         max_message_bytes: int,
+        max_recipients: int = MAX_RECIPIENTS,
         max_unknown_recipients: int = 0,
         offers_tls: bool = False,
         offers_auth: bool = False,
@@ -147,6 +148,7 @@ class Conversation:
         self._undeliverable = replies.MESSAGE_TOO_BIG  # the answer to the mail that is coming in, if it is discarded
         self._hostname = hostname
         self._max_message_bytes = max_message_bytes
+        self._max_recipients = max_recipients
         self._max_unknown_recipients = max_unknown_recipients
         self._offers_tls = offers_tls
         self._auth = SaslExchange() if offers_auth else None
@@ -352,7 +354,7 @@ class Conversation:
         if not self._transaction:
             return replies.BAD_SEQUENCE
         parsed = parse_rcpt(argument, utf8=self._transaction.utf8)
-        if type(parsed) is Recipient and self._recipients >= _MAX_RECIPIENTS:
+        if type(parsed) is Recipient and self._recipients >= self._max_recipients:
             return replies.TOO_MANY_RECIPIENTS
         return parsed
 

@@ -66,6 +66,7 @@ class SmtpConnection(SMTP):
         self._conversation = Conversation(
             settings.hostname,
             max_message_bytes=settings.max_message_bytes,
+            max_recipients=settings.max_recipients,
             max_unknown_recipients=settings.max_unknown_recipients,
             offers_tls=connections.tls is not None,
             offers_auth=settings.auth == "any",

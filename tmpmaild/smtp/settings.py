@@ -2,6 +2,7 @@
 
 from tmpmaild.clients import Networks
 from tmpmaild.config.settings import Smtp
+from tmpmaild.smtp.conversation import MAX_RECIPIENTS
 
 
 class SmtpSettings(Smtp, frozen=True, kw_only=True):
@@ -9,6 +10,7 @@ class SmtpSettings(Smtp, frozen=True, kw_only=True):
 
     exempt: Networks = ()
     new_connections_per_minute: int = 600
+    max_recipients: int = MAX_RECIPIENTS
     max_unknown_recipients: int = 100
     unknown_recipients_per_minute: int = 60
     unknown_recipients_burst: int = 600

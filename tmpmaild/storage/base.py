@@ -212,8 +212,8 @@ class Storage(Protocol):
     async def create_inbox(self, new: NewInbox) -> Inbox:
         """Store a new address.
 
-        Raises ``AddressTaken`` while the name is in use and for ``NAME_HELD_MS`` after that, ``MailboxFull`` while the
-        creator has used up its share.
+        Raises ``AddressTaken`` while the name is in use and for ``new.name_held_ms`` after that, ``MailboxFull`` while
+        the creator has used up its share.
         """
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
@@ -269,6 +269,9 @@ class Storage(Protocol):
         With ``is_next`` it is the oldest message that arrived after the one with this id, of all after "": then the id
         is compared, so such a message need not exist.
         """
+
+    def last_id_before(self, time_ms: int) -> str:
+        """Return an id that sorts before those of all messages that arrive at this time or later."""
 
     def add_message(self, mail: NewMail) -> Awaitable[str]:
         """Store a mail for all of its inboxes or for none, and return its id in the first of them.

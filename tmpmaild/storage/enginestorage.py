@@ -52,10 +52,12 @@ from tmpmaild.storage.rows import (
     WebhookRow,
     bounds_of,
     changeable_inbox_key,
+    first_key,
     holders_inbox_key,
     inbox_at,
     key_not_above,
     keyed_hash,
+    message_id_of,
     message_key,
     state_row,
     verdict_text,
@@ -365,6 +367,10 @@ class EngineStorage:
 
     async def _make_place(self, expires_at_ms: int, now_ms: int) -> None:
         """Make sure that mail for an inbox which expires then can be stored."""
+
+    def last_id_before(self, time_ms: int) -> str:
+        """See ``Storage``."""
+        return message_id_of(first_key(time_ms) - 1)
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""

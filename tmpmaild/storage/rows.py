@@ -206,8 +206,11 @@ def _json(place: str) -> Callable[[NewMail], str]:
 def _session(mail: NewMail) -> str:
     envelope = mail.envelope
     *others, accepted = astuple(envelope.session)
-    inbox_ids = dict(zip(envelope.recipients, mail.inbox_ids, strict=True))
-    recipients = [(inbox_ids[one.address], one.address, one.at_ms) for one in accepted if one.address in inbox_ids]
+    inbox_ids: dict[str, list[str]] = {}
+    for recipient, inbox_id in zip(envelope.recipients, mail.inbox_ids, strict=True):
+        for address in recipient.split("\n"):
+            inbox_ids.setdefault(address, []).append(inbox_id)
+    recipients = [(inbox_id, one.address, one.at_ms) for one in accepted for inbox_id in inbox_ids.get(one.address, ())]
     return _encode((*others, recipients)).decode()
 
 

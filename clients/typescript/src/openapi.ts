@@ -123,6 +123,8 @@ export interface DomainList {
   lifetime_seconds: number;
   /** The longest that can be asked for, and extended to, from creation. */
   max_lifetime_seconds: number;
+  /** Present and true where every recipient is accepted, at any domain. */
+  catch_all?: boolean;
 }
 
 /** The address that has ended. */
@@ -212,6 +214,8 @@ export interface FullMessageItem {
   authenticated: string | null;
   /** What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not known yet, or never checked. */
   dmarc: string | null;
+  /** The whole envelope's; only among all messages. */
+  recipients?: string[];
   /** Present and true where the body was cut to 1 KiB. */
   truncated?: boolean;
   /** Every web address in `body`, in order; the first 1,000 in 128 Ki characters. */
@@ -264,6 +268,8 @@ export interface MessageItem {
   authenticated: string | null;
   /** What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not known yet, or never checked. */
   dmarc: string | null;
+  /** The whole envelope's; only among all messages. */
+  recipients?: string[];
   /** Present and true where the body was cut to 1 KiB. */
   truncated?: boolean;
 }
@@ -400,6 +406,7 @@ export type ProblemCode =
   | "blocked"
   | "body-too-large"
   | "busy"
+  | "catch-all-off"
   | "cross-site"
   | "headers-too-large"
   | "internal-error"

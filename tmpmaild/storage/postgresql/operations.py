@@ -291,6 +291,8 @@ class CreateInbox(Operation):
         """Create each inbox whose name is free and whose creator is within its share; reject the others."""
         if len({one.name_hash for one in operations}) < len(operations):
             raise NotTogether  # of those who want one name the first may be refused it for another reason
+        if len({one.new.name_held_ms for one in operations}) > 1:
+            raise NotTogether
         results = await _create(batch, operations)
         if len(operations) > 1 and any(isinstance(result, StorageFull) for result in results):
             raise NotTogether
@@ -303,7 +305,7 @@ async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
     found = await batch.call(
         _CREATE,
         batch.now_ms,
-        NAME_HELD_MS,
+        news[0].name_held_ms,
         limits.max_bytes,
         INBOX_BYTES,
         limits.creator_bytes - LEAST_STORED_BYTES,

@@ -12,7 +12,6 @@ from msgspec.structs import astuple
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, RequestError
 from tmpmaild.model import (
-    NAME_HELD_MS,
     Block,
     ExpiryMoved,
     InboxChange,
@@ -53,7 +52,7 @@ _WRITE_SLOT: Final = (
 def create_inbox(batch: Batch, new: NewInbox, name_hash: bytes, creator_hash: bytes | None) -> str | RequestError:
     """Store an address if its name is free and its creator is within its quota; return the new inbox's id."""
     execute, limits = batch.connection.execute, batch.state.quotas.limits
-    forgotten_ms = batch.now_ms - NAME_HELD_MS
+    forgotten_ms = batch.now_ms - new.name_held_ms
     known = execute("SELECT expires_at_ms > ? FROM inbox WHERE name_hash = ?", (forgotten_ms, name_hash)).fetchone()
     if known == (1,):
         return AddressTaken("the name is in use or in quarantine")

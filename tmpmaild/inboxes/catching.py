@@ -1,0 +1,162 @@
+"""The catcher: accepts every recipient, and keeps every message once more in one inbox for all mail.
+
+It is for people and tests who look at what an application sends, whoever it sends it to; ``daemon.py`` creates one only
+where it was asked for (``tmpmaild catch``, ``serve --for-tests --catch-all``).
+
+The inbox for all mail is the first destination of each message, and its recipient is the whole envelope, an address a
+line. So a list, a wait, a stream, a cache and a deletion work for it as for any inbox.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from tmpmaild.clients import LOCAL
+from tmpmaild.errors import AddressTaken, MessageNotFound
+from tmpmaild.inboxes.access import ALL_MAIL
+from tmpmaild.inboxes.creating import AddressFactory
+from tmpmaild.mail import addresses
+from tmpmaild.model import FullMessage, NewInbox, NewMail, Page
+from tmpmaild.storage.base import Storage
+
+MAX_RECIPIENTS: Final = 1000
+"""Recipients of one message, in place of the 100 that RFC 5321 §4.5.3.1.8 asks for."""
+
+FOREVER_MS: Final = 10 * 365 * 24 * 60 * 60 * 1000
+
+
+class Catcher:
+    """The inbox for all mail, and the inboxes that its messages are in as well."""
+
+    inbox_id: str
+
+    def __init__(self, storage: Storage, factory: AddressFactory) -> None:
+        self._storage = storage
+        self._factory = factory
+        self._clock = storage.clock
+
+    async def start(self) -> None:
+        """Find the inbox for all mail of an earlier run, or create it. Raises ``RequestError``."""
+        now_ms = self._clock()
+        inbox = await self._storage.find_inbox(ALL_MAIL, now_ms)
+        if inbox is None or inbox.expires_at_ms <= now_ms:
+            inbox = await self._storage.create_inbox(
+                NewInbox(
+                    address=ALL_MAIL,
+                    created_at_ms=now_ms,
+                    expires_at_ms=now_ms + FOREVER_MS,
+                    private=False,
+                    token_hash=b"",
+                    creator=None,
+                    name_held_ms=0,
+                )
+            )
+        self.inbox_id = inbox.id
+
+    def with_all_mail(self, mail: NewMail) -> NewMail:
+        """Return a message with the inbox for all mail as its first destination."""
+        recipients = mail.envelope.recipients
+        whole = "\n".join(dict.fromkeys(recipients))
+        envelope = replace(mail.envelope, recipients=(whole, *recipients))
+        return replace(mail, envelope=envelope, inbox_ids=(self.inbox_id, *mail.inbox_ids))
+
+    async def open(self, address: str) -> None:
+        """Create the inbox of an address, as a client wrote it, if there is none: its first message can be waited for.
+
+        What is not an address is ignored; whoever reads it gets an error.
+        """
+        canonical = addresses.canonical(address)
+        if canonical is None:
+            return
+        now_ms = self._clock()
+        inbox = await self._storage.find_inbox(canonical, now_ms)
+        if inbox is None or inbox.expires_at_ms <= now_ms:
+            with suppress(AddressTaken):  # by a message that has just come
+                await self._factory.create_for_recipient(canonical, None, LOCAL)
+
+    async def delete_messages(self, message_ids: Collection[str] | None = None, *, up_to: str | None = None) -> int:
+        """Delete messages from the inbox for all mail, and their copies from the recipients' inboxes.
+
+        Those of ``message_ids`` that are there, else all up to ``up_to``, else all. Returns how many messages these
+        were, a copy not counted.
+        """
+        if message_ids is None and up_to is None:
+            async for inboxes in self._inboxes():
+                await asyncio.gather(*map(self._storage.delete_messages, inboxes))
+            return await self._storage.delete_messages(self.inbox_id)
+        if message_ids is None:
+            message_ids = [message_id async for message_id in self._ids_up_to(up_to or "")]
+        for message_id in message_ids:
+            await self._delete_copies(message_id)
+        return await self._storage.delete_messages(self.inbox_id, message_ids)
+
+    async def delete_message(self, message_id: str) -> None:
+        """Delete one message and its copies. Raises ``MessageNotFound``."""
+        if not await self.delete_messages([message_id]):
+            raise MessageNotFound("no such message")
+
+    async def _inboxes(self) -> AsyncIterator[list[str]]:
+        """Yield the ids of the recipients' inboxes, a page at a time."""
+        after: str | None = ""
+        while after is not None:
+            page = await self._storage.list_inboxes(self._clock(), after=after)
+            yield [inbox.id for inbox in page.inboxes if inbox.id != self.inbox_id and inbox.message_count]
+            after = page.next
+
+    async def _ids_up_to(self, up_to: str) -> AsyncIterator[str]:
+        after: str | None = None
+        while True:
+            page = Page(after=after, ascending=True, limit=200, bodies_bytes=0)
+            listing = await self._storage.list_messages(ALL_MAIL, page, self._clock())
+            if listing is None:
+                return
+            for message in listing.messages:
+                if message.id > up_to:
+                    return
+                yield message.id
+                after = message.id
+            if not listing.has_more:
+                return
+
+    async def _delete_copies(self, message_id: str) -> None:
+        found = await self._storage.read_message(ALL_MAIL, message_id, self._clock(), up_to_bytes=0)
+        if found is None or found[1] is None:
+            return
+        for recipient in recipients_of(found[1].message.recipient):
+            address = addresses.canonical(recipient)
+            if address is not None:
+                await self._delete_copy(address, found[1])
+
+    async def _delete_copy(self, address: str, of: FullMessage) -> None:
+        """Delete the copy of a message in the inbox of one recipient, if that still has it."""
+        # A message and its copies are stored together, and ids sort by arrival: the copy is among the inbox's
+        # messages of the same millisecond.
+        cursor = self._storage.last_id_before(of.message.received_at_ms)
+        while True:
+            found = await self._storage.read_message(address, cursor, self._clock(), up_to_bytes=0, is_next=True)
+            inbox, full = found or (None, None)
+            if inbox is None or full is None or full.message.received_at_ms > of.message.received_at_ms:
+                return
+            if _is_copy(full, of):
+                await self._storage.delete_messages(inbox.id, [full.message.id])
+                return
+            cursor = full.message.id
+
+
+def recipients_of(text: str) -> list[str]:
+    """Return the recipients of a message in the inbox for all mail: its recipient has one a line."""
+    return text.split("\n")
+
+
+def _is_copy(full: FullMessage, of: FullMessage) -> bool:
+    """Return whether two messages of different inboxes came by one transaction."""
+    return (
+        full.message.received_at_ms == of.message.received_at_ms
+        and full.message.size_bytes == of.message.size_bytes
+        and full.envelope.session.data_at_ms == of.envelope.session.data_at_ms
+        and full.headers == of.headers
+        and full.message.recipient in recipients_of(of.message.recipient)
+    )
