@@ -14,17 +14,17 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples/typescript"
 
 # A test that fails, with what its report has, ends its worker: what comes before and after is run by two.
-EXTRA = Path(__file__).with_name("examples-extra.mjs.txt").read_text()
+EXTRA = Path(__file__).with_name("examples-extra.mjs").read_text()
 # The only thing of Cypress that its configuration needs.
 CYPRESS = "export const defineConfig = (config) => config;\n"
-TASKS = Path(__file__).with_name("examples-tasks.mjs.txt").read_text()
+TASKS = Path(__file__).with_name("examples-tasks.mjs").read_text()
 
 
 NO_MORE_TIME = (
     r'no mail with subject "never" came to \S+ within [2-5]\.?\d* s, and the test has no more time; what did come:\n'
     r"  2\S+  shop@shop\.example  Confirm your address"
 )
-SLOW = Path(__file__).with_name("examples-slow.mjs.txt").read_text()
+SLOW = Path(__file__).with_name("examples-slow.mjs").read_text()
 
 
 @pytest.mark.proof

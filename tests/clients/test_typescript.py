@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients/typescript"
 
 # Prints the process id of the daemon; then a test runs for long.
-KILLED = Path(__file__).with_name("typescript-killed.mjs.txt").read_text()
-ESM = Path(__file__).with_name("typescript-esm.mjs.txt").read_text()
-COMMONJS = Path(__file__).with_name("typescript-commonjs.mjs.txt").read_text()
+KILLED = Path(__file__).with_name("typescript-killed.mjs").read_text()
+ESM = Path(__file__).with_name("typescript-esm.ts").read_text()
+COMMONJS = Path(__file__).with_name("typescript-commonjs.ts").read_text()
 TSCONFIG = Path(__file__).with_name("typescript-tsconfig.json").read_text()
 
 

@@ -14,7 +14,7 @@ from daemons import FREE_PORTS, PATIENCE_SECONDS, environment
 from warm import Program
 
 # The signal comes when the first module that takes time is about to be loaded.
-PROGRAM = Path(__file__).with_name("early-signals-program.py.txt").read_text()
+PROGRAM = Path(__file__).with_name("early_signals_program.py")
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def serving(folder, start, arguments):
 
 
 def killed_early(folder, number):
-    return serving(folder, Popen, [sys.executable, "-c", PROGRAM, "serve", str(int(number))])
+    return serving(folder, Popen, [sys.executable, PROGRAM, "serve", str(int(number))])
 
 
 def assert_serves(process):

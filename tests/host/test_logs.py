@@ -122,14 +122,14 @@ def test_an_event_that_repeats_is_written_once_and_counted(capfd):
     assert (last["message"], last["repeated"]) == ("refused: 192.0.2.1 (2 more times within a minute)", 2)
 
 
-PROGRAM = Path(__file__).with_name("logs-program.py.txt").read_text()
+PROGRAM = Path(__file__).with_name("logs_program.py")
 
 
 @pytest.fixture
 def talkative():
     """Start a process that logs much more than a pipe holds, prints how much then waits, and ends on a line of input."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", PROGRAM], **pipes, text=True) as process:
+    with subprocess.Popen([sys.executable, PROGRAM], **pipes, text=True) as process:
         yield process
         process.kill()
 
@@ -151,7 +151,7 @@ def test_a_standard_error_that_nobody_reads_does_not_hold_the_end(talkative):
 
 
 def test_a_standard_error_that_is_closed_harms_nobody():
-    command = ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, PROGRAM]
+    command = ["sh", "-c", 'exec "$0" "$1" 2>&-', sys.executable, PROGRAM]
     subprocess.run(command, input="\n", stdout=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS, check=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tmpmaild.config.settings import Config, Http, Smtp
 from tmpmaild.host import process
 
-SCRIPTS = [Path(__file__).with_name(f"process-{name}.py.txt") for name in ("churn", "pieces")]
+SCRIPTS = [Path(__file__).with_name(f"process_{name}.py") for name in ("churn", "pieces")]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")

@@ -21,7 +21,7 @@ from tmpmaild.host.sockets import CREDENTIALS, Certificate, ShownCertificate, ce
 
 ROWS = rows_of(__file__)
 
-TAKE = Path(__file__).with_name("sockets-take.py.txt").read_text()
+TAKE = Path(__file__).with_name("sockets_take.py")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def passed(names, *sockets):
     # High numbers, so that none is overwritten by the copy of another.
     high = [os.dup2(number, 100 + place) for place, number in enumerate(numbers)]
     environ = {**os.environ, "LISTEN_FDS": str(len(sockets)), "LISTEN_FDNAMES": names}
-    done = finished([sys.executable, "-c", TAKE, json.dumps(high)], env=environ, pass_fds=high)
+    done = finished([sys.executable, TAKE, json.dumps(high)], env=environ, pass_fds=high)
     for number in high:
         os.close(number)
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr.splitlines()

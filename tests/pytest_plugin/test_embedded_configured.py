@@ -9,7 +9,7 @@ import pytest
 
 from tmpmaild.pytest_plugin import embedded
 
-TESTS = Path(__file__).with_name("embedded-configured.py.txt").read_text()
+TESTS = Path(__file__).parent.joinpath("suites/embedded_configured.py").read_text()
 FILE = Path(__file__).with_name("embedded-configured-file.txt").read_text()
 
 
@@ -83,7 +83,7 @@ def test_a_file_may_name_a_database_server_but_no_other_file(tmp_path):
         assert {name: value for name, value in environment.items() if "STORAGE" in name} == ours
 
 
-KILLED = Path(__file__).with_name("embedded-configured-killed.py.txt").read_text()
+KILLED = Path(__file__).parent.joinpath("suites/embedded_configured_killed.py").read_text()
 
 
 @pytest.fixture(scope="module")

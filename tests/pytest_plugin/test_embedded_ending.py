@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).with_name("embedded-ending.py.txt").read_text()
+TESTS = Path(__file__).parent.joinpath("suites/embedded_ending.py").read_text()
 
 
 @pytest.mark.parametrize(

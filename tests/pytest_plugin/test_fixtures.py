@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).with_name("fixtures.py.txt").read_text()
+TESTS = Path(__file__).parent.joinpath("suites/fixtures.py").read_text()
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.proof)])
@@ -51,14 +51,14 @@ def test_without_the_extra_it_says_what_to_install(run, tmp_path, fixture):
 
 @pytest.mark.proof
 def test_under_xdist_each_worker_has_a_daemon_of_its_own_and_no_async_plugin_is_needed(run):
-    tests = Path(__file__).with_name("fixtures-xdist.py.txt").read_text()
+    tests = Path(__file__).parent.joinpath("suites/fixtures_xdist.py").read_text()
     status, text = run("-p", "xdist", "-n", "2", "--dist", "each", "--junitxml=report.xml", tests=tests)
     assert (status, "2 failed, 6 passed" in text) == (1, True), text
     assert text.count("- tmpmaild: mails of ") == 2
 
 
 def test_under_pytest_asyncio_with_every_address_at_hand(run):
-    tests = Path(__file__).with_name("fixtures-asyncio.py.txt").read_text()
+    tests = Path(__file__).parent.joinpath("suites/fixtures_asyncio.py").read_text()
     ini = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\ntmpmaild_accept_unknown = true\n"
     status, text = run("-p", "pytest_asyncio.plugin", tests=tests, ini=ini)
     assert (status, "1 passed" in text) == (0, True), text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).with_name("inboxes-report.py.txt").read_text()
+TESTS = Path(__file__).parent.joinpath("suites/inboxes_report.py").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_an_inbox_that_cannot_be_read_is_said_below_the_failure(shown):
     assert re.fullmatch(r"they cannot be read: .*\(410 address-expired\)", line)
 
 
-ATTACHED = Path(__file__).with_name("inboxes-report-attached.py.txt").read_text()
+ATTACHED = Path(__file__).parent.joinpath("suites/inboxes_report_attached.py").read_text()
 
 
 def test_pytest_html_and_allure_get_text_sanitised_html_and_source(run, service, tmp_path):

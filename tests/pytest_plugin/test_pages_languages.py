@@ -16,7 +16,7 @@ import peers
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 JARS = "/usr/share/java/*"
-XUNIT = Path(__file__).parents[1] / "support/xunit.cs.txt"
+XUNIT = Path(__file__).parents[1] / "support/xunit.cs"
 ASSEMBLIES = "-r:System.Net.Http.dll -r:System.Runtime.Serialization.dll"
 # What runs the tests of each.
 COMMANDS = {

@@ -11,7 +11,7 @@ from tmpmaild.pytest_plugin.embedded import NoService
 
 PAGE = (Path(__file__).parents[2] / "docs/testing/senders.md").read_text()
 INI, ZONES, SHOP, TEST, FAILURE, *_ = re.findall(r"```\w+\n(.*?)```", PAGE, re.DOTALL)
-OTHER_KEY = Path(__file__).with_name("zones-other-key.py.txt").read_text()
+OTHER_KEY = Path(__file__).parent.joinpath("suites/zones_other_key.py").read_text()
 
 
 def test_the_example_of_the_page_passes_and_fails_as_it_says(run, tmp_path):

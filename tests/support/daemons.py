@@ -37,7 +37,7 @@ OF_SYSTEMD = (
     *("RUNTIME_DIRECTORY", "STATE_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY"),
 )
 # What systemd does between fork and exec for a service with sockets.
-ACTIVATE = Path(__file__).with_name("daemons-activate.py.txt").read_text()
+ACTIVATE = Path(__file__).with_name("daemons_activate.py")
 KNOWN = {"TERM": "xterm", "LANG": "C.UTF-8"}
 _listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)\s+SMTP on 127\.0\.0\.1:(\d+)").search
 
@@ -121,7 +121,7 @@ class Daemon:
         if not self._listeners:
             return command
         descriptors = ",".join(str(listener.fileno()) for listener in self._listeners.values())
-        return [sys.executable, "-c", ACTIVATE, descriptors, ":".join(self._listeners), *command]
+        return [sys.executable, ACTIVATE, descriptors, ":".join(self._listeners), *command]
 
     @property
     def url(self):

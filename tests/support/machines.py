@@ -20,8 +20,8 @@ PATIENCE_SECONDS = 120
 PROGRAMS = ("systemd-nspawn", "nsenter", "debootstrap")
 PYTHONS = {"bookworm": "3.11", "trixie": "3.13"}
 # Store a mail by port 25 and print its address; print the subjects of the mails at an address.
-MAIL = Path(__file__).with_name("machines-mail.py.txt").read_text()
-READ = Path(__file__).with_name("machines-read.py.txt").read_text()
+MAIL = Path(__file__).with_name("machines_mail.py").read_text()
+READ = Path(__file__).with_name("machines_read.py").read_text()
 
 
 def missing():

@@ -23,15 +23,15 @@ PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
 
 pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof WHAT=systemd")
 CONFIG = Path(__file__).with_name("booted-config.toml").read_text()
-HOLD = Path(__file__).with_name("booted-hold.py.txt").read_text()
-CALL = Path(__file__).with_name("booted-call.py.txt").read_text()
+HOLD = Path(__file__).with_name("booted_hold.py").read_text()
+CALL = Path(__file__).with_name("booted_call.py").read_text()
 
 
-ASK_AS_PROXY = Path(__file__).with_name("booted-ask-as-proxy.py.txt").read_text()
+ASK_AS_PROXY = Path(__file__).with_name("booted_ask_as_proxy.py").read_text()
 
 
-LOCK = Path(__file__).with_name("booted-lock.py.txt").read_text()
-READY = Path(__file__).with_name("booted-ready.py.txt").read_text()
+LOCK = Path(__file__).with_name("booted_lock.py").read_text()
+READY = Path(__file__).with_name("booted_ready.py").read_text()
 CREDENTIALS = Path(__file__).with_name("booted-credentials.txt").read_text()
 TLS = Path(__file__).with_name("booted-tls.toml").read_text()
 # What a machine keeps when its Debian is upgraded.

@@ -20,8 +20,8 @@ CONFIG = Path(__file__).with_name("booted-several-config.toml").read_text()
 PASSWORD = "correct horse"
 # Four senders, each mail on a connection of its own; when standard input ends it tells what they were answered and
 # which acknowledged mail is missing. Of a server that stops, the 421 is read even if the next command fails.
-SEND = Path(__file__).with_name("booted-several-send.py.txt").read_text()
-ACCEPTED = Path(__file__).with_name("booted-several-accepted.py.txt").read_text()
+SEND = Path(__file__).with_name("booted_several_send.py").read_text()
+ACCEPTED = Path(__file__).with_name("booted_several_accepted.py").read_text()
 
 pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof WHAT=systemd")
 

@@ -31,11 +31,11 @@ EM_X86_64, EM_AARCH64 = 62, 183  # elf(5)
 CONFIG = "/etc/tmpmaild/config.toml"
 INSTALL = next(block.script for block in shell_blocks("README.md") if block.heading == "Install on a server")
 UPDATES = "Updates that install themselves"
-SERVE = Path(__file__).with_name("deb-serve.py.txt").read_text()
+SERVE = Path(__file__).with_name("deb_serve.py").read_text()
 # Print all that is seen of three addresses and of STARTTLS; without arguments make these, one private, one for 20 seconds.
-LOOK = Path(__file__).with_name("deb-look.py.txt").read_text()
+LOOK = Path(__file__).with_name("deb_look.py").read_text()
 # Print an address, send to it until that fails, and print what was acknowledged.
-SEND = Path(__file__).with_name("deb-send.py.txt").read_text()
+SEND = Path(__file__).with_name("deb_send.py").read_text()
 DELIVER = "import smtplib, sys; smtplib.SMTP('127.0.0.1', 25).sendmail('a@example.com', sys.argv[1], b'Subject: new\\r\\n\\r\\n')"
 PASSWORD = "correct horse"
 CREDENTIAL = "[Service]\nLoadCredential=postgresql:/etc/tmpmaild/postgresql-password\n"
@@ -47,7 +47,7 @@ listen = "unix:/run/tmpmaild/control.sock"
 """
 LIMITS = '[limits]\nexempt = ["127.0.0.0/8"]\n'
 MOVES = ("Backups", "Restore")
-FETCH_UPGRADE = Path(__file__).with_name("deb-fetch-upgrade.sh.txt").read_text()
+FETCH_UPGRADE = Path(__file__).with_name("deb_fetch_upgrade.sh").read_text()
 # Since 258 systemd refuses to be upgraded on a machine without unified cgroups, and a container has those of the machine.
 HOLD_SYSTEMD = "" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "apt-mark hold systemd > /dev/null\n"
 APT_GET = "DEBIAN_FRONTEND=noninteractive apt-get --yes -o Dpkg::Options::=--force-confdef"  # no questions
@@ -341,7 +341,7 @@ def test_debian_is_upgraded_below_it(package, folder, tmp_path, figure, debians)
     """The packages of the next Debian are fetched before the machine boots, which has no network."""
     before, after = debians
     with machines.overlay(chroot_image.debian(PACKAGES, before)) as root:
-        FreshMachine(root, package).must("root", HOLD_SYSTEMD + FETCH_UPGRADE.format(before, after))
+        FreshMachine(root, package).must("root", HOLD_SYSTEMD + f"before={before} after={after}\n{FETCH_UPGRADE}")
         with machines.booted(PACKAGES, {"/packages": folder}, tmp_path / "console.txt", root=root) as machine:
             install(machine, package)
             address = machine.python(MAIL)

@@ -21,7 +21,7 @@ README = (ROOT / "README.md").read_text()
 PACKAGES = re.search(r"`apt install ([^`]+)`", README)[1]
 NAMES = dict(zip(chroot_image.SUITES, ("Debian 12", "Debian 13"), strict=True))
 # The daemon is stopped, not make: what it says of that is its exit code.
-RUN = Path(__file__).with_name("fresh-run.sh.txt").read_text()
+RUN = Path(__file__).with_name("fresh_run.sh").read_text()
 
 pytestmark = pytest.mark.skipif(not os.environ.get("FRESH"), reason="takes half an hour: make proof WHAT=fresh")
 

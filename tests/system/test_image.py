@@ -14,7 +14,7 @@ import chroot_image
 
 PATIENCE_SECONDS = 60
 # Create an address over HTTP, have it sent a mail by SMTP, print the list of its mail.
-ROUND = Path(__file__).with_name("image-round.py.txt").read_text()
+ROUND = Path(__file__).with_name("image_round.py").read_text()
 READ_AGAIN = 'import sys, urllib.request as u; print(u.urlopen(f"http://127.0.0.1:8025/api/v1/addresses/{sys.argv[1]}/messages").read())'
 
 

@@ -27,10 +27,10 @@ ALONE = (
 )  # those in test_booted.py and test_deb.py
 OPERATIONS = [block for block in shell_blocks("docs/operations.md") if block.heading not in ALONE]
 BASE = ("ca-certificates", "dbus", "python3", "systemd", "systemd-sysv")
-APT_GET = Path(__file__).with_name("install-apt-get.sh.txt").read_text()
-CERTBOT = Path(__file__).with_name("install-certbot.sh.txt").read_text()
-MAIL = Path(__file__).with_name("install-mail.py.txt").read_text()
-OFFERS_TLS = Path(__file__).with_name("install-offers-tls.py.txt").read_text()
+APT_GET = Path(__file__).with_name("install_apt_get.sh").read_text()
+CERTBOT = Path(__file__).with_name("install_certbot.sh").read_text()
+MAIL = Path(__file__).with_name("install_mail.py").read_text()
+OFFERS_TLS = Path(__file__).with_name("install_offers_tls.py").read_text()
 # doctor finds that no DNS answers here, and that nobody outside can reach port 25.
 MAY_FAIL = {"tmpmaild doctor"}
 

@@ -1,0 +1,14 @@
+from pathlib import Path
+
+from tmpmaild.host.process import give_back
+
+
+def resident_mib():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4 // 1024
+
+
+pieces = [bytearray(65_536) for _ in range(1600)]
+last = bytearray(65_536)
+del pieces
+give_back()
+print(resident_mib())
