@@ -4,7 +4,7 @@ from tmpmaild.host.process import return_large_blocks
 
 
 def resident_mib():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4 // 1024
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * 4 // 1024
 
 
 return_large_blocks()

@@ -4,7 +4,7 @@ from tmpmaild.host.process import give_back
 
 
 def resident_mib():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4 // 1024
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * 4 // 1024
 
 
 pieces = [bytearray(65_536) for _ in range(1600)]

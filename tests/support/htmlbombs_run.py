@@ -10,7 +10,7 @@ from tmpmaild.mail.htmltext import to_text
 from tmpmaild.mail.htmlview import content_ids, render
 
 render("", {}, remote_images=True)
-used_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+used_bytes = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used_bytes + 200 * 2**20,) * 2)
 divisor = int(sys.argv[1])
 for bomb in BOMBS.values():
