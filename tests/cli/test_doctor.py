@@ -18,7 +18,6 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 import certificates
-from tables import rows_of
 from tmpmaild import __version__
 from tmpmaild.cli import doctor as results
 from tmpmaild.cli.doctor import machine, network, ok, problem, warning
@@ -30,8 +29,6 @@ from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.webhooktargets import parse_rule
 from zones import Zones, silent
-
-ROWS = rows_of(__file__)
 
 DAY = 86_400
 MIB = 1 << 20
@@ -115,7 +112,19 @@ def stored(tmp_path):
     return Config(storage=Storage(path=str(tmp_path / "tmpmaild.db")), smtp=smtp)
 
 
-@pytest.mark.parametrize(("name", "mode", "expected"), ROWS["mail and key are for the service alone"])
+@pytest.mark.parametrize(
+    ("name", "mode", "expected"),
+    [
+        ("tmpmaild.db", 0o600, ["ok", "ok", "ok"]),
+        ("tmpmaild.db", 0o640, ["problem", "ok", "ok"]),
+        (".", 0o777, ["problem", "ok", "ok"]),
+        (".", 0o755, ["ok", "ok", "ok"]),
+        ("cert.pem", 0o644, ["ok", "ok", "ok"]),
+        ("cert.pem", 0o666, ["ok", "problem", "ok"]),
+        ("key.pem", 0o644, ["ok", "ok", "problem"]),
+        ("key.pem", 0o640, ["ok", "ok", "ok"]),
+    ],
+)
 def test_mail_and_key_are_for_the_service_alone(stored, tmp_path, name, mode, expected):
     (tmp_path / name).chmod(mode)
     assert levels(machine.check_files(stored)) == expected
@@ -269,7 +278,21 @@ def pem(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("key", "hostname", "days", "expected"), ROWS["key names and dates of a certificate"])
+@pytest.mark.parametrize(
+    ("key", "hostname", "days", "expected"),
+    [
+        ("one.key", "mx.example.org", 0, ["ok", "ok"]),
+        ("one.key", "MX.example.net", 0, ["ok", "ok"]),
+        ("one.key", "a.mx.example.net", 0, ["warning", "ok"]),
+        ("one.key", "mx.example.com", 0, ["warning", "ok"]),
+        ("one.key", "mx.example.org", 20, ["ok", "warning"]),
+        ("one.key", "mx.example.org", 31, ["ok", "problem"]),
+        ("one.key", "mx.example.org", -1, ["ok", "problem"]),
+        ("other.key", "mx.example.org", 0, ["problem"]),
+        ("locked.key", "mx.example.org", 0, ["problem"]),
+        ("none.key", "mx.example.org", 0, ["problem"]),
+    ],
+)
 def test_key_names_and_dates_of_a_certificate(pem, key, hostname, days, expected):
     config = Config(smtp=Smtp(tls_certificate=str(pem / "one.pem"), tls_key=str(pem / key)))
     assert levels(machine.check_certificate(config, hostname, time.time() + days * DAY)) == expected
@@ -302,7 +325,19 @@ def test_a_service_that_systemd_gave_port_25_is_reached_there():
     assert network.port_25(machine.as_served(config, None), "mx.example.org").level == "warning"
 
 
-@pytest.mark.parametrize(("settings", "proxies", "expected"), ROWS["what stands in front of http"])
+@pytest.mark.parametrize(
+    ("settings", "proxies", "expected"),
+    [
+        ({}, [], []),
+        ({"public_url": "https://tmp.example.org"}, ["127.0.0.1"], ["ok"]),
+        ({"public_url": "https://tmp.example.org"}, [], ["ok", "warning"]),
+        ({"public_url": "https://tmp.example.org", "listen": ("unix:/run/x/http.sock",)}, [], ["ok"]),
+        ({"public_url": "http://tmp.example.org"}, ["127.0.0.1"], ["warning"]),
+        ({"listen": ("0.0.0.0:80",)}, [], ["warning"]),
+        ({}, ["0.0.0.0/0"], ["problem"]),
+        ({}, ["10.0.0.0/8", "::/0"], ["problem"]),
+    ],
+)
 def test_what_stands_in_front_of_http(settings, proxies, expected):
     trusted = tuple(map(ip_network, proxies))
     assert levels(network.proxy(Config(http=Http(**settings, trusted_proxies=trusted)))) == expected
@@ -398,7 +433,13 @@ def examine(daemon, tmp_path):
 @pytest.mark.parametrize(
     ("rules", "addresses", "said"),
     [
-        *ROWS["a target of webhooks that cannot or should not be called is told"],
+        (["hooks.example.org"], ["1.1.1.1"], ("ok", "hooks.example.org can be called")),
+        (["hooks.example.org"], ["10.0.0.7", "1.1.1.1"], ("ok", "hooks.example.org can be called")),
+        (["hooks.example.org"], ["10.0.0.7"], ("problem", "hooks.example.org leads to 10.0.0.7, where no call goes")),
+        (["hooks.example.org:8443", "10.0.0.7:8443"], ["10.0.0.7"], ("ok", "hooks.example.org can be called")),
+        (["hooks.example.org:8443", "10.0.0.7"], ["10.0.0.7"], ("problem", "hooks.example.org leads to 10.0.0.7,")),
+        (["127.0.0.0/8"], [], ("warning", "127.0.0.0/8 has this machine")),
+        (["169.254.0.0/16:80"], [], ("warning", "169.254.0.0/16 has the metadata of clouds")),
         (["hooks.example.org"], OSError("no such name"), ("warning", "hooks.example.org: no such name")),
     ],
 )

@@ -11,13 +11,10 @@ import pytest
 import warm
 from daemons import FREE_PORTS, environment
 from patience import PATIENCE_SECONDS
-from tables import rows_of, table
 from tmpmaild.cli.doctor import database
 from tmpmaild.config import databaseurl
 from tmpmaild.storage import engines
 from tmpmaild.storage.engines import PostgresqlSettings, ServerFacts, steps_in
-
-ROWS = rows_of(__file__)
 
 LIMITS = {"max_bytes": 0, "reserve_bytes": 0, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}
 MEASURED = {"TMPMAILD_METRICS__LISTEN": "127.0.0.1:0"}
@@ -219,19 +216,47 @@ def test_settings_by_which_mail_gets_into_the_log_are_named(cluster):
     assert database.log(facts(cluster, name).settings).level == "ok"
 
 
-@pytest.mark.parametrize(("settings", "level"), ROWS["what the server logs"])
+@pytest.mark.parametrize(
+    ("settings", "level"),
+    [
+        ({"log_statement": "ddl"}, "ok"),
+        ({"log_statement": "mod"}, "problem"),
+        ({"log_min_duration_sample": "0"}, "problem"),
+        ({"log_transaction_sample_rate": "0.5"}, "problem"),
+        ({"log_statement": "all", "log_parameter_max_length": "0"}, "ok"),
+        ({"auto_explain.log_min_duration": "0", "log_parameter_max_length": "0"}, "problem"),
+        ({"auto_explain.log_min_duration": "0", "auto_explain.log_parameter_max_length": "0"}, "ok"),
+        ({"pgaudit.log_parameter": "on"}, "problem"),
+    ],
+)
 def test_what_the_server_logs(settings, level):
     assert database.log(settings).level == level
 
 
-@table(("check", "known", "level", "text"), ROWS["what a server comes to"])
+@pytest.mark.parametrize(
+    ("check", "known", "level", "text"),
+    [
+        ("schema", {"schema_step": 2, "known_step": 3, "schema_obstacle": ""}, "warning", "step 2 of 3"),
+        ("standby", {"standby_names": "b", "standbys": 0}, "problem", "b: none is connected"),
+        ("standby", {"standby_names": "b", "standbys": 1}, "ok", "b: waited for; 1 connected"),
+        ("clock", {"clock_ahead_seconds": 3.0}, "warning", "3 s ahead of this machine's"),
+        ("clock", {"clock_ahead_seconds": -3.0}, "warning", "3 s behind this machine's"),
+    ],
+)
 def test_what_a_server_comes_to(check, known, level, text):
     more = [1] if check == "standby" else []
     result = getattr(database, check)(server(**known), *more)
     assert (result.level, result.text.startswith(text)) == (level, True)
 
 
-@table(("has_tls", "mode", "level", "text"), ROWS["what protects mail on its way to a server elsewhere"])
+@pytest.mark.parametrize(
+    ("has_tls", "mode", "level", "text"),
+    [
+        (False, "require", "warning", "none, so mail goes"),
+        (True, "require", "warning", "sslmode is require: anybody in between"),
+        (True, "verify-full", "ok", "sslmode is verify-full"),
+    ],
+)
 def test_what_protects_mail_on_its_way_to_a_server_elsewhere(has_tls, mode, level, text):
     (result,) = database.tls(server(is_remote=True, has_tls=has_tls), mode)
     assert (result.level, result.text.startswith(text)) == (level, True)

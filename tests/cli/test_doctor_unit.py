@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 import certificates
-from tables import rows_of, table
 from tmpmaild.cli.doctor import machine, unit
 from tmpmaild.cli.doctor.unit import Unit, judged
 from tmpmaild.config.settings import Config, Smtp
 
-ROWS = rows_of(__file__)
 SYSTEMCTL = Path(__file__).with_name("doctor-unit-systemctl.sh.txt").read_text()
 JOURNALCTL = """#!/bin/sh
 case "$1" in
@@ -27,7 +25,76 @@ def a_unit(**changes):
     return Unit(**{**start, **changes})
 
 
-@table(("changes", "uptime_seconds", "expected"), ROWS["a service that fails or is stopped is a problem"])
+@pytest.mark.parametrize(
+    ("changes", "uptime_seconds", "expected"),
+    [
+        ({}, 5, []),
+        # It runs, and its control socket is off.
+        ({}, None, []),
+        (
+            {
+                "active": "failed",
+                "sub": "failed",
+                "result": "exit-code",
+                "exit_status": "1",
+                "last_error": "tmpmaild: the disk is full",
+            },
+            None,
+            [
+                (
+                    "problem",
+                    "tmpmaild.service fails (exit-code, exit status 1); the last error in its log: tmpmaild: the disk is full",
+                )
+            ],
+        ),
+        (
+            {
+                "active": "activating",
+                "sub": "auto-restart",
+                "restarts": 21,
+                "result": "exit-code",
+                "exit_status": "1",
+                "last_error": "tmpmaild: the disk is full",
+            },
+            None,
+            [
+                (
+                    "problem",
+                    "tmpmaild.service fails (exit-code, exit status 1, tried again 21 times); the last error in its log: tmpmaild: the disk is full",
+                )
+            ],
+        ),
+        (
+            {"active": "activating", "sub": "start", "restarts": 1, "result": "success", "exit_status": "0"},
+            None,
+            [("problem", "tmpmaild.service fails (tried again 1 time)")],
+        ),
+        ({"active": "activating", "sub": "start"}, None, [("warning", "tmpmaild.service is starting")]),
+        ({"active": "inactive", "sub": "dead"}, None, [("problem", "tmpmaild.service is stopped")]),
+        (
+            {"active": "inactive", "sub": "dead", "is_woken": True},
+            None,
+            [("warning", "tmpmaild.service is stopped; the next connection starts it")],
+        ),
+        # One that was started by hand answers.
+        ({"active": "inactive", "sub": "dead"}, 5, []),
+        (
+            {"restarts": 1, "last_error": "Fatal"},
+            7200,
+            [
+                (
+                    "warning",
+                    "tmpmaild.service was restarted after a failure 1 time, 7200 s ago for the last one; the last error in its log: Fatal",
+                )
+            ],
+        ),
+        (
+            {"restarts": 40},
+            2,
+            [("problem", "tmpmaild.service was restarted after a failure 40 times, 2 s ago for the last one")],
+        ),
+    ],
+)
 def test_a_service_that_fails_or_is_stopped_is_a_problem(changes, uptime_seconds, expected):
     assert [(one.level, one.text) for one in judged(a_unit(**changes), uptime_seconds)] == expected
 

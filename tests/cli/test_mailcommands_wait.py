@@ -6,10 +6,7 @@ import threading
 import pytest
 
 from patience import PATIENCE_SECONDS
-from tables import rows_of
 from tmpmaild.cli.configured import Duration
-
-ROWS = rows_of(__file__)
 
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 LINK = b"Subject: Confirm\r\n\r\nConfirm your address: https://shop.example/confirm?token=a1\r\n"
@@ -140,7 +137,22 @@ def test_a_timeout_may_have_a_unit(call, inbox):
     assert (done.exit_code, "within 0" in one_line(done)) == (1, True)
 
 
-@pytest.mark.parametrize("given", ROWS["wrong usage is told before anything is waited for"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        ["a@mail.example.com", "--code", "--link"],
+        ["a@mail.example.com", "--timeout", "-1"],
+        ["a@mail.example.com", "--timeout", "nan"],
+        ["a@mail.example.com", "--timeout", "5 minutes"],
+        ["a@mail.example.com", "--timeout", "9000h"],
+        ["a@mail.example.com", "--server", "ftp://a.test"],
+        ["a@mail.example.com", "--server", "a.test:80"],
+        ["a@mail.example.com", "--server", "http://127.0.0.1:99999"],
+        ["a@mail.example.com", "--token", "a b"],
+        ["\udcff@mail.example.com"],
+    ],
+)
 def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
     done = call("wait", *given)
     assert (done.exit_code, done.stdout) == (2, "")

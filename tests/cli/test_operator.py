@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tables import rows_of, table
 from tmpmaild import __version__
 from tmpmaild.cli import configured, operator
 from tmpmaild.cli.main import main
@@ -18,7 +17,6 @@ from tmpmaild.host.control import ControlServer
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.metrics import Count, Gauge
 
-ROWS = rows_of(__file__)
 STATUS = Path(__file__).with_name("operator-status.txt").read_text()
 
 
@@ -140,7 +138,26 @@ def test_of_several_daemons_one_is_named(run, monkeypatch):
     assert run("--instance", "../x", "status").exit_code == 2
 
 
-WRONG = dict(ROWS["WRONG"])
+WRONG = {
+    "status": [["x"], ["--unknown"]],
+    "inboxes": [["x"], ["--client", "x"], ["--client", "10.0.0.0/8"], ["--client", "2001:db8::/48"], ["--client"]],
+    "backup": [[], ["a", "b"]],
+    "restore": [[], ["a", "b"]],
+    "block": [[], ["--for", "1d"], ["--force"], ["x"]],
+    "unblock": [[], ["x"]],
+    "webhooks": [["x"], ["--pause", "a.example", "--forget", "a.example"], ["--for", "1h"], ["--resume"]],
+    "purge": [
+        [],
+        ["x"],
+        [""],
+        ["a@b.test", "--all"],
+        ["--all", "--expired", "--yes"],
+        ["--all"],
+        ["--client", ""],
+        ["--client", "1.2.3.4/24"],
+        ["a@b.test", "c@d.test"],
+    ],
+}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +179,7 @@ def test_without_a_service_a_command_is_one_line(run, arguments):
     assert done.stderr.count("\n") == 1
 
 
-@table(("given", "seconds"), [(None, None), (0, None), (0.4, 1), (1.0, 1), (1.5, 2), (3600.0, 3600)])
+@pytest.mark.parametrize(("given", "seconds"), [(None, None), (0, None), (0.4, 1), (1.0, 1), (1.5, 2), (3600.0, 3600)])
 def test_a_time_of_0_is_no_limit_for_every_command_that_has_one(given, seconds):
     assert configured.limit_seconds(given) == seconds
 
