@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from tmpmaild.checks import Kind, Mistake, check
+from tmpmaild.checks import InvalidValue, Kind, check
 
 WHOLE = Kind("a whole number", int, int)
 SHARE = Kind("a number", float, float)
@@ -17,7 +17,7 @@ def test_what_is_right_is_parsed_and_what_msgspec_refuses_is_a_mistake():
     values, mistakes = check(given, {"whole": WHOLE, "share": SHARE, "words": WORDS, "short": SHORT})
     assert values == {"words": ("a", "b"), "share": 1.0, "short": "x"}
     assert mistakes == []
-    assert check({"short": 1}, {"short": SHORT}) == ({}, [Mistake("short", "a short text", 1)])
+    assert check({"short": 1}, {"short": SHORT}) == ({}, [InvalidValue("short", "a short text", 1)])
 
 
 def test_all_mistakes_are_found_in_the_order_of_the_values_and_then_what_is_missing():
@@ -35,4 +35,6 @@ def test_all_mistakes_are_found_in_the_order_of_the_values_and_then_what_is_miss
 
 @pytest.mark.parametrize("value", ["a", [], None])
 def test_a_list_is_a_list_of_at_least_so_many(value):
-    assert check({"words": value}, {"words": WORDS})[1] == [Mistake("words", "a list of at least one string", value)]
+    assert check({"words": value}, {"words": WORDS})[1] == [
+        InvalidValue("words", "a list of at least one string", value)
+    ]

@@ -38,7 +38,7 @@ class NotShown:
         return "another value (not shown: it may hold a password)"
 
 
-class Mistake(Struct, frozen=True):
+class InvalidValue(Struct, frozen=True):
     """A value that is not as expected.
 
     ``found`` is UNSET if a required value is missing, ``NotShown`` if it is secret; ``expected`` is empty if no such
@@ -56,59 +56,59 @@ class Mistake(Struct, frozen=True):
         return self.name if self.index is None else f"{self.name}[{self.index}]"
 
 
-class Mistakes:
-    """Collects what several checks find wrong with one request, so that one answer names all of it."""
+class ValidationErrors:
+    """Collects the errors that several checks find in one request, so that one response names them all."""
 
     def __init__(self) -> None:
         self.errors: list[tuple[str, str]] = []
         """As those of ``InvalidRequest``."""
 
-    def of(self, ensure: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Return what ``ensure`` returns; None, and what was wrong is kept, if it raises ``InvalidRequest``."""
+    def collect(self, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Return the result of ``check``; if it raises ``InvalidRequest``, add its errors and return None."""
         try:
-            return ensure(*args, **kwargs)
+            return check(*args, **kwargs)
         except InvalidRequest as error:
             self.errors += error.errors
             return None
 
-    def end(self) -> None:
-        """Raise ``InvalidRequest`` with all mistakes, if there are any."""
+    def raise_if_any(self) -> None:
+        """Raise ``InvalidRequest`` with all errors, if there are any."""
         if self.errors:
             raise InvalidRequest(*self.errors)
 
 
-def check(given: Mapping[str, object], kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], list[Mistake]]:
-    """Return the right values, parsed, and all mistakes: in the order of ``given``, then what is missing."""
+def check(given: Mapping[str, object], kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], list[InvalidValue]]:
+    """Return the right values, parsed, and all invalid ones: in the order of ``given``, then what is missing."""
     values: dict[str, Any] = {}
-    mistakes: list[Mistake] = []
+    invalid: list[InvalidValue] = []
     for name, value in given.items():
-        parsed, wrong = _check(name, value, kinds[name]) if name in kinds else (None, [Mistake(name, "", value)])
+        parsed, wrong = _check(name, value, kinds[name]) if name in kinds else (None, [InvalidValue(name, "", value)])
         if not wrong:
             values[name] = parsed
-        mistakes += wrong
+        invalid += wrong
     for name, kind in kinds.items():
         if kind.required and name not in given:
-            mistakes.append(Mistake(name, kind.expected, UNSET))
-    return values, mistakes
+            invalid.append(InvalidValue(name, kind.expected, UNSET))
+    return values, invalid
 
 
-def _check(name: str, value: object, kind: Kind) -> tuple[Any, list[Mistake]]:
+def _check(name: str, value: object, kind: Kind) -> tuple[Any, list[InvalidValue]]:
     if not kind.many:
         return _check_one(name, value, kind)
     if not isinstance(value, list) or len(value) < kind.least:
         expected = "a list of at least one string" if kind.least else "a list of strings"
-        return None, [Mistake(name, expected, value)]
+        return None, [InvalidValue(name, expected, value)]
     pairs = [_check_one(name, item, kind, index) for index, item in enumerate(value)]
-    return tuple(parsed for parsed, _ in pairs), [mistake for _, wrong in pairs for mistake in wrong]
+    return tuple(parsed for parsed, _ in pairs), [one for _, wrong in pairs for one in wrong]
 
 
-def _check_one(name: str, value: object, kind: Kind, index: int | None = None) -> tuple[Any, list[Mistake]]:
+def _check_one(name: str, value: object, kind: Kind, index: int | None = None) -> tuple[Any, list[InvalidValue]]:
     try:
         if _has_type(value, kind.base):
             return kind.parse(value), []
     except (ValueError, ValidationError):
         pass
-    return None, [Mistake(name, kind.expected, NotShown() if kind.secret else value, index)]
+    return None, [InvalidValue(name, kind.expected, NotShown() if kind.secret else value, index)]
 
 
 def _has_type(value: object, base: type) -> bool:

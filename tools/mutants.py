@@ -31,7 +31,7 @@ MODULES: Final = {
     "storage/rows": ("storage/test_rows*", "storage/test_contract*"),
     "storage/sqlite/operations": ("storage/test_contract*", "storage/test_sweeping*", "storage/test_writer_changing*"),
     "webhooks/schedule": ("webhooks/test_schedule*", "webhooks/test_dispatcher*"),
-    "http/requests": ("http/test_requests*", "http/test_addresses*", "http/test_messages*"),
+    "http/validation": ("http/test_validation*", "http/test_requests*", "http/test_addresses*", "http/test_messages*"),
     "findings/lines": ("findings/test_lines*", "findings/test_codes*"),
     "findings/naming": ("findings/test_naming*", "findings/test_codes*"),
     "findings/scoring": ("findings/test_scoring*", "findings/test_codes*"),

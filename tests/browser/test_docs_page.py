@@ -9,10 +9,12 @@ from starlette.routing import Mount, Route
 
 from scripts import scripts_of
 from tmpmaild.http import pages as pages_for_people
-from tmpmaild.http.app import OPERATIONS, CrossSite, Middleware, describe_api
+from tmpmaild.http.app import OPERATIONS, describe_api
+from tmpmaild.http.crosssite import CrossSite
 from tmpmaild.http.files import docs_files
+from tmpmaild.http.middleware import Middleware
 from tmpmaild.http.problems import Problems
-from tmpmaild.http.requests import Resource
+from tmpmaild.http.routing import Resource
 from tmpmaild.metrics import Count
 from tmpmaild.ratelimit import RateLimits
 

@@ -8,7 +8,7 @@ import msgspec
 
 from tmpmaild.cli.main import main
 from tmpmaild.client import AsyncClient, Client
-from tmpmaild.http.requests import CreateRequest
+from tmpmaild.http.inputs import CreateRequest
 from tmpmaild.mcp_server import tools
 
 TYPESCRIPT = Path(__file__).parents[2] / "clients/typescript/src"

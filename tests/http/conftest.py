@@ -15,8 +15,8 @@ from services import service_over
 from patience import PATIENCE_SECONDS
 from tmpmaild.http import server as server_module
 from tmpmaild.http import streams
-from tmpmaild.http.answers import AnswerSlots
 from tmpmaild.http.app import HttpApp, HttpSettings
+from tmpmaild.http.responses import ResponseSlots
 from tmpmaild.http.server import HttpServer
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import NO_SESSION, Envelope
@@ -167,13 +167,13 @@ def open_world(store, clock):
 @pytest.fixture
 def places_come_late(monkeypatch, clock):
     """Let inboxes end while a large answer waits for its place."""
-    take = AnswerSlots.take
+    take = ResponseSlots.take
 
     def late(self, name):
         clock.advance(ms=LIFETIME_MS)
         return take(self, name)
 
-    monkeypatch.setattr(AnswerSlots, "take", late)
+    monkeypatch.setattr(ResponseSlots, "take", late)
 
 
 def expected(name, message_id):

@@ -42,7 +42,7 @@ class Stream:
     def status(self):
         return int(self.head.split()[1])
 
-    async def _chunk(self):
+    async def chunk(self):
         """Read one chunk of the body; None is the end."""
         while b"\r\n" not in self._octets:
             self._octets += await self.socket.receive()
@@ -58,7 +58,7 @@ class Stream:
         with anyio.fail_after(PATIENCE_SECONDS):
             while True:
                 while "\n\n" not in self._text:
-                    chunk = await self._chunk()
+                    chunk = await self.chunk()
                     if chunk is None:
                         assert not self._text
                         return None

@@ -5,13 +5,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from tables import rows_of, table
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import rfc3339
 
 from .conftest import LIFETIME_MS
-
-ROWS = rows_of(__file__)
 
 PATH = "/api/v1/addresses"
 JSON = {"Content-Type": "application/json"}
@@ -43,19 +40,49 @@ async def test_a_random_name_has_59_bits(client):
     assert all(re.fullmatch("[abcdefghjkmnpqrstuvwxyz][abcdefghjkmnpqrstuvwxyz2-9]{11}", name) for name in names)
 
 
-@table(("content_type", "body", "status"), ROWS["json is known by its media type or by none"])
-async def test_json_is_known_by_its_media_type_or_by_none(client, content_type, body, status):
-    headers = {} if content_type is None else {"Content-Type": content_type}
-    assert (await client.post(body=body, headers=headers)).status == status
+async def test_json_is_known_by_its_media_type_or_by_none(client, subtests):
+    for content_type, body, status in [
+        ("application/json", b'{"domain":"second.test"}', 201),
+        ("application/json; charset=utf-8", b"{}", 201),
+        ("Application/JSON", b"{}", 201),
+        (None, b"{}", 201),
+        ("application/json", b"", 201),
+        ("text/plain", b"", 201),
+        ("application/x-www-form-urlencoded", b"", 201),
+        ("nonsense", b"", 201),
+        ("", b"", 201),
+        ("application/x-www-form-urlencoded", b"{}", 415),
+        ("text/plain", b"{}", 415),
+        ("application/jsonp", b"{}", 415),
+        ("", b"{}", 415),
+    ]:
+        with subtests.test(content_type=content_type):
+            headers = {} if content_type is None else {"Content-Type": content_type}
+            assert (await client.post(body=body, headers=headers)).status == status
 
 
-BROKEN = [*ROWS["BROKEN"], b"[" * 60_000, b'{"a":' * 10_000]
+BROKEN = [
+    b" ",
+    b"{",
+    b"{}x",
+    b"{'a': 1}",
+    b'{"a": NaN}',
+    b'{"a": Infinity}',
+    b'{"local_part": "\xff"}',
+    b'{"\xff": 1}',
+    b'{"local_part": "\\ud800"}',
+    b'{"local_part": "\xed\xa0\x80"}',
+    b"\x00",
+    b"[" * 60_000,
+    b'{"a":' * 10_000,
+]
 
 
-@table("body", BROKEN)
-async def test_broken_json_is_malformed(client, body):
-    answer = await client.post(body=body, headers=JSON)
-    assert (answer.status, answer.json()["code"]) == (400, "malformed-request")
+async def test_broken_json_is_malformed(client, subtests):
+    for body in BROKEN:
+        with subtests.test(body=body):
+            answer = await client.post(body=body, headers=JSON)
+            assert (answer.status, answer.json()["code"]) == (400, "malformed-request")
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"1", b"true"])
@@ -78,11 +105,28 @@ async def test_every_wrong_type_is_reported_at_once(client):
     ]
 
 
-@table("local_part", [*ROWS["a name nobody may have is invalid"], "a" * 65, "\0" * 5])
-async def test_a_name_nobody_may_have_is_invalid(client, local_part):
-    answer = await client.post(body={"local_part": local_part})
-    assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
-    assert [error["pointer"] for error in answer.json()["errors"]] == ["/local_part"]
+async def test_a_name_nobody_may_have_is_invalid(client, subtests):
+    for local_part in [
+        "postmaster",
+        "Abuse",
+        "ssladmin",
+        "ab",
+        ".abc",
+        "abc.",
+        "a..b",
+        "a b",
+        "a@b",
+        "a/b",
+        "äbc",
+        "a+b",
+        "",
+        "a" * 65,
+        "\0" * 5,
+    ]:
+        with subtests.test(local_part=local_part):
+            answer = await client.post(body={"local_part": local_part})
+            assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+            assert [error["pointer"] for error in answer.json()["errors"]] == ["/local_part"]
 
 
 @pytest.mark.both_engines

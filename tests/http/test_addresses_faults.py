@@ -2,12 +2,9 @@
 
 import pytest
 
-from tables import rows_of, table
 from tmpmaild.inboxes.faults import Fault
 
 from .test_addresses import Held
-
-ROWS = rows_of(__file__)
 
 GREYLISTED = {"at": "rcpt", "reply": "451 4.7.1 Greylisted", "times": 2, "delay_seconds": 3}
 SHOWN = {"at": "rcpt", "reply": "451 4.7.1 Greylisted", "times": 2, "delay_seconds": 3.0}
@@ -45,21 +42,59 @@ async def test_patch_sets_faults_anew_and_the_expiry_if_it_is_told(client, clock
     assert (both["faults"], both["expires_at"] < created["expires_at"]) == ([], True)
 
 
-@table(
-    ("faults", "pointers"),
-    [
-        *ROWS["what cannot be is named by its pointer"],
+async def test_what_cannot_be_is_named_by_its_pointer(client, subtests):
+    for faults, pointers in [
+        ("rcpt", ["/faults"]),
+        ([7], ["/faults/0"]),
+        ([{"at": "end", "delay_seconds": 0.5}, {"at": "end"}], ["/faults/1"]),
+        ([{"at": "end", "delay_seconds": 0}], ["/faults/0"]),
+        ([{"reply": "451 x"}], ["/faults/0/at"]),
+        ([{"at": "mail", "delay_seconds": 0.5}], ["/faults/0/at"]),
+        ([{"at": "RCPT", "delay_seconds": 0.5}], ["/faults/0/at"]),
+        ([{"at": 1, "delay_seconds": 0.5}], ["/faults/0/at"]),
+        ([{"at": None, "delay_seconds": 0.5}], ["/faults/0/at"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": ""}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "451"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "451 "}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "451-4.7.1 a"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "250 2.0.0 Ok"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "354 go ahead"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "651 x"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "45 x"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": " 451 x"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "451 x\r\n250 Ok"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "451 x\n"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "451 x\x7f"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "451 ü"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "451 \t"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": "4\u0665\u0661 x"}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": 451}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "reply": None}], ["/faults/0/reply"]),
+        ([{"at": "end", "delay_seconds": 0.5, "times": 0}], ["/faults/0/times"]),
+        ([{"at": "end", "delay_seconds": 0.5, "times": 101}], ["/faults/0/times"]),
+        ([{"at": "end", "delay_seconds": 0.5, "times": -1}], ["/faults/0/times"]),
+        ([{"at": "end", "delay_seconds": 0.5, "times": 1.5}], ["/faults/0/times"]),
+        ([{"at": "end", "delay_seconds": 0.5, "times": "2"}], ["/faults/0/times"]),
+        ([{"at": "end", "delay_seconds": 0.5, "times": True}], ["/faults/0/times"]),
+        ([{"at": "end", "delay_seconds": -0.1}], ["/faults/0/delay_seconds"]),
+        ([{"at": "end", "delay_seconds": 60.1}], ["/faults/0/delay_seconds"]),
+        ([{"at": "end", "delay_seconds": "3"}], ["/faults/0/delay_seconds"]),
+        ([{"at": "end", "delay_seconds": True}], ["/faults/0/delay_seconds"]),
+        ([{"at": "end", "delay_seconds": None}], ["/faults/0/delay_seconds"]),
+        (
+            [{"at": "end", "delay_seconds": 0.5, "times": 0, "reply": "x"}, {"at": "x"}],
+            ["/faults/0/reply", "/faults/0/times", "/faults/1/at"],
+        ),
         ([SLOW] * 11, ["/faults"]),
         ([SLOW | {"reply": "451 " + "x" * 401}], ["/faults/0/reply"]),
-    ],
-)
-async def test_what_cannot_be_is_named_by_its_pointer(client, faults, pointers):
-    for answer in (
-        await client.post(body={"faults": faults}),
-        await Held(client, await client.create()).ask("PATCH", body={"faults": faults}),
-    ):
-        assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
-        assert sorted(one["pointer"] for one in answer.json()["errors"]) == pointers
+    ]:
+        with subtests.test(faults=faults, pointers=pointers):
+            for answer in (
+                await client.post(body={"faults": faults}),
+                await Held(client, await client.create()).ask("PATCH", body={"faults": faults}),
+            ):
+                assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+                assert sorted(one["pointer"] for one in answer.json()["errors"]) == pointers
 
 
 async def test_what_just_fits_is_taken_and_a_number_that_is_none_is_no_delay(client):

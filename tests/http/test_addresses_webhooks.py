@@ -8,7 +8,6 @@ import pytest
 from services import rules
 
 from patience import PATIENCE_SECONDS
-from tables import rows_of, table
 from tmpmaild.errors import StorageFull
 from tmpmaild.model import WebhookState
 from tmpmaild.storage.enginestorage import EngineStorage
@@ -16,12 +15,24 @@ from tmpmaild.webhooktargets import parse_rule
 
 from .test_addresses import Held
 
-ROWS = rows_of(__file__)
-
-ALLOW = tuple(ROWS["ALLOW"])
+ALLOW = (
+    "hooks.example.org",
+    "*.corp.example",
+    "*.bücher.example",
+    "10.0.0.0/8",
+    "192.0.2.7:8443",
+    "[2001:db8::/32]:444",
+)
 URL = "https://hooks.example.org/mail?a=1"
 WEBHOOK = {"url": URL, "events": ["expired", "message", "message"], "has": ["link", "code"]}
-SHOWN = {**dict(ROWS["SHOWN"]), "url": URL}
+SHOWN = {
+    "events": ["message", "expired"],
+    "has": ["code", "link"],
+    "failures": 0,
+    "last_call": None,
+    "next_call_at": None,
+    "url": URL,
+}
 
 
 @pytest.fixture
@@ -92,14 +103,88 @@ async def test_the_state_of_the_last_call_is_shown(world, client, clock):
         }
 
 
-@table(("webhook", "pointers"), ROWS["what cannot be is named by its pointer"])
-async def test_what_cannot_be_is_named_by_its_pointer(client, webhook, pointers):
-    for answer in (
-        await client.post(body={"webhook": webhook}),
-        await Held(client, await client.create()).ask("PATCH", body={"webhook": webhook}),
-    ):
-        assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
-        assert sorted(one["pointer"] for one in answer.json()["errors"]) == pointers
+async def test_what_cannot_be_is_named_by_its_pointer(client, subtests):
+    for webhook, pointers in [
+        ("x", ["/webhook"]),
+        (7, ["/webhook"]),
+        (True, ["/webhook"]),
+        ([], ["/webhook"]),
+        (
+            [
+                {
+                    "url": "https://hooks.example.org/mail?a=1",
+                    "events": ["expired", "message", "message"],
+                    "has": ["link", "code"],
+                }
+            ],
+            ["/webhook"],
+        ),
+        ({}, ["/webhook/url"]),
+        ({"url": "https://other.example/"}, ["/webhook/url"]),
+        ({"url": "http://127.0.0.1/"}, ["/webhook/url"]),
+        ({"url": "x"}, ["/webhook/url"]),
+        ({"url": "https://hooks.example.org:8443/"}, ["/webhook/url"]),
+        ({"url": None, "events": ["message"]}, ["/webhook/url"]),
+        ({"url": "https://hooks.example.org/mail?a=1", "events": [], "has": ["link", "code"]}, ["/webhook/events"]),
+        (
+            {"url": "https://hooks.example.org/mail?a=1", "events": ["Message"], "has": ["link", "code"]},
+            ["/webhook/events"],
+        ),
+        (
+            {"url": "https://hooks.example.org/mail?a=1", "events": "message", "has": ["link", "code"]},
+            ["/webhook/events"],
+        ),
+        ({"url": "https://hooks.example.org/mail?a=1", "events": None, "has": ["link", "code"]}, ["/webhook/events"]),
+        (
+            {
+                "url": "https://hooks.example.org/mail?a=1",
+                "events": ["message", "message", "message", "message"],
+                "has": ["link", "code"],
+            },
+            ["/webhook/events"],
+        ),
+        (
+            {
+                "url": "https://hooks.example.org/mail?a=1",
+                "events": ["expired", "message", "message"],
+                "has": ["verdict"],
+            },
+            ["/webhook/has"],
+        ),
+        (
+            {"url": "https://hooks.example.org/mail?a=1", "events": ["expired", "message", "message"], "has": "code"},
+            ["/webhook/has"],
+        ),
+        (
+            {"url": "https://hooks.example.org/mail?a=1", "events": ["expired", "message", "message"], "has": None},
+            ["/webhook/has"],
+        ),
+        (
+            {"url": "https://hooks.example.org/mail?a=1", "events": ["expired", "message", "message"], "has": [1]},
+            ["/webhook/has"],
+        ),
+        (
+            {
+                "url": "https://hooks.example.org/mail?a=1",
+                "events": ["expired", "message", "message"],
+                "has": ["code", "code", "code", "code"],
+            },
+            ["/webhook/has"],
+        ),
+        ({"url": 7, "events": {}, "has": 1}, ["/webhook/events", "/webhook/has", "/webhook/url"]),
+        (
+            {"url": "https://hooks.example.org/mail?a=1", "events": ["verdict"], "has": ["link", "code"]},
+            ["/webhook/events"],
+        ),
+        ({"url": "x", "events": ["verdict"]}, ["/webhook/events", "/webhook/url"]),
+    ]:
+        with subtests.test(webhook=webhook, pointers=pointers):
+            for answer in (
+                await client.post(body={"webhook": webhook}),
+                await Held(client, await client.create()).ask("PATCH", body={"webhook": webhook}),
+            ):
+                assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+                assert sorted(one["pointer"] for one in answer.json()["errors"]) == pointers
 
 
 async def test_a_secret_that_a_client_chooses_is_ignored(client):

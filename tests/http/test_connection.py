@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tmpmaild.http import answers, connection, requests, server
+from tmpmaild.http import connection, requests, responses, server
 from tmpmaild.inboxes.creating import NewAddress
 
 from .conftest import read_all
@@ -39,7 +39,7 @@ async def test_a_connection_without_another_request_is_closed_but_none_that_is_b
 
 
 async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch):
-    monkeypatch.setattr(requests, "_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(requests, "BODY_SECONDS", 0.05)
     monkeypatch.setattr(connection, "LINGER_SECONDS", 0.05)
     received = await served.ask(b"POST /api/v1/addresses HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
     assert received.startswith(b"HTTP/1.1 408")
@@ -135,21 +135,17 @@ async def test_unread_answers_fill_no_memory(serve):
 
 
 async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve, monkeypatch):
-    monkeypatch.setattr(answers, "_SEND_SECONDS", 0.3)
-    monkeypatch.setattr(connection, "SEND_SECONDS", 0.3)
-    monkeypatch.setattr(answers, "_SLOTS_PER_CLIENT", 1)
+    for module in (responses, connection):
+        monkeypatch.setattr(module, "SEND_SECONDS", 0.3)
+    monkeypatch.setattr(responses, "SLOTS_PER_CLIENT", 1)
     app = world.app()
     (inbox, _) = await world.service.inboxes.create(NewAddress(local_part="chosen"), None)
     await world.deliver(inbox.address, b"\r\n" + b"x" * 4_000_000)
     ask = b"GET /api/v1/addresses/chosen@mail.example.com/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     async with serve(app) as served, await served.connect() as stream:
         await stream.send(ask)
-        places = app._slots._places._held
-        while not places:
-            await anyio.sleep(0.001)
-        while places:
-            await anyio.sleep(0.001)
-        for module, name in ((answers, "_SEND_SECONDS"), (connection, "SEND_SECONDS")):
-            monkeypatch.setattr(module, name, 60)  # for who reads, however busy the machine is
+        await stream.receive(1)
+        for module in (responses, connection):
+            monkeypatch.setattr(module, "SEND_SECONDS", 60)  # for the client that reads, however busy the machine is
         assert len(await served.ask(ask)) > 4_000_000
         await served.drained()

@@ -2,11 +2,7 @@
 
 import pytest
 
-from tables import rows_of
-
 from .conftest import bearer
-
-ROWS = rows_of(__file__)
 
 SOME = "msg_01m7y0sgyf0000000000000000"
 
@@ -46,7 +42,15 @@ async def test_those_that_are_named_or_up_to_one_or_all_are_deleted_and_counted(
 
 
 @pytest.mark.parametrize(
-    ("query", "pointers"), [*ROWS["what is not so deletes nothing"], ("?" + "&".join([f"id={SOME}"] * 101), ["id"])]
+    ("query", "pointers"),
+    [
+        ("?id=msg_01m7y0sgyf0000000000000000&up_to=msg_01m7y0sgyf0000000000000000", ["up_to"]),
+        ("?id=", ["id"]),
+        ("?up_to=", ["up_to"]),
+        ("?id=msg_01m7y0sgyf0000000000000000&id=x", ["id"]),
+        ("?id=MSG_01M7Y0SGYF0000000000000000&up_to=x", ["id", "up_to"]),
+        ("?" + "&".join([f"id={SOME}"] * 101), ["id"]),
+    ],
 )
 async def test_what_is_not_so_deletes_nothing(client, held, ids, query, pointers):
     answer = await delete(client, held, query)

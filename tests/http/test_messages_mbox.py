@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.http import answers as answers_module
+from tmpmaild.http import responses
 
 from .conftest import scope_of
 from .streams import until
@@ -108,9 +108,9 @@ async def three(world, held):
 
 @pytest.mark.usefixtures("three")
 async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(world, at, monkeypatch):
-    monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
+    monkeypatch.setattr(responses, "SLOTS_PER_CLIENT", 1)
     client = world.client()
-    monkeypatch.setattr(answers_module, "_SLICE_SECONDS", 0.05)
+    monkeypatch.setattr(responses, "SLICE_SECONDS", 0.05)
     sent = []
 
     async def takes_the_start(message):
@@ -125,9 +125,9 @@ async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(w
 
 @pytest.mark.usefixtures("three")
 async def test_each_part_moves_the_deadline_by_its_length(client, at, monkeypatch):
-    monkeypatch.setattr(answers_module, "_SLICE_SECONDS", float("inf"))
-    monkeypatch.setattr(answers_module, "_SEND_SECONDS", 1000)
-    monkeypatch.setattr(answers_module, "PACE_BYTES_PER_SECOND", 0.5)
+    monkeypatch.setattr(responses, "SLICE_SECONDS", float("inf"))
+    monkeypatch.setattr(responses, "SEND_SECONDS", 1000)
+    monkeypatch.setattr(responses, "PACE_BYTES_PER_SECOND", 0.5)
     parts, deadlines = [], []
 
     async def take(message):
@@ -143,8 +143,8 @@ async def test_each_part_moves_the_deadline_by_its_length(client, at, monkeypatc
 
 @pytest.mark.usefixtures("three")
 async def test_a_client_that_exceeds_the_deadline_gets_no_end(client, at, monkeypatch):
-    monkeypatch.setattr(answers_module, "_SLICE_SECONDS", float("inf"))
-    monkeypatch.setattr(answers_module, "_SEND_SECONDS", 0.01)
+    monkeypatch.setattr(responses, "SLICE_SECONDS", float("inf"))
+    monkeypatch.setattr(responses, "SEND_SECONDS", 0.01)
     sent = []
 
     async def take_no_body(message):
@@ -157,11 +157,11 @@ async def test_a_client_that_exceeds_the_deadline_gets_no_end(client, at, monkey
 
 
 async def test_it_needs_a_place_like_every_large_answer(world, at, three, monkeypatch):
-    monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
+    monkeypatch.setattr(responses, "SLOTS_PER_CLIENT", 1)
     client = world.client()
     slow = Slow(client.app, at)
     await slow.first_part()
-    monkeypatch.setattr(answers_module, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(responses, "WAIT_SECONDS", 0.05)
     answer = await client.get(at)
     assert (answer.status, answer.json()["code"]) == (503, "busy")
     assert (await client.ask("HEAD", at)).status == 200

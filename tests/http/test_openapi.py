@@ -5,11 +5,10 @@ from urllib.parse import urljoin
 
 import pytest
 
-from tables import table
 from tmpmaild.http.app import OPERATIONS, describe_api
-from tmpmaild.http.openapi import Answer, Operation, declared
+from tmpmaild.http.inputs import PageQuery
+from tmpmaild.http.openapi import Operation, Returns, declared
 from tmpmaild.http.problems import PROBLEMS
-from tmpmaild.http.requests import PageQuery
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,9 @@ async def test_it_is_served_and_names_the_server_where_the_operator_has_named_it
         assert answer.json()["servers"] == [{"url": "https://host.example/mail"}]
 
 
-@table("url", ["https://mail.example.com", "https://tmpmail.example.com/mail.example.com", "https://kit.test"])
+@pytest.mark.parametrize(
+    "url", ["https://mail.example.com", "https://tmpmail.example.com/mail.example.com", "https://kit.test"]
+)
 def test_what_the_operator_has_named_stays_as_it_is(url):
     """The domain of the examples may be in it, as the domain of the server may be in ours."""
     for domain in ("kit.test", "mail.example.com", "mail.example.com.kit.test"):
@@ -89,7 +90,7 @@ def test_what_needs_a_token_says_so(document):
 
 def test_an_endpoint_declares_its_operation_and_the_problems_follow():
     class Endpoints:
-        @Operation("GET /api/v1/things", "listThings", Answer(200, "Things."), ("busy",), query=PageQuery)
+        @Operation("GET /api/v1/things", "listThings", Returns(200, "Things."), ("busy",), query=PageQuery)
         async def list(self, request):
             """List things.
 

@@ -9,7 +9,6 @@ import jsonschema
 import openapi_spec_validator
 import pytest
 
-from tables import table
 from tmpmaild.http.app import describe_api
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import Attachment, Message
@@ -122,7 +121,7 @@ def test_what_a_webhook_is_told_is_as_described(event):
     assert not fitting.is_valid(body | {"data": {}})
 
 
-@table("rule", RULES)
+@pytest.mark.parametrize("rule", RULES)
 def test_it_keeps_the_rule(rule):
     assert list(RULES[rule]()) == []
 

@@ -5,7 +5,8 @@ import json
 import re
 from html.parser import HTMLParser
 
-from tables import table
+import pytest
+
 from tmpmaild.http import pages
 from tmpmaild.http.app import OPERATIONS, describe_api
 from tmpmaild.http.files import DOCS_POLICY
@@ -60,7 +61,7 @@ def test_it_holds_no_script_and_leads_to_pages_of_ours_alone():
     assert "script-src" not in DOCS_POLICY
 
 
-@table("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_tells_what_it_takes_and_how_it_fails(operation):
     told = text_of(re.search(rf'<article id="{operation.id}">.*?</article>', PAGE, re.DOTALL)[0])
     described = DOCUMENT["paths"][operation.path][operation.method.lower()]

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tables import table
+import pytest
+
 from tmpmaild.http.pages import best_language, prefers_gzip
 
 OFFERED = ("de", "en", "pt-br", "zh-hant")
@@ -12,12 +13,12 @@ GZIP, LANGUAGES = [
 ]
 
 
-@table(("chosen", "accepted"), GZIP)
+@pytest.mark.parametrize(("chosen", "accepted"), GZIP)
 def test_gzip_goes_to_those_who_want_it(chosen, accepted):
     assert prefers_gzip([accepted.strip()]) == (chosen == "yes")
 
 
-@table(("chosen", "accepted"), [*LANGUAGES, ("en", "de" * 40), ("en", "de-" + "a-" * 5000)])
+@pytest.mark.parametrize(("chosen", "accepted"), [*LANGUAGES, ("en", "de" * 40), ("en", "de-" + "a-" * 5000)])
 def test_a_language_is_looked_up(chosen, accepted):
     assert best_language([accepted.strip()], OFFERED, "en") == chosen
 

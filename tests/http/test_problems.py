@@ -5,19 +5,33 @@ import logging
 
 import pytest
 
-from tables import rows_of, table
 from tmpmaild import errors
 from tmpmaild.http import problems
 from tmpmaild.http.problems import PROBLEMS, Problems
 from tmpmaild.http.requests import Client
 
-ROWS = rows_of(__file__)
-
 ADDRESSES = "/api/v1/addresses"
 INBOX = f"{ADDRESSES}/unknown@mail.example.com"
 
 PRODUCERS = [
-    *ROWS["PRODUCERS"],
+    ("malformed-request", "POST", "/api/v1/addresses", {"body": b"{"}),
+    ("bad-host", "GET", "/api/v1/addresses/unknown@mail.example.com", {"host": "a b"}),
+    ("bad-host", "GET", "/api/v1/addresses/unknown@mail.example.com", {"host": None}),
+    ("cross-site", "POST", "/api/v1/addresses", {"headers": {"Sec-Fetch-Site": "cross-site"}}),
+    ("address-not-found", "GET", "/api/v1/addresses/unknown@mail.example.com", {}),
+    ("address-not-found", "GET", "/api/v1/addresses/unknown@mail.example.com/messages", {}),
+    ("address-not-found", "GET", "/api/v1/addresses/unknown@mail.example.com/messages/x/raw", {}),
+    ("not-found", "GET", "/index.html", {}),
+    ("not-found", "GET", "/api/v1/nothing", {}),
+    ("not-found", "GET", "/problems/nothing", {}),
+    ("not-found", "BREW", "/teapot", {}),
+    ("method-not-allowed", "GET", "/api/v1/addresses", {}),
+    ("method-not-allowed", "DELETE", "/api/v1/addresses/unknown@mail.example.com/messages.mbox", {}),
+    ("method-not-allowed", "BREW", "/api/v1/addresses/unknown@mail.example.com", {}),
+    ("method-not-allowed", "POST", "/problems/not-found", {}),
+    ("unsupported-media-type", "POST", "/api/v1/addresses", {"body": b"{}", "headers": {"Content-Type": "text/plain"}}),
+    ("invalid-request", "POST", "/api/v1/addresses", {"body": b"[]"}),
+    ("invalid-request", "GET", "/api/v1/addresses/unknown@mail.example.com/messages?limit=0", {}),
     ("body-too-large", "POST", ADDRESSES, {"body": bytes(70_000)}),
     ("headers-too-large", "GET", INBOX, {"headers": {"X": "x" * 16_384}}),
 ]
@@ -42,12 +56,24 @@ async def test_every_producer_gives_the_same_kind_of_document(world, code, metho
     assert is_problem(await prefixed.ask(method, target, **more), code, "/mail")
 
 
-@table(("target", "allow"), ROWS["what a path answers to is said on request and on refusal"])
-async def test_what_a_path_answers_to_is_said_on_request_and_on_refusal(client, target, allow):
-    refused = await client.ask("PUT", target)
-    assert (refused.status, refused.header("allow")) == (405, allow)
-    asked = await client.ask("OPTIONS", target)
-    assert (asked.status, asked.header("allow"), asked.body) == (204, allow, b"")
+async def test_what_a_path_answers_to_is_said_on_request_and_on_refusal(client, subtests):
+    for target, allow in [
+        ("/api/v1/addresses", "OPTIONS, POST"),
+        ("/api/v1/addresses/unknown@mail.example.com", "DELETE, GET, HEAD, OPTIONS, PATCH"),
+        ("/api/v1/addresses/unknown@mail.example.com/messages", "DELETE, GET, HEAD, OPTIONS"),
+        ("/api/v1/addresses/unknown@mail.example.com/messages.mbox", "GET, HEAD, OPTIONS"),
+        ("/api/v1/addresses/unknown@mail.example.com/messages/x", "DELETE, GET, HEAD, OPTIONS"),
+        ("/api/v1/addresses/unknown@mail.example.com/messages/x/view", "OPTIONS, POST"),
+        ("/api/v1/addresses/unknown@mail.example.com/events", "GET, HEAD, OPTIONS"),
+        ("/api/v1/domains", "GET, HEAD, OPTIONS"),
+        ("/docs", "GET, HEAD, OPTIONS"),
+        ("/problems/not-found", "GET, HEAD, OPTIONS"),
+    ]:
+        with subtests.test(target=target, allow=allow):
+            refused = await client.ask("PUT", target)
+            assert (refused.status, refused.header("allow")) == (405, allow)
+            asked = await client.ask("OPTIONS", target)
+            assert (asked.status, asked.header("allow"), asked.body) == (204, allow, b"")
 
 
 async def test_head_is_answered_where_get_is(client):
@@ -68,13 +94,13 @@ def test_every_request_error_has_an_answer():
     assert set(problems._CODES.values()) <= set(PROBLEMS)
 
 
-@table("error", [*problems._CODES, errors.RequestError])
+@pytest.mark.parametrize("error", [*problems._CODES, errors.RequestError])
 async def test_every_request_error_leaves_as_a_problem_and_a_special_case_as_the_error(error):
     arguments = {errors.AddressExpired: (0,), errors.InvalidRequest: (("/x", "y"),)}.get(error, ("secret",))
     code = problems._CODES.get(error, "internal-error")
     special = type("Special", (error,), {"__module__": __name__})
     for kind in (error, special, type("More", (special,), {"__module__": __name__})):
-        answer = Problems("").answer_to(_Request(), kind(*arguments))
+        answer = Problems("").response_to(_Request(), kind(*arguments))
         assert answer.media_type == "application/problem+json"
         assert (answer.status_code, json.loads(answer.body)["code"]) == (PROBLEMS[code].status, code)
         assert b"secret" not in answer.body
@@ -116,15 +142,16 @@ async def test_what_passes_says_when_to_come_again(world, caplog, monkeypatch, e
     assert b"secret" not in answer.body
 
 
-@table("code", sorted(PROBLEMS))
-async def test_every_code_has_a_page_that_explains_it(client, code):
-    answer = await client.get(f"/problems/{code}")
-    assert answer.status == 200
-    assert answer.header("content-type") == "text/html; charset=utf-8"
-    assert answer.header("content-security-policy").startswith("default-src 'none'")
-    assert f"<code>{code}</code>" in answer.body.decode()
-    assert PROBLEMS[code].title in answer.body.decode()
-    assert '<a href="../">' in answer.body.decode()
+async def test_every_code_has_a_page_that_explains_it(client, subtests):
+    for code in sorted(PROBLEMS):
+        with subtests.test(code=code):
+            answer = await client.get(f"/problems/{code}")
+            assert answer.status == 200
+            assert answer.header("content-type") == "text/html; charset=utf-8"
+            assert answer.header("content-security-policy").startswith("default-src 'none'")
+            assert f"<code>{code}</code>" in answer.body.decode()
+            assert PROBLEMS[code].title in answer.body.decode()
+            assert '<a href="../">' in answer.body.decode()
 
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}
@@ -147,7 +174,14 @@ async def test_a_person_who_follows_a_bad_link_gets_a_page_with_the_way_to_the_i
     answer = await client.get(target, headers)
     assert (answer.status, answer.header("content-type")) == (404, "text/html; charset=utf-8")
     assert answer.header("vary") == "Accept, Sec-Fetch-Dest"
-    assert set(answer.header("content-security-policy").split("; ")) == set(ROWS["the policy of the page"])
+    assert set(answer.header("content-security-policy").split("; ")) == {
+        "default-src 'none'",
+        "style-src 'self'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    }
     page = answer.body.decode()
     assert "<h1>404 Not found</h1>" in page
     assert '<a href="/mail/">' in page
@@ -157,11 +191,47 @@ async def test_a_person_who_follows_a_bad_link_gets_a_page_with_the_way_to_the_i
     assert (told.status, told.header("content-type")) == (404, "text/html; charset=utf-8")
 
 
-@table(
-    ("method", "target", "headers"),
-    [*ROWS["programs frames and the api get the document"], ("GET", "/nowhere", {"Accept": "text/html;" * 1000})],
-)
-async def test_programs_frames_and_the_api_get_the_document(client, method, target, headers):
-    answer = await client.ask(method, target, headers)
-    assert answer.header("content-type") == "application/problem+json"
-    assert answer.header("vary") == (None if target.startswith("/api/") else "Accept, Sec-Fetch-Dest")
+async def test_programs_frames_and_the_api_get_the_document(client, subtests):
+    for method, target, headers in [
+        ("GET", "/nowhere", {}),
+        ("GET", "/nowhere", {"Accept": "*/*"}),
+        ("GET", "/nowhere", {"Accept": "text/html;q=0"}),
+        ("GET", "/nowhere", {"Accept": "text/html;q=0.5, application/json"}),
+        (
+            "GET",
+            "/nowhere",
+            {
+                "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+                "Sec-Fetch-Dest": "iframe",
+            },
+        ),
+        ("POST", "/nowhere", {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}),
+        ("POST", "/", {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}),
+        ("GET", "/view/x", {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}),
+        (
+            "GET",
+            "/view/x",
+            {
+                "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+                "Sec-Fetch-Dest": "iframe",
+            },
+        ),
+        (
+            "GET",
+            "/api/v1/addresses/unknown@mail.example.com",
+            {
+                "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+                "Sec-Fetch-Dest": "document",
+            },
+        ),
+        (
+            "GET",
+            "/api/v1/nothing",
+            {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"},
+        ),
+        ("GET", "/nowhere", {"Accept": "text/html;" * 1000}),
+    ]:
+        with subtests.test(method=method):
+            answer = await client.ask(method, target, headers)
+            assert answer.header("content-type") == "application/problem+json"
+            assert answer.header("vary") == (None if target.startswith("/api/") else "Accept, Sec-Fetch-Dest")

@@ -4,10 +4,10 @@ import anyio
 import pytest
 from msgspec import Struct, json
 
-from tmpmaild.http import answers
-from tmpmaild.http.answers import AnswerSlots, encode_in_steps
+from tmpmaild.http import responses
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import Client
+from tmpmaild.http.responses import ResponseSlots, encode_in_steps
 from tmpmaild.scheduling.turns import FairScheduler
 
 
@@ -39,7 +39,7 @@ def refused(monkeypatch):
 
     async def refused(slots, one):
         with monkeypatch.context() as impatient:
-            impatient.setattr(answers, "_WAIT_SECONDS", 0.05)
+            impatient.setattr(responses, "WAIT_SECONDS", 0.05)
             with pytest.raises(BadRequest) as error:
                 await slots.take(one).__aenter__()
         return error.value.code
@@ -48,7 +48,7 @@ def refused(monkeypatch):
 
 
 async def test_a_place_that_comes_free_is_given_to_who_waits():
-    slots = AnswerSlots(FairScheduler())
+    slots = ResponseSlots(FairScheduler())
     served = anyio.Event()
 
     async def wait():
@@ -61,23 +61,25 @@ async def test_a_place_that_comes_free_is_given_to_who_waits():
             await anyio.wait_all_tasks_blocked()
             assert not served.is_set()
         await served.wait()
-    assert not slots._places._held
-    assert not slots._places._of_client
+    async with slots.take(client("one")), slots.take(client("one")):
+        pass  # both are free again
 
 
 @pytest.mark.parametrize("clients", [[client("farm", exempt=True)] * 17, [client(f"192.0.{n}.1") for n in range(17)]])
 async def test_one_exempt_client_or_many_clients_have_sixteen_places(refused, clients):
-    slots = AnswerSlots(FairScheduler())
+    slots, holding = ResponseSlots(FairScheduler()), []
+
+    async def hold(one):
+        async with slots.take(one):
+            holding.append(one)
+            await anyio.sleep_forever()
+
     async with anyio.create_task_group() as tasks:
         for one in clients[:16]:
-            tasks.start_soon(_hold, slots, one)
+            tasks.start_soon(hold, one)
         await anyio.wait_all_tasks_blocked()
-        assert len(slots._places._held) == 16
+        assert holding == clients[:16]
         assert await refused(slots, clients[16]) == "busy"
         tasks.cancel_scope.cancel()
-    assert not slots._places._held
-
-
-async def _hold(slots, one):
-    async with slots.take(one):
-        await anyio.sleep_forever()
+    async with slots.take(clients[16]):
+        pass

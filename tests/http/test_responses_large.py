@@ -9,7 +9,7 @@ import anyio.to_thread
 import msgspec
 import pytest
 
-from tmpmaild.http import answers
+from tmpmaild.http import responses
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import Page
 
@@ -54,12 +54,12 @@ async def test_one_small_mail_of_many_parts_is_a_large_answer(world, held, monke
     """Its source is small, and so are its texts; what is said of its parts is not."""
     taken = []
 
-    class Counted(answers.AnswerSlots):
+    class Counted(responses.ResponseSlots):
         def take(self, client):
             taken.append(client)
             return super().take(client)
 
-    monkeypatch.setattr("tmpmaild.http.app.AnswerSlots", Counted)
+    monkeypatch.setattr("tmpmaild.http.app.ResponseSlots", Counted)
     client = world.client()
     message_id = await world.deliver(held["address"], parts(900, b""))
     answer = await client.get(path(held, f"/{message_id}"))
@@ -70,7 +70,7 @@ async def test_one_small_mail_of_many_parts_is_a_large_answer(world, held, monke
 @pytest.mark.parametrize(("exempt", "status"), [("192.0.2.0/24", 200), ("198.51.100.0/24", 503)])
 async def test_a_client_waits_for_its_third_large_answer_unless_it_is_exempt(world, held, monkeypatch, exempt, status):
     if status == 503:
-        monkeypatch.setattr(answers, "_WAIT_SECONDS", 0.05)
+        monkeypatch.setattr(responses, "WAIT_SECONDS", 0.05)
     await world.deliver(held["address"], LARGE)
     client = world.client(exempt=(ip_network(exempt),))
     begun = []

@@ -40,7 +40,7 @@ async def test_a_stream_is_what_browsers_and_proxies_expect(follow):
             "transfer-encoding: chunked",
         ):
             assert line in head
-        assert await stream._chunk() == b"retry: 10000\n\n"
+        assert await stream.chunk() == b"retry: 10000\n\n"
 
 
 @pytest.mark.both_engines
@@ -113,7 +113,7 @@ async def test_a_stop_ends_the_stream_without_an_event(world, follow):
 async def test_a_quiet_stream_shows_that_it_lives(follow, monkeypatch):
     monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.01)
     async with follow() as stream:
-        chunks = [await stream._chunk() for _ in range(4)]
+        chunks = [await stream.chunk() for _ in range(4)]
         assert chunks == [b"retry: 10000\n\n", b":\n\n", b":\n\n", b":\n\n"]
 
 
@@ -125,9 +125,9 @@ async def test_comments_follow_an_event_soon_for_browsers_that_keep_its_end_unti
         await until(lambda: len(world.service.bus))
         await world.deliver(held["address"])
         with anyio.fail_after(PATIENCE_SECONDS):
-            while b"event: message" not in await stream._chunk():
+            while b"event: message" not in await stream.chunk():
                 pass
-            assert [await stream._chunk() for _ in range(4)] == [b":\n\n"] * 4
+            assert [await stream.chunk() for _ in range(4)] == [b":\n\n"] * 4
 
 
 async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, serve, held, monkeypatch):

@@ -7,13 +7,10 @@ import anyio
 import pytest
 
 from patience import PATIENCE_SECONDS
-from tables import rows_of
 from tmpmaild.ratelimit import TokenBuckets
 
 from .conftest import Client
 from .streams import Stream, until
-
-ROWS = rows_of(__file__)
 
 TARGET = "/api/v1/events"
 
@@ -141,7 +138,33 @@ async def test_a_stream_takes_one_place_whatever_it_follows_and_ends_where_nothi
 ONE = {"address": "one@mail.example.com"}
 
 
-WRONG = [*ROWS["WRONG"], ({"inboxes": [ONE] * 21}, ["/inboxes"]), ({"inboxes": [1] * 21}, ["/inboxes"])]
+WRONG = [
+    ({}, ["/inboxes"]),
+    ({"inboxes": []}, ["/inboxes"]),
+    ({"inboxes": {"0": {"address": "one@mail.example.com"}}}, ["/inboxes"]),
+    ({"inboxes": [{"address": "one@mail.example.com"}, None, "one@mail.example.com"]}, ["/inboxes/1", "/inboxes/2"]),
+    (
+        {"inboxes": [{}, {"address": 1, "token": 1, "after": 1}]},
+        ["/inboxes/0/address", "/inboxes/1/address", "/inboxes/1/token", "/inboxes/1/after"],
+    ),
+    (
+        {"inboxes": [{"address": "one@mail.example.com", "after": "x", "token": None}]},
+        ["/inboxes/0/token", "/inboxes/0/after"],
+    ),
+    (
+        {
+            "inboxes": [
+                {"address": "two@mail.example.com"},
+                {"address": "one@mail.example.com"},
+                {"address": "ONE+x@MAIL.example.com"},
+            ]
+        },
+        ["/inboxes/2/address"],
+    ),
+    ({"inboxes": [{"address": "one@mail.example.com", "has": ["code", "x"]}]}, ["/inboxes/0/has"]),
+    ({"inboxes": [ONE] * 21}, ["/inboxes"]),
+    ({"inboxes": [1] * 21}, ["/inboxes"]),
+]
 
 
 async def test_what_is_wrong_with_a_request_is_said_of_each_part_and_what_is_not_known_ignored(client):

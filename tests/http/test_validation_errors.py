@@ -2,16 +2,26 @@
 
 import pytest
 
-from tables import rows_of
 from tmpmaild.webhooktargets import parse_rule
 
 from .test_addresses import Held
 
-ROWS = rows_of(__file__)
-
 OUR_HOOKS = "https://hooks.example.org/"
 # For each member: the mistake's pointer by a value that has it.
-CREATE = [*ROWS["CREATE"], {"expires_in_seconds": 10**9}, {"webhook": {"url": OUR_HOOKS, "events": ["verdict"]}}]
+CREATE = [
+    {"local_part": 1},
+    {"local_part": "postmaster"},
+    {"domain": None},
+    {"domain": "other.test"},
+    {"private": "yes"},
+    {"expires_in_seconds": "600"},
+    {"faults": "none"},
+    {"faults": [{"at": "end"}]},
+    {"webhook": 5},
+    {"webhook": {"url": "https://other.example/"}},
+    {"expires_in_seconds": 10**9},
+    {"webhook": {"url": OUR_HOOKS, "events": ["verdict"]}},
+]
 OF_NEW = ("local_part", "domain", "private")
 QUERY = ["limit=abc", "order=up", "after=x", "has=verdict", "has=x", "wait=51"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from tmpmaild import client as api
-from tmpmaild.http.requests import PageQuery
+from tmpmaild.http.inputs import PageQuery
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

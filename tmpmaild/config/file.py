@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tmpmaild.checks import Kind, Mistake, check
+from tmpmaild.checks import InvalidValue, Kind, check
 from tmpmaild.config.settings import SECTIONS, Config, conflicts, kinds_by_key
 from tmpmaild.config.writers import others_who_write
 from tmpmaild.errors import ConfigError
@@ -222,7 +222,7 @@ def _from_text(text: str, kind: Kind | None) -> object:
         return text
 
 
-def _worded(mistake: Mistake) -> str:
+def _worded(mistake: InvalidValue) -> str:
     if mistake.expected:
         found = _shown(mistake.found)
         return f"{mistake.place}: expected {mistake.expected}, found {found}{_written_right(mistake)}"
@@ -230,7 +230,7 @@ def _worded(mistake: Mistake) -> str:
     return f"{shown}: {_unknown(mistake.name, mistake.found)}"
 
 
-def _written_right(mistake: Mistake) -> str:
+def _written_right(mistake: InvalidValue) -> str:
     """Show how a text would be written that stands where a list, a number or a switch is expected."""
     kind = _KINDS[mistake.name]
     if not isinstance(mistake.found, str) or mistake.index is not None or (kind.base is str and not kind.many):

@@ -5,23 +5,15 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tmpmaild.checks import Mistakes
+from tmpmaild.checks import ValidationErrors
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.http.answers import JsonResponse
-from tmpmaild.http.openapi import ADDRESS, Answer, Operation
+from tmpmaild.http.inputs import CreateRequest, ExtendRequest, WebhookRequest, fault_items, faults
+from tmpmaild.http.openapi import ADDRESS, Operation, Returns
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import (
-    CreateRequest,
-    ExtendRequest,
-    WebhookRequest,
-    client,
-    fault_items,
-    faults,
-    holder_token,
-    read_json,
-    token,
-)
+from tmpmaild.http.requests import client, holder_token, token
+from tmpmaild.http.responses import JsonResponse
 from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList, Serializer, WebhookItem
+from tmpmaild.http.validation import read_json
 from tmpmaild.inboxes.access import is_holder
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
@@ -40,7 +32,7 @@ class AddressEndpoints:
     @Operation(
         "POST /api/v1/addresses",
         "createAddress",
-        Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
+        Returns(201, "The address, with its token.", AddressResource, headers=("Location",)),
         tag="Addresses",
         security="none",
         body=CreateRequest,
@@ -55,23 +47,23 @@ class AddressEndpoints:
         who = client(request)
         if self._service.blocks.has_client(who.ip):
             raise BadRequest("blocked")
-        mistakes = Mistakes()
-        asked = await read_json(request, CreateRequest, mistakes)
+        errors = ValidationErrors()
+        asked = await read_json(request, CreateRequest, errors)
         wanted = NewAddress(
             local_part=None if asked.local_part is UNSET else asked.local_part,
             domain=None if asked.domain is UNSET else asked.domain,
             private=asked.private,
             lifetime_seconds=None if asked.expires_in_seconds is UNSET else asked.expires_in_seconds,
             faults=faults(asked.faults),
-            webhook=mistakes.of(self._webhook, asked.webhook) or None,
+            webhook=errors.collect(self._webhook, asked.webhook) or None,
         )
-        mistakes.of(self._service.inboxes.ensure_creatable, wanted)
-        mistakes.end()
+        errors.collect(self._service.inboxes.ensure_creatable, wanted)
+        errors.raise_if_any()
         inbox, key = await self._service.inboxes.create(wanted, None if who.exempt else who.name, who.name)
         resource = replace(await self._resource(inbox, key, wanted.webhook), token=key)
         return JsonResponse(resource, 201, {"Location": self._serializer.address_path(inbox.address)})
 
-    @Operation(f"GET {ADDRESS}", "getAddress", Answer(200, "The address.", AddressResource), tag="Addresses")
+    @Operation(f"GET {ADDRESS}", "getAddress", Returns(200, "The address.", AddressResource), tag="Addresses")
     async def show(self, request: Request) -> Response:
         """Look at an address.
 
@@ -84,7 +76,7 @@ class AddressEndpoints:
     @Operation(
         f"PATCH {ADDRESS}",
         "extendAddress",
-        Answer(200, "The address.", AddressResource),
+        Returns(200, "The address.", AddressResource),
         tag="Addresses",
         security="required",
         body=ExtendRequest,
@@ -97,18 +89,18 @@ class AddressEndpoints:
         make the next mails fail, and `webhook` is called when something happens.
         """
         address, key = request.path_params["address"], holder_token(request)
-        mistakes = Mistakes()
-        wanted = await read_json(request, ExtendRequest, mistakes)
+        errors = ValidationErrors()
+        wanted = await read_json(request, ExtendRequest, errors)
         seconds = None if wanted.expires_in_seconds is UNSET else wanted.expires_in_seconds
         wanted_faults = None if wanted.faults is UNSET else faults(wanted.faults)
-        webhook = mistakes.of(self._webhook, wanted.webhook)
-        if seconds is None and wanted_faults is None and webhook is UNSET and not mistakes.errors:
+        webhook = errors.collect(self._webhook, wanted.webhook)
+        if seconds is None and wanted_faults is None and webhook is UNSET and not errors.errors:
             raise InvalidRequest(("/expires_in_seconds", "expected a number of 1 or more, found nothing"))
-        inbox = await self._service.inboxes.change(address, key, seconds, wanted_faults, webhook, mistakes=mistakes)
+        inbox = await self._service.inboxes.change(address, key, seconds, wanted_faults, webhook, errors=errors)
         return JsonResponse(await self._resource(inbox, key, webhook))
 
     @Operation(
-        f"DELETE {ADDRESS}", "deleteAddress", Answer(204, "It is deleted."), tag="Addresses", security="required"
+        f"DELETE {ADDRESS}", "deleteAddress", Returns(204, "It is deleted."), tag="Addresses", security="required"
     )
     async def delete(self, request: Request) -> Response:
         """Delete an address and its mail.
@@ -121,7 +113,7 @@ class AddressEndpoints:
     @Operation(
         "GET /api/v1/domains",
         "listDomains",
-        Answer(200, "The domains that addresses can be created at.", DomainList),
+        Returns(200, "The domains that addresses can be created at.", DomainList),
         tag="Addresses",
         security="none",
     )
@@ -139,7 +131,7 @@ class AddressEndpoints:
     @Operation(
         "GET /api/v1/refusals",
         "listRefusals",
-        Answer(200, "The last refusals.", RefusalList),
+        Returns(200, "The last refusals.", RefusalList),
         security="none",
         problems=("not-found",),
     )

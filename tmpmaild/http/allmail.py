@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.checks import Mistakes
-from tmpmaild.http.answers import JsonResponse
+from tmpmaild.http.inputs import AllMailQuery, DeleteQuery, StreamQuery, ViewRequest
 from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints, wanted_deletion
-from tmpmaild.http.openapi import OCTETS, TEXT, Answer, Operation
+from tmpmaild.http.openapi import OCTETS, TEXT, Operation, Returns
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import AllMailQuery, DeleteQuery, Endpoint, StreamQuery, ViewRequest
+from tmpmaild.http.responses import JsonResponse
+from tmpmaild.http.routing import Endpoint
 from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList, ViewItem
 from tmpmaild.http.streams import StreamEndpoints
 from tmpmaild.inboxes.access import ALL_MAIL
@@ -38,7 +38,7 @@ class AllMailEndpoints:
     @Operation(
         f"GET {_ALL}",
         "listAllMessages",
-        Answer(200, "The messages.", MessageList, headers=("Link",)),
+        Returns(200, "The messages.", MessageList, headers=("Link",)),
         security="none",
         query=AllMailQuery,
         problems=(*_OFF, "too-many-streams", "busy"),
@@ -54,7 +54,7 @@ class AllMailEndpoints:
     @Operation(
         f"DELETE {_ALL}",
         "deleteAllMessages",
-        Answer(200, "They are deleted.", DeletedMessages),
+        Returns(200, "They are deleted.", DeletedMessages),
         security="none",
         query=DeleteQuery,
         problems=_OFF,
@@ -65,13 +65,13 @@ class AllMailEndpoints:
         Those that are named by `id`, or all up to one by `up_to`; without either all. An unknown parameter is refused.
         """
         catcher = self._required()
-        query = wanted_deletion(request, Mistakes())
+        query = wanted_deletion(request)
         return JsonResponse(DeletedMessages(await catcher.delete_messages(query.id or None, up_to=query.up_to)))
 
     @Operation(
         f"GET {_ALL}.mbox",
         "exportAllMessages",
-        Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
+        Returns(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
         security="none",
         problems=(*_OFF, "busy"),
     )
@@ -85,7 +85,7 @@ class AllMailEndpoints:
     @Operation(
         f"GET {_ONE}",
         "getAnyMessage",
-        Answer(200, "The message.", FullMessageItem),
+        Returns(200, "The message.", FullMessageItem),
         security="none",
         problems=(*_OFF, "busy"),
     )
@@ -96,7 +96,7 @@ class AllMailEndpoints:
         """
         return await self._messages.show(self._for_all(request))
 
-    @Operation(f"DELETE {_ONE}", "deleteAnyMessage", Answer(204, "It is deleted."), security="none", problems=_OFF)
+    @Operation(f"DELETE {_ONE}", "deleteAnyMessage", Returns(204, "It is deleted."), security="none", problems=_OFF)
     async def delete(self, request: Request) -> Response:
         """Delete one message for all of its recipients.
 
@@ -108,7 +108,7 @@ class AllMailEndpoints:
     @Operation(
         f"GET {_ONE}/raw",
         "getAnySource",
-        Answer(200, "The message.", media_types=("message/rfc822",), schema=OCTETS),
+        Returns(200, "The message.", media_types=("message/rfc822",), schema=OCTETS),
         security="none",
         problems=(*_OFF, "busy"),
     )
@@ -122,7 +122,7 @@ class AllMailEndpoints:
     @Operation(
         f"GET {_ONE}/attachments/{{index}}",
         "getAnyAttachment",
-        Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
+        Returns(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
         security="none",
         problems=(*_OFF, "busy"),
     )
@@ -136,7 +136,7 @@ class AllMailEndpoints:
     @Operation(
         f"POST {_ONE}/view",
         "createAnyView",
-        Answer(201, "Where to look.", ViewItem, headers=("Location",)),
+        Returns(201, "Where to look.", ViewItem, headers=("Location",)),
         security="none",
         body=ViewRequest,
         problems=_OFF,
@@ -151,7 +151,7 @@ class AllMailEndpoints:
     @Operation(
         "GET /api/v1/events",
         "followAll",
-        Answer(200, "Events, for as long as the service runs.", media_types=("text/event-stream",), schema=TEXT),
+        Returns(200, "Events, for as long as the service runs.", media_types=("text/event-stream",), schema=TEXT),
         tag="Events",
         security="none",
         query=StreamQuery,

@@ -16,11 +16,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tmpmaild import __version__
-from tmpmaild.http.answers import ENCODING, IN_LOOP_BYTES, AnswerSlots, CutAtEnd, JsonResponse, LargeAnswer
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY
-from tmpmaild.http.openapi import ADDRESS, TEXT, Answer, Operation
+from tmpmaild.http.openapi import ADDRESS, TEXT, Operation, Returns
 from tmpmaild.http.pages import Html, is_held, tag
 from tmpmaild.http.requests import client, token
+from tmpmaild.http.responses import ENCODING, IN_LOOP_BYTES, CutOff, JsonResponse, LargeResponse, ResponseSlots
 from tmpmaild.http.schemas import FeedItem, Serializer
 from tmpmaild.inboxes.access import FeedSecret
 from tmpmaild.inboxes.service import InboxService
@@ -29,7 +29,7 @@ from tmpmaild.model import Listing, Message, Page, rfc3339
 MEDIA_TYPE: Final = "application/atom+xml"
 
 _FEED = f"{ADDRESS}/feed"
-_ATOM = Answer(200, "The feed.", media_types=(MEDIA_TYPE,), schema=TEXT, headers=("ETag",))
+_ATOM = Returns(200, "The feed.", media_types=(MEDIA_TYPE,), schema=TEXT, headers=("ETag",))
 _NEWEST = Page(limit=50, bodies_bytes=256 * 1024)
 _SANDBOXED = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"}  # a browser shows XML as a page
 _LINE_CHARACTERS = 1000
@@ -43,14 +43,14 @@ _mailbox = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+").fullmatch
 class FeedEndpoints:
     """The endpoints over one service. Large answers share ``slots``."""
 
-    def __init__(self, service: InboxService, serializer: Serializer, slots: AnswerSlots) -> None:
+    def __init__(self, service: InboxService, serializer: Serializer, slots: ResponseSlots) -> None:
         self._service = service
         self._mail = service.mail
         self._follower = service.follower
         self._serializer = serializer
         self._slots = slots
 
-    @Operation(f"POST {_FEED}", "createFeed", Answer(201, "Where the feed is.", FeedItem, headers=("Location",)))
+    @Operation(f"POST {_FEED}", "createFeed", Returns(201, "Where the feed is.", FeedItem, headers=("Location",)))
     async def create(self, request: Request) -> Response:
         """Get a path to read an address as a feed.
 
@@ -102,7 +102,7 @@ class FeedEndpoints:
             large, octets = await self._mail.list_as(address, _NEWEST, key, in_turn)
             return _answer(_entity_tag(large, urls), octets)
 
-        return CutAtEnd(LargeAnswer(self._slots, client(request), again), self._follower.watch(listing.inbox))
+        return CutOff(LargeResponse(self._slots, client(request), again), self._follower.watch(listing.inbox))
 
 
 def _urls(serializer: Serializer, address: str, secret: str | None) -> "FeedUrls":

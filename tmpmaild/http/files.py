@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tmpmaild.http.pages import best_language, is_held, prefers_gzip
-from tmpmaild.http.requests import Endpoint
+from tmpmaild.http.routing import Endpoint
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 WORKER_POLICY = f"{CONTENT_SECURITY_POLICY}; connect-src 'self'"

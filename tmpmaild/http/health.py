@@ -13,7 +13,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from tmpmaild.http.problems import Problems
-from tmpmaild.http.requests import Resource
+from tmpmaild.http.routing import Resource
 from tmpmaild.http.server import HttpServer
 
 Ready = Callable[[], str]

@@ -9,38 +9,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.checks import Mistakes
+from tmpmaild.checks import ValidationErrors
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
-from tmpmaild.http.answers import (
+from tmpmaild.http.downloads import FileResponse, attachment_disposition, attachment_type, file_headers
+from tmpmaild.http.inputs import AllMailQuery, DeleteQuery, PageQuery, ViewRequest, page
+from tmpmaild.http.openapi import ADDRESS, MESSAGE, OCTETS, TEXT, Operation, Returns
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import client, holder_token, token, until_disconnect
+from tmpmaild.http.responses import (
     IN_LOOP_BYTES,
-    AnswerSlots,
-    CutAtEnd,
-    FileResponse,
+    CutOff,
     JsonResponse,
-    LargeAnswer,
+    LargeResponse,
+    ResponseSlots,
     StreamedFile,
     StreamSlots,
-    attachment_disposition,
-    attachment_type,
     encode_in_turn,
-    file_headers,
-)
-from tmpmaild.http.openapi import ADDRESS, MESSAGE, OCTETS, TEXT, Answer, Operation
-from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import (
-    AllMailQuery,
-    DeleteQuery,
-    PageQuery,
-    ViewRequest,
-    client,
-    holder_token,
-    page,
-    read_json,
-    read_query,
-    token,
-    unless_gone,
 )
 from tmpmaild.http.schemas import DeletedMessages, FullMessageItem, MessageList, Serializer, ViewItem
+from tmpmaild.http.validation import parse_query, read_json
 from tmpmaild.inboxes.access import ALL_MAIL
 from tmpmaild.inboxes.caches import Invalidation, message_characters
 from tmpmaild.inboxes.reading import ShownMessage
@@ -65,7 +52,7 @@ class MessageEndpoints:
     """The endpoints over one service. Large answers share ``slots``, waits and streams ``stream_slots``."""
 
     def __init__(
-        self, service: InboxService, serializer: Serializer, slots: AnswerSlots, stream_slots: StreamSlots
+        self, service: InboxService, serializer: Serializer, slots: ResponseSlots, stream_slots: StreamSlots
     ) -> None:
         self._service = service
         self._mail = service.mail
@@ -77,7 +64,7 @@ class MessageEndpoints:
     @Operation(
         f"GET {ADDRESS}/messages",
         "listMessages",
-        Answer(200, "The messages.", MessageList, headers=("Link",)),
+        Returns(200, "The messages.", MessageList, headers=("Link",)),
         query=PageQuery,
         problems=("too-many-streams", "busy"),
     )
@@ -110,7 +97,7 @@ class MessageEndpoints:
     @Operation(
         f"DELETE {ADDRESS}/messages",
         "deleteMessages",
-        Answer(200, "They are deleted.", DeletedMessages),
+        Returns(200, "They are deleted.", DeletedMessages),
         security="required",
         query=DeleteQuery,
     )
@@ -121,7 +108,7 @@ class MessageEndpoints:
         many there are, and may be repeated: what is not there is not counted. An unknown parameter is refused.
         """
         key = holder_token(request)
-        query = wanted_deletion(request, Mistakes())
+        query = wanted_deletion(request)
         address = request.path_params["address"]
         deleted = await self._service.inboxes.delete_messages(address, key, query.id or None, up_to=query.up_to)
         return JsonResponse(DeletedMessages(deleted))
@@ -129,7 +116,7 @@ class MessageEndpoints:
     @Operation(
         f"GET {ADDRESS}/messages.mbox",
         "exportMessages",
-        Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
+        Returns(200, "The file; its length is not known.", media_types=("application/mbox",), schema=OCTETS),
         problems=("busy",),
     )
     async def mbox(self, request: Request) -> ASGIApp:
@@ -144,9 +131,9 @@ class MessageEndpoints:
         name = attachment_disposition(file_name, "inbox.mbox")
         parts = partial(self._mail.mbox, address, key)
         file = StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
-        return CutAtEnd(file, self._service.follower.watch(inbox))
+        return CutOff(file, self._service.follower.watch(inbox))
 
-    @Operation(f"GET {MESSAGE}", "getMessage", Answer(200, "The message.", FullMessageItem), problems=("busy",))
+    @Operation(f"GET {MESSAGE}", "getMessage", Returns(200, "The message.", FullMessageItem), problems=("busy",))
     async def show(self, request: Request) -> ASGIApp:
         """Read one message.
 
@@ -162,7 +149,7 @@ class MessageEndpoints:
 
         return self._large(request, again, shown.inbox, message_id)
 
-    @Operation(f"DELETE {MESSAGE}", "deleteMessage", Answer(204, "It is deleted."), security="required")
+    @Operation(f"DELETE {MESSAGE}", "deleteMessage", Returns(204, "It is deleted."), security="required")
     async def delete(self, request: Request) -> Response:
         """Delete one message.
 
@@ -175,7 +162,7 @@ class MessageEndpoints:
     @Operation(
         f"GET {MESSAGE}/raw",
         "getSource",
-        Answer(200, "The mail.", media_types=("message/rfc822",), schema=OCTETS),
+        Returns(200, "The mail.", media_types=("message/rfc822",), schema=OCTETS),
         problems=("busy",),
     )
     async def source(self, request: Request) -> ASGIApp:
@@ -199,7 +186,7 @@ class MessageEndpoints:
     @Operation(
         f"GET {MESSAGE}/attachments/{{index}}",
         "getAttachment",
-        Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
+        Returns(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=OCTETS),
         problems=("busy",),
     )
     async def attachment(self, request: Request) -> ASGIApp:
@@ -223,10 +210,10 @@ class MessageEndpoints:
         """Return the requested page, the number of seconds to wait for it, and whether an empty one is explained."""
         if not query_string:
             return _NEWEST, 0, False
-        mistakes = Mistakes()
-        query = read_query(query_string, kind, mistakes)
-        mistakes.of(self._mail.ensure_possible, query.has)
-        mistakes.end()
+        errors = ValidationErrors()
+        query = parse_query(query_string, kind, errors)
+        errors.collect(self._mail.ensure_possible, query.has)
+        errors.raise_if_any()
         return page(query), query.wait, query.explain
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
@@ -241,7 +228,7 @@ class MessageEndpoints:
             return listing, self._mail.last_invalidation
 
         with self._stream_slots.take(client(request)):
-            found = await unless_gone(request.receive, wait)
+            found = await until_disconnect(request.receive, wait)
         if found is None:
             return None
         listing, since = found
@@ -287,20 +274,21 @@ class MessageEndpoints:
 
     def _large(
         self, request: Request, make: Callable[[], Awaitable[Response]], inbox: Inbox, message_id: str = ""
-    ) -> CutAtEnd:
+    ) -> CutOff:
         """Return a large answer with something of an inbox, or of one message, that may be shown at this moment."""
-        return CutAtEnd(
-            LargeAnswer(self._slots, client(request), make), self._service.follower.watch(inbox, message_id)
+        return CutOff(
+            LargeResponse(self._slots, client(request), make), self._service.follower.watch(inbox, message_id)
         )
 
 
-def wanted_deletion(request: Request, mistakes: Mistakes) -> DeleteQuery:
-    """Return which messages are to be deleted. Raises ``InvalidRequest``."""
-    # An unknown parameter is refused: else a misspelt one would delete all.
-    query = read_query(request.scope["query_string"], DeleteQuery, mistakes, only_known=True)
+def wanted_deletion(request: Request) -> DeleteQuery:
+    """Return the messages that a request asks to delete. Raises ``InvalidRequest``."""
+    errors = ValidationErrors()
+    # An unknown parameter is refused: otherwise a misspelt one would delete all messages.
+    query = parse_query(request.scope["query_string"], DeleteQuery, errors, only_known=True)
     if query.id and query.up_to:
-        mistakes.errors.append(("up_to", "expected no up_to together with id"))
-    mistakes.end()
+        errors.errors.append(("up_to", "expected no up_to together with id"))
+    errors.raise_if_any()
     return query
 
 
@@ -329,7 +317,12 @@ class ViewEndpoints:
     """The endpoints over one service. ``host`` is who says that it shows a view; ``cors_origins`` may frame one."""
 
     def __init__(
-        self, service: InboxService, serializer: Serializer, slots: AnswerSlots, host: str, cors_origins: Sequence[str]
+        self,
+        service: InboxService,
+        serializer: Serializer,
+        slots: ResponseSlots,
+        host: str,
+        cors_origins: Sequence[str],
     ) -> None:
         self._host = host
         self._ancestors = " ".join(["'self'", *cors_origins])
@@ -341,7 +334,7 @@ class ViewEndpoints:
     @Operation(
         f"POST {MESSAGE}/view",
         "createView",
-        Answer(201, "Where to look.", ViewItem, headers=("Location",)),
+        Returns(201, "Where to look.", ViewItem, headers=("Location",)),
         body=ViewRequest,
     )
     async def create(self, request: Request) -> Response:
@@ -361,7 +354,7 @@ class ViewEndpoints:
     @Operation(
         "GET /view/{secret}",
         "lookAtView",
-        Answer(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=TEXT),
+        Returns(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=TEXT),
         security="none",
         problems=("not-found", "busy", "storage-unavailable"),
     )
@@ -375,8 +368,8 @@ class ViewEndpoints:
             inbox, grant, size_bytes = await self._viewer.find(secret)
         if size_bytes <= IN_LOOP_BYTES:
             return await self._page(request, secret, grant)
-        page = LargeAnswer(self._slots, client(request), partial(self._page, request, secret, grant))
-        return CutAtEnd(page, self._follower.watch(inbox, grant.message_id))
+        page = LargeResponse(self._slots, client(request), partial(self._page, request, secret, grant))
+        return CutOff(page, self._follower.watch(inbox, grant.message_id))
 
     async def _page(self, request: Request, secret: str, grant: Grant) -> Response:
         with _no_reasons():

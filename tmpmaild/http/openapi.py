@@ -1,8 +1,8 @@
-"""How an endpoint declares its operation, and the OpenAPI 3.1 document, which is made of operations and their types."""
+"""Declarations of the API's operations, and the OpenAPI 3.1 document that is generated from them and their types."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -10,17 +10,18 @@ from msgspec.structs import replace
 
 from tmpmaild import __version__
 from tmpmaild.docstrings import docstring
+from tmpmaild.http.inputs import EXAMPLE_DOMAIN, MessageId
 from tmpmaild.http.problems import PROBLEMS, Document
-from tmpmaild.http.requests import EXAMPLE_DOMAIN, MAX_BODY_BYTES, MessageId
+from tmpmaild.http.requests import MAX_BODY_BYTES
 from tmpmaild.http.schemas import WebhookExpiry, WebhookMessage
 
-E = TypeVar("E", bound=Callable[..., Any])
+E = TypeVar("E", bound=Callable[..., object])
 
 ADDRESS = "/api/v1/addresses/{address}"
 MESSAGE = f"{ADDRESS}/messages/{{id}}"
 
-_ALWAYS = ("rate-limited", "bad-host", "headers-too-large", "internal-error", "stopping")
-_OF_BODY = (
+_PROBLEMS_EVERYWHERE = ("rate-limited", "bad-host", "headers-too-large", "internal-error", "stopping")
+_PROBLEMS_OF_BODIES = (
     "malformed-request",
     "request-timeout",
     "body-too-large",
@@ -35,8 +36,8 @@ TAGS = {
     "Events": "What happens to an address, as it happens.",
     "Description": "The API about itself.",
 }
-TEXT = {"type": "string"}
-OCTETS = {"type": "string", "format": "binary"}
+TEXT: dict[str, object] = {"type": "string"}
+OCTETS: dict[str, object] = {"type": "string", "format": "binary"}
 
 _REF = "#/components/schemas/{name}"
 _DESCRIPTION = f"""\
@@ -48,7 +49,7 @@ a bucket of requests that refills evenly, and every answer says what is left. Er
 with a stable `code`. HEAD works where GET does; OPTIONS answers `Allow`. Bodies: {MAX_BODY_BYTES // 1024} KiB at most.
 Version 1 only grows: ignore members you do not know."""
 
-_PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
+_PATH_PARAMETERS: dict[str, tuple[str, dict[str, object]]] = {
     "address": (
         "The address, in any form that mail reaches it by.",
         TEXT | {"examples": [f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"]},
@@ -76,7 +77,7 @@ _WEBHOOK_HEADERS = {
     "webhook-timestamp": "When this call was made, in Unix seconds.",
     "webhook-signature": "Standard Webhooks, version 1: made with the `secret` of the webhook.",
 }
-_WEBHOOK_ANSWERS = {
+_WEBHOOK_RESPONSES = {
     "2XX": "The event is taken.",
     "410": "The webhook is taken away.",
     "default": "The call is made again later; after `429` and `503` when `Retry-After` says.",
@@ -84,27 +85,28 @@ _WEBHOOK_ANSWERS = {
 _parameter = re.compile(r"{(\w+)}").findall
 
 
-class Answer(Struct, frozen=True):
-    """The answer on success: JSON of ``kind``, or ``schema`` in one of ``media_types``, or no body."""
+class Returns(Struct, frozen=True):
+    """The response on success: JSON of ``kind``, or ``schema`` in one of ``media_types``, or no body."""
 
     status: int
     description: str
     kind: type[Struct] | None = None
     media_types: tuple[str, ...] = ("application/json",)
-    schema: dict[str, str] | None = None
+    schema: Mapping[str, object] | None = None
     headers: tuple[str, ...] = ()
 
 
 class Operation(Struct, frozen=True):
-    """One operation of the API, by its method and path. As a decorator it declares that an endpoint is this operation.
+    """An operation of the API. As a decorator, it declares that a method is the endpoint of this operation.
 
-    The docstring of the method becomes the summary and, behind an empty line, the description. ``security`` tells of
-    the token: "none", "optional" or "required". ``problems`` need not name those that follow from the other members.
+    ``route`` is the HTTP method and the path. The method's docstring becomes the summary and, after an empty line, the
+    description. ``security`` says whether a token is needed: "none", "optional" or "required". ``problems`` need not
+    list those that follow from the other fields.
     """
 
     route: str
     id: str
-    answer: Answer
+    returns: Returns
     problems: tuple[str, ...] = ()
     tag: str = "Messages"
     security: str = "optional"
@@ -116,16 +118,16 @@ class Operation(Struct, frozen=True):
 
     @property
     def method(self) -> str:
-        """Return the method of HTTP."""
+        """The HTTP method."""
         return self.route.partition(" ")[0]
 
     @property
     def path(self) -> str:
-        """Return the path, with its parameters in braces."""
+        """The path, with its parameters in braces."""
         return self.route.partition(" ")[2]
 
     def __call__(self, endpoint: E) -> E:
-        """Declare it."""
+        """Declare that a method is the endpoint of this operation."""
         summary, _, description = docstring(endpoint).partition("\n\n")
         summary, description = summary.removesuffix("."), " ".join(description.split())
         problems = (*self.problems, *self._usual_problems())
@@ -137,7 +139,7 @@ class Operation(Struct, frozen=True):
         if self.security == "required":  # it changes something
             yield "storage-full"
         if self.body is not None:
-            yield from _OF_BODY
+            yield from _PROBLEMS_OF_BODIES
         if self.query is not None:
             yield "invalid-request"
         if "{id}" in self.path:
@@ -148,17 +150,17 @@ class Operation(Struct, frozen=True):
                 yield "unauthorized"
         if self.path.startswith("/api/"):
             yield "cross-site"
-        yield from _ALWAYS
+        yield from _PROBLEMS_EVERYWHERE
 
 
 def declared(endpoints: type) -> dict[str, Operation]:
-    """Return the operations that the methods of a class declare, by the name of the method, in their order."""
+    """Return the operations that a class declares, by the name of the method, in the order of the methods."""
     methods = {name: getattr(method, "__dict__", {}) for name, method in vars(endpoints).items()}
     return {name: attributes["operation"] for name, attributes in methods.items() if "operation" in attributes}
 
 
 class WebhookEvent(Struct, frozen=True):
-    """What the webhook of an address may be told; ``name`` is its ``type``, ``kind`` the body."""
+    """An event that a webhook is called for. ``name`` is its ``type``, ``kind`` the type of the body."""
 
     id: str
     name: str
@@ -185,7 +187,7 @@ def document(operations: Sequence[Operation], domain: str, public_url: str) -> b
     described = {
         "openapi": "3.1.0",
         "info": information,
-        # Else relative to the document, so it is right behind any proxy; but some generators know no document.
+        # A relative URL is right behind any proxy, but some generators do not know the URL of the document.
         "servers": [{"url": public_url or "../.."}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": _with_domain(domain, _paths(operations)),
@@ -199,13 +201,13 @@ def document(operations: Sequence[Operation], domain: str, public_url: str) -> b
     return msgspec.json.encode(described)
 
 
-def _schemas(operations: Sequence[Operation]) -> dict[str, Any]:
+def _schemas(operations: Sequence[Operation]) -> dict[str, object]:
     structs = {kind for operation in operations for kind in _kinds(operation)} | {Document}
     structs |= {event.kind for event in WEBHOOK_EVENTS}
     ordered = sorted(structs, key=lambda kind: kind.__name__)
     for kind in _subclasses(Struct):
         if kind.__module__.startswith("tmpmaild."):
-            kind.__doc__ = docstring(kind)  # where msgspec takes the description from
+            kind.__doc__ = docstring(kind)  # msgspec uses it as the description
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
     return schemas
 
@@ -217,8 +219,8 @@ def _subclasses(kind: type[Struct]) -> Iterator[type[Struct]]:
         yield from _subclasses(one)
 
 
-def _with_domain(domain: str, value: Any, *, in_example: bool = False) -> Any:
-    """Return part of the document with examples at the domain; what is not an example stays as it is."""
+def _with_domain(domain: str, value: object, *, in_example: bool = False) -> object:
+    """Return a part of the document with the domain in its examples; everything else stays as it is."""
     if isinstance(value, dict):
         return {
             name: _with_domain(domain, inner, in_example=in_example or name == "examples")
@@ -230,18 +232,18 @@ def _with_domain(domain: str, value: Any, *, in_example: bool = False) -> Any:
 
 
 def _kinds(operation: Operation) -> list[type[Struct]]:
-    return [kind for kind in (operation.body, operation.answer.kind) if kind is not None]
+    return [kind for kind in (operation.body, operation.returns.kind) if kind is not None]
 
 
-def _paths(operations: Sequence[Operation]) -> dict[str, dict[str, Any]]:
-    paths: dict[str, dict[str, Any]] = {}
+def _paths(operations: Sequence[Operation]) -> dict[str, dict[str, object]]:
+    paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return paths
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _operation(operation: Operation) -> dict[str, object]:
+    described: dict[str, object] = {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
@@ -252,13 +254,13 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
     if operation.body is not None:
         described["requestBody"] = {
-            "required": _has_required(operation.body) or operation.method == "PATCH",  # to change nothing is a mistake
+            "required": _has_required(operation.body) or operation.method == "PATCH",  # a PATCH must change something
             "content": {"application/json": {"schema": _ref(operation.body)}},
         }
     return {name: value for name, value in described.items() if value or name == "security"}
 
 
-def _webhook(event: WebhookEvent) -> dict[str, Any]:
+def _webhook(event: WebhookEvent) -> dict[str, object]:
     return {
         "operationId": event.id,
         "tags": ["Events"],
@@ -270,7 +272,7 @@ def _webhook(event: WebhookEvent) -> dict[str, Any]:
             for name, text in _WEBHOOK_HEADERS.items()
         ],
         "requestBody": {"required": True, "content": {"application/json": {"schema": _ref(event.kind)}}},
-        "responses": {status: {"description": text} for status, text in _WEBHOOK_ANSWERS.items()},
+        "responses": {status: {"description": text} for status, text in _WEBHOOK_RESPONSES.items()},
     }
 
 
@@ -282,7 +284,7 @@ def _ref(kind: type[Struct]) -> dict[str, str]:
     return {"$ref": _REF.format(name=kind.__name__)}
 
 
-def _parameters(operation: Operation) -> list[dict[str, Any]]:
+def _parameters(operation: Operation) -> list[dict[str, object]]:
     in_path = [
         {"name": name, "in": "path", "required": True, "description": text, "schema": schema}
         for name in _parameter(operation.path)
@@ -295,8 +297,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     return in_path + (_query(operation.query) if operation.query else []) + in_header
 
 
-def _query(kind: type[Struct]) -> list[dict[str, Any]]:
-    """Describe parameters. An optional one can be left out, but is never null."""
+def _query(kind: type[Struct]) -> list[dict[str, object]]:
+    """Describe parameters. An optional parameter can be left out, but is never null."""
     (_, schemas) = msgspec.json.schema_components([kind], ref_template=_REF)
     described = []
     for name, schema in schemas[kind.__name__]["properties"].items():
@@ -306,9 +308,9 @@ def _query(kind: type[Struct]) -> list[dict[str, Any]]:
     return described
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
-    responses = {str(operation.answer.status): _answer(operation.answer)}
-    if "ETag" in operation.answer.headers:
+def _responses(operation: Operation) -> dict[str, object]:
+    responses: dict[str, object] = {str(operation.returns.status): _success(operation.returns)}
+    if "ETag" in operation.returns.headers:
         responses["304"] = {"description": "Nothing has changed.", "headers": _headers(("ETag",))}
     by_status: dict[int, list[str]] = {}
     for code in operation.problems:
@@ -322,14 +324,14 @@ def _responses(operation: Operation) -> dict[str, Any]:
     return responses
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
-    described: dict[str, Any] = {"description": answer.description, "headers": _headers(answer.headers)}
-    schema = answer.schema if answer.kind is None else _ref(answer.kind)
+def _success(returns: Returns) -> dict[str, object]:
+    described: dict[str, object] = {"description": returns.description, "headers": _headers(returns.headers)}
+    schema = returns.schema if returns.kind is None else _ref(returns.kind)
     if schema is not None:
-        described["content"] = {media_type: {"schema": schema} for media_type in answer.media_types}
+        described["content"] = {media_type: {"schema": schema} for media_type in returns.media_types}
     return described
 
 
-def _headers(names: tuple[str, ...]) -> dict[str, Any]:
+def _headers(names: tuple[str, ...]) -> dict[str, object]:
     every = (*names, "RateLimit-Policy", "RateLimit")
     return {name: {"$ref": f"#/components/headers/{name}"} for name in every}

@@ -159,7 +159,7 @@ class Problems:
             media_type="application/problem+json",
         )
 
-    def answer_to(self, request: Request, error: Exception, *, has_begun: bool = False) -> Response:
+    def response_to(self, request: Request, error: Exception, *, has_begun: bool = False) -> Response:
         """Return the answer to what was raised: a problem of the table, else a fault, which is logged.
 
         After an answer has begun, which only a fault can break off, its problem has no reader but the log.

@@ -1,15 +1,13 @@
-"""Answers in JSON and as files, whose name and type are made harmless.
+"""Responses in JSON, and large responses.
 
-Large ones are made in turns of their clients and sent in slices, only a few at the same time. ``StreamSlots`` bounds
-event streams.
+Large responses are encoded in turns of their clients and sent in slices, only a few at the same time. ``StreamSlots``
+limits how many waits and event streams there are.
 """
 
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
-from urllib.parse import quote
 
 import anyio
 import msgspec
@@ -17,55 +15,34 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tmpmaild.errors import RequestError
+from tmpmaild.http.downloads import FileResponse
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import Client
-from tmpmaild.mail import extracts, headers, mime
 from tmpmaild.scheduling.slots import PACE_BYTES_PER_SECOND, Slot, Slots
 from tmpmaild.scheduling.turns import FairScheduler
 
 IN_LOOP_BYTES = 64 * 1024
-"""Answers up to this size are made in the event loop and sent in one piece; texts count by their characters."""
-
+"""Responses up to this size are made in the event loop and sent in one piece; texts count by their characters."""
 ENCODING = 32
-"""Encoding takes less than this part of the time that finding codes and links takes."""
+"""Finding codes and links in a text takes more than this many times as long as encoding it."""
+
+SLICE_SECONDS = 10
+SEND_SECONDS = 60
+WAIT_SECONDS = 10
+SLOTS_PER_CLIENT = 2
+"""Limits that tests shorten."""
+_SLOTS = 16
+_SLICE_BYTES = 64 * 1024
+_STEP_CHARACTERS = 64 * 1024
+_HERE = msgspec.Raw(b"\0")  # a byte that occurs nowhere in JSON (RFC 8259 §2, §7)
 
 T = TypeVar("T")
 
-_STEP_CHARACTERS = 64 * 1024
-_HERE = msgspec.Raw(b"\0")  # an octet that JSON has nowhere (RFC 8259 §2, §7)
-_SLICE_BYTES = 64 * 1024
-_SLICE_SECONDS = 10
-_SEND_SECONDS = 60
-_WAIT_SECONDS = 10
-_SLOTS = 16
-_SLOTS_PER_CLIENT = 2
 _END = {"type": "http.response.body", "body": b""}
-
-MAX_NAME_BYTES = 240
-"""Of UTF-8; written twice, and once of three characters an octet, it keeps the field below 1 KiB."""
-
-
-# What Windows forbids in names: a file would be saved under another name, or as an alternate data stream.
-_FORBIDDEN = re.compile(r'[<>:"|?*\\/]')
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³])(?![^. ])", re.IGNORECASE)
-# Some browsers undo percent-encoding in the plain form (RFC 6266 appendix D).
-_NOT_PLAIN = re.compile(r"[^ -~]|%")
-_ATTR_CHAR = "!#$&+-.^_`|~"
-
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
-_CHARSET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,39}")
-_ACTIVE = re.compile(
-    r"(?:text|application)/(?:x-)?(?:java|ecma|j|live|vb)script[0-9.]*"
-    r"|text/(?:html|css|xsl|xml-external-parsed-entity)"
-    r"|[^/]+/(?:[^/]*\+)?xml"
-    r"|application/(?:wasm|xslt|xml-.*)"
-    r"|multipart/.*"
-)
-_MAY_BE_IMAGES = mime.IMAGE_TYPES | {"application/octet-stream"}
 
 
 class JsonResponse(Response):
-    """An answer in JSON; octets are encoded already."""
+    """A response in JSON; bytes are already encoded."""
 
     media_type = "application/json"
 
@@ -74,38 +51,17 @@ class JsonResponse(Response):
         return content if isinstance(content, bytes) else msgspec.json.encode(content)
 
 
-def file_headers(content_type: str, disposition: str) -> dict[str, str]:
-    """Return the header fields of untrusted bytes that are sent as a download."""
-    return {
-        "Content-Type": content_type,
-        "Content-Disposition": disposition,
-        "Content-Security-Policy": "default-src 'none'; sandbox",
-    }
-
-
-class FileResponse(Response):
-    """Untrusted bytes sent as a download; if a browser renders them anyway, the CSP sandbox disarms them.
-
-    In a large answer ``tail`` follows the body: joining the two would copy megabytes in the event loop.
-    """
-
-    def __init__(self, content_type: str, disposition: str, body: bytes, tail: bytes = b"") -> None:
-        fields = file_headers(content_type, disposition)
-        super().__init__(body, headers={**fields, "Content-Length": str(len(body) + len(tail))})
-        self.tail = tail
-
-
 async def encode_in_turn(
     scheduler: FairScheduler, form: Callable[[T], msgspec.Struct], value: T, characters: int
 ) -> bytes:
-    """Encode a large value in a turn, in the JSON form that ``form`` returns for it."""
+    """Encode the JSON form that ``form`` returns for a large value, in a turn of the client."""
     return await scheduler.run(lambda: encode_in_steps(form(value)), work_bytes=characters // ENCODING)
 
 
 def encode_in_steps(value: msgspec.Struct) -> bytes:
-    """Encode a value as ``msgspec.json.encode`` does, but leave the GIL to others between its items and its long texts.
+    """Encode a value as ``msgspec.json.encode`` does, but release the GIL between its items and its long texts.
 
-    The encoder keeps the GIL: 4 MiB of control characters or quotes would stop the event loop for 30 to 60 ms.
+    The encoder holds the GIL: 4 MiB of control characters or quotes would stop the event loop for 30 to 60 ms.
     """
     return b"".join(_encoded(value))
 
@@ -140,61 +96,61 @@ def _encoded_text(text: str) -> Iterator[bytes]:
     yield b'"'
 
 
-class AnswerSlots:
-    """Limits how many large answers are in memory at the same time, in total, for each client and network."""
+class ResponseSlots:
+    """Limits how many large responses are in memory at the same time: in total, per client and per network."""
 
     def __init__(self, scheduler: FairScheduler) -> None:
-        self._places = Slots(scheduler, _SLOTS, _SLOTS_PER_CLIENT)
+        self._slots = Slots(scheduler, _SLOTS, SLOTS_PER_CLIENT)
 
     @asynccontextmanager
     async def take(self, client: Client) -> AsyncIterator[Slot]:
-        """Hold a slot; raises ``BadRequest`` ("busy") when none becomes free within ten seconds.
+        """Hold a slot; raises ``BadRequest`` ("busy") if no slot becomes free within ten seconds.
 
-        An exempt client has no limit of its own, but shares the total: it bounds the memory.
+        An exempt client has no limit of its own, but is subject to the total, which limits the memory.
         """
         async with AsyncExitStack() as stack:
-            with anyio.move_on_after(_WAIT_SECONDS) as waiting:
-                place = await stack.enter_async_context(self._places.take(client.name, exempt=client.exempt))
+            with anyio.move_on_after(WAIT_SECONDS) as waiting:
+                slot = await stack.enter_async_context(self._slots.take(client.name, exempt=client.exempt))
             if waiting.cancelled_caught:
                 raise BadRequest("busy")
-            yield place
+            yield slot
 
 
-class LargeAnswer:
-    """An answer that is made only when it has one of ``slots``, so that a waiting request takes no memory.
+class LargeResponse:
+    """A response that is made only once it has one of ``slots``, so that a waiting request uses no memory.
 
-    It is broken off when the client takes longer than ten seconds for a slice, or a minute for all of it, and when it
-    does not keep up while others wait for its slot (see ``Slots``).
+    It is cut off when the client takes longer than ten seconds for a slice or a minute for all of it, or when it does
+    not keep up while others wait for its slot (see ``Slots``).
     """
 
-    def __init__(self, slots: AnswerSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
+    def __init__(self, slots: ResponseSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
         self._slots = slots
         self._client = client
         self._make = make
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        """Make and send the answer."""
-        async with self._slots.take(self._client) as place:
+        """Make and send the response."""
+        async with self._slots.take(self._client) as slot:
             response = await self._make()
-            place.scope.deadline = anyio.current_time() + _SEND_SECONDS
-            with place.scope:
-                await _send_response(response, send, place)
+            slot.scope.deadline = anyio.current_time() + SEND_SECONDS
+            with slot.scope:
+                await _send_response(response, send, slot)
 
 
-async def _send_response(response: Response, send: Send, place: Slot) -> None:
+async def _send_response(response: Response, send: Send, slot: Slot) -> None:
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
     for octets in (response.body, response.tail if isinstance(response, FileResponse) else b""):
-        if not await _send_slices(octets, send, place):
+        if not await _send_slices(octets, send, slot):
             return
     await send(_END)
 
 
-async def _send_slices(octets: bytes | memoryview, send: Send, place: Slot) -> bool:
-    """Send a part of a body; return whether the client has taken it in time."""
+async def _send_slices(octets: bytes | memoryview, send: Send, slot: Slot) -> bool:
+    """Send a part of a body; return whether the client has accepted it in time."""
     view = memoryview(octets)
     for start in range(0, len(view), _SLICE_BYTES):
         piece = bytes(view[start : start + _SLICE_BYTES])
-        with anyio.move_on_after(_SLICE_SECONDS) as taking, place.sending(len(piece)):
+        with anyio.move_on_after(SLICE_SECONDS) as taking, slot.sending(len(piece)):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         if taking.cancelled_caught:
             return False
@@ -202,16 +158,16 @@ async def _send_slices(octets: bytes | memoryview, send: Send, place: Slot) -> b
 
 
 class StreamedFile:
-    """A download whose length is not known, sent part by part as it is made, with one of ``slots``.
+    """A download of unknown length, sent part by part as it is made, with one of ``slots``.
 
-    A client has ten seconds for a slice, as in a ``LargeAnswer``, and for all of it a minute more than
-    400 KiB a second take. It is broken off, which clients see as the end of the answer is missing, when the client is
-    slower than that, and when another part cannot be made. What making the first part raises is raised.
+    A client has ten seconds for a slice, as in a ``LargeResponse``, and a minute more for the whole file than it takes
+    at 400 KiB/s. The response is cut off before its last chunk, so that clients notice, when the client is slower, or
+    when a later part cannot be made. An exception from making the first part is raised.
     """
 
     def __init__(
         self,
-        slots: AnswerSlots,
+        slots: ResponseSlots,
         client: Client,
         headers: Mapping[str, str],
         parts: Callable[[], AsyncGenerator[bytes, None]],
@@ -222,21 +178,21 @@ class StreamedFile:
         self._parts = parts
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Make and send the answer, for HEAD its header alone."""
+        """Make and send the response, for HEAD only its header."""
         start = {"type": "http.response.start", "status": 200, "headers": self._headers}
         if scope["method"] == "HEAD":
             await send(start)
             await send(_END)
             return
-        async with self._slots.take(self._client) as place, aclosing(self._parts()) as parts:
+        async with self._slots.take(self._client) as slot, aclosing(self._parts()) as parts:
             part: bytes | None = await anext(parts, b"")
             await send(start)
-            place.scope.deadline = anyio.current_time() + _SEND_SECONDS
-            with place.scope:
+            slot.scope.deadline = anyio.current_time() + SEND_SECONDS
+            with slot.scope:
                 while part is not None:
-                    if not await _send_slices(part, send, place):
+                    if not await _send_slices(part, send, slot):
                         return
-                    place.scope.deadline += len(part) / PACE_BYTES_PER_SECOND
+                    slot.scope.deadline += len(part) / PACE_BYTES_PER_SECOND
                     try:
                         part = await anext(parts, None)
                     except RequestError:
@@ -244,15 +200,15 @@ class StreamedFile:
                 await send(_END)
 
 
-class CutAtEnd:
-    """A response that is cut off, with nothing more sent, as soon as ``ended`` returns: what it shows has ended."""
+class CutOff:
+    """A response that is cut off as soon as ``ended`` returns: the inbox or message that it shows is gone."""
 
     def __init__(self, response: ASGIApp, ended: Callable[[], Awaitable[None]]) -> None:
         self._response = response
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response, and watch from its start on."""
+        """Send the response; from its start on, wait for ``ended`` too."""
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
 
@@ -275,7 +231,10 @@ class CutAtEnd:
 
 
 class StreamSlots:
-    """The slots in use, by client; exempt clients have no limit. ``max_per_client`` may be changed; 0 means none."""
+    """The slots for waits and streams, by client. ``max_per_client`` may be changed; 0 means no limit.
+
+    Exempt clients have no limit.
+    """
 
     def __init__(self, max_per_client: int) -> None:
         self.max_per_client = max_per_client
@@ -283,7 +242,7 @@ class StreamSlots:
 
     @property
     def taken(self) -> int:
-        """How many streams and waits there are, those of exempt clients too."""
+        """The number of streams and waits, including those of exempt clients."""
         return self._taken.total()
 
     @contextmanager
@@ -299,45 +258,3 @@ class StreamSlots:
             self._taken[key] -= 1
             if not self._taken[key]:
                 del self._taken[key]
-
-
-def attachment_disposition(filename: str, fallback: str) -> str:
-    """Return a Content-Disposition value (RFC 6266) that makes a browser keep a file, under a safe name.
-
-    Whatever the name, it is one line of printable ASCII below 1 KiB; ``fallback`` is used where nothing of the
-    name is left. A name that is not plain ASCII is given in the form of RFC 8187 too.
-    """
-    name = _name(filename) or _name(fallback) or "attachment"
-    plain = _NOT_PLAIN.sub("_", name)
-    value = f'attachment; filename="{plain}"'
-    return value if plain == name else f"{value}; filename*=UTF-8''{quote(name, safe=_ATTR_CHAR)}"
-
-
-def attachment_type(stated: str, content: bytes) -> str:
-    """Return the media type (RFC 6838 §4.2) to send an attachment under: the stated one, for programs.
-
-    What is said to be an image of a kind that views show, or octets, is sent as the image that a view would take it
-    for, else as octets: the page shows what is sent so, and need not recognise images as well.
-
-    The answer has ``nosniff``, ``attachment`` and a CSP sandbox, and so is never shown as a page. None of these
-    keeps a page of our own origin from loading it as a script or style, which the page's CSP allows; only the type
-    does. So what a browser may run, HTML, XML and SVG, scripts and styles, and what is not a media type at all, is
-    ``application/octet-stream``. Of the parameters a clean charset of a text is kept.
-    """
-    media_type, parameters = headers.parameters(stated)
-    if not _MEDIA_TYPE.fullmatch(media_type) or _ACTIVE.fullmatch(media_type):
-        return "application/octet-stream"
-    if media_type in _MAY_BE_IMAGES:
-        return extracts.image_type(content) or "application/octet-stream"
-    charset = parameters.get("charset", "")
-    if media_type.startswith("text/") and _CHARSET.fullmatch(charset):
-        return f"{media_type}; charset={charset}"
-    return media_type
-
-
-def _name(stated: str) -> str:
-    """Return a name that every system can save a file by, cut before its extension; "" when nothing is left."""
-    name = _FORBIDDEN.sub("_", " ".join(mime.last_component(stated).split())).rstrip(". ")
-    if _DEVICE.match(name):
-        name = f"_{name}"
-    return mime.shortened(name, MAX_NAME_BYTES)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from msgspec import UNSET, Meta, Struct, UnsetType, field, json
 
 from tmpmaild import model
-from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
+from tmpmaild.http.inputs import EXAMPLE_DOMAIN, FaultItem, MessageId
 from tmpmaild.inboxes.access import ALL_MAIL
 from tmpmaild.inboxes.catching import recipients_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired

@@ -13,23 +13,14 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tmpmaild.checks import Mistakes
+from tmpmaild.checks import ValidationErrors
 from tmpmaild.errors import InvalidRequest, RequestError
-from tmpmaild.http.answers import StreamSlots
-from tmpmaild.http.openapi import ADDRESS, TEXT, Answer, Operation
-from tmpmaild.http.requests import (
-    FollowedInbox,
-    FollowRequest,
-    StreamQuery,
-    client,
-    last_event_id,
-    read_json,
-    read_query,
-    take_token,
-    token,
-    unless_gone,
-)
+from tmpmaild.http.inputs import FollowedInbox, FollowRequest, StreamQuery, last_event_id
+from tmpmaild.http.openapi import ADDRESS, TEXT, Operation, Returns
+from tmpmaild.http.requests import client, take_token, token, until_disconnect
+from tmpmaild.http.responses import StreamSlots
 from tmpmaild.http.schemas import AddressResource, Nothing, Serializer
+from tmpmaild.http.validation import parse_query, read_json
 from tmpmaild.inboxes.following import (
     Event,
     Following,
@@ -85,7 +76,7 @@ async def send_events(source: Source[E], written: Callable[[E], bytes], receive:
     The answer is completed at the end, and when the client has disconnected: one that has only closed its sending side
     (a half-closed connection) looks the same. It is broken off when the client does not take what is sent.
     """
-    if await unless_gone(receive, partial(_send_all, source, written, send)) is not False:
+    if await until_disconnect(receive, partial(_send_all, source, written, send)) is not False:
         await send({"type": "http.response.body", "body": b""})
 
 
@@ -156,7 +147,7 @@ class StreamEndpoints:
     @Operation(
         f"GET {ADDRESS}/events",
         "followAddress",
-        Answer(200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=TEXT),
+        Returns(200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=TEXT),
         tag="Events",
         query=StreamQuery,
         headers=("Last-Event-ID",),
@@ -170,10 +161,10 @@ class StreamEndpoints:
         known now who sent it; `expired` is the end. A client that reconnects with `Last-Event-ID` gets every message
         once. A body over 64 KiB is cut to 1 KiB. With `has` other messages are left out.
         """
-        mistakes = Mistakes()
-        query = read_query(request.scope["query_string"], StreamQuery, mistakes)
-        mistakes.of(self._service.mail.ensure_possible, query.has)
-        mistakes.end()
+        errors = ValidationErrors()
+        query = parse_query(request.scope["query_string"], StreamQuery, errors)
+        errors.collect(self._service.mail.ensure_possible, query.has)
+        errors.raise_if_any()
         after = last_event_id(request.headers.get("last-event-id")) or query.after
         address, has = request.path_params["address"], frozenset(query.has)
         follow = partial(self._service.follower.follow, address, after, token(request), has=has)
@@ -196,7 +187,7 @@ class StreamEndpoints:
     @Operation(
         "POST /api/v1/events",
         "followAddresses",
-        Answer(
+        Returns(
             200, "Events, for as long as one of the addresses lives.", media_types=("text/event-stream",), schema=TEXT
         ),
         tag="Events",

@@ -6,7 +6,7 @@ from contextlib import suppress
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from tmpmaild.checks import Mistakes
+from tmpmaild.checks import ValidationErrors
 from tmpmaild.clients import LOCAL
 from tmpmaild.errors import AddressTaken, InvalidRequest, MessageNotFound, RequestError, StorageFull
 from tmpmaild.inboxes.access import Access
@@ -35,16 +35,16 @@ class InboxManager:
 
     def ensure_creatable(self, wanted: NewAddress) -> None:
         """Raise ``InvalidRequest`` with all that is wrong with an address that ``create`` is to create."""
-        mistakes, rules = Mistakes(), self._factory.rules
-        domain = mistakes.of(rules.domain, wanted.domain)
+        errors, rules = ValidationErrors(), self._factory.rules
+        domain = errors.collect(rules.domain, wanted.domain)
         name = "x" * addresses.RANDOM_LENGTH
         if wanted.local_part is not None:
-            name = mistakes.of(self._factory.allowed_local_part, wanted.local_part) or name
+            name = errors.collect(self._factory.allowed_local_part, wanted.local_part) or name
         if domain is not None:
-            mistakes.of(address_of, name, domain)
-        mistakes.of(rules.lifetime_of, wanted.lifetime_seconds)
-        mistakes.of(self._faults.ensure_possible, wanted.faults)
-        mistakes.end()
+            errors.collect(address_of, name, domain)
+        errors.collect(rules.lifetime_of, wanted.lifetime_seconds)
+        errors.collect(self._faults.ensure_possible, wanted.faults)
+        errors.raise_if_any()
 
     async def create(self, wanted: NewAddress, creator: str | None, client: str = LOCAL) -> tuple[Inbox, str]:
         """Create an address; return its inbox with its owner token.
@@ -84,18 +84,18 @@ class InboxManager:
         faults: Sequence[Fault] | None = None,
         webhook: Webhook | UnsetType | None = UNSET,
         *,
-        mistakes: Mistakes | None = None,
+        errors: ValidationErrors | None = None,
     ) -> Inbox:
         """Set the expiry to ``lifetime_seconds`` from now; the faults and the webhook in place of those before.
 
         Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows, or with
-        ``mistakes`` that were found before; then nothing is changed.
+        ``errors`` that were found before; then nothing is changed.
         """
         inbox = await self._access.find_for_change(address, token)
-        mistakes, now_ms = mistakes or Mistakes(), self._clock()
-        mistakes.of(self._faults.ensure_possible, faults or (), inbox.id)
-        expires_at_ms = lifetime_seconds and mistakes.of(self._new_expiry_ms, inbox, lifetime_seconds, now_ms)
-        mistakes.end()
+        errors, now_ms = errors or ValidationErrors(), self._clock()
+        errors.collect(self._faults.ensure_possible, faults or (), inbox.id)
+        expires_at_ms = lifetime_seconds and errors.collect(self._new_expiry_ms, inbox, lifetime_seconds, now_ms)
+        errors.raise_if_any()
         if expires_at_ms is not None:
             await self._storage.move_expiry(inbox.id, expires_at_ms, now_ms)
             inbox = replace(inbox, expires_at_ms=expires_at_ms)

@@ -1,0 +1,91 @@
+"""Untrusted bytes sent as downloads, under a harmless name and media type."""
+
+import re
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from tmpmaild.mail import extracts, headers, mime
+
+MAX_NAME_BYTES = 240
+"""In UTF-8. The field has the name twice, once with three characters for each byte, and stays below 1 KiB."""
+# Windows forbids these in names: a file would be saved under a different name, or as an alternate data stream.
+_FORBIDDEN = re.compile(r'[<>:"|?*\\/]')
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³])(?![^. ])", re.IGNORECASE)
+# Some browsers undo percent-encoding in the plain form (RFC 6266 appendix D).
+_NOT_PLAIN = re.compile(r"[^ -~]|%")
+_ATTR_CHAR = "!#$&+-.^_`|~"
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_CHARSET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,39}")
+_ACTIVE = re.compile(
+    r"(?:text|application)/(?:x-)?(?:java|ecma|j|live|vb)script[0-9.]*"
+    r"|text/(?:html|css|xsl|xml-external-parsed-entity)"
+    r"|[^/]+/(?:[^/]*\+)?xml"
+    r"|application/(?:wasm|xslt|xml-.*)"
+    r"|multipart/.*"
+)
+_MAY_BE_IMAGES = mime.IMAGE_TYPES | {"application/octet-stream"}
+
+
+def file_headers(content_type: str, disposition: str) -> dict[str, str]:
+    """Return the header fields of untrusted bytes that are sent as a download."""
+    return {
+        "Content-Type": content_type,
+        "Content-Disposition": disposition,
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+
+
+class FileResponse(Response):
+    """Untrusted bytes sent as a download; if a browser renders them anyway, the CSP sandbox disarms them.
+
+    In a large response ``tail`` follows the body: joining the two would copy megabytes in the event loop.
+    """
+
+    def __init__(self, content_type: str, disposition: str, body: bytes, tail: bytes = b"") -> None:
+        fields = file_headers(content_type, disposition)
+        super().__init__(body, headers={**fields, "Content-Length": str(len(body) + len(tail))})
+        self.tail = tail
+
+
+def attachment_disposition(filename: str, fallback: str) -> str:
+    """Return a Content-Disposition value (RFC 6266) that makes a browser keep a file, under a safe name.
+
+    The value is one line of printable ASCII below 1 KiB, whatever the name is; ``fallback`` is used if nothing of the
+    name is left. A name that is not plain ASCII is also given in the form of RFC 8187.
+    """
+    name = _name(filename) or _name(fallback) or "attachment"
+    plain = _NOT_PLAIN.sub("_", name)
+    value = f'attachment; filename="{plain}"'
+    return value if plain == name else f"{value}; filename*=UTF-8''{quote(name, safe=_ATTR_CHAR)}"
+
+
+def attachment_type(stated: str, content: bytes) -> str:
+    """Return the media type (RFC 6838 §4.2) to send an attachment with: the stated one, for programs.
+
+    An attachment that is stated to be an image of a type that views show, or ``application/octet-stream``, is sent as
+    the image that a view recognises in it, or else as ``application/octet-stream``. The page relies on this type and
+    need not recognise images too.
+
+    The response has ``nosniff``, ``attachment`` and a CSP sandbox, so it is never shown as a page. None of these stops
+    a page of our own origin from loading it as a script or style, which the page's CSP allows; only the type does. So
+    whatever a browser may run (HTML, XML, SVG, scripts, styles), and whatever is not a media type, becomes
+    ``application/octet-stream``. Of the parameters, only a valid charset of a text is kept.
+    """
+    media_type, parameters = headers.parameters(stated)
+    if not _MEDIA_TYPE.fullmatch(media_type) or _ACTIVE.fullmatch(media_type):
+        return "application/octet-stream"
+    if media_type in _MAY_BE_IMAGES:
+        return extracts.image_type(content) or "application/octet-stream"
+    charset = parameters.get("charset", "")
+    if media_type.startswith("text/") and _CHARSET.fullmatch(charset):
+        return f"{media_type}; charset={charset}"
+    return media_type
+
+
+def _name(stated: str) -> str:
+    """Return a name under which every system can save a file, cut before its extension; "" if nothing is left."""
+    name = _FORBIDDEN.sub("_", " ".join(mime.last_component(stated).split())).rstrip(". ")
+    if _DEVICE.match(name):
+        name = f"_{name}"
+    return mime.shortened(name, MAX_NAME_BYTES)

@@ -1,0 +1,297 @@
+"""The bodies and queries of API requests, as types that describe and check them, and as the service's types.
+
+``validation.py`` reads them. The responses are in ``schemas.py``.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
+from tmpmaild.model import Feature, Page, WebhookEvent
+from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
+
+EXAMPLE_DOMAIN = "mail.example.com"
+"""The domain in all examples here and in ``schemas.py``; ``openapi.py`` replaces it with a domain of the server."""
+
+
+def _takes(
+    expected: str,
+    description: str,
+    *examples: object,
+    pattern: str | None = None,
+    min_length: int | None = None,
+    max_length: int | None = None,
+) -> Meta:
+    """Describe a value. ``expected`` is for a client that has sent an invalid one, ``description`` for the document."""
+    return Meta(
+        description=description,
+        examples=list(examples) or None,
+        extra={"expected": expected},
+        pattern=pattern,
+        min_length=min_length,
+        max_length=max_length,
+    )
+
+
+def _text(description: str, example: str) -> Meta:
+    return _takes("a string", description, example)
+
+
+def _switch(description: str) -> Meta:
+    return _takes("true or false", description)
+
+
+def _number(lowest: int, highest: int | None, description: str, example: int) -> Meta:
+    expected = f"a number from {lowest} to {highest}" if highest is not None else f"a number of {lowest} or more"
+    return Meta(description=description, examples=[example], extra={"expected": expected}, ge=lowest, le=highest)
+
+
+MessageId = Annotated[
+    str,
+    Meta(
+        pattern=r"^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+        min_length=30,  # the end of a pattern matches before a line end too
+        max_length=30,
+        examples=["msg_01m7y0sgyf0000000000000000"],
+        extra={"expected": "a message id"},
+    ),
+]
+
+
+Has = Annotated[
+    list[Feature],
+    _takes(
+        "up to four of code, link, attachment and verdict",
+        "What a message must have: a code, a link, an attachment that is not inline, a verdict.",
+        ["code"],
+        max_length=4,
+    ),
+]
+
+
+class FaultItem(Struct, frozen=True):
+    """A fault for the next mails; with a delay only, the usual answer comes late."""
+
+    at: Annotated[
+        Step,
+        _takes(
+            "rcpt, data or end", "What fails: RCPT, DATA, or the end of the mail, which is then not stored.", "rcpt"
+        ),
+    ]
+    reply: (
+        Annotated[
+            str,
+            _takes(
+                "a code from 400 to 599, a space, and 1 to 400 printable characters of ASCII",
+                "What the server says; `421` also closes the connection.",
+                "451 4.7.1 Greylisted",
+                pattern=r"^[45][0-9]{2} [ -~]{1,400}(?![\s\S])$",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    times: Annotated[int, _number(1, 100, "How many times; then the usual answer.", 2)] = 1
+    delay_seconds: Annotated[float, _number(0, 60, "How long the answer is held back.", 3)] = 0
+
+
+Faults = Annotated[
+    list[FaultItem],
+    _takes(
+        f"a list of up to {MOST_FAULTS} objects",
+        "For the next mails, in place of those before; where the operator has set `smtp.faults`.",
+        [],
+        max_length=MOST_FAULTS,
+    ),
+]
+
+
+class WebhookRequest(Struct, frozen=True):
+    """Who is called when something happens to an address."""
+
+    url: Annotated[
+        str,
+        _takes(
+            f"a string of up to {MOST_URL_CHARACTERS} characters",
+            "Where the operator allows it; without user information and fragment.",
+            "https://hooks.example.org/mail",
+            max_length=MOST_URL_CHARACTERS,
+        ),
+    ]
+    events: Annotated[
+        list[WebhookEvent],
+        _takes(
+            "one to three of message, verdict and expired",
+            "A message has come, it is known who sent one, the address has ended; default `message`.",
+            ["message", "expired"],
+            min_length=1,
+            max_length=3,
+        ),
+    ] = field(default_factory=lambda: ["message"])
+    has: Annotated[
+        list[Literal["code", "link", "attachment"]],
+        _takes(
+            "up to three of code, link and attachment", "Only messages that have all of these.", ["code"], max_length=3
+        ),
+    ] = []
+
+
+NewWebhook = Annotated[
+    WebhookRequest | None,
+    _takes(
+        "an object or null",
+        "In place of the one before; null ends it. Where the operator has set `webhooks.allow`.",
+    ),
+]
+
+
+class CreateRequest(Struct, frozen=True):
+    """Wishes for a new address; all are optional."""
+
+    local_part: (
+        Annotated[
+            str,
+            _text(
+                "3 to 64 of `a-z 0-9 . _ -`, a letter or digit at both ends, no two dots together; in any case.",
+                "signup-test",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    domain: Annotated[str, _text("One of the server's; default the first.", EXAMPLE_DOMAIN)] | UnsetType = UNSET
+    private: Annotated[bool, _switch("Reading needs the token too.")] = False
+    expires_in_seconds: (
+        Annotated[
+            int, _number(1, None, "How long it lives, up to `max_lifetime_seconds`; default `lifetime_seconds`.", 600)
+        ]
+        | UnsetType
+    ) = UNSET
+    faults: Faults | UnsetType = UNSET
+    webhook: NewWebhook | UnsetType = UNSET
+
+
+class ExtendRequest(Struct, frozen=True):
+    """When an address is to end, which faults it is to have, and who is called; at least one of them."""
+
+    expires_in_seconds: (
+        Annotated[int, _number(1, None, "Counted from now; shortening is allowed.", 1800)] | UnsetType
+    ) = UNSET
+    faults: Faults | UnsetType = UNSET
+    webhook: NewWebhook | UnsetType = UNSET
+
+
+class ViewRequest(Struct, frozen=True):
+    """How a message is shown."""
+
+    remote_images: Annotated[bool, _switch("Load remote images, which tells their servers that the mail is read.")] = (
+        False
+    )
+
+
+class FollowedInbox(Struct, frozen=True):
+    """An inbox to follow."""
+
+    address: Annotated[
+        str, _text("In any form that mail reaches it by; its events name it so.", f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}")
+    ]
+    token: Annotated[str, _text("Needed for a private address.", "…")] | UnsetType = UNSET
+    after: Annotated[MessageId, Meta(description="Resume after this message.")] | UnsetType = UNSET
+    has: Has | UnsetType = UNSET
+
+
+class FollowRequest(Struct, frozen=True):
+    """Inboxes to follow with one stream, the most important first."""
+
+    inboxes: Annotated[
+        list[FollowedInbox], Meta(min_length=1, max_length=20, extra={"expected": "a list of 1 to 20 objects"})
+    ]
+
+
+class PageQuery(Struct, frozen=True):
+    """Which messages of an inbox are returned."""
+
+    limit: Annotated[int, _number(1, 100, "How many messages at most.", 20)] = 100
+    order: Annotated[
+        Literal["asc", "desc"], Meta(description="Oldest or newest first.", extra={"expected": "asc or desc"})
+    ] = "desc"
+    after: Annotated[MessageId, Meta(description="Only what came after this message; it need not exist.")] | None = None
+    before: Annotated[MessageId, Meta(description="Only what came before this message; it need not exist.")] | None = (
+        None
+    )
+    sender: Annotated[str, _text("A part of the sender's address or name, in any case.", "no-reply@")] = field(
+        name="from", default=""
+    )
+    subject: Annotated[str, _text("A part of the subject, in any case.", "confirm")] = ""
+    q: Annotated[
+        str, _text("A part of sender, subject or the first 64 Ki characters of the text, in any case.", "code")
+    ] = ""
+    has: Has = []
+    wait: Annotated[int, _number(0, 50, "Seconds to wait for the first match; then the list is empty.", 30)] = 0
+    explain: Annotated[bool, _switch("An empty list after a wait gets a `reason`, for people.")] = False
+
+
+class AllMailQuery(PageQuery, frozen=True):
+    """Which messages of all are returned."""
+
+    to: Annotated[str, _text("A recipient of the envelope, whole, in any case.", f"anna+shop@{EXAMPLE_DOMAIN}")] = ""
+
+
+class DeleteQuery(Struct, frozen=True):
+    """Which messages of an inbox are deleted; all without parameters."""
+
+    id: Annotated[
+        list[MessageId],
+        _takes(
+            "up to 100 message ids",
+            "These messages; those that are not there, or no longer, are not counted. Not together with `up_to`.",
+            ["msg_01m7y0sgyf0000000000000000"],
+            max_length=100,
+        ),
+    ] = []
+    up_to: (
+        Annotated[MessageId, Meta(description="This message and all that came before it; it need not exist.")] | None
+    ) = None
+
+
+class StreamQuery(Struct, frozen=True):
+    """Where a stream begins, and which messages it has."""
+
+    after: (
+        Annotated[MessageId, Meta(description="Resume after this message; `Last-Event-ID` takes precedence.")] | None
+    ) = None
+    has: Has = []
+
+
+def page(query: PageQuery) -> Page:
+    """Return the parameters of a list as the service's type."""
+    return Page(
+        after=query.after,
+        before=query.before,
+        ascending=query.order == "asc",
+        limit=query.limit,
+        sender=query.sender or None,
+        subject=query.subject or None,
+        text=query.q or None,
+        recipient=(query.to or None) if isinstance(query, AllMailQuery) else None,
+        has=frozenset(query.has),
+    )
+
+
+def faults(items: Sequence[FaultItem] | UnsetType) -> tuple[Fault, ...]:
+    """Return the faults as the service's type."""
+    return tuple(Fault(one.at, one.reply or None, one.times, one.delay_seconds) for one in items or ())
+
+
+def fault_items(faults: Sequence[Fault]) -> list[FaultItem]:
+    """Return faults in the form of the API."""
+    return [FaultItem(one.at, one.reply or UNSET, one.times, one.delay_seconds) for one in faults]
+
+
+def last_event_id(text: str | None) -> str | None:
+    """Return the message id after which a stream resumes; a malformed one is ignored."""
+    try:
+        return msgspec.convert(text, MessageId)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,229 @@
+"""The middleware around the application: refuses requests, takes tokens, and completes and counts responses."""
+
+import logging
+import re
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES
+from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
+from tmpmaild.errors import StorageUnavailable
+from tmpmaild.http.crosssite import CrossSite
+from tmpmaild.http.problems import BadRequest, Problems
+from tmpmaild.http.requests import BodyMemory, Client
+from tmpmaild.http.routing import Resource
+from tmpmaild.metrics import Count
+from tmpmaild.ratelimit import Buckets, Decision, RateLimits
+from tmpmaild.scheduling.clients import on_behalf_of
+
+_FIELDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+# A cached 404 would outlive the creation of the name.
+_UNCACHED_FIELDS = (*_FIELDS, (b"cache-control", b"no-store"))
+_VIEWS = "/view/"
+_UNCACHED_PATHS = ("/api/", _VIEWS)
+_OTHER_OPERATION = "other"
+"""The operation of a request that is refused before its path is examined, or whose path does not exist."""
+_is_new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as the endpoint is routed
+_host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
+_NO_HOST: Final[Sequence[list[bytes]]] = ([], [b""])
+
+log = logging.getLogger(__name__)
+
+
+class Middleware:
+    """Refuses a request or passes it on to ``app``; completes the header of every response, and counts it.
+
+    Refused are, in this order: requests that ``CrossSite`` refuses, which take no token; clients without a token, where
+    the path has a rate limit; headers that are too large; and invalid hosts. Exceptions that ``app`` raises become
+    problem documents here.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        problems: Problems,
+        limits: RateLimits,
+        requests: Count,
+        unreadable: Count,
+        cross_site: CrossSite,
+        trusted_proxies: Networks = (),
+        exempt: Networks = (),
+        allowed_hosts: Sequence[str] = (),
+    ) -> None:
+        self._app = app
+        self._problems = problems
+        self._limits = limits
+        self._requests = requests
+        self._cross_site = cross_site
+        self._trusted_proxies = trusted_proxies
+        self._allowed_hosts = frozenset(host.lower().encode() for host in allowed_hosts)
+        self._unreadable = unreadable
+        self._bodies = BodyMemory()
+        self._client_at = lru_cache(maxsize=4096)(lambda ip: Client(client_name(ip), belongs(ip, exempt), ip))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        exchange = _Exchange(scope, send, self._requests, self._cross_site.fields(scope))
+        if self._cross_site.refuses(scope):
+            refusal = self._problems.response_to(Request(scope), BadRequest("cross-site"))
+            await refusal(scope, receive, exchange.send)
+            return
+        client = scope["tmpmaild.client"] = self._client(scope)
+        scope["tmpmaild.take_token"] = exchange.take_token
+        scope["tmpmaild.bodies"] = self._bodies
+        is_new_view = scope["method"] == "POST" and _is_new_view(scope["path"]) is not None
+        buckets = None if client.exempt else self._buckets(scope, is_new_view=is_new_view)
+        send = exchange.send
+        if buckets is not None:
+            rate_limited = await self._charge(exchange, buckets, client)
+            if rate_limited is not None:
+                await rate_limited(scope, receive, send)
+                return
+            if is_new_view:
+                send = self._charging_refusals(exchange, scope, receive)
+        code = self._invalid_header(scope)
+        if code is not None:
+            await self._problems.response(code)(scope, receive, send)
+            return
+        try:
+            with on_behalf_of(client.name):
+                await self._app(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 - an unknown one is a fault, which is logged
+            response = self._problems.response_to(Request(scope), error, has_begun=exchange.has_begun)
+            if not exchange.has_begun:
+                await response(scope, receive, send)
+
+    def _client(self, scope: Scope) -> Client:
+        peer = scope["client"][0] if scope["client"] else LOCAL
+        if peer != LOCAL and not (self._trusted_proxies and belongs(peer, self._trusted_proxies)):
+            return self._client_at(peer)
+        given = ",".join(Headers(scope=scope).getlist("x-forwarded-for"))
+        ip, is_unreadable = client_ip(peer, given.split(",") if given else (), self._trusted_proxies)
+        if is_unreadable:
+            self._unreadable.add()
+            log.warning(
+                "HTTP: X-Forwarded-For from the proxy %s does not end with an IP address, so all its visitors share one"
+                " rate limit and cannot be blocked one by one",
+                ip,
+                extra={"event": "http_forwarded_for", "client": ip},
+            )
+        return self._client_at(ip)
+
+    def _buckets(self, scope: Scope, *, is_new_view: bool) -> Buckets | None:
+        """Return the buckets that a request takes its token from; None if it needs no token."""
+        if scope["method"] == "OPTIONS":
+            return None
+        if is_new_view or scope["path"].startswith(_VIEWS):
+            return self._limits.page
+        return self._limits.default if scope["path"].startswith("/api/") else None
+
+    async def _charge(self, exchange: "_Exchange", buckets: Buckets, client: Client) -> Response | None:
+        """Take a token for a request; return the response if there is none."""
+        exchange.charge_to(buckets, client.name)
+        try:
+            if await exchange.take_token():
+                return None
+        except StorageUnavailable:
+            return self._problems.response("storage-unavailable")
+        assert exchange.decision is not None
+        wait_seconds = exchange.decision.next_token_seconds
+        return self._problems.response("rate-limited", headers={"Retry-After": str(wait_seconds)})
+
+    def _charging_refusals(self, exchange: "_Exchange", scope: Scope, receive: Receive) -> Send:
+        """Return a ``send`` for the response to a new view; if that is a 4xx, it takes a token of the API as well.
+
+        Otherwise addresses could be guessed at the rate of pages. With no token left the response becomes a 429, which
+        does not reveal whether the address exists.
+        """
+        is_replaced = False
+
+        async def charge(event: Message) -> None:
+            nonlocal is_replaced
+            default = self._limits.default
+            if default is not None and 400 <= event.get("status", 0) < 500:  # noqa: PLR2004 - the class of a status
+                rate_limited = await self._charge(exchange, default, scope["tmpmaild.client"])
+                if rate_limited is not None:
+                    is_replaced = True
+                    await rate_limited(scope, receive, exchange.send)
+            if not is_replaced:
+                await exchange.send(event)
+
+        return charge
+
+    def _invalid_header(self, scope: Scope) -> str | None:
+        """Return the code of the problem with a request's header, None if it is valid."""
+        headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
+        # The server of this package has already refused such headers; another ASGI server may not.
+        size_bytes, hosts = 4 * len(headers), []
+        for name, value in headers:
+            size_bytes += len(name) + len(value)
+            if name == b"host":
+                hosts.append(value)
+        if size_bytes > MAX_HEADER_BYTES or len(headers) > MAX_FIELDS:
+            return "headers-too-large"
+        if hosts in _NO_HOST and scope["http_version"] == "1.0":  # RFC 9112 §3.2 requires one since HTTP/1.1
+            return None
+        host = _host(hosts[0]) if len(hosts) == 1 else None
+        if host is None:
+            return "bad-host"
+        # ``allowed_hosts`` has hosts without brackets, and without the dot of the root.
+        if self._allowed_hosts and host[1].strip(b"[]").removesuffix(b".").lower() not in self._allowed_hosts:
+            return "bad-host"
+        return None
+
+
+class _Exchange:
+    """One request and its response, with the bucket that the request takes a token from, if any.
+
+    When the response begins, it gets our header fields, those of the rate limit by ``decision``, and is counted.
+    """
+
+    decision: Decision | None = None
+    has_begun = False
+    _buckets: Buckets | None = None
+
+    def __init__(self, scope: Scope, send: Send, requests: Count, fields: Sequence[tuple[bytes, bytes]]) -> None:
+        self._scope = scope
+        self._send = send
+        self._requests = requests
+        self._fields = fields
+
+    def charge_to(self, buckets: Buckets, client_name: str) -> None:
+        """Take tokens from the bucket of a client from now on."""
+        self._buckets, self.decision = buckets, None
+        self._client_name = client_name
+
+    async def take_token(self) -> bool:
+        """Take a token from the bucket; return whether there was one, or none was needed."""
+        if self._buckets is None:
+            return True
+        decision = self._buckets.take(self._client_name, time.monotonic())
+        self.decision = decision if isinstance(decision, Decision) else await decision
+        if not self.decision.allowed:
+            extra = {"event": "http_refused", "client": self._client_name, "code": "rate-limited"}
+            log.info("HTTP from %s refused: rate-limited", self._client_name, extra=extra)
+        return self.decision.allowed
+
+    async def send(self, event: Message) -> None:
+        """Send a part of the response."""
+        self.has_begun = True
+        if event["type"] == "http.response.start":
+            scope, buckets, decision = self._scope, self._buckets, self.decision
+            resource = scope.get("endpoint")  # set by the router
+            operations = resource.operations if isinstance(resource, Resource) else {}
+            self._requests.add(operations.get(scope["method"], _OTHER_OPERATION), str(event["status"]))
+            headers = [*event["headers"], *(_UNCACHED_FIELDS if scope["path"].startswith(_UNCACHED_PATHS) else _FIELDS)]
+            if buckets is not None and decision is not None:
+                policy = f'"{buckets.name}";q={buckets.tokens_per_minute};w=60'
+                state = f'"{buckets.name}";r={decision.remaining};t={decision.next_token_seconds}'
+                headers += ((b"ratelimit-policy", policy.encode()), (b"ratelimit", state.encode()))
+            event["headers"] = [*headers, *self._fields]
+        await self._send(event)
