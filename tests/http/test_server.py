@@ -163,9 +163,65 @@ async def test_what_a_slow_client_has_not_read_counts_for_its_share_until_it_has
     caplog.clear()
 
 
-@pytest.mark.parametrize(("most", "share"), [(0, 0), (1, 1), (2, 1), (100, 50), (128, 64), (2048, 64), (4096, 128)])
-def test_the_share_of_a_client_leaves_room_for_others(most, share):
-    assert server.share(most) == share
+@pytest.mark.parametrize(
+    ("most", "of_client", "of_network"),
+    [(0, 0, 0), (1, 1, 1), (2, 1, 2), (4, 2, 3), (100, 50, 75), (128, 64, 96), (2048, 64, 256), (4096, 128, 512)],
+)
+def test_the_shares_of_a_client_and_of_its_network_leave_room_for_others(most, of_client, of_network):
+    assert server.shares(most) == (of_client, of_network)
+
+
+async def test_a_request_that_arrives_while_its_connection_is_closed_to_make_room_brings_no_line_into_the_log(serve):
+    may_answer, asked = anyio.Event(), anyio.Event()
+
+    async def slow(scope, receive, send):
+        asked.set()
+        await may_answer.wait()
+        await ok(scope, receive, send)
+
+    async with serve(slow) as served, await served.connect() as stream:
+        await stream.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        await asked.wait()
+        (closed,) = served.server.connections
+        closed.close_idle()
+        assert await read_all(stream) == b""
+        may_answer.set()
+
+
+async def test_all_addresses_of_a_network_leave_room_for_others(serve, caplog):
+    """Whoever has a network has many addresses: without a share of its own it takes all connections."""
+    may_answer, asked = anyio.Event(), []
+
+    async def slow(scope, receive, send):
+        asked.append(scope["client"][0])
+        await may_answer.wait()
+        await ok(scope, receive, send)
+
+    async with serve(slow, max_connections=16, unshared=()) as served, AsyncExitStack() as stack:
+
+        async def opened(host):
+            stream = await stack.enter_async_context(await connect_from(served, host))
+            before = len(asked)
+            await stream.send(GET)
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while len(asked) == before:
+                    await anyio.sleep(0.001)
+            return stream
+
+        streams = [await opened(f"127.0.0.{number}") for number in range(1, 13)]
+        async with await connect_from(served, "127.0.0.13") as refused:
+            await refused.send(GET)
+            assert_busy(await read_all(refused))
+        streams.append(await opened("127.0.1.1"))
+        may_answer.set()
+        assert [await read_answer(stream) for stream in streams] == [200] * 13
+        # Now all are idle, and the longest idle one of the network gives way, whichever address it has.
+        streams.append(await opened("127.0.0.13"))
+        assert await read_all(streams[0]) == b""
+        assert await read_answer(streams[-1]) == 200
+    said = "HTTP connection from 127.0.0.0/24 refused: it has its share of http.max_connections"
+    assert [record.getMessage() for record in caplog.records] == [said]
+    caplog.clear()
 
 
 async def test_a_stop_answers_who_has_just_connected(serve, monkeypatch):

@@ -80,9 +80,10 @@ class Http(Struct, frozen=True, kw_only=True):
 
     max_connections: Count = 4096
     """HTTP connections open at once. Raise ``LimitNOFILE`` of the systemd unit with it. One client has a share: 128 of
-    4096 (a thirty-second, at least 64, or half of fewer than 128). Then its longest idle connection is closed for a new
-    one; if none is idle, the new one is refused with a 503. ``http.trusted_proxies`` and ``limits.exempt`` have no such
-    share.
+    4096 (a thirty-second, at least 64, or half of fewer than 128), and its network (an IPv4 /24, an IPv6 /48) has 512
+    (an eighth, at least 96, or three quarters of fewer than 128). Then the longest idle connection of these is closed
+    for a new one; if none is idle, the new one is refused with a 503. ``http.trusted_proxies`` and ``limits.exempt``
+    have no such share.
     """
 
     max_streams_per_client: Count = 20

@@ -180,7 +180,9 @@ class HttpConnection(TCPServer):
             await self._close()
 
     async def _send(self, data: bytes) -> None:
-        if self.writer.is_closing() or not data:  # asyncio warns about writing to a closed connection
+        # asyncio warns about writing to a closed connection, and raises an error after write_eof(): a request may have
+        # arrived while its connection was being closed as the longest idle one.
+        if self.writer.is_closing() or self._discarding or not data:
             return
         self.writer.write(data)
         if self.writer.transport.get_write_buffer_size() <= _UNSENT_BYTES:

@@ -17,7 +17,7 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, LifespanState
 from starlette.types import ASGIApp
 
-from tmpmaild.clients import Networks, belongs, client_name
+from tmpmaild.clients import Networks, belongs, client_name, client_network
 from tmpmaild.http.connection import READ_BYTES, HttpConnection, abort
 from tmpmaild.http.http1 import Settings
 from tmpmaild.listening import BACKLOG, listeners
@@ -33,7 +33,8 @@ _READ_AHEAD_BYTES = 16 * 1024  # received data that a connection's reader buffer
 _USER_TIMEOUT_MS = 30_000
 _CUT_SECONDS = 1
 _LEAST_CLIENTS = 32  # that share all connections
-_FEW_CONNECTIONS = 128  # up to so many, one client may have half of them
+_LEAST_NETWORKS = 8  # likewise
+_FEW_CONNECTIONS = 128  # up to so many, one client may have half of them, and one network three quarters
 _BUSY_BODY = (
     b'{"type":"about:blank","title":"Busy","status":503,'
     b'"detail":"Too many HTTP connections are open; try again.","code":"busy"}'
@@ -49,8 +50,8 @@ log = logging.getLogger(__name__)
 class HttpServer:
     """All HTTP connections of the process. ``max_connections`` may be changed; 0 means no limit.
 
-    With ``unshared``, which may also be changed, each client is limited to a share of them, except clients in these
-    networks. They are the networks of proxies, whose idle connections stay open for longer than a proxy keeps them: a
+    With ``unshared``, which may also be changed, each client and each client's network is limited to a share of them,
+    except clients in these networks. They are the networks of proxies, whose idle connections stay open for longer than a proxy keeps them: a
     request that arrives while the server closes is lost, and a proxy does not send a POST again.
     """
 
@@ -58,7 +59,7 @@ class HttpServer:
         self._app = cast("AppWrapper", app)  # ``http1.Requests`` calls it as an ASGI application
         self.max_connections = max_connections
         self.unshared = unshared
-        self._of_client: defaultdict[str, set[HttpConnection]] = defaultdict(set)
+        self._sharing: defaultdict[str, dict[HttpConnection, str]] = defaultdict(dict)  # by client and by network
         self._settings = Settings(IDLE_SECONDS)
         self._proxy_settings = Settings(PROXY_IDLE_SECONDS)
         self._context = WorkerContext(max_requests=None)
@@ -116,18 +117,18 @@ class HttpServer:
             log.info("HTTP connection refused: http.max_connections is reached", extra=extra)
             await self._refuse(reader, writer)
             return
-        client = self._sharing(writer)
-        if client and not self._has_share(client):
-            extra = {"event": "http_connection_refused", "client": client, "limit": "http.max_connections"}
-            log.info("HTTP connection from %s refused: it has its share of http.max_connections", client, extra=extra)
+        client = self._client(writer)
+        if client and (full := self._without_room(client)):
+            extra = {"event": "http_connection_refused", "client": full, "limit": "http.max_connections"}
+            log.info("HTTP connection from %s refused: it has its share of http.max_connections", full, extra=extra)
             await self._refuse(reader, writer)
             return
         loop = asyncio.get_running_loop()
         settings = self._settings if client or self.unshared is None else self._proxy_settings
         connection = HttpConnection(self._app, loop, settings, self._context, LifespanState({}), reader, writer)
         self._connections[task] = connection
-        if client:
-            self._of_client[client].add(connection)
+        for holder in _holders(client):
+            self._sharing[holder][connection] = client
         try:
             await connection
         except asyncio.CancelledError:
@@ -157,40 +158,55 @@ class HttpServer:
             self._refusing -= 1
         abort(writer)
 
-    def _sharing(self, writer: asyncio.StreamWriter) -> str:
+    def _client(self, writer: asyncio.StreamWriter) -> str:
         """Return the client that a connection counts towards; "" for none."""
         peer = writer.get_extra_info("peername")
         if self.unshared is None or not isinstance(peer, tuple) or belongs(peer[0], self.unshared):
             return ""
         return client_name(peer[0])
 
-    def _has_share(self, client: str) -> bool:
-        """Return whether a client may open another connection; to make room, its longest idle one is closed."""
-        connections = self._of_client.get(client, set())
-        if not 0 < share(self.max_connections) <= len(connections):
-            return True
+    def _without_room(self, client: str) -> str:
+        """Return the client or its network if it may not open another connection, else "".
+
+        To make room, its longest idle connection is closed.
+        """
+        for holder, most in zip(_holders(client), shares(self.max_connections), strict=False):
+            if 0 < most <= len(self._sharing.get(holder, ())) and not self._close_longest_idle(holder):
+                return holder
+        return ""
+
+    def _close_longest_idle(self, holder: str) -> bool:
+        connections = self._sharing[holder]
         idle = [(one.idle_since, index, one) for index, one in enumerate(connections) if one.idle_since is not None]
         longest = next((one for *_, one in sorted(idle) if not one.has_unsent()), None)
         if longest is None:
             return False
-        self._forget(client, longest)
+        self._forget(connections[longest], longest)
         longest.close_idle()
         return True
 
     def _forget(self, client: str, connection: "HttpConnection") -> None:
-        if client in self._of_client:
-            self._of_client[client].discard(connection)
-            if not self._of_client[client]:
-                del self._of_client[client]
+        for holder in _holders(client):
+            if holder in self._sharing:
+                self._sharing[holder].pop(connection, None)
+                if not self._sharing[holder]:
+                    del self._sharing[holder]
 
 
-def share(max_connections: int) -> int:
-    """Return how many of all connections one client may have; 0 for no limit.
+def _holders(client: str) -> list[str]:
+    """Return who has a share of the connections: a client and its network."""
+    return [holder for holder in (client, client_network(client)) if holder]
+
+
+def shares(max_connections: int) -> tuple[int, int]:
+    """Return how many of all connections one client and one network may have; 0 for no limit.
 
     Many people behind one address reach it only if none of their connections is idle: they already share 20 streams
     and the rate limits.
     """
-    return max(max_connections // _LEAST_CLIENTS, (min(max_connections, _FEW_CONNECTIONS) + 1) // 2)
+    few = min(max_connections, _FEW_CONNECTIONS)
+    of_client = max(max_connections // _LEAST_CLIENTS, (few + 1) // 2)
+    return of_client, max(max_connections // _LEAST_NETWORKS, (3 * few + 3) // 4, of_client)
 
 
 def _limit_unread_data(listener: socket.socket) -> None:
