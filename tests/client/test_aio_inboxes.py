@@ -22,7 +22,7 @@ def test_an_address_is_created_with_what_commands_it(client, world):
     inbox = client.create()
     assert inbox.address.endswith("@mail.example.com")
     assert inbox.expires_at == datetime.fromtimestamp(world.clock() / 1000 + 3600, UTC)
-    assert len(inbox.token) == 64
+    assert len(inbox.token) == 43
     assert inbox.messages() == []
 
 

@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     raise ImportError("the client needs httpx2: pip install httpx2") from error
 
-from tmpmaild.client.aio import AsyncAttachment, AsyncClient, AsyncInbox, AsyncMail
+from tmpmaild.client.aio import AsyncAllMail, AsyncAttachment, AsyncClient, AsyncInbox, AsyncMail
 from tmpmaild.client.errors import (
     AddressExpired,
     AddressNotFound,
@@ -26,6 +26,7 @@ from tmpmaild.client.errors import (
     BadHost,
     Blocked,
     Busy,
+    CatchAllOff,
     ConnectionLost,
     FieldError,
     InternalError,
@@ -65,8 +66,8 @@ from tmpmaild.client.models import (
     WebhookCall,
 )
 from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
-from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
-from tmpmaild.client.views import Filters
+from tmpmaild.client.sync import AllMail, Attachment, Client, Inbox, Mail
+from tmpmaild.client.views import AllFilters, Filters
 
 del _httpx2
 
@@ -74,7 +75,10 @@ __all__ = [
     "AddressExpired",
     "AddressNotFound",
     "AddressTaken",
+    "AllFilters",
+    "AllMail",
     "Arrived",
+    "AsyncAllMail",
     "AsyncAttachment",
     "AsyncClient",
     "AsyncInbox",
@@ -85,6 +89,7 @@ __all__ = [
     "Blocked",
     "BodyLink",
     "Busy",
+    "CatchAllOff",
     "Client",
     "Code",
     "ConnectionLost",

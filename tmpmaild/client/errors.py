@@ -126,6 +126,10 @@ class NotFound(Problem):
     """The path is not known, or what it serves is switched off there."""
 
 
+class CatchAllOff(Problem):
+    """The service does not catch all mail (``tmpmaild catch``, ``serve --for-tests --catch-all``)."""
+
+
 class Blocked(Problem):
     """The operator has blocked this client."""
 

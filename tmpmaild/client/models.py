@@ -105,7 +105,8 @@ class Message(Struct, frozen=True):
 
     ``id`` sorts by arrival. ``sender`` is the bare address (``""`` without one), ``recipient`` the envelope's as the
     sender wrote it. ``size_bytes`` is that of the source. ``text`` is cut where ``truncated`` is true. ``dmarc`` is the
-    result by which ``authenticated`` is known, None before that.
+    result by which ``authenticated`` is known, None before that. ``recipients`` are the envelope's, in the list of all
+    messages alone.
     """
 
     id: str
@@ -123,6 +124,7 @@ class Message(Struct, frozen=True):
     authenticated: str | None = None
     truncated: bool = False
     dmarc: str | None = None
+    recipients: tuple[str, ...] = ()
 
     @property
     def code(self) -> str | None:

@@ -27,6 +27,8 @@ _FEATURES: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "
 class Filter(Struct, frozen=True):
     """Which messages are meant: parts of the subject, of the sender's address or name, of any text; and after which.
 
+    ``to`` is a whole recipient, among all messages of a service that catches them.
+
     ``has`` names what they must have. Raises ValueError for text that is not valid (a lone surrogate), and for anything
     else in ``has``.
     """
@@ -36,24 +38,32 @@ class Filter(Struct, frozen=True):
     text: str | None = None
     after: str | None = None
     has: tuple[Feature, ...] = ()
+    to: str | None = None
 
     def __post_init__(self) -> None:
-        _ensure_text(subject=self.subject, sender=self.sender, text=self.text, after=self.after)
+        _ensure_text(subject=self.subject, sender=self.sender, text=self.text, after=self.after, to=self.to)
         if not _FEATURES.keys() >= set(self.has):
             raise ValueError(f"has takes {', '.join(_FEATURES)}, not {', '.join(map(repr, self.has))}")
 
     @property
     def takes_any(self) -> bool:
         """Whether every message matches, if it is after ``after``."""
-        return not (self.subject or self.sender or self.text or self.has)
+        return not (self.subject or self.sender or self.text or self.has or self.to)
 
     def query(self) -> dict[str, str | tuple[str, ...]]:
         """Return the query parameters; a tuple is a parameter that is repeated."""
-        given = {"subject": self.subject, "from": self.sender, "q": self.text, "has": self.has, "after": self.after}
+        given = {
+            "subject": self.subject,
+            "from": self.sender,
+            "q": self.text,
+            "has": self.has,
+            "after": self.after,
+            "to": self.to,
+        }
         return {name: value for name, value in given.items() if value}
 
     def __str__(self) -> str:
-        given = {"subject": self.subject, "sender": self.sender, "text": self.text}
+        given = {"to": self.to, "subject": self.subject, "sender": self.sender, "text": self.text}
         parts = [f"{name} {errors.printable(value)!r}" for name, value in given.items() if value]
         return " and ".join(parts + [_FEATURES[one] for one in dict.fromkeys(self.has)])
 
@@ -111,6 +121,10 @@ class RemoteService:
         if token is not None and not _looks_like_a_token(token):
             raise ValueError("a token is made of printable ASCII characters")
         return RemoteInbox(self, models.Address(address, _UNKNOWN), token)
+
+    def all_mail(self) -> "RemoteAllMail":
+        """Return all messages of a service that catches them."""
+        return RemoteAllMail(self, models.Address("this service", _UNKNOWN), None)
 
     def domains(self) -> Steps[list[str]]:
         """List the domains."""
@@ -287,6 +301,13 @@ class RemoteInbox:
 
     def _path(self, path: str) -> str:
         return _address(self.address) + path
+
+
+class RemoteAllMail(RemoteInbox):
+    """All messages of a service that catches them: the requests for the messages of an address, without one."""
+
+    def _path(self, path: str) -> str:
+        return path.removeprefix("/")
 
 
 def _before(query: str | None) -> str | None:

@@ -14,7 +14,7 @@ from tmpmaild.client import transport, views, waiting
 from tmpmaild.client.errors import TmpmaildError
 from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
-from tmpmaild.client.remote import RemoteInbox, RemoteService
+from tmpmaild.client.remote import RemoteAllMail, RemoteInbox, RemoteService
 from tmpmaild.client.transport import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.waiting import Pattern, Waiting
 
@@ -82,6 +82,10 @@ class Client:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
         return Inbox(self._driver.run(self._remote.find(address, token)), self._driver)
+
+    def all_mail(self) -> "AllMail":
+        """Return all messages of a service that catches them (``tmpmaild catch``); its calls raise ``CatchAllOff``."""
+        return AllMail(self._remote.all_mail(), self._driver)
 
     def domains(self) -> list[str]:
         """Return the domains that addresses can be created at, the default first."""
@@ -235,6 +239,98 @@ class Inbox(views.InboxView):
 
     def _event(self, event: Event[Message]) -> "Event[Mail]":
         return Arrived(Mail(self._remote, event.mail, self._driver)) if isinstance(event, Arrived) else event
+
+
+class AllMail:
+    """All messages of a service that catches them, each once, whoever they were sent to.
+
+    Filters are those of ``Inbox``, and ``to``: a whole recipient of the envelope, in any case. Calls raise as
+    those of ``Inbox``, and ``CatchAllOff`` if the service does not catch all mail.
+    """
+
+    def __init__(self, remote: RemoteAllMail, driver: "Driver") -> None:
+        self._remote = remote
+        self._driver = driver
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def messages(self, *, limit: int | None = None, **filters: Unpack[views.AllFilters]) -> list["Mail"]:
+        """Return the messages, newest first, at most ``limit``."""
+        found = self._remote.messages(views.wanted(**filters), limit)
+        return [Mail(self._remote, message, self._driver) for message in self._driver.run(found)]
+
+    def message(self, message_id: str) -> "Mail":
+        """Return the message with this id, its text whole. Raises ``MessageNotFound``."""
+        return Mail(self._remote, self._driver.run(self._remote.message(message_id)), self._driver)
+
+    def latest(self, **filters: Unpack[views.AllFilters]) -> "Mail | None":
+        """Return the newest message that matches, without waiting; None if there is none."""
+        found = self.messages(limit=1, **filters)
+        return found[0] if found else None
+
+    def count(self, **filters: Unpack[views.AllFilters]) -> int:
+        """Return how many messages match, without waiting."""
+        return len(self.messages(**filters))
+
+    def wait_for(self, *, timeout: float = 60, **filters: Unpack[views.AllFilters]) -> "Mail":
+        """Return the oldest message that matches and arrives within ``timeout`` seconds. Raises ``WaitTimeout``."""
+        found = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, timeout)
+        return Mail(self._remote, self._driver.run(found.steps()), self._driver)
+
+    def wait_for_messages(
+        self, count: int, *, timeout: float = 60, **filters: Unpack[views.AllFilters]
+    ) -> list["Mail"]:
+        """Return the ``count`` oldest such messages, oldest first, as soon as they are there; else as ``wait_for``."""
+        found = Waiting(self._remote, views.wanted(**filters), waiting.several(count), timeout)
+        return [Mail(self._remote, message, self._driver) for message in self._driver.run(found.steps())]
+
+    def assert_count(
+        self, count: int, *, timeout: float = 60, within: float = 1, **filters: Unpack[views.AllFilters]
+    ) -> list["Mail"]:
+        """Wait for exactly ``count`` such messages and return them, oldest first.
+
+        Raises ``WaitTimeout`` for fewer, ``UnexpectedMail`` for one more within ``within`` seconds after the last.
+        """
+        found = self.wait_for_messages(count, timeout=timeout, **filters) if count else []
+        more: views.AllFilters = {**filters, "after": found[-1]} if found else filters
+        self.assert_no_mail(within=within, **more)
+        return found
+
+    def assert_no_mail(self, *, within: float, **filters: Unpack[views.AllFilters]) -> None:
+        """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a message is there."""
+        unwanted = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, within)
+        self._driver.run(unwanted.ensure_none())
+
+    def wait_for_code(
+        self, *, pattern: Pattern | None = None, timeout: float = 60, **filters: Unpack[views.AllFilters]
+    ) -> str:
+        """Return the code of the oldest such message that has one; else as ``wait_for``."""
+        found = Waiting(self._remote, views.wanted(**filters), waiting.code(pattern), timeout)
+        return self._driver.run(found.steps())
+
+    def wait_for_link(
+        self,
+        *,
+        link_text: Pattern | None = None,
+        url: Pattern | None = None,
+        timeout: float = 60,
+        **filters: Unpack[views.AllFilters],
+    ) -> str:
+        """Return the link to follow in the oldest such message that has one; else as ``wait_for``."""
+        found = Waiting(self._remote, views.wanted(**filters), waiting.link(link_text, url), timeout)
+        return self._driver.run(found.steps())
+
+    def clear(self, *, to: str | None = None) -> int:
+        """Delete all messages, or those to one recipient, from its inboxes as well; return how many."""
+        if to is None:
+            return self._driver.run(self._remote.delete_messages(None, None))
+        message_ids = [message.id for message in self.messages(to=to)]
+        return self._driver.run(self._remote.delete_messages(message_ids, None))
+
+    def mbox(self) -> bytes:
+        """Return all messages as one mbox file, oldest first."""
+        return self._driver.run(self._remote.mbox())
 
 
 class Mail(views.MailView):

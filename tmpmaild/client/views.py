@@ -91,6 +91,11 @@ class MailView:
         return self._message.recipient
 
     @property
+    def recipients(self) -> tuple[str, ...]:
+        """The recipients of the envelope, Bcc among them, in the list of all messages; else the one of the inbox."""
+        return self._message.recipients or (self._message.recipient,)
+
+    @property
     def subject(self) -> str:
         """The subject, decoded; ``""`` without one."""
         return self._message.subject
@@ -217,6 +222,12 @@ class Filters(TypedDict, total=False):
     verdict: bool
 
 
+class AllFilters(Filters, total=False):
+    """Which of all messages are meant: as ``Filters``; ``to`` is a whole recipient of the envelope, in any case."""
+
+    to: str | None
+
+
 def wanted(
     *,
     subject: str | None = None,
@@ -225,11 +236,12 @@ def wanted(
     has: Feature | Sequence[Feature] = (),
     after: MailView | str | None = None,
     verdict: bool = False,
+    to: str | None = None,
 ) -> Filter:
     """Return the filter that a caller described."""
     features: tuple[Feature, ...] = (has,) if isinstance(has, str) else tuple(has)
     features += ("verdict",) if verdict else ()
-    return Filter(subject, sender, text, None if after is None else id_of(after), features)
+    return Filter(subject, sender, text, None if after is None else id_of(after), features, to)
 
 
 def id_of(mail: MailView | str) -> str:

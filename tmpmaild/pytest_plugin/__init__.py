@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tmpmaild.client import AsyncInbox, Client, Inbox
+    from tmpmaild.client import AllMail, AsyncInbox, Client, Inbox
     from tmpmaild.pytest_plugin.embedded import Service, SmtpServer
     from tmpmaild.pytest_plugin.inboxes import Clients, Opened
 
@@ -41,6 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("tmpmaild_tls", tls, type="bool", default=False)
     unknown = "The embedded daemon creates unknown addresses on their first mail (smtp.accept_unknown)."
     parser.addini("tmpmaild_accept_unknown", unknown, type="bool", default=False)
+    catching = "The embedded daemon accepts every recipient, and all_mail has every message."
+    parser.addini("tmpmaild_catch_all", catching, type="bool", default=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -84,6 +86,21 @@ def _tmpmaild_clients(pytestconfig: pytest.Config, _tmpmaild_service: "Service")
 def tmpmail(_tmpmaild_clients: "Clients") -> "Client":
     """Return a ``tmpmaild.client.Client`` for the given service, else for a daemon that ends with the session."""
     return _tmpmaild_clients.plain
+
+
+@pytest.fixture
+def all_mail(pytestconfig: pytest.Config, _tmpmaild_clients: "Clients") -> Iterator["AllMail"]:
+    """Return all messages of a service that catches them (``tmpmaild.client.AllMail``); deleted after the test.
+
+    Tests that run in parallel against one service see each other's: there each call needs ``to=``, and nothing is
+    deleted.
+    """
+    from tmpmaild.pytest_plugin import embedded  # noqa: PLC0415 - only if a test uses a fixture
+    from tmpmaild.pytest_plugin.inboxes import all_mail_of  # noqa: PLC0415 - only if a test uses a fixture
+
+    is_shared = embedded.given(pytestconfig) is not None and hasattr(pytestconfig, "workerinput")
+    with all_mail_of(_tmpmaild_clients, is_shared=is_shared) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

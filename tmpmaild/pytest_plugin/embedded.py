@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -97,6 +97,7 @@ class Wanted(NamedTuple):
     domains: tuple[str, ...] = ()
     config_file: Path | None = None
     accept_unknown: bool = False
+    catch_all: bool = False
     has_tls: bool = False
     zone_file: Path | None = None
     ini: str = "pytest.ini"
@@ -110,6 +111,7 @@ def wanted(config: pytest.Config) -> Wanted:
     return Wanted(
         tuple(domain for domains in given for domain in domains if domain),
         folder / file_name if file_name else None,
+        catch_all=config.getini("tmpmaild_catch_all"),
         accept_unknown=config.getini("tmpmaild_accept_unknown"),
         has_tls=config.getini("tmpmaild_tls"),
         zone_file=folder / zone_name if zone_name else None,
@@ -135,7 +137,9 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
     tls = issued(folder) if wanted.has_tls else None
     with served_zones(wanted.zone_file) if wanted.zone_file else nullcontext() as zones:
         environment = _environment(folder, wanted, tls, in_file, zones)
-        with _started(folder, wanted.config_file, environment) as running:
+        options = ["--catch-all"] if wanted.catch_all else []
+        options += ["--config", str(wanted.config_file)] if wanted.config_file else []
+        with _started(folder, options, environment) as running:
             places = running.announced(wanted)
             if places["http"].startswith("unix:"):
                 place = places["http"]
@@ -150,13 +154,12 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
 
 
 @contextmanager
-def _started(folder: Path, config_file: Path | None, environment: Mapping[str, str]) -> Iterator["_Running"]:
+def _started(folder: Path, options: Sequence[str], environment: Mapping[str, str]) -> Iterator["_Running"]:
     """Run the process. A group of its own: ctrl-C must not stop it before the inboxes are deleted.
 
     Its standard input ends when we do.
     """
-    command = [sys.executable, "-P", "-m", "tmpmaild", "serve", "--for-tests"]
-    command += ["--config", str(config_file)] if config_file else []
+    command = [sys.executable, "-P", "-m", "tmpmaild", "serve", "--for-tests", *options]
     log = folder / "stderr.txt"
     pipe = subprocess.PIPE
     with (

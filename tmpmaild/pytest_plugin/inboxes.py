@@ -5,14 +5,17 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import pytest
 
 from tmpmaild.client import (
     AddressExpired,
     AddressNotFound,
+    AllFilters,
+    AllMail,
     AsyncInbox,
+    CatchAllOff,
     Client,
     Inbox,
     Mail,
@@ -23,6 +26,7 @@ from tmpmaild.client import (
 )
 from tmpmaild.client.errors import beginning, heading, printable
 from tmpmaild.client.remote import RemoteService
+from tmpmaild.client.waiting import Pattern
 from tmpmaild.pytest_plugin.embedded import Service
 
 # isort: split
@@ -60,6 +64,10 @@ class Clients:
         remote = self._driver.run(self._remote.create(local_part, **wanted))
         return Opened(Inbox(remote, self._driver), AsyncInbox(remote, self._async_driver), remote.created_at)
 
+    def all_mail(self, kind: type[AllMail]) -> AllMail:
+        """Return all messages."""
+        return kind(self._remote.all_mail(), self._driver)
+
 
 @contextmanager
 def clients(service: Service) -> Iterator[Clients]:
@@ -74,6 +82,85 @@ def clients(service: Service) -> Iterator[Clients]:
     )
     with transport.opened(httpx2.Client, service.url, event_hooks={"response": [patience.look]}) as http:
         yield Clients(service, http, async_http)
+
+
+class SharedAllMail(AllMail):
+    """All messages of a service that other tests use at the same time: each call needs ``to``."""
+
+    def messages(self, *, limit: int | None = None, **filters: Unpack[AllFilters]) -> list[Mail]:
+        """See ``AllMail``."""
+        _expect_recipient(filters)
+        return super().messages(limit=limit, **filters)
+
+    def wait_for(self, *, timeout: float = 60, **filters: Unpack[AllFilters]) -> Mail:
+        """See ``AllMail``."""
+        _expect_recipient(filters)
+        return super().wait_for(timeout=timeout, **filters)
+
+    def wait_for_messages(self, count: int, *, timeout: float = 60, **filters: Unpack[AllFilters]) -> list[Mail]:
+        """See ``AllMail``."""
+        _expect_recipient(filters)
+        return super().wait_for_messages(count, timeout=timeout, **filters)
+
+    def assert_no_mail(self, *, within: float, **filters: Unpack[AllFilters]) -> None:
+        """See ``AllMail``."""
+        _expect_recipient(filters)
+        super().assert_no_mail(within=within, **filters)
+
+    def wait_for_code(
+        self, *, pattern: Pattern | None = None, timeout: float = 60, **filters: Unpack[AllFilters]
+    ) -> str:
+        """See ``AllMail``."""
+        _expect_recipient(filters)
+        return super().wait_for_code(pattern=pattern, timeout=timeout, **filters)
+
+    def wait_for_link(
+        self,
+        *,
+        link_text: Pattern | None = None,
+        url: Pattern | None = None,
+        timeout: float = 60,
+        **filters: Unpack[AllFilters],
+    ) -> str:
+        """See ``AllMail``."""
+        _expect_recipient(filters)
+        return super().wait_for_link(link_text=link_text, url=url, timeout=timeout, **filters)
+
+    def clear(self, *, to: str | None = None) -> int:
+        """See ``AllMail``."""
+        _expect_recipient({"to": to})
+        return super().clear(to=to)
+
+
+def _expect_recipient(filters: AllFilters) -> None:
+    if not filters.get("to"):
+        pytest.fail(
+            "tmpmaild: all_mail needs to= here: tests in parallel use one service (--tmpmaild-url), and see each "
+            "other's messages",
+            pytrace=False,
+        )
+
+
+@contextmanager
+def all_mail_of(clients: Clients, *, is_shared: bool) -> Iterator[AllMail]:
+    """Open the list of all messages for one test; delete them after it, unless other tests share the service."""
+    if ending := clients.service.ended():
+        pytest.fail(f"tmpmaild: {ending}", pytrace=False)
+    try:
+        clients.plain.all_mail().latest()
+    except CatchAllOff:
+        pytest.fail(
+            "tmpmaild: all_mail needs a service that catches all mail: tmpmaild_catch_all = true in the ini file, or "
+            "--tmpmaild-url of tmpmaild catch",
+            pytrace=False,
+        )
+    found = clients.all_mail(SharedAllMail if is_shared else AllMail)
+    yield found
+    if not is_shared:
+        try:
+            found.clear()
+        except TmpmaildError as error:
+            _warn(f"the messages were not deleted: {error}")
 
 
 class _Patience:
