@@ -51,8 +51,8 @@ class HttpServer:
     """All HTTP connections of the process. ``max_connections`` may be changed; 0 means no limit.
 
     With ``unshared``, which may also be changed, each client and each client's network is limited to a share of them,
-    except clients in these networks. They are the networks of proxies, whose idle connections stay open for longer than a proxy keeps them: a
-    request that arrives while the server closes is lost, and a proxy does not send a POST again.
+    except clients in these networks. They are the networks of proxies, whose idle connections stay open for longer than
+    a proxy keeps them: a request that arrives while the server closes is lost, and a proxy does not send a POST again.
     """
 
     def __init__(self, app: ASGIApp, *, max_connections: int, unshared: Networks | None = None) -> None:
