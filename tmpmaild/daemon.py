@@ -111,7 +111,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig, *, ca
         scheduler = FairScheduler()
         rules = await _noted_rules(config, storage, catch_all=catch_all)
         checker = await _checker(config, storage, scheduler)
-        check = checker.ask if checker else None
+        check = checker.enqueue if checker else None
         service = inbox_service.build(storage, rules, scheduler, give_memory_back=process.give_back, check=check)
         service.blocks.add(await _known_blocks(config, storage))
         if service.catcher is not None:

@@ -65,16 +65,21 @@ class World:
 
     @asynccontextmanager
     async def checking(self):
-        self.serve(self.checker.ask)
+        self.serve(self.checker.enqueue)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.checker.run)
             yield
             tasks.cancel_scope.cancel()
 
+    def figure(self, name):
+        """Return the value of a metric without labels."""
+        (found,) = [one for one in self.checker.metrics() if one.name == name]
+        return found.values()[()]
+
     async def done(self):
         """Return when nothing waits and nothing is being checked."""
         with anyio.fail_after(PATIENCE_SECONDS):
-            while self.checker._wanted:
+            while self.checker._queued:
                 await anyio.sleep(0.01)
 
 
@@ -136,7 +141,7 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
         await world.deliver(ended)
         await world.deliver(expired)
         with anyio.fail_after(PATIENCE_SECONDS):
-            while world.checker._waiting or not zones.asked:
+            while world.figure("senders_waiting") or not zones.asked:
                 await anyio.sleep(0.01)
         await world.service.inboxes.delete_message(deleted, message_id, world.tokens[deleted])
         await world.service.inboxes.delete(ended, world.tokens[ended])
@@ -149,7 +154,7 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
 async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
     address = await deaf.create("ada")
     monkeypatch.setattr(checker, "_MOST_WAITING", 2)
-    deaf.serve(deaf.checker.ask)
+    deaf.serve(deaf.checker.enqueue)
     for _ in range(3):
         await deaf.deliver(address)
     with on_behalf_of(client_name(envelope().remote_ip)):
@@ -165,7 +170,7 @@ async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
 async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf, monkeypatch):
     address = await deaf.create("ada")
     monkeypatch.setattr(checker, "_MOST_WAITING", 1)
-    deaf.serve(deaf.checker.ask)
+    deaf.serve(deaf.checker.enqueue)
     await deaf.deliver(address)
     message_id = await deaf.deliver(address)
     with anyio.fail_after(PATIENCE_SECONDS):
@@ -195,18 +200,20 @@ async def test_the_client_with_the_most_messages_makes_room_for_others(world, mo
     monkeypatch.setattr(checker, "_MOST_WAITING", 4)
     asked = world.checker
     for number in range(4):
-        assert asked.ask("ada@mail.example.com", f"msg_{number}", "198.51.100.1")
-    assert asked.ask("bob@mail.example.com", "msg_9", client) == is_taken
+        assert asked.enqueue("ada@mail.example.com", f"msg_{number}", "198.51.100.1")
+    assert asked.enqueue("bob@mail.example.com", "msg_9", client) == is_taken
     left = ["msg_0", "msg_1", "msg_2", "msg_9"] if is_taken else ["msg_0", "msg_1", "msg_2", "msg_3"]
-    assert [one.message_id for one in asked._waiting] == left
-    assert asked._left_out.values() == {(): 1}
+    assert (world.figure("senders_waiting"), world.figure("senders_left_out_total")) == (4, 1)
+    for message_id in left:  # which are queued, so that nothing has to make room
+        assert asked.enqueue(f"{'bob' if message_id == 'msg_9' else 'ada'}@mail.example.com", message_id, client)
+    assert world.figure("senders_left_out_total") == 1
 
 
 async def test_a_message_waits_once_for_each_inbox_that_may_hold_it_within_bounds(world):
     asked = world.checker
     for address in ("ada@mail.example.com", "ada@mail.example.com", "bob@mail.example.com"):
-        assert asked.ask(address, "msg_1", "192.0.2.1")
-    assert len(asked._waiting) == 2
+        assert asked.enqueue(address, "msg_1", "192.0.2.1")
+    assert world.figure("senders_waiting") == 2
     assert checker._MOST_WAITING == 256
 
 
@@ -231,8 +238,8 @@ async def test_a_verdict_that_cannot_be_stored_and_what_is_no_address_disturb_no
     async with world.checking():
         with monkeypatch.context() as broken_storage:
             broken_storage.setattr(world.storage, "set_authentication", broken)
-            world.checker.ask("no address", "msg_1", "")
-            world.checker.ask(first, await world.deliver(first), "")
+            world.checker.enqueue("no address", "msg_1", "")
+            world.checker.enqueue(first, await world.deliver(first), "")
             await world.done()
         await world.deliver(second)
         assert (await world.verdict(second)).authenticated == "shop.example"
@@ -299,7 +306,7 @@ async def test_flowed_lines_of_a_relaxed_body_stay_apart_and_lines_that_were_joi
 async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_comparison(world, signer, zones, monkeypatch):
     zones.set(ZONE + signer.zone)
     world.clock.now_ms = int(time.time() * 1000)
-    begun, goes_on, settle = threading.Event(), threading.Event(), shown.settle
+    begun, goes_on, settle = threading.Event(), threading.Event(), shown.verdicts
 
     def waits(raw, signatures, warnings):
         if any(one.is_relaxed for one in signatures):
@@ -307,7 +314,7 @@ async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_compari
             goes_on.wait(PATIENCE_SECONDS)
         return settle(raw, signatures, warnings)
 
-    monkeypatch.setattr(shown, "settle", waits)
+    monkeypatch.setattr(shown, "verdicts", waits)
     large, small = [await world.create(name) for name in ("large", "small")]
     async with world.checking():
         await world.deliver(large, raw=signer.sign(canonicalize=(b"relaxed", b"relaxed")))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from signing import Signer
-from tables import rows_of, table
 from tmpmaild.findings import codes, links
 from tmpmaild.mail import extracts, htmlview, mime
 from tmpmaild.model import Authentication, SpfVerdict, Verbatim
@@ -18,8 +17,6 @@ from tmpmaild.senders import shown as shown_alike
 from zones import Zones, text_record
 
 from .conftest import lookup_at
-
-ROWS = rows_of(__file__)
 
 PLAIN = Path(__file__).with_name("dkim-tampering-plain.eml").read_bytes()
 KOI8 = Path(__file__).with_name("dkim-tampering-koi8.eml").read_bytes()  # which only the HTML says
@@ -48,7 +45,7 @@ class Checking:
     def verdict(self, raw, spf=None):
         lookup, spf = lookup_at(self._place), spf or SpfVerdict("none")
         signatures, chain = dkim.check(raw, lookup, time.time())
-        found = shown_alike.settle(raw, signatures, mime.parse(raw, is_checked=True).warnings)
+        found = shown_alike.verdicts(raw, signatures, mime.parse(raw, is_checked=True).warnings)
         return Authentication(spf, found, dmarc.check(raw, spf, found, lookup), chain)
 
 
@@ -80,8 +77,41 @@ def _spaced(text):
     return " ".join(text.split())
 
 
-LINES = [*ROWS["LINES"], b"X: " + b"y" * 9_000]
-FIELDS = dict(ROWS["FIELDS"])
+LINES = [
+    b"",
+    b" ",
+    b"\t\t",
+    b" a fold",
+    b"no field",
+    b"From <h1>your code is 111111</h1><!--",
+    b"From a@shop.example Tue Nov 24",
+    b">From: x",
+    b"X-Any: field",
+    b"Received: from x by y",
+    b"\xe9: x",
+    b"Subject\0: evil",
+    b"X: a\0b",
+    b"--inner",
+    b"----=_ x",
+    b"your code is 111111",
+    b"<p>your code is 111111",
+    b"X: " + b"y" * 9_000,
+]
+FIELDS = {
+    b"From": [b"evil@shop.example", b"Evil", b"<mailto:>;evil@shop.example"],
+    b"Sender": [b"evil@shop.example"],
+    b"Reply-To": [b"evil@evil.example"],
+    b"To": [b"evil@x.example"],
+    b"Cc": [b"evil@x.example"],
+    b"Subject": [b"your code is 111111"],
+    b"Date": [b"Wed, 25 Nov 2026 10:00:00 +0000"],
+    b"Message-ID": [b"<evil@shop.example>"],
+    b"MIME-Version": [b"1.0"],
+    b"Content-Type": [b"text/html", b"multipart/mixed; boundary=inner", b"text/plain; charset=utf-16", b"x"],
+    b"Content-Transfer-Encoding": [b"base64", b"quoted-printable", b"8bit"],
+    b"Content-Disposition": [b"attachment; filename=x"],
+    b"Content-ID": [b"<x>"],
+}
 ADDED = st.sampled_from(LINES) | st.builds(
     lambda field, colon: field[0] + colon + field[1],
     st.sampled_from([(name, value) for name, values in FIELDS.items() for value in values]),
@@ -156,7 +186,7 @@ HARMLESS = {
 }
 
 
-@table("name", HARMLESS)
+@pytest.mark.parametrize("name", HARMLESS)
 def test_what_mail_servers_do_to_a_mail_leaves_it_proven(checking, name):
     ways, handed_on = HARMLESS[name]
     for number, signed in enumerate(checking.signed):
@@ -164,7 +194,29 @@ def test_what_mail_servers_do_to_a_mail_leaves_it_proven(checking, name):
             assert checking.verdict(handed_on(signed)).authenticated == "shop.example"
 
 
-@table(("lines", "reason"), ROWS["TAMPERED"])
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (b"From <h1>your code is 111111</h1><!--\r\n", "the header has a line that is no field"),
+        (b"From <h1>your code is\r\n 111111</h1><!--\r\n", "the header has a line that is no field"),
+        (b" a fold\r\n", "the header has a line that is no field"),
+        (b"\xe9: x\r\n", "the header has a line that is no field"),
+        (b"X\x00: y\r\n", "the header has a line that is no field"),
+        (b"X Y: z\r\n", "the header has a line that is no field"),
+        (b": no name\r\n", "the header has a line that is no field"),
+        (b"X : y\r\n", "a header field has white space before its colon"),
+        (b"X: y\rSubject: z\r\n", "a line of the header does not end with CRLF"),
+        (b"X: y\r\r\n", "a line of the header does not end with CRLF"),
+        (b"X: y\n", "a line of the header does not end with CRLF"),
+        (b"Subject: x\r\n", "h= covers only 1 of 2 subject"),
+        (b"SUBJECT: x\r\n", "h= covers only 1 of 2 subject"),
+        (b"Sender: x\r\n", "h= covers only 0 of 1 sender"),
+        (b"Reply-To: x\r\n", "h= covers only 0 of 1 reply-to"),
+        (b"Cc: x\r\n", "h= covers only 0 of 1 cc"),
+        (b"Content-Disposition: x\r\n", "h= covers only 0 of 1 content-disposition"),
+        (b"Content-Anything: x\r\n", "h= covers only 0 of 1 content-anything"),
+    ],
+)
 def test_lines_that_were_added_to_the_header_prove_nothing_and_are_named(checking, lines, reason):
     signed = checking.signed[0]
     for raw in (lines + signed, signed.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n", 1)):
@@ -177,7 +229,7 @@ def test_lines_that_were_added_to_the_header_prove_nothing_and_are_named(checkin
     assert checking.verdict(lines + signed).dkim[0].reason == reason
 
 
-@table(
+@pytest.mark.parametrize(
     ("left_out", "reason"),
     [([b"to", b"subject"], "0 of 1 to, 0 of 1 subject"), ([b"content-type"], "0 of 1 content-type")],
 )

@@ -4,15 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tables import rows_of, table
+from tmpmaild import hostnames
 from tmpmaild.mail import mime
 from tmpmaild.model import DkimVerdict, SpfVerdict
 from tmpmaild.senders import dmarc
 from zones import text_record
 
-ROWS = rows_of(__file__)
+from .conftest import lookup_at
 
 SPF = SpfVerdict("pass", "shop.example")
+EXISTING = "eu.shop.example. 60 IN A 192.0.2.1\n"
 
 
 def record(domain, text):
@@ -27,7 +28,37 @@ SHOP = record("shop.example", "v=DMARC1; p=reject")
 LONG = b"From: " + b"c" * 307 + b"@bank.example.shop.example"
 
 
-@table(("field", "result"), [*ROWS["AUTHORS"], (LONG, "none")])
+@pytest.mark.parametrize(
+    ("field", "result"),
+    [
+        (b"From: a@shop.example", "pass"),
+        (b"FROM : Shop\r\n <a@Shop.EXAMPLE>", "pass"),
+        (b"From:\r\n\ta@shop.example (the shop, or ceo@bank.example)", "pass"),
+        (b'From: "ceo@bank.example" <a@shop.example>', "pass"),
+        (b"From: =?utf-8?q?ceo=40bank.example?= <a@shop.example>", "pass"),
+        (b"From: Shops: a@shop.example, b@shop.example;", "pass"),
+        (b"From: <@evil.example:a@shop.example>", "pass"),
+        (b"From: a@shop.example\r\nFrom : a@shop.example", "fail"),
+        (b"From: a@shop.example, ceo@bank.example", "fail"),
+        (b"From: Shops: a@shop.example;, Banks: ceo@bank.example;", "fail"),
+        (b"From: ceo@bank..example, a@shop.example", "fail"),
+        (b"From: ceo@-bank.example, a@shop.example", "fail"),
+        (b"From: ceo@[192.0.2.1], a@shop.example", "fail"),
+        (b"From: ceo@b\xe4nk.example, a@shop.example", "fail"),
+        (b"From: a@shop.example\x00.bank.example", "none"),
+        (b"From: a@shop.example.", "none"),
+        (b"From: a@\xef\xbd\x93hop.example", "none"),
+        (b"From: <mailto:>;a@shop.example", "pass"),
+        (b"From: <mailto:>, Shop <mailto:a@shop.example>", "pass"),
+        (b"From: <@shop.example:>", "none"),
+        (b"no field\r\nFrom: a@shop.example", "none"),
+        (b"From: a@shop.example\r\nno field", "none"),
+        (b"From: <shop.example>", "none"),
+        (b"From: Shops:;", "none"),
+        (b"Reply-To: a@shop.example", "none"),
+        (LONG, "none"),
+    ],
+)
 def test_an_author_is_who_is_shown_as_one(zones, lookup, field, result):
     zones.set(SHOP)
     raw = field + b"\r\n\r\nbody\r\n"
@@ -60,36 +91,204 @@ def test_an_author_is_found_where_the_message_shows_one(zones, lookup, raw, resu
     assert (found.domain == mime.parse(raw).from_address.rpartition("@")[2]) or result == "none"
 
 
-@given(st.lists(st.sampled_from(ROWS["PIECES"]), max_size=8))
+PIECES = [
+    " ",
+    ",",
+    ";",
+    ":",
+    "<",
+    ">",
+    "(",
+    ")",
+    "\\",
+    '"',
+    "[",
+    "]",
+    "<>",
+    "=?utf-8?q?ceo=40bank.example?=",
+    "<=?utf-8?q?ceo=40bank.example?=>",
+    "mailto:",
+    "\r\n ",
+    "a@shop.example",
+    "<a@shop.example>",
+    "ceo@bank.example",
+    "<ceo@bank.example>",
+    '"ceo@bank.example"',
+    "@",
+    "zoë@x",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8))
 def test_no_field_is_proven_that_is_shown_with_an_address_elsewhere(pieces):
     raw = f"From: {''.join(pieces)}\r\n\r\n".encode()
-    domains, _ = dmarc._authors(raw)
+    domains, _ = dmarc.authors(raw)
     if len(set(domains)) == 1 and domains[0]:
         shown = mime.parse(raw).from_address.rpartition("@")[2]
-        assert dmarc._ascii(shown) == domains[0]
+        assert hostnames.to_ascii(shown) == domains[0]
 
 
-@table(("one", "other", "is_same"), ROWS["domains are aligned that one owner has registered"])
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("mail.shop.co.uk", "shop.co.uk", True),
+        ("shop.co.uk", "evil.co.uk", False),
+        ("co.uk", "evil.co.uk", False),
+        ("a.github.io", "b.github.io", False),
+        ("a.shop.github.io", "shop.github.io", True),
+        ("a.host.unknowntld", "host.unknowntld", True),
+        ("host.unknowntld", "evil.unknowntld", False),
+        ("a.shop.xn--55qx5d.cn", "shop.公司.cn", True),
+        ("shop.xn--55qx5d.cn", "evil.xn--55qx5d.cn", False),
+        ("a.b.kawasaki.jp", "c.b.kawasaki.jp", False),
+        ("a.city.kawasaki.jp", "city.kawasaki.jp", True),
+        ("localhost", "a.localhost", False),
+        ("shop.example", "SHOP.Example", True),
+        ("shop.example", "shop.example.", False),
+        ("shop.example", "", False),
+    ],
+)
 def test_domains_are_aligned_that_one_owner_has_registered(one, other, is_same):
-    assert dmarc._is_aligned(one, other, "r") is is_same
+    assert dmarc.is_aligned(one, other, "r") is is_same
 
 
-@pytest.mark.parametrize(("text", "policy"), ROWS["a record says one of three policies"])
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("v=DMARC1", "none"),
+        ("v = DMARC1 ; P = Reject ;; nonsense", "reject"),
+        ("v=DMARC1; p=bogus\\010", "none"),
+        ("v=DMARC1; sp=reject", "none"),
+        ("v=dmarc1; p=reject", None),
+        ("v=DMARC10; p=reject", None),
+        ("v=DMARC1; p=reject; p=none", None),
+    ],
+)
 def test_a_record_says_one_of_three_policies(zones, lookup, text, policy):
     zones.set(f'_dmarc.shop.example. 60 IN TXT "{text.replace(";", chr(92) + ";")}"\n')
     found = dmarc.check(mail("a@shop.example"), SPF, (), lookup())
     assert (found.result, found.policy) == (("none", "") if policy is None else ("pass", policy))
 
 
-@table("row", ROWS["a mail is held against what is proven"])
-def test_what_a_mail_claims_is_held_against_what_is_proven(zones, lookup, row):
-    name, records, authors, spf, dkim, expected = row
-    zone = "".join(record(domain, text) for domain, text in records)
-    zones.set(zone + "eu.shop.example. 60 IN A 192.0.2.1\n" * (name != "np"))
-    found = dmarc.check(
-        mail(*authors), SpfVerdict(*spf.split()), tuple(DkimVerdict(*one.split()) for one in dkim), lookup()
-    )
+@pytest.mark.parametrize(
+    ("records", "authors", "proven", "expected"),
+    [
+        pytest.param([], ["a@shop.example"], ("pass shop.example", []), ("none", ""), id="no record"),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=reject; pct=0")],
+            ["a@shop.example"],
+            ("pass shop.example", []),
+            ("pass", "reject"),
+            id="by spf",
+        ),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=reject")],
+            ["A <a@SHOP.example>"],
+            ("fail shop.example", ["fail shop.example", "pass mail.shop.example"]),
+            ("pass", "reject"),
+            id="by dkim",
+        ),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=quarantine; adkim=s")],
+            ["a@shop.example"],
+            ("fail shop.example", ["pass mail.shop.example"]),
+            ("fail", "quarantine"),
+            id="strict dkim",
+        ),
+        pytest.param(
+            [("eu.shop.example", "v=DMARC1; p=none; aspf=s")],
+            ["a@eu.shop.example"],
+            ("pass shop.example", []),
+            ("fail", "none"),
+            id="strict spf",
+        ),
+        pytest.param(
+            [("bank.example", "v=DMARC1; p=reject")],
+            ["a@bank.example"],
+            ("pass shop.example", []),
+            ("fail", "reject"),
+            id="another's",
+        ),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=reject")],
+            ["a@shop.example"],
+            ("fail shop.example", ["policy shop.example"]),
+            ("fail", "reject"),
+            id="a policy of l=",
+        ),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=reject; sp=quarantine; np=none")],
+            ["a@eu.shop.example"],
+            ("fail shop.example", []),
+            ("fail", "quarantine"),
+            id="sp",
+        ),
+        pytest.param(
+            [("co.uk", "v=DMARC1; p=reject")],
+            ["a@shop.co.uk"],
+            ("pass evil.co.uk", []),
+            ("none", ""),
+            id="a public suffix is nobody's",
+        ),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=reject"), ("shop.example", "v=DMARC1; p=none")],
+            ["a@shop.example"],
+            ("pass shop.example", []),
+            ("none", ""),
+            id="two records",
+        ),
+        pytest.param(
+            [("shop.example", "v=DMARC1 nonsense")],
+            ["a@shop.example"],
+            ("pass shop.example", []),
+            ("none", ""),
+            id="no tags",
+        ),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=reject")],
+            ["a@shop.example", "b@shop.example"],
+            ("pass shop.example", []),
+            ("fail", ""),
+            id="two fields",
+        ),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=reject")],
+            ["a@shop.example, b@x.example"],
+            ("pass shop.example", []),
+            ("fail", ""),
+            id="two domains",
+        ),
+        pytest.param([], ["nobody"], ("pass shop.example", []), ("none", ""), id="no author"),
+        pytest.param([], [], ("pass shop.example", []), ("none", ""), id="no field"),
+        pytest.param(
+            [("shop.example", "v=DMARC1; p=reject")],
+            ["a@shop.example"],
+            ("temperror shop.example", []),
+            ("temperror", "reject"),
+            id="not known",
+        ),
+        pytest.param(
+            [("xn--bcher-kva.example", "v=DMARC1; p=reject")],
+            ["a@bücher.example"],
+            ("pass shop.example", ["pass bücher.example"]),
+            ("pass", "reject"),
+            id="u-label",
+        ),
+    ],
+)
+def test_what_a_mail_claims_is_held_against_what_is_proven(zones, records, authors, proven, expected):
+    spf, dkim = proven
+    zones.set(EXISTING + "".join(record(domain, text) for domain, text in records))
+    by_spf, by_dkim = SpfVerdict(*spf.split()), tuple(DkimVerdict(*one.split()) for one in dkim)
+    found = dmarc.check(mail(*authors), by_spf, by_dkim, lookup_at(zones.place))
     assert (found.result, found.policy) == expected
+
+
+def test_a_subdomain_that_does_not_exist_has_the_policy_np(zones, lookup):
+    for existing, policy in (("", "none"), (EXISTING, "reject")):
+        zones.set(existing + record("shop.example", "v=DMARC1; p=reject; np=none"))
+        found = dmarc.check(mail("a@eu.shop.example"), SpfVerdict("fail", "shop.example"), (), lookup())
+        assert (found.result, found.policy) == ("fail", policy)
 
 
 def test_a_fail_names_what_was_proven_in_its_place(zones, lookup):

@@ -1,4 +1,4 @@
-"""What the resolver says is kept for a while; one that is slow, silent or lies costs no more than the deadline."""
+"""Answers of the resolver are cached for a while; one that is slow, silent or lies costs no more than the deadline."""
 
 import time
 from contextlib import closing
@@ -8,10 +8,14 @@ import dns.name
 import pytest
 
 from patience import PATIENCE_SECONDS
-from tables import table
 from tmpmaild.senders import resolver
 from tmpmaild.senders.resolver import Answer, Resolver, Unresolved
 from zones import silent, text_record
+
+
+def _silences(asking):
+    (found,) = [one for one in asking.metrics() if one.name == "senders_resolver_silent_total"]
+    return found.values()
 
 
 def soon(seconds=20):
@@ -32,18 +36,18 @@ def test_each_kind_of_record_is_read(zones, lookup):
         ("alias.example", "TXT"),
     ]
     questions = lookup()
-    found = [questions.ask(*one).values for one in asked]
+    found = [questions.query(*one).values for one in asked]
     assert found == [("192.0.2.1",), ("2001:db8::1",), ((5, "mx.example"),), ("x.example",), (b"a" * 300,)]
-    assert questions.ask("x.example", "PTR") == Answer((), exists=True)
+    assert questions.query("x.example", "PTR") == Answer((), exists=True)
     for name in ("none.example", "x" * 64 + ".example", "a..example", "x." * 200):
-        assert questions.ask(name, "A") == Answer((), exists=False)
+        assert questions.query(name, "A") == Answer((), exists=False)
     assert [one.answer for one in questions.shown[-5:-2]] == ["no records of this type", "no such name", "no such name"]
 
 
 def test_a_name_that_is_not_ascii_is_not_asked_for(zones):
     asking = Resolver(zones.place)
     zones.set(text_record("strasse.de", "a") + text_record("xn--strae-oqa.de", "b"))
-    assert asking.ask("straße.de", "TXT", soon()) == Answer((), exists=False)
+    assert asking.query("straße.de", "TXT", soon()) == Answer((), exists=False)
     assert zones.asked == []
 
 
@@ -51,12 +55,12 @@ def test_answers_are_kept_for_their_time(zones, monkeypatch):
     now = [1000.0]
     asking = Resolver(zones.place)
     zones.set(text_record("short.example", "a", ttl=1) + text_record("long.example", "a", ttl=99_999))
-    asking.ask("warm.example", "TXT", soon())
+    asking.query("warm.example", "TXT", soon())
     monkeypatch.setattr(resolver.time, "monotonic", lambda: now[0])
 
     def questions(name):
         before = len(zones.asked)
-        asking.ask(name, "TXT", now[0] + 20)
+        asking.query(name, "TXT", now[0] + 20)
         return len(zones.asked) - before
 
     for name, kept in (("short.example", 10), ("long.example", 3600)):
@@ -70,26 +74,33 @@ def test_answers_are_kept_for_their_time(zones, monkeypatch):
 def test_no_more_names_are_kept_than_are_allowed(zones, monkeypatch):
     monkeypatch.setattr(resolver, "_MOST_NAMES", 3)
     asking = Resolver(zones.place)
-    for number in range(10):
-        asking.ask(f"n{number}.example", "A", soon())
-    assert len(asking._known) == 3
+    for number in (*range(10), 9, 8, 7):
+        asking.query(f"n{number}.example", "A", soon())
+    assert len(zones.asked) == 10
+    asking.query("n6.example", "A", soon())
+    assert len(zones.asked) == 11
     zones.set(text_record("big.example", "x" * 5000))
-    assert asking.ask("big.example", "TXT", soon()).values == (b"x" * 5000,)
-    assert ("big.example", "TXT") not in asking._known
+    before = len(zones.asked)
+    assert asking.query("big.example", "TXT", soon()).values == (b"x" * 5000,)
+    queries = len(zones.asked) - before
+    asking.query("big.example", "TXT", soon())
+    assert len(zones.asked) == before + 2 * queries
 
 
 def test_an_answer_of_many_short_records_is_not_kept(zones):
     zones.set("".join(f"x.example. 60 IN MX {number} x.\n" for number in range(100)))
     asking = Resolver(zones.place)
-    assert len(asking.ask("x.example", "MX", soon()).values) == 100
-    assert not asking._known
+    assert len(asking.query("x.example", "MX", soon()).values) == 100
+    before = len(zones.asked)
+    asking.query("x.example", "MX", soon())
+    assert len(zones.asked) == 2 * before
 
 
 def test_a_name_with_two_dots_at_its_end_says_nothing_of_the_one_with_none(zones):
     zones.set(text_record("x.example", "a"))
     asking = Resolver(zones.place)
-    assert asking.ask("x.example..", "TXT", soon()) == Answer((), exists=False)
-    assert asking.ask("x.example", "TXT", soon()).values == (b"a",)
+    assert asking.query("x.example..", "TXT", soon()) == Answer((), exists=False)
+    assert asking.query("x.example", "TXT", soon()).values == (b"a",)
 
 
 def _with_id(wire):
@@ -101,7 +112,7 @@ def test_what_does_not_answer_takes_no_longer_than_the_deadline(zones, spoil):
     zones.spoil = spoil
     begun = time.monotonic()
     with pytest.raises(Unresolved, match="no answer in time"):
-        Resolver(zones.place).ask("x.example", "TXT", soon(0.3))
+        Resolver(zones.place).query("x.example", "TXT", soon(0.3))
     assert 0.25 < time.monotonic() - begun < PATIENCE_SECONDS
 
 
@@ -111,14 +122,15 @@ def test_what_was_not_answered_is_not_asked_again_for_a_while(zones, monkeypatch
     asking = Resolver(zones.place)
     for reason in ("no answer in time", "no answer a moment ago"):
         with pytest.raises(Unresolved, match=reason):
-            asking.ask("x.example", "TXT", soon(0.2))
+            asking.query("x.example", "TXT", soon(0.2))
     asked = len(zones.asked)
     with pytest.raises(Unresolved, match="a moment ago"):
-        asking.ask("X.example.", "TXT", soon())
+        asking.query("X.example.", "TXT", soon())
     assert len(zones.asked) == asked
     zones.spoil = lambda wire: wire
-    monkeypatch.setattr(asking, "_unanswered", dict.fromkeys(asking._unanswered, 0.0))
-    assert asking.ask("x.example", "TXT", soon()) == Answer((), exists=False)
+    now = time.monotonic
+    monkeypatch.setattr(resolver.time, "monotonic", lambda: now() + 11)
+    assert asking.query("x.example", "TXT", soon()) == Answer((), exists=False)
 
 
 def test_a_silent_resolver_is_logged_and_counted_and_a_silent_name_server_is_not(zones, monkeypatch, caplog):
@@ -127,24 +139,24 @@ def test_a_silent_resolver_is_logged_and_counted_and_a_silent_name_server_is_not
 
     def ask(name):
         with pytest.raises(Unresolved):
-            asking.ask(name, "TXT", soon(0.1))
+            asking.query(name, "TXT", soon(0.1))
 
     def only_the_root(wire):
         return wire if dns.message.from_wire(wire).question[0].name == dns.name.root else None
 
-    monkeypatch.setattr(resolver, "_LISTEN_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(resolver, "_PROBE_SECONDS", PATIENCE_SECONDS)
     zones.spoil = only_the_root
     ask("x.example")
-    assert (asking._silences.values(), caplog.text) == ({(): 0}, "")
-    monkeypatch.setattr(resolver, "_LISTEN_SECONDS", 0.05)
+    assert (_silences(asking), caplog.text) == ({(): 0}, "")
+    monkeypatch.setattr(resolver, "_PROBE_SECONDS", 0.05)
     zones.spoil = lambda _: None
     ask("y.example")  # it has answered a moment ago
     monkeypatch.setattr(resolver, "_SILENT_SECONDS", 0)
     ask("z.example")
-    assert asking._silences.values() == {(): 1}
+    assert _silences(asking) == {(): 1}
     assert f"senders.resolver {zones.place} does not answer" in caplog.text
     zones.spoil = lambda wire: wire
-    asking.ask("a.example", "TXT", soon())
+    asking.query("a.example", "TXT", soon())
     assert f"senders.resolver {zones.place} answers again" in caplog.text
 
 
@@ -153,7 +165,7 @@ def test_a_dead_resolver_is_given_up_when_the_daemon_stops():
         asking = Resolver(f"127.0.0.1:{dead.getsockname()[1]}")
         asking.close()
         with pytest.raises(Unresolved):
-            asking.ask("x.example", "TXT", soon())
+            asking.query("x.example", "TXT", soon())
 
 
 def _of_tcp(spoil):
@@ -161,7 +173,7 @@ def _of_tcp(spoil):
     return lambda wire: wire if wire[2] & 2 else spoil(wire)
 
 
-@table(
+@pytest.mark.parametrize(
     ("octets", "spoil"),
     [
         (1, lambda wire: wire[:20]),
@@ -173,17 +185,17 @@ def test_what_is_no_answer_is_an_error_that_may_pass(zones, octets, spoil):
     zones.set(text_record("x.example", "a" * octets))
     zones.spoil = spoil
     with pytest.raises(Unresolved):
-        Resolver(zones.place).ask("x.example", "TXT", soon(1))
+        Resolver(zones.place).query("x.example", "TXT", soon(1))
 
 
 def test_a_long_answer_by_tcp_is_refused_before_it_is_parsed(zones):
     zones.set("".join(text_record("x.example", f"{number:05}" * 400) for number in range(32)))
     with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
-        Resolver(zones.place).ask("x.example", "TXT", soon())
+        Resolver(zones.place).query("x.example", "TXT", soon())
     zones.set(text_record("x.example", "a" * 2000))
     zones.spoil = _of_tcp(lambda wire: wire + bytes(16 * 1024))
     with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
-        Resolver(zones.place).ask("x.example", "TXT", soon())
+        Resolver(zones.place).query("x.example", "TXT", soon())
 
 
 def test_of_a_long_datagram_only_the_beginning_is_parsed(zones, monkeypatch):
@@ -194,7 +206,7 @@ def test_of_a_long_datagram_only_the_beginning_is_parsed(zones, monkeypatch):
     for filling in (bytes(60_000), b"\xc0\x0c\0\x10\0\1\0\0\0\x3c\0\2\1x" * 4000):
         zones.spoil = lambda wire, filling=filling: wire[:6] + b"\x0f\xff" + wire[8:] + filling
         with pytest.raises(Unresolved):
-            Resolver(zones.place).ask("x.example", "TXT", soon(1))
+            Resolver(zones.place).query("x.example", "TXT", soon(1))
     assert len(parsed) >= 2
     assert max(map(len, parsed)) <= 4096
 
@@ -202,7 +214,7 @@ def test_of_a_long_datagram_only_the_beginning_is_parsed(zones, monkeypatch):
 def test_one_check_asks_a_hundred_questions_at_most(zones, lookup):
     questions = lookup()
     for number in range(100):
-        questions.ask(f"n{number}.example", "A")
+        questions.query(f"n{number}.example", "A")
     with pytest.raises(Unresolved, match="more than 100 questions"):
-        questions.ask("one-more.example", "A")
+        questions.query("one-more.example", "A")
     assert len(questions.shown) == 24

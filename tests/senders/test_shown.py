@@ -62,7 +62,7 @@ BOTH = Form(header=True, body=True)
 def settled(raw, form=BOTH, *, was_checked=True):
     """Return the verdict of a signature that holds, of a message as it was delivered."""
     warnings = mime.parse(raw, is_checked=was_checked).warnings
-    (verdict,) = shown.settle(raw, [Signature(DkimVerdict("pass", "shop.example"), form)], warnings)
+    (verdict,) = shown.verdicts(raw, [Signature(DkimVerdict("pass", "shop.example"), form)], warnings)
     return verdict
 
 
@@ -186,7 +186,7 @@ def test_a_change_that_a_reader_would_see_proves_nothing_and_is_told():
 )
 def test_a_space_between_letters_and_digits_is_part_of_a_body(before, after):
     one, other = (f"{HEADER}\n{text}\n".replace("\n", "\r\n").encode() for text in (before, after))
-    assert shown._Read(one).texts() != shown._Read(other).texts()
+    assert shown.Reading(one).texts() != shown.Reading(other).texts()
 
 
 @pytest.mark.parametrize("form", [BOTH, Form(header=False, body=True)])

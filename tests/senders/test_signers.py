@@ -81,7 +81,7 @@ def test_a_signer_proves_a_message_alone_or_not(served, name):
     names = covered.lower().encode().split(b":")
     raw = signer.sign(MESSAGE, canonicalize=form.encode().split(b"/"), include_headers=names)
     found, _ = dkim.check(raw, lookup_at(place), time.time())
-    verdicts = shown.settle(raw, found, mime.parse(raw, is_checked=True).warnings)
+    verdicts = shown.verdicts(raw, found, mime.parse(raw, is_checked=True).warnings)
     assert [(one.result, one.reason, one.unsigned) for one in verdicts] == [expected]
     proof = dmarc.check(raw, SpfVerdict("none"), verdicts, lookup_at(place))
     assert (proof.result, proof.unsigned) == ("pass" if expected[0] == "pass" else "fail", expected[2])

@@ -10,11 +10,8 @@ from receivers import receiving
 
 import certificates
 from patience import PATIENCE_SECONDS
-from tables import rows_of, table
 from tmpmaild.webhooks.calling import Caller, Lookups, Outcome, resolve
 from tmpmaild.webhooktargets import parse_rule, parse_url
-
-ROWS = rows_of(__file__)
 
 pytestmark = pytest.mark.both_loops
 BODY = b'{"type":"message.received"}'
@@ -130,7 +127,25 @@ async def test_the_daemon_does_not_call_itself():
         assert ours.told == []
 
 
-@table(("start", "piece", "times", "end", "outcome"), ROWS["an answer is read within bounds"])
+@pytest.mark.parametrize(
+    ("start", "piece", "times", "end", "outcome"),
+    [
+        (
+            b"HTTP/1.1 429 Slow Down\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n",
+            b"",
+            0,
+            b"",
+            {"status": 429, "retry_after": "120"},
+        ),
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", b"a", 1000000, b"\r\n\r\n", {"reason": "protocol"}),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", 10000, b"", {"reason": "protocol"}),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b" ", 500, b"\nx\r\n", {"status": 200}),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"a:\n", 300, b"\n", {"status": 200}),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"", 0, b"", {"reason": "protocol"}),
+        (b"220 mail.example.com ESMTP\r\n\r\n", b"", 0, b"", {"reason": "protocol"}),
+        (b"", b"\x00", 100, b"", {"reason": "protocol"}),
+    ],
+)
 async def test_an_answer_is_read_within_bounds_whatever_it_is(start, piece, times, end, outcome):
     async with receiving(start + piece * times + end) as receiver:
         assert await call_loopback(receiver) == Outcome(**outcome)

@@ -1,4 +1,4 @@
-"""Who sent a mail, as SPF, DKIM and DMARC tell by the DNS: the one package that asks a resolver."""
+"""Sender authentication by SPF, DKIM and DMARC: the only package that queries a DNS resolver."""
 
 PACKAGES = "'dkimpy[ed25519]' dnspython publicsuffixlist pyspf"
-"""What pip installs for it, as its extra has it."""
+"""The packages that it needs, as in the extra of pyproject.toml."""

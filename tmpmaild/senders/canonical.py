@@ -1,6 +1,6 @@
-"""The canonical forms of a message (RFC 6376 §3.4), in linear time: what is hashed, and what a signature covers.
+"""The canonical forms of a message (RFC 6376 §3.4), in linear time: what is hashed and what a signature covers.
 
-A relaxed form is valid mail again: it is the message without the white space that anyone may add to it.
+A relaxed form is itself a valid message, without the white space that anyone may add.
 """
 
 import hashlib
@@ -13,21 +13,21 @@ _PIECE_BYTES: Final = 64 * 1024
 
 
 class Form(NamedTuple):
-    """Which halves of a message are relaxed; the others are covered as they are."""
+    """Which halves of a message are relaxed; the other halves are covered unchanged."""
 
     header: bool
     body: bool
 
 
 def message(raw: bytes, form: Form) -> bytes:
-    """Return a message as a signature of this form covers it, with the fields that it does not cover."""
+    """Return the form of a message that a signature covers, including the fields that it does not cover."""
     found, start = headers.of_mail(raw)
     header = b"".join(map(relaxed_field, found.fields)) + b"\r\n" if form.header else raw[:start]
     return header + (b"".join(relaxed_body(raw, start)) if form.body else raw[start:])
 
 
 def relaxed_field(field: tuple[str, str]) -> bytes:
-    """Return a field, cut as ``headers`` does, in one line with single spaces (§3.4.2)."""
+    """Return a field, split as ``headers`` does, on one line with single spaces (§3.4.2)."""
     name, value = field
     text = value.replace("\r\n", "").replace("\n", "").removesuffix("\r").replace("\t", " ")
     while "  " in text:
@@ -36,7 +36,7 @@ def relaxed_field(field: tuple[str, str]) -> bytes:
 
 
 def body_digest(raw: bytes, start: int, *, relaxed: bool, most: int | None) -> tuple[bytes, int]:
-    """Return the SHA-256 of the first ``most`` octets of the canonical body, and how many it has in all."""
+    """Return the SHA-256 of the first ``most`` bytes of the canonical body, and the number of all its bytes."""
     hasher = hashlib.sha256()
     length = 0
     for piece in relaxed_body(raw, start) if relaxed else _simple_body(raw, start):
@@ -52,13 +52,13 @@ def _simple_body(raw: bytes, start: int) -> Iterator[bytes]:
 
 
 def relaxed_body(raw: bytes, start: int) -> Iterator[bytes]:
-    """Yield the lines with a space for each run of white space, none at their ends, without the last blank lines."""
+    """Yield the body with one space for each run of white space, none at line ends, and without final blank lines."""
     kept, line_ends, is_empty = b"", 0, True
     for at in range(start, len(raw), _PIECE_BYTES):
         piece = kept + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
         while b"  " in piece:
             piece = piece.replace(b"  ", b" ")
-        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")  # it may go on
+        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")  # the run may continue
         piece = piece[: len(piece) - len(kept)].replace(b" \r\n", b"\r\n")
         content_bytes, more = _without_line_ends(piece, 0, len(piece))
         if content_bytes:
@@ -70,10 +70,10 @@ def relaxed_body(raw: bytes, start: int) -> Iterator[bytes]:
         yield b"\r\n"
 
 
-def _without_line_ends(octets: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return where the line ends at the end begin, and how many there are."""
+def _without_line_ends(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return where the final line ends start, and how many there are."""
     count = 0
-    while octets.endswith(b"\r\n", start, end):
+    while data.endswith(b"\r\n", start, end):
         end -= 2
         count += 1
     return end, count

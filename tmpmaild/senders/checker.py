@@ -1,6 +1,7 @@
-"""Checks mails after they are stored: a few at a time, in threads, in the order in which clients get turns.
+"""Checks messages after they are stored: a few at a time, in threads, in the order in which clients get turns.
 
-What there is no room for, and what was left when the daemon ended, is checked when it is looked at.
+A message for which the queue has no room, or that was still waiting when the daemon stopped, is checked when it is
+read.
 """
 
 import logging
@@ -28,31 +29,31 @@ from tmpmaild.storage.base import ANY_SIZE, Storage
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-_PLACES: Final = 32  # nearly all of them wait for the DNS
+_PLACES: Final = 32  # nearly all of them are waiting for the DNS
 _PLACES_PER_CLIENT: Final = 4
 _MOST_WAITING: Final = 256
-_HEAVY_BYTES: Final = 1024 * 1024  # larger mails go one at a time
+_HEAVY_BYTES: Final = 1024 * 1024  # larger messages are checked one at a time
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class _Wanted(Struct, frozen=True):
-    """A message of an address, however that is written: its inbox may have ended, and another hold the message."""
+class _Queued(Struct, frozen=True):
+    """A message to be checked, and its address as it was written; by then another inbox may hold that address."""
 
     address: str
     message_id: str
 
 
 class _Waiting(Struct, frozen=True):
-    """The client on whose behalf a check waits, and its scope, which is cancelled if it must make room."""
+    """The client for whom a check waits, and the scope to cancel if the check must make room."""
 
     client: str
     scope: anyio.CancelScope
 
 
 class Checker:
-    """Checks who sent messages, and stores what was found."""
+    """Checks who sent messages, and stores the verdicts."""
 
     def __init__(self, storage: Storage, resolver: Resolver, scheduler: FairScheduler, timeout_seconds: int) -> None:
         self._storage = storage
@@ -60,14 +61,14 @@ class Checker:
         self._scheduler = scheduler
         self._timeout_seconds = timeout_seconds
         self._clock = storage.clock
-        # One thread computes while the others wait for the DNS: all of them would keep the event loop from running.
+        # One thread computes while the others wait for the DNS: all at once would keep the event loop from running.
         self._checking = Lock()
         self._threads = anyio.CapacityLimiter(_PLACES)
         self._places = Slots(scheduler, _PLACES, _PLACES_PER_CLIENT)
         self._heavy = Slots(scheduler, 1, 1)
         self._tasks: TaskGroup | None = None
-        self._waiting: dict[_Wanted, _Waiting] = {}
-        self._wanted: set[_Wanted] = set()  # those that are being checked too
+        self._waiting: dict[_Queued, _Waiting] = {}
+        self._queued: set[_Queued] = set()  # includes those that are being checked
         self._checks = Count("senders_checks_total", "Checks, by what they say of DMARC.", ("result",))
         self._left_out = Count("senders_left_out_total", "Mails that were not checked because too many waited.")
         self._took = Histogram("senders_check_seconds", "How long a check took.")
@@ -77,80 +78,82 @@ class Checker:
         """Return every metric."""
         return (self._checks, self._left_out, self._took, self._gauge, *self._resolver.metrics())
 
-    def ask(self, address: str, message_id: str, client: str) -> bool:
-        """Have a message checked soon on behalf of a client; False if too many wait already.
+    def enqueue(self, address: str, message_id: str, client: str) -> bool:
+        """Have a message checked soon on behalf of a client; False if too many are waiting.
 
-        Then the client with the most waiting messages makes room for others, so that it leaves none to itself alone.
+        If the queue is full, the client with the most waiting messages makes room for those of others.
         """
-        wanted = _Wanted(address, message_id)
-        if wanted in self._wanted:
+        queued = _Queued(address, message_id)
+        if queued in self._queued:
             return True
         if len(self._waiting) >= _MOST_WAITING:
             self._left_out.add()
             if not self._make_room(client):
                 return False
-        self._wanted.add(wanted)
-        self._waiting[wanted] = _Waiting(client, anyio.CancelScope())
+        self._queued.add(queued)
+        self._waiting[queued] = _Waiting(client, anyio.CancelScope())
         if self._tasks is not None:
-            self._tasks.start_soon(self._work, wanted)
+            self._tasks.start_soon(self._check_in_turn, queued)
         return True
 
     def _make_room(self, client: str) -> bool:
-        """Drop the newest of the messages that wait for the client with the most; False if ``client`` has as many."""
+        """Drop the newest waiting message of the client with the most; False if ``client`` has as many."""
         counts = Counter([waiting.client for waiting in self._waiting.values()])
         ((largest, count),) = counts.most_common(1)
         if counts[client] + 1 >= count:
             return False
-        newest = next(wanted for wanted in reversed(self._waiting) if self._waiting[wanted].client == largest)
+        newest = next(queued for queued in reversed(self._waiting) if self._waiting[queued].client == largest)
         self._waiting.pop(newest).scope.cancel()
-        self._wanted.discard(newest)
+        self._queued.discard(newest)
         return True
 
     async def run(self) -> None:
-        """Check what is asked for, until cancelled."""
+        """Check queued messages, until cancelled."""
         try:
             async with anyio.create_task_group() as self._tasks:
-                for wanted in self._waiting:
-                    self._tasks.start_soon(self._work, wanted)
+                for queued in self._waiting:
+                    self._tasks.start_soon(self._check_in_turn, queued)
                 await anyio.sleep_forever()
         finally:
             self._tasks = None
             self._resolver.close()
 
-    async def _work(self, wanted: _Wanted) -> None:
-        waiting = self._waiting.get(wanted)
+    async def _check_in_turn(self, queued: _Queued) -> None:
+        waiting = self._waiting.get(queued)
         if waiting is None:
             return
         with waiting.scope:
             async with self._places.take(waiting.client):
-                self._waiting.pop(wanted, None)
+                self._waiting.pop(queued, None)
                 try:
-                    await self._check_stored(wanted, waiting.client)
-                except RequestError as error:  # it has ended, or the storage is full or away: the next look asks again
+                    await self._check_stored(queued, waiting.client)
+                except (
+                    RequestError
+                ) as error:  # it is gone, or the storage is full or unavailable: reading it enqueues it again
                     log.debug("no verdict is stored: %s", error)
                 except Exception:
                     log.exception("storing a verdict failed")
                 finally:
-                    self._wanted.discard(wanted)
+                    self._queued.discard(queued)
 
-    async def _check_stored(self, wanted: _Wanted, client: str) -> None:
-        source = await self._read(wanted, _HEAVY_BYTES)
+    async def _check_stored(self, queued: _Queued, client: str) -> None:
+        source = await self._read(queued, _HEAVY_BYTES)
         if source is None:
             return
         async with self._heavy.take(client) if source[1].source is None else nullcontext():
             if source[1].source is None:
-                source = await self._read(wanted, ANY_SIZE)
+                source = await self._read(queued, ANY_SIZE)
             if source is not None:
                 found = await self._check(source[1], client)
-                await self._storage.set_authentication(source[0], wanted.message_id, found)
+                await self._storage.set_authentication(source[0], queued.message_id, found)
 
-    async def _read(self, wanted: _Wanted, up_to_bytes: int) -> tuple[str, FullMessage] | None:
-        """Return the id of the inbox and the message; None if they have ended, or it was checked."""
-        now_ms, canonical = self._clock(), addresses.canonical(wanted.address)
+    async def _read(self, queued: _Queued, up_to_bytes: int) -> tuple[str, FullMessage] | None:
+        """Return the id of the inbox and the message; None if they are gone, or the message was checked."""
+        now_ms, canonical = self._clock(), addresses.canonical(queued.address)
         if canonical is None:
             return None
         found = await self._storage.read_message(
-            canonical, wanted.message_id, now_ms, up_to_bytes=up_to_bytes, source=True
+            canonical, queued.message_id, now_ms, up_to_bytes=up_to_bytes, source=True
         )
         inbox, full = found or (None, None)
         if inbox is None or inbox.expires_at_ms <= now_ms or full is None or full.message.authentication:
@@ -160,7 +163,7 @@ class Checker:
     async def _check(self, full: FullMessage, client: str) -> Authentication:
         try:
             return await self._found(full, client)
-        except Exception:  # those who wait for a verdict get one
+        except Exception:  # whoever waits for a verdict gets one
             log.exception("checking a sender failed")
             return unchecked("permerror", "the check failed")
 
@@ -172,14 +175,14 @@ class Checker:
             return spf.check(full.envelope, lookup), *dkim.check(raw, lookup, full.message.received_at_ms / 1000)
 
         by_spf, signatures, chain = await self._compute(client, signed)
-        by_dkim = await self._settled(full, signatures, client)
+        by_dkim = await self._verdicts(full, signatures, client)
         by_dmarc = await self._compute(client, lambda: dmarc.check(raw, by_spf, by_dkim, lookup))
         self._checks.add(by_dmarc.result)
         self._took.observe(time.monotonic() - begun)
         return Authentication(by_spf, by_dkim, by_dmarc, chain, tuple(lookup.shown))
 
     async def _compute(self, client: str, function: Callable[[], T]) -> T:
-        """Call a function that asks the DNS, in a thread, and charge its CPU time to a client."""
+        """Call a function that queries the DNS in a thread, and charge its CPU time to a client."""
 
         def measured() -> tuple[T, float]:
             begun = time.thread_time()
@@ -190,13 +193,13 @@ class Checker:
         self._scheduler.usage.charge(client, used_seconds)
         return found
 
-    async def _settled(
+    async def _verdicts(
         self, full: FullMessage, signatures: tuple[dkim.Signature, ...], client: str
     ) -> tuple[DkimVerdict, ...]:
-        """Return the verdicts of signatures; comparing two readings of a message takes long."""
+        """Return the verdicts on signatures; comparing two readings of a message waits for a turn."""
         raw = full.source or b""
         if not any(one.is_relaxed for one in signatures):
-            return shown.settle(raw, signatures, full.warnings)
+            return shown.verdicts(raw, signatures, full.warnings)
         return await self._scheduler.run(
-            shown.settle, raw, signatures, full.warnings, work_bytes=2 * len(raw), client=client
+            shown.verdicts, raw, signatures, full.warnings, work_bytes=2 * len(raw), client=client
         )

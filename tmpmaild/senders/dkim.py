@@ -1,17 +1,16 @@
 """DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617): dkimpy verifies, with bounds on what it reads.
 
-It is given the fields as we cut them, and never the body, which is hashed by ``canonical``, piece by piece in linear
-time: its own way is patterns on the whole body, of which one takes the square of a run of spaces while no other thread
-runs.
+It gets the fields as we split them, and never the body: ``canonical`` hashes that piece by piece in linear time. dkimpy
+would run patterns on the whole body, one of them quadratic in a run of spaces, while no other thread runs.
 """
 
 import logging
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import dkim
 from dkim.canonicalization import CanonicalizationPolicy
@@ -31,34 +30,34 @@ _MOST_FIELD_BYTES: Final = 8 * 1024
 _MOST_KEY_BYTES: Final = 4096
 _MOST_KEY_BITS: Final = 4096
 _MOST_EXPONENT: Final = 1 << 32
-_LONG_SPACE: Final = re.compile(rb"\s{100}")  # dkimpy has a pattern that takes the square of it
-_LITERAL: Final = re.compile(r"b'([^']*)'")  # as dkimpy writes octets
+_LONG_SPACE: Final = re.compile(rb"\s{100}")  # one pattern of dkimpy takes quadratic time for it
+_LITERAL: Final = re.compile(r"b'([^']*)'")  # as dkimpy writes bytes
 _EXPIRED: Final = "the signature has expired (x=)"
 _NO_TAGS: Final[Mapping[bytes, bytes]] = {}
-_UNASKED: Final = ("date", "message-id")  # the list shows when we received a message
-_SLOP_SECONDS: Final = 300  # of clocks that are wrong
-_MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more would be an end of what is shown
+_OPTIONAL: Final = ("date", "message-id")  # the list shows when we received a message
+_SLOP_SECONDS: Final = 300  # by which a clock may be wrong
+_MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more could cut off what is shown
 
 _quiet = logging.getLogger("tmpmaild.senders.dkimpy")
 _quiet.disabled = True  # its errors are in the verdict
 
 
 class Signature(NamedTuple):
-    """What is known of a signature; with the form of the message that it covers, if it holds."""
+    """The verdict on a signature, and, if the signature holds, the form of the message that it covers."""
 
     verdict: DkimVerdict
     form: Form | None = None
 
     @property
     def is_relaxed(self) -> bool:
-        """Whether it holds and leaves white space open."""
+        """Whether it holds and does not cover all white space."""
         return self.form is not None and any(self.form)
 
 
 def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[Signature, ...], ArcVerdict]:
-    """Check the first signatures of a mail, and its chain.
+    """Check the first signatures of a message, and its ARC chain.
 
-    A signature that holds proves what its form says; ``shown`` tells whether that is what is shown.
+    A signature that holds proves the form that it covers; ``shown`` finds out whether that is what is shown.
     """
     lowered = raw[:_MOST_HEADER_BYTES].lower()
     if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
@@ -66,7 +65,7 @@ def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple
     try:
         header = _header(raw)
     except _Refused as error:
-        result, reason = _why(error)
+        result, reason = _outcome(error)
         return (Signature(DkimVerdict(result, reason=reason)),), ArcVerdict(result, reason)
     verifier = _Dkim(header, received_at_seconds)
     fields = [value for name, value in verifier.headers if name.lower() == b"dkim-signature"]
@@ -80,12 +79,20 @@ class _Refused(Exception):
     """A signature is not accepted; the arguments are result and reason."""
 
 
+class _QueryKey(Protocol):
+    """Returns the key record at a name, as dkimpy expects it; ``sig`` are the tags of the signature."""
+
+    def __call__(self, name: bytes, timeout: float = 0, sig: Mapping[bytes, bytes] = _NO_TAGS) -> bytes: ...
+
+
 class _Body(NamedTuple):
+    """The body of a message, which starts at ``start``."""
+
     raw: bytes
     start: int
 
     def check(self, sig: dict[bytes, bytes]) -> None:
-        """Compare the hash of the body with what is signed. Raises ``_Refused``."""
+        """Compare the hash of the body with the signed one. Raises ``_Refused``."""
         covered = int(sig[b"l"]) if b"l" in sig else None
         digest, length = body_digest(self.raw, self.start, relaxed=_form(sig).body, most=covered)
         if covered is not None and covered > length:
@@ -99,31 +106,34 @@ class _Body(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The fields of a mail as dkimpy takes them, and how often it has those that matter."""
+    """The fields of a message in the form that dkimpy expects, and the number of each of the fields that we read."""
 
     fields: list[tuple[bytes, bytes]]
     read: Counter[str]
     body: _Body
 
     def check(self, include: list[bytes], least: int) -> None:
-        """Raise ``_Refused`` where fields that we read occur more often than they are signed, or ``least``."""
+        """Raise ``_Refused`` if a field that we read occurs more often than it is signed, or than ``least``."""
         signed = Counter(include)
         left = [
             f"{min(signed[name.encode()], times)} of {times} {name}"
             for name, times in self.read.items()
-            if name not in _UNASKED and times > max(signed[name.encode()], least)
+            if name not in _OPTIONAL and times > max(signed[name.encode()], least)
         ]
         if left:
             raise _Refused("policy", f"h= covers only {', '.join(left)}")
 
     def unsigned(self, include: list[bytes]) -> tuple[str, ...]:
-        """Return which of the fields that need not be signed are not, as often as they occur."""
+        """Return the optional fields that occur more often than they are signed."""
         signed = Counter(include)
-        return tuple([name for name in _UNASKED if self.read[name] > signed[name.encode()]])
+        return tuple([name for name in _OPTIONAL if self.read[name] > signed[name.encode()]])
 
 
-class _Own:
-    """Gives dkimpy the fields as we cut them, and keeps it from hashing the body: it does so only where ``bh`` is."""
+class _Verifier:
+    """Gives dkimpy the fields as we split them, and keeps it from hashing the body: without ``bh`` it does not.
+
+    A base of dkimpy's verifiers, whose methods it overrides.
+    """
 
     least_signed = 0
     refused: _Refused | None = None
@@ -133,11 +143,13 @@ class _Own:
     def __init__(self, header: _Header, received_at_seconds: float) -> None:
         super().__init__(logger=_quiet)  # type: ignore[call-arg]
         self.headers = header.fields
-        self.own_header = header
+        self.checked_header = header
         self.received_at_seconds = received_at_seconds
 
-    def verify_sig(self, sig: dict[bytes, bytes], include: list[bytes], field: Any, ask: Callable[..., bytes]) -> bool:
-        """Check the signature without the body, then the body, and what else is not accepted."""
+    def verify_sig(
+        self, sig: dict[bytes, bytes], include: list[bytes], field: tuple[bytes, bytes], query: _QueryKey
+    ) -> bool:
+        """Check the body, then the signature without the body; first of all what is not accepted in any case."""
         if not sig[b"a"].startswith(b"rsa-sha256") and sig[b"a"] != b"ed25519-sha256":
             raise _Refused("policy", f"{sig[b'a'].decode(errors='replace')} is not accepted any more (RFC 8301)")
         if len(include) > _MOST_SIGNED_FIELDS:
@@ -146,39 +158,41 @@ class _Own:
         if b"bh" in sig:
             if b"from" not in include:
                 raise _Refused("permerror", "h= does not name the From field")
-            self._refusal(sig, include)
-            self.form, self.unsigned = _form(sig), self.own_header.unsigned(include)
+            self._check_coverage(sig, include)
+            self.form, self.unsigned = _form(sig), self.checked_header.unsigned(include)
         place = {tag: sig[tag] if tag == b"s" and sig[tag].isascii() else _ascii(sig[tag], tag) for tag in (b"d", b"s")}
         without = {name: value for name, value in sig.items() if name != b"bh"}
-        is_good: bool = super().verify_sig(without | place, include, field, partial(ask, sig=sig))  # type: ignore[misc]
+        is_good: bool = super().verify_sig(without | place, include, field, partial(query, sig=sig))  # type: ignore[misc]
         return is_good
 
-    def _refusal(self, sig: dict[bytes, bytes], include: list[bytes]) -> None:
+    def _check_coverage(self, sig: dict[bytes, bytes], include: list[bytes]) -> None:
         try:
-            self.own_header.body.check(sig)
-            self.own_header.check(include, self.least_signed)
+            self.checked_header.body.check(sig)
+            self.checked_header.check(include, self.least_signed)
         except _Refused as refused:
             if refused.args[0] != "policy":
                 raise
-            self.refused = refused  # unless the signature is wrong, which says more
+            self.refused = refused  # unless the signature is wrong, which is more to say
 
 
-class _Dkim(_Own, dkim.DKIM):  # type: ignore[misc]
-    pass
+class _Dkim(_Verifier, dkim.DKIM):  # type: ignore[misc]
+    """Verifies signatures."""
 
 
-class _Arc(_Own, dkim.ARC):  # type: ignore[misc]
-    least_signed = 1  # who hands mail on signs fewer fields, and proves no author
+class _Arc(_Verifier, dkim.ARC):  # type: ignore[misc]
+    """Verifies a chain."""
+
+    least_signed = 1  # a forwarder signs fewer fields, and proves no author
 
 
 def _form(sig: dict[bytes, bytes]) -> Form:
-    """Return the form that c= states. Raises what dkimpy does."""
+    """Return the form that c= names. Raises what dkimpy raises."""
     policy = CanonicalizationPolicy.from_c_value(sig.get(b"c", b"simple/simple"))
     return Form(*[one.name == b"relaxed" for one in (policy.header_algorithm, policy.body_algorithm)])
 
 
 def _check_times(sig: dict[bytes, bytes], received_at_seconds: float) -> None:
-    """Hold t= and x= against the time of receipt (RFC 6376 §3.5), of which the check may be long after."""
+    """Compare t= and x= with the time of receipt (RFC 6376 §3.5); the check may be long after."""
     if b"x" in sig and int(sig[b"x"]) < received_at_seconds - _SLOP_SECONDS:
         raise _Refused("fail", _EXPIRED)
     if b"t" in sig and int(sig[b"t"]) > received_at_seconds + _SLOP_SECONDS:
@@ -186,7 +200,7 @@ def _check_times(sig: dict[bytes, bytes], received_at_seconds: float) -> None:
 
 
 def _ascii(name: bytes, tag: bytes) -> bytes:
-    """Return a name with A-labels, as the DNS is asked: dnspython may map it to the name of somebody else."""
+    """Return a name with A-labels for the query: dnspython might map it to a different name."""
     try:
         return hostnames.to_ascii(name.decode()).encode()
     except ValueError as error:
@@ -196,10 +210,10 @@ def _ascii(name: bytes, tag: bytes) -> bytes:
 def _key(
     lookup: Lookup, notes: list[str], name: bytes, timeout: float = 0, sig: Mapping[bytes, bytes] = _NO_TAGS
 ) -> bytes:
-    """Return a key record as dkimpy takes it. Raises ``_Refused``, ``Unresolved``, and what dkimpy does."""
+    """Return a key record as dkimpy expects it. Raises ``_Refused``, ``Unresolved``, and what dkimpy raises."""
     del timeout  # the check has a deadline
-    answer = lookup.ask(name.decode(), "TXT")
-    record: bytes = next((value for value in answer.values if b"p=" in value), b"")
+    texts = lookup.query(name.decode(), "TXT").texts
+    record = next((text for text in texts if b"p=" in text), b"")
     if len(record) > _MOST_KEY_BYTES:
         raise _Refused("permerror", f"the key record has {len(record)} octets")
     if not record:
@@ -215,7 +229,7 @@ def _key(
 
 
 def _check_use(tags: dict[bytes, bytes], sig: Mapping[bytes, bytes]) -> list[bytes]:
-    """Raise ``_Refused`` where a key is not for this signature (RFC 6376 §3.6.1); return its flags."""
+    """Return the flags of a key. Raises ``_Refused`` if it is not for this signature (RFC 6376 §3.6.1)."""
     services, hashes, flags = (
         [word.strip() for word in tags.get(tag, default).split(b":")]
         for tag, default in ((b"s", b"*"), (b"h", b"sha256"), (b"t", b""))
@@ -233,7 +247,7 @@ def _check_use(tags: dict[bytes, bytes], sig: Mapping[bytes, bytes]) -> list[byt
 def _check_key(name: bytes, record: bytes, sig: Mapping[bytes, bytes]) -> None:
     try:
         key, bits, kind, _ = dkim.evaluate_pk(name, record)
-    except dkim.KeyFormatError as error:  # which dkimpy would take for a wrong signature
+    except dkim.KeyFormatError as error:  # dkimpy would report a wrong signature
         raise _Refused("permerror", f"the key cannot be read: {error}") from error
     if not sig.get(b"a", b"").startswith(kind + b"-"):
         raise _Refused("permerror", f"a= wants another key than the {kind.decode()} key of the record")
@@ -242,7 +256,7 @@ def _check_key(name: bytes, record: bytes, sig: Mapping[bytes, bytes]) -> None:
 
 
 def _header(raw: bytes) -> _Header:
-    """Return the header as it is shown. Raises ``_Refused`` where somebody else might read another one."""
+    """Return the header as it is shown. Raises ``_Refused`` if others might read it differently."""
     found, start = headers.of_mail(raw)
     block = raw[:start]
     if start > _MOST_HEADER_BYTES or block.count(b"\n") > _MOST_FIELDS:
@@ -276,8 +290,8 @@ def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> Si
         is_good = verifier.verify(number, partial(_key, lookup, notes))
         if is_good and verifier.refused:
             raise verifier.refused  # noqa: TRY301
-    except Exception as error:  # noqa: BLE001 - dkimpy raises what it meets in keys and fields that attack
-        result, reason = _why(error)
+    except Exception as error:  # noqa: BLE001 - dkimpy raises anything for hostile keys and fields
+        result, reason = _outcome(error)
     else:
         result, reason = ("pass", "") if is_good else ("fail", "the signature is not that of this header and key")
     is_good = result == "pass"
@@ -297,7 +311,7 @@ def _chain(verifier: _Arc, lookup: Lookup) -> ArcVerdict:
         if result == dkim.CV_Pass and verifier.refused:
             raise verifier.refused  # noqa: TRY301
     except Exception as error:  # noqa: BLE001 - as above
-        return ArcVerdict("temperror" if isinstance(error, Unresolved) else "fail", _why(error)[1])
+        return ArcVerdict("temperror" if isinstance(error, Unresolved) else "fail", _outcome(error)[1])
     return ArcVerdict((result or b"fail").decode(), "" if result == dkim.CV_Pass else printable(str(reason)))
 
 
@@ -305,8 +319,8 @@ def _is_too_long(field: bytes) -> bool:
     return len(field) > _MOST_FIELD_BYTES or _LONG_SPACE.search(field) is not None
 
 
-def _why(error: Exception) -> tuple[str, str]:
-    """Return result and reason of a signature that could not be verified."""
+def _outcome(error: Exception) -> tuple[str, str]:
+    """Return the result and the reason for a signature that could not be verified."""
     match error:
         case _Refused():
             result, reason = error.args

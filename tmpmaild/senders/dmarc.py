@@ -1,4 +1,4 @@
-"""DMARC (RFC 7489, RFC 9091): whether what SPF and DKIM have proven is the domain that the From field claims."""
+"""DMARC (RFC 7489, RFC 9091): whether SPF or DKIM proves the domain that the From field claims."""
 
 import re
 from functools import cache
@@ -23,14 +23,14 @@ def _suffixes() -> PublicSuffixList:
 
 
 def organization(domain: str) -> str:
-    """Return the domain that somebody has registered, such as ``example.co.uk`` of ``mail.example.co.uk``."""
+    """Return the registered domain, such as ``example.co.uk`` for ``mail.example.co.uk``."""
     return _suffixes().privatesuffix(domain) or domain
 
 
 def check(raw: bytes, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...], lookup: Lookup) -> DmarcVerdict:
-    """Check the From field of a mail. ``policy`` is that of the domain, whatever ``pct`` says."""
+    """Check the From field of a message. ``policy`` is the domain's, whatever ``pct`` says."""
     header, _ = headers.of_mail(raw)
-    domains, fields = _authors(raw)
+    domains, fields = authors(raw)
     domain = next(filter(None, domains), "")
     if not domain:
         return DmarcVerdict("none", reason="no From field with a domain")
@@ -55,9 +55,9 @@ def _compared(
 ) -> DmarcVerdict:
     server = [spf] if spf.result == "pass" else []
     signers = [one for one in dkim if one.result == "pass"]
-    if any(_is_aligned(domain, one.domain, tags.get("aspf", "r")) for one in server):
+    if any(is_aligned(domain, one.domain, tags.get("aspf", "r")) for one in server):
         return DmarcVerdict("pass", policy, domain)
-    left = [one.unsigned for one in signers if _is_aligned(domain, one.domain, tags.get("adkim", "r"))]
+    left = [one.unsigned for one in signers if is_aligned(domain, one.domain, tags.get("adkim", "r"))]
     if left:
         unsigned = tuple([name for name in left[0] if all(name in one for one in left)])
         return DmarcVerdict("pass", policy, domain, unsigned=unsigned)
@@ -68,10 +68,10 @@ def _compared(
     return DmarcVerdict("fail", policy, domain, printable(reason))
 
 
-def _authors(raw: bytes) -> tuple[list[str], int]:
-    """Return the domain of each author, "" of one that has none, and how many From fields there are.
+def authors(raw: bytes) -> tuple[list[str], int]:
+    """Return the domain of each author, "" for an author without one, and the number of From fields.
 
-    They are read as the address that is shown of the message is.
+    The authors are read in the same way as the address that is shown for the message.
     """
     values = [value for name, value in mime.readable_header(raw) if name.lower() == "from"]
     addresses = [address for value in values for _, address in headers.mailboxes(value)]
@@ -79,7 +79,7 @@ def _authors(raw: bytes) -> tuple[list[str], int]:
 
 
 def _is_shown(address: str) -> bool:
-    """Return whether an address is shown as a whole: without its end it may be one of another domain."""
+    """Return whether an address is shown whole; if it is cut off, it may look like one of another domain."""
     return len(address.encode("utf-8", "replace")) <= mime.MAX_ADDRESS_BYTES
 
 
@@ -96,16 +96,17 @@ def _ascii(domain: str) -> str:
 
 
 def _record(domain: str, lookup: Lookup) -> tuple[dict[str, str] | None, str]:
-    """Return the record that applies to a domain and the policy that it has for it. Raises ``Unresolved``."""
-    tags = _tags(lookup.ask(f"_dmarc.{domain}", "TXT"))
+    """Return the record that applies to a domain, and its policy for that domain. Raises ``Unresolved``."""
+    tags = _tags(lookup.query(f"_dmarc.{domain}", "TXT"))
     if tags is not None:
         return tags, _policy(tags, "p")
     above = organization(domain)
-    tags = None if above == domain else _tags(lookup.ask(f"_dmarc.{above}", "TXT"))
+    tags = None if above == domain else _tags(lookup.query(f"_dmarc.{above}", "TXT"))
     if tags is None:
         return None, ""
-    is_missing = "np" in tags and not lookup.ask(domain, "A").exists
-    return tags, _policy(tags, *["np"] * is_missing, "sp", "p")
+    if "np" in tags and not lookup.query(domain, "A").exists:
+        return tags, _policy(tags, "np", "sp", "p")
+    return tags, _policy(tags, "sp", "p")
 
 
 def _policy(tags: dict[str, str], *names: str) -> str:
@@ -113,8 +114,8 @@ def _policy(tags: dict[str, str], *names: str) -> str:
 
 
 def _tags(answer: Answer) -> dict[str, str] | None:
-    """Return the tags of the record, of which there must be exactly one; other pieces are left out (RFC 7489 §6.3)."""
-    found = [value for value in answer.values if len(value) <= _MOST_RECORD_BYTES and _VERSION.match(value)]
+    """Return the tags of the record if there is exactly one; pieces that are not tags are ignored (RFC 7489 §6.3)."""
+    found = [value for value in answer.texts if len(value) <= _MOST_RECORD_BYTES and _VERSION.match(value)]
     if len(found) != 1:
         return None
     try:
@@ -124,6 +125,7 @@ def _tags(answer: Answer) -> dict[str, str] | None:
     return {name.decode().lower(): value.decode("ascii", "replace").lower() for name, value in tags.items()}
 
 
-def _is_aligned(author: str, proven: str, mode: str) -> bool:
+def is_aligned(author: str, proven: str, mode: str) -> bool:
+    """Return whether a proven domain vouches for the author's: the same one, or with mode "r" one of the same owner."""
     other = _ascii(proven)
     return other == author or (mode != "s" and organization(other) == organization(author))

@@ -1,8 +1,8 @@
-"""Whether a message is shown as what its signature covers: without the white space that a relaxed one leaves open.
+"""Whether a message is shown as what its signature covers: a relaxed signature does not cover all white space.
 
-Anyone who has such a message may add and take spaces, and the signature still holds. Where that changes what is shown,
-such as a code, it proves nothing. So both are read, the message and its canonical form, and compared. Reading them
-takes long: 14 ms of CPU for 2 KB of HTML, 0.16 s for 60 KB, 0.9 s for 1 MB.
+Anyone who has such a message may add and remove spaces, and the signature still holds. If that changes what is shown,
+such as a code, the signature proves nothing. So the message and its canonical form are both read and compared. That is
+expensive: 14 ms of CPU for 2 KB of HTML, 0.16 s for 60 KB, 0.9 s for 1 MB.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,27 +23,27 @@ _CHANGED: Final = "white space that the signature does not cover changes what is
 _SPACE: Final = b" \t\r\n"
 
 
-def settle(raw: bytes, signatures: Iterable[Signature], stored_warnings: Iterable[str]) -> tuple[DkimVerdict, ...]:
-    """Return the verdicts of signatures; one that does not prove what is shown is ``policy``.
+def verdicts(raw: bytes, signatures: Iterable[Signature], stored_warnings: Iterable[str]) -> tuple[DkimVerdict, ...]:
+    """Return the verdicts on signatures; a signature that does not prove what is shown is ``policy``.
 
-    ``stored_warnings`` are those of the delivery: they state whether its lines were joined.
+    ``stored_warnings`` are those from the delivery: they say whether its lines were joined.
     """
     was_kept = mime.LINES_KEPT in stored_warnings
     reasons: dict[canonical.Form, str] = {}
-    mail: _Read | None = None
-    verdicts = []
+    reading: Reading | None = None
+    found = []
     for one in signatures:
         verdict, form = one
         if form is not None and one.is_relaxed and form not in reasons:
-            mail = mail or _Read(raw)
-            reasons[form] = _reason(mail, form, was_kept=was_kept)
+            reading = reading or Reading(raw)
+            reasons[form] = _reason(reading, form, was_kept=was_kept)
         reason = reasons.get(form, "") if form else ""
-        verdicts.append(replace(verdict, result="policy", reason=reason, unsigned=()) if reason else verdict)
-    return tuple(verdicts)
+        found.append(replace(verdict, result="policy", reason=reason, unsigned=()) if reason else verdict)
+    return tuple(found)
 
 
-class _Read:
-    """A message as a reader is shown it; white space that is no part of what it says is left out."""
+class Reading:
+    """A message as it is shown to a reader, without white space that does not matter."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -51,7 +51,7 @@ class _Read:
         self.body = raw[mail.body.start : mail.body.end].decode() if isinstance(mail.body, Verbatim) else mail.body
 
     def header(self) -> tuple[object, ...]:
-        """Return who and what the header states."""
+        """Return what is shown of the header."""
         mail, details = self.mail, extracts.details(self.raw)
         people = [*_people(details.cc), *_people(details.reply_to)]
         fields = [(name.lower(), _spaced(value)) for name, value in mail.headers]
@@ -62,7 +62,7 @@ class _Read:
         """Return the body, the codes and the links."""
         mail, body, html = self.mail, self.body, self.mail.html or ""
         stated = next((value for name, value in mail.headers if name.lower() == "content-type"), "")
-        is_of_html = stated.partition(";")[0].strip().lower() == "text/html"  # as it is stored
+        is_of_html = stated.partition(";")[0].strip().lower() == "text/html"  # as the storage decides
         texts = Texts("", body[:TEXT_CHARACTERS], html[:TEXT_CHARACTERS], is_of_html and html != "")
         found = detect(mail.subject, texts)
         links = [(link.href, _spaced(link.text), link.confidence) for link in found.links]
@@ -75,14 +75,14 @@ class _Read:
         view = htmlview.render(self.mail.html, {}, remote_images=False)
         return "".join(view.html.split()), view.remote_images
 
-    def attachments(self) -> Iterator["_File"]:
+    def attachments(self) -> Iterator["_Attachment"]:
         """Yield the attachments."""
         parts = mime.parts_of(self.raw)
         for one in self.mail.attachments:
-            yield _File((one.filename, one.content_type, one.content_id, one.inline), one.sha256, parts[one.part])
+            yield _Attachment((one.filename, one.content_type, one.content_id, one.inline), one.sha256, parts[one.part])
 
 
-class _File(NamedTuple):
+class _Attachment(NamedTuple):
     labels: tuple[object, ...]
     sha256: str
     part: Part
@@ -92,23 +92,25 @@ class _File(NamedTuple):
         return mime.content(raw, self.part, {}).translate(None, _SPACE)
 
 
-def _reason(mail: _Read, form: canonical.Form, *, was_kept: bool) -> str:
-    """Return why a message is not shown as a signature of this form covers it, "" if it is."""
+def _reason(mail: Reading, form: canonical.Form, *, was_kept: bool) -> str:
+    """Return why a message is not shown as the form that a signature covers, "" if it is."""
     if form.body and mime.LINES_KEPT in mail.mail.warnings and not was_kept:
         return _JOINED
-    covered = _Read(canonical.message(mail.raw, form))
-    is_alike = mail.header() == covered.header() and _have_same_files(mail, covered) and _have_same_texts(mail, covered)
+    covered = Reading(canonical.message(mail.raw, form))
+    is_alike = (
+        mail.header() == covered.header() and _have_same_attachments(mail, covered) and _have_same_texts(mail, covered)
+    )
     return "" if is_alike else _CHANGED.format("/".join(["relaxed" if one else "simple" for one in form]))
 
 
-def _have_same_texts(mail: _Read, covered: _Read) -> bool:
+def _have_same_texts(mail: Reading, covered: Reading) -> bool:
     same_html = mail.mail.html == covered.mail.html
     if same_html and (mail.mail.subject, mail.body) == (covered.mail.subject, covered.body):
-        return True  # such as in base64: what is made from them need not be made
+        return True  # such as in base64: then all that is derived from them is equal too
     return mail.texts() == covered.texts() and (same_html or mail.view() == covered.view())
 
 
-def _have_same_files(mail: _Read, covered: _Read) -> bool:
+def _have_same_attachments(mail: Reading, covered: Reading) -> bool:
     files, others = list(mail.attachments()), list(covered.attachments())
     if [one.labels for one in files] != [one.labels for one in others]:
         return False
@@ -128,12 +130,10 @@ def _spaced(text: str) -> str:
 
 
 def _unspaced(text: str) -> str:
-    """Return a text without white space, but for a space where it separates letters and digits of ASCII."""
+    """Return a text without white space, except for a space between ASCII letters and digits."""
     words = text.split()
-    pairs = pairwise(words)
-    separated = [word + " " * (_is_plain(word[-1]) and _is_plain(following[0])) for word, following in pairs]
-    return "".join([*separated, *words[-1:]])
-
-
-def _is_plain(character: str) -> bool:
-    return character.isascii() and character.isalnum()
+    separated = words[:1]
+    for before, word in pairwise(words):
+        around = before[-1] + word[0]
+        separated += [" ", word] if around.isascii() and around.isalnum() else [word]
+    return "".join(separated)

@@ -1,15 +1,15 @@
-"""SPF (RFC 7208): pyspf reads the records and counts the terms; the questions are asked by ``resolver.py``."""
+"""SPF (RFC 7208): pyspf reads the records and counts the terms; ``resolver.py`` sends the queries."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import spf
 
 from tmpmaild import hostnames
 from tmpmaild.model import Envelope, SpfVerdict
-from tmpmaild.senders.resolver import Lookup, Unresolved, printable
+from tmpmaild.senders.resolver import Lookup, Unresolved, Value, printable
 
-# pyspf has patterns that take the square of what they read.
+# Some patterns of pyspf take quadratic time.
 _MOST_BYTES: Final = 4096
 _MOST_TERM_BYTES: Final = 512
 _NO_ADDRESS: Final = "the address of the client is not known"
@@ -21,37 +21,43 @@ class _Query(spf.query):  # type: ignore[misc]
 
     lookup: Lookup
 
-    def dns(self, name: str, qtype: str, cnames: object = None, ignore_void: bool = False) -> list[Any]:  # noqa: ARG002, FBT001, FBT002
-        """Return the values of the records, as pyspf has them; a void lookup counts (§4.6.4)."""
+    def dns(
+        self,
+        name: str,
+        qtype: str,
+        cnames: object = None,  # noqa: ARG002
+        ignore_void: bool = False,  # noqa: FBT001, FBT002
+    ) -> list[Value] | list[list[bytes]]:
+        """Return the values of the records in the form that pyspf expects; void lookups are counted (§4.6.4)."""
         try:
-            values = self.lookup.ask(name, qtype).values
+            answer = self.lookup.query(name, qtype)
         except Unresolved as error:
             raise spf.TempError(str(error)) from error
-        if not values and not ignore_void:
+        if not answer.values and not ignore_void:
             self.void_lookups += 1
             if self.void_lookups > spf.MAX_VOID_LOOKUPS:
                 raise spf.PermError(f"more than {spf.MAX_VOID_LOOKUPS} lookups found nothing")
-        return [_text(value) for value in values] if qtype == "TXT" else list(values)
+        return [_strings(text) for text in answer.texts] if qtype == "TXT" else list(answer.values)
 
     def validated_ptrs(self) -> list[str]:
-        """Return the names of the client that lead back to it; what fails on the way does not (§5.5)."""
+        """Return the client's names that resolve back to it; a name whose lookup fails does not (§5.5)."""
         try:
             names = self.dns_ptr(self.i)[: spf.MAX_PTR]
         except spf.TempError:
             return []
-        return [name for name in names if self._leads_here(name)]
+        return [name for name in names if self._resolves_back(name)]
 
-    def _leads_here(self, name: str) -> bool:
+    def _resolves_back(self, name: str) -> bool:
         try:
             return bool(self.cidrmatch(self.dns_a(name, self.A), self.cidrmax))
         except spf.TempError:
             return False
 
     def get_explanation(self, spec: object) -> None:
-        """Ask for no explanation: it would be another question, for words that a stranger chose."""
+        """Look up no explanation: that would be one more query, for words that a stranger chose."""
 
 
-def _text(value: bytes) -> list[bytes]:
+def _strings(value: bytes) -> list[bytes]:
     is_too_long = len(value) > _MOST_BYTES or any(len(term) > _MOST_TERM_BYTES for term in value.split())
     if is_too_long and _VERSION.match(value):
         raise spf.PermError(f"the record, or a term of it, is too long ({len(value)} octets)")
@@ -72,11 +78,15 @@ def check(envelope: Envelope, lookup: Lookup) -> SpfVerdict:
     try:
         query = _Query(client, sender, envelope.helo if sender else domain, querytime=0)
         query.lookup = lookup
-        query.l, query.o, query.d = local_part or "postmaster", domain, domain  # it takes the first @, quoted or not
+        query.l, query.o, query.d = (
+            local_part or "postmaster",
+            domain,
+            domain,
+        )  # pyspf splits at the first @, even if that is quoted
         result, _, explanation = query.check()
-    except spf.PermError:  # such as by a Unix socket
+    except spf.PermError:  # such as for a client at a Unix socket
         return SpfVerdict("none", domain, _NO_ADDRESS)
-    except Exception as error:  # noqa: BLE001 - it is of 2003 and was not written for records that attack
+    except Exception as error:  # noqa: BLE001 - pyspf is from 2003 and was not written for hostile records
         return SpfVerdict("permerror", domain, f"the record cannot be read ({type(error).__name__})")
     reason = explanation if result.endswith("error") else query.mechanism or ""
     return SpfVerdict(result, domain, printable(reason))

@@ -415,7 +415,7 @@ def resolver(config: Config) -> Iterator[Result]:
         return
     begun = time.monotonic()
     try:
-        Resolver(place).ask(config.domains[0].removeprefix("*."), "MX", begun + config.senders.timeout_seconds)
+        Resolver(place).query(config.domains[0].removeprefix("*."), "MX", begun + config.senders.timeout_seconds)
     except Unresolved as error:
         yield problem(_RESOLVER, f"{place}: {error}", "correct senders.resolver, or start the resolver")
         return

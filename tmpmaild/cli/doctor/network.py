@@ -231,7 +231,7 @@ def compare(
     for (name, kind), wanted in values.items():
         check = f"DNS {kind} {name}"
         try:
-            answer = resolver.ask(name, kind, min(time.monotonic() + _QUESTION_SECONDS, last))
+            answer = resolver.query(name, kind, min(time.monotonic() + _QUESTION_SECONDS, last))
         except Unresolved as error:
             if resolver.is_silent:
                 yield problem("DNS resolver", f"{resolver.name} does not answer, so nothing was compared", _RESOLVERS)
@@ -241,9 +241,9 @@ def compare(
         if kind == "MX":
             yield _exchanges(check, answer, hostname)
         elif kind == "TXT":
-            yield _text_records(check, wanted[0], [value.decode("utf-8", "replace") for value in answer.values])
+            yield _text_records(check, wanted[0], [value.decode("utf-8", "replace") for value in answer.texts])
         else:
-            yield from _addresses(check, kind, [value for value in wanted if value], list(answer.values))
+            yield from _addresses(check, kind, [value for value in wanted if value], list(answer.addresses))
 
 
 def _addresses(check: str, kind: str, wanted: list[str], found: list[str]) -> Iterator[Result]:
@@ -265,7 +265,7 @@ def _exchanges(check: str, found: "Answer", hostname: str) -> Result:
         return problem(check, "there is no such domain", "register it, or correct domains")
     if not found.values:
         return problem(check, "none", f"publish 10 {hostname}.")
-    pairs = sorted((preference, name.lower()) for preference, name in found.values)
+    pairs = sorted((preference, name.lower()) for preference, name in found.exchanges)
     if hostname.lower() not in [name for _, name in pairs]:
         shown = ", ".join("null MX: no mail is taken" if name == _NULL_MX else name for _, name in pairs)
         return problem(check, f"{shown}: mail goes elsewhere", f"publish 10 {hostname}.")

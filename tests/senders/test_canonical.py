@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import assert_linear
-from tables import table
-from tmpmaild.senders import canonical as bodies
+from tmpmaild.senders import canonical
 
 PIECES = st.sampled_from([b"\r\n", b" ", b"\t", b"\r", b"x", b"word", b"  \t", b"\r\n\r\n", b"\0"])
 
@@ -20,16 +19,16 @@ def test_a_body_in_pieces_is_that_of_dkimpy(relaxed, pieces, size, most):
     body = b"".join(pieces) + b"end\r\n"
     rules = dkim.canonicalization.Relaxed if relaxed else dkim.canonicalization.Simple
     for whole in (body, b"\r\n".join([*pieces, b""]), b"\r\n" * len(pieces)):
-        canonical = rules.canonicalize_body(whole)
+        expected = rules.canonicalize_body(whole)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(bodies, "_PIECE_BYTES", size)
-            found = bodies.body_digest(b"head" + whole, 4, relaxed=relaxed, most=most)
-        assert found == (hashlib.sha256(canonical[:most]).digest(), len(canonical))
+            patch.setattr(canonical, "_PIECE_BYTES", size)
+            found = canonical.body_digest(b"head" + whole, 4, relaxed=relaxed, most=most)
+        assert found == (hashlib.sha256(expected[:most]).digest(), len(expected))
 
 
-@table("unit", [b" ", b"\r\n", b" \r\n", b"\t ", b"\r", b"x \r"])
+@pytest.mark.parametrize("unit", [b" ", b"\r\n", b" \r\n", b"\t ", b"\r", b"x \r"])
 def test_a_body_made_to_be_slow_takes_time_by_its_size(unit):
     def digest(body):
-        bodies.body_digest(body, 0, relaxed=True, most=None)
+        canonical.body_digest(body, 0, relaxed=True, most=None)
 
     assert_linear(digest, unit * (1_000_000 // len(unit)))
