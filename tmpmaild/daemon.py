@@ -274,7 +274,7 @@ class _Parts:
             return "not listening"
         if self._storage.lost.is_set():
             return "the database is gone"
-        return self._storage.trouble() or ("" if self._storage.has_room() else "storage full")
+        return self._storage.reason_not_ready() or ("" if self._storage.has_room() else "storage full")
 
     async def _reload(self) -> Outcome:
         """Read the configuration again and go by it. Raises ``StartError`` and ``RequestError``."""
@@ -334,7 +334,7 @@ async def _noted_rules(config: Config, storage: Storage, *, catch_all: bool) -> 
     now_ms = storage.clock()
     until_ms = now_ms + config.addresses.max_lifetime_seconds * 1000
     try:
-        retired = await storage.serve_domains(config.domains, now_ms, until_ms)
+        retired = await storage.serve_domains(config.domains, now_ms=now_ms, until_ms=until_ms)
     except RequestError as error:
         raise StartError(f"{settings_of(config).name}: the domains cannot be noted: {error}") from error
     ours = hostnames.domains(config.domains)

@@ -209,7 +209,7 @@ def make_foreign(path):
 
 
 def set_version(path, version):
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
 

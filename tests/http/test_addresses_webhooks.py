@@ -10,7 +10,7 @@ from services import rules
 from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageFull
 from tmpmaild.model import WebhookState
-from tmpmaild.storage.enginestorage import EngineStorage
+from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.webhooktargets import parse_rule
 
 from .test_addresses import Held
@@ -203,7 +203,7 @@ async def test_an_address_whose_webhook_cannot_be_stored_is_not_created(world, c
     async def refuse(*_):
         raise StorageFull("no room")
 
-    monkeypatch.setattr(EngineStorage, "set_webhook", refuse)
+    monkeypatch.setattr(SqliteStorage, "set_webhook", refuse)
     answer = await client.post(body={"local_part": "wanted", "webhook": WEBHOOK})
     assert (answer.status, answer.json()["code"]) == (503, "storage-full")
     assert (await client.get("/api/v1/addresses/wanted@mail.example.com")).status == 410

@@ -62,7 +62,7 @@ FOUND_AT_READING = {"codes", "links"}  # by rules that become better
 async def fill(world, clock):
     """Store mail of every kind, and all else that a database may hold; return the addresses with their tokens."""
     client = world.client()
-    await world.storage.serve_domains((DOMAIN, RETIRED), clock(), clock())
+    await world.storage.serve_domains((DOMAIN, RETIRED), now_ms=clock(), until_ms=clock())
     swept = await client.create(local_part="swept", expires_in_seconds=60)
     await world.deliver(swept["address"])
     clock.advance(seconds=60)
@@ -87,7 +87,7 @@ async def fill(world, clock):
     kinds = {"client": "192.0.2.0/24", "name": "taken", "sender": "spam.example", "target": "bad.example"}
     ends_ms = {"name": clock() + 1_000_000}
     await world.storage.change_blocks([Block(kind, value, clock(), ends_ms.get(kind)) for kind, value in kinds.items()])
-    await world.storage.serve_domains((DOMAIN,), clock(), clock())
+    await world.storage.serve_domains((DOMAIN,), now_ms=clock(), until_ms=clock())
     return {one["address"]: one["token"] for one in (swept, expired, *made.values())}
 
 
@@ -98,7 +98,7 @@ async def fill_inboxes(world, clock, addresses):
         await world.deliver(opened, (TESTS / f"mails/{kind}.eml").read_bytes(), session=SESSION)
     message_id = await world.deliver(others[0], LARGE, recipient=f"Called+tag@{DOMAIN.upper()}")
     inboxes = [await world.service.access.find(address) for address in (*others, opened)]
-    await world.storage.set_authentication(inboxes[0].id, message_id, VERDICT)
+    await world.storage.set_authentication(inboxes[0].id, VERDICT, message_id=message_id)
     await world.deliver(private)
     await world.deliver(f"postmaster@{DOMAIN}", b"Subject: to the operator\r\n\r\nhello\r\n")
     envelope = Envelope("", tuple(inbox.address for inbox in inboxes), "mx.example.org", "2001:db8::7", tls=False)
@@ -141,7 +141,7 @@ async def what_the_operator_sees(world, store, clock):
     settings = SqliteSettings(path=store.path) if is_file else PostgresqlSettings(url=store.url)
     mail = await anyio.to_thread.run_sync(lambda: operator_mail(settings).messages())
     webhooks = await world.storage.list_webhooks()
-    retired = await world.storage.serve_domains((DOMAIN,), clock(), clock())
+    retired = await world.storage.serve_domains((DOMAIN,), now_ms=clock(), until_ms=clock())
     seen = {"mail": mail, "webhooks": webhooks, "blocks": await world.storage.blocks(), "retired": retired}
     return msgspec.to_builtins(seen)
 

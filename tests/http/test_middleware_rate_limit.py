@@ -82,7 +82,9 @@ async def test_without_the_database_that_has_the_buckets_nothing_passes(limited)
 @pytest.mark.parametrize("engine_kind", ["postgresql"])
 async def test_ten_requests_pass_over_all_daemons_that_share_a_database(world, open_world, limited):
     async with open_world() as other:
-        clients = [limited(one.storage.buckets(1, 10, name="default")) for one in (world, other)]
+        clients = [
+            limited(one.storage.buckets(tokens_per_minute=1, burst=10, name="default")) for one in (world, other)
+        ]
         answers = [await clients[number % 2].get(NOBODY) for number in range(12)]
     assert [answer.status for answer in answers] == [404] * 10 + [429] * 2
     left = [int(answer.header("ratelimit").partition("r=")[2].partition(";")[0]) for answer in answers]

@@ -41,7 +41,7 @@ def switch(world, *, audit=True, **more):
 
 
 def hashed(world, *addresses):
-    return [world.storage.audit_hash(address, rfc3339(world.clock())[:10]) for address in addresses]
+    return [world.storage.audit_hash(address, day=rfc3339(world.clock())[:10]) for address in addresses]
 
 
 async def test_a_line_has_the_time_what_happened_the_client_and_the_hash_of_the_day(world, lines):
@@ -166,6 +166,6 @@ async def test_each_day_begins_at_midnight_in_utc(world, lines):
     before, after = lines()
     assert (before[0][10:], after[0][10:]) == ("T23:59:59.999Z", "T00:00:00.000Z")
     assert [before[3], after[3]] == [
-        world.storage.audit_hash(inbox.address, line[0].partition("T")[0]) for line in (before, after)
+        world.storage.audit_hash(inbox.address, day=line[0].partition("T")[0]) for line in (before, after)
     ]
     assert before[3] != after[3]

@@ -86,9 +86,9 @@ class FullFrom:
         if self._writes < 0:
             raise StorageFull("the database or the disk is full")
 
-    async def move_expiry(self, *arguments):
+    async def move_expiry(self, inbox_id, **times):
         self._write()
-        await self._storage.move_expiry(*arguments)
+        await self._storage.move_expiry(inbox_id, **times)
 
     async def sweep(self, now_ms):
         self._write()

@@ -53,17 +53,17 @@ class Failing:
         self._storage = storage
         self.clock = storage.clock
         self._failures = failures
-        self._trouble = ""
+        self._reason = ""
 
     async def sweep(self, now_ms):
-        self._trouble = "database is locked" if self._failures else ""
+        self._reason = "database is locked" if self._failures else ""
         if self._failures:
             self._failures -= 1
-            raise (StorageUnavailable if self._failures else RuntimeError)(self._trouble)
+            raise (StorageUnavailable if self._failures else RuntimeError)(self._reason)
         return await self._storage.sweep(now_ms)
 
-    def trouble(self):
-        return self._trouble
+    def reason_not_ready(self):
+        return self._reason
 
     async def erase(self):
         return await self._storage.erase()
@@ -90,7 +90,7 @@ async def test_after_a_failure_the_storage_is_looked_at_each_second_whatever_the
     failing, done = Failing(storage, 2), anyio.Event()
 
     def chore():
-        if not failing.trouble():
+        if not failing.reason_not_ready():
             done.set()
 
     await run_until(Cleaner(failing, interval_seconds=3600, chores=[chore]), done)

@@ -52,7 +52,7 @@ class House(conftest.House):
     # These do as the service does once it has found the inbox: the one reader may be held up.
 
     async def delete_inbox(self):
-        await self.storage.move_expiry(self.inbox.id, self.clock(), self.clock())
+        await self.storage.move_expiry(self.inbox.id, expires_at_ms=self.clock(), now_ms=self.clock())
 
     async def delete_message(self):
         await self.storage.delete_messages(self.inbox.id, [self.message_ids[0]])
@@ -61,11 +61,13 @@ class House(conftest.House):
         self.clock.advance(ms=LIFETIME_MS)
 
     async def shorten_and_expire(self):
-        await self.storage.move_expiry(self.inbox.id, self.clock() + 1000, self.clock())
+        await self.storage.move_expiry(self.inbox.id, expires_at_ms=self.clock() + 1000, now_ms=self.clock())
         self.clock.advance(ms=1000)
 
     async def extend_beyond_its_end(self):
-        await self.storage.move_expiry(self.inbox.id, self.inbox.expires_at_ms + 1000, self.clock())
+        await self.storage.move_expiry(
+            self.inbox.id, expires_at_ms=self.inbox.expires_at_ms + 1000, now_ms=self.clock()
+        )
         self.clock.advance(ms=LIFETIME_MS)
 
 
@@ -254,7 +256,7 @@ async def test_what_others_delete_meanwhile_changes_nothing(house, read, hold, w
     await prepare(house, warm=warm)
     other, _ = await house.create()
     async with hold(house, read) as reading:
-        await house.storage.move_expiry(other.id, house.clock(), house.clock())
+        await house.storage.move_expiry(other.id, expires_at_ms=house.clock(), now_ms=house.clock())
     expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
     assert await reading == expected
 
@@ -302,7 +304,9 @@ async def test_who_sent_a_mail_is_checked_when_its_source_is_read_before_that(ho
     house.mail.check = lambda *one: not asked.append(one)
     await source(house)
     assert len(asked) == 1
-    await house.storage.set_authentication(house.inbox.id, house.message_ids[0], unchecked("fail", "it is not"))
+    await house.storage.set_authentication(
+        house.inbox.id, unchecked("fail", "it is not"), message_id=house.message_ids[0]
+    )
     await source(house)
     assert asked == [(house.address, house.message_ids[0], "")]
 

@@ -6,7 +6,7 @@ import pytest
 from tables import rows_of
 from tmpmaild.inboxes.reading import MOST_LOOKED_AT, filtered, matches, rest_of
 from tmpmaild.model import Attachment, Code, Findings, Link, Listing, Page
-from tmpmaild.storage.rows import message_id_of
+from tmpmaild.storage.keys import message_id_of
 
 from .conftest import INBOX, message
 

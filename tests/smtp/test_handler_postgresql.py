@@ -87,4 +87,4 @@ async def test_after_all_connections_to_the_server_were_ended_mail_is_stored_and
             while not (await client.say("DATA", "Subject: after\r\n."))[1].startswith(STORED):
                 await client.say("MAIL FROM:<>", "RCPT TO:<abc@ours.test>")
         assert [message.subject for message in await house.messages("abc")] == ["after", "x"]
-        await house.until(lambda: not house.storage.trouble())
+        await house.until(lambda: not house.storage.reason_not_ready())

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.both_engines
 
 async def read(house, name):
     (message,) = await house.messages(name)
-    _, full = await house.storage.read_message(f"{name}@ours.test", message.id, house.server.handler.clock())
+    _, full = await house.storage.read_message(f"{name}@ours.test", house.server.handler.clock(), message_id=message.id)
     return full.envelope
 
 

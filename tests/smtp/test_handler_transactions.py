@@ -119,7 +119,7 @@ async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(talk,
         said = await client.say(SENDER, *rcpt("was", "deleted"))
         assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * 2]
         inbox = await house.service.access.find("deleted@ours.test")
-        await house.storage.move_expiry(inbox.id, clock(), clock())
+        await house.storage.move_expiry(inbox.id, expires_at_ms=clock(), now_ms=clock())
         assert await client.say(*rcpt("deleted")) == ["550 5.1.1 No such address here"]
         clock.advance(seconds=3600)
         assert await client.say(*rcpt("was", "never")) == ["550 5.1.1 No such address here"] * 2

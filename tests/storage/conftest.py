@@ -55,10 +55,10 @@ class Engine:
         return await self.storage.delete_messages(inbox.id, [message_id])
 
     async def end(self, inbox):
-        await self.storage.move_expiry(inbox.id, self.clock(), self.clock())
+        await self.storage.move_expiry(inbox.id, expires_at_ms=self.clock(), now_ms=self.clock())
 
     async def move(self, inbox, expires_at_ms):
-        await self.storage.move_expiry(inbox.id, expires_at_ms, self.clock())
+        await self.storage.move_expiry(inbox.id, expires_at_ms=expires_at_ms, now_ms=self.clock())
 
     def told(self):
         """Return a list to which every change will be added that is told."""

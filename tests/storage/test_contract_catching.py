@@ -28,7 +28,7 @@ async def test_a_name_that_is_not_held_is_free_as_soon_as_its_inbox_has_ended(en
     await engine.add(first)
     with pytest.raises(AddressTaken):
         await engine.storage.create_inbox(wanted(engine, name_held_ms=0))
-    await engine.storage.move_expiry(first.id, engine.clock(), engine.clock())
+    await engine.storage.move_expiry(first.id, expires_at_ms=engine.clock(), now_ms=engine.clock())
     with pytest.raises(AddressTaken):
         await engine.storage.create_inbox(wanted(engine, name_held_ms=1000))
     second = await engine.storage.create_inbox(wanted(engine, name_held_ms=0))
@@ -38,7 +38,7 @@ async def test_a_name_that_is_not_held_is_free_as_soon_as_its_inbox_has_ended(en
 
 async def test_inboxes_with_and_without_a_hold_are_created_at_once(engine):
     first = await engine.storage.create_inbox(wanted(engine, name_held_ms=0))
-    await engine.storage.move_expiry(first.id, engine.clock(), engine.clock())
+    await engine.storage.move_expiry(first.id, expires_at_ms=engine.clock(), now_ms=engine.clock())
     other = replace(wanted(engine, name_held_ms=1000), address="bob@mail.example.com")
     news = [other, wanted(engine, name_held_ms=0)]
     created = await asyncio.gather(*map(engine.storage.create_inbox, news))
@@ -53,7 +53,7 @@ async def test_a_recipient_of_several_lines_stands_for_the_addresses_in_them(eng
     await engine.storage.add_message(mail)
     for name, recipient, its in (("everything", recipients[0], accepted), ("bob", "bob@x.test", accepted[:1])):
         (message,) = await engine.messages(name, Page())
-        _, full = await engine.storage.read_message(f"{name}@mail.example.com", message.id, engine.clock())
+        _, full = await engine.storage.read_message(f"{name}@mail.example.com", engine.clock(), message_id=message.id)
         assert (message.recipient, full.envelope.session.recipients) == (recipient, its)
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MailboxFull
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, Page
-from tmpmaild.storage import enginestorage
+from tmpmaild.storage import deleting
 from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_INBOX_ID
-from tmpmaild.storage.rows import MAX_KEY, is_message_id, message_id_of
+from tmpmaild.storage.keys import MAX_KEY, is_message_id, message_id_of
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, fill_up, until_full
 
@@ -126,7 +126,7 @@ async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
         engine.add(over),
         engine.end(over),
         engine.move(over, engine.clock() + 1000),
-        engine.storage.move_expiry(OPERATOR_INBOX_ID, engine.clock(), engine.clock()),
+        engine.storage.move_expiry(OPERATOR_INBOX_ID, expires_at_ms=engine.clock(), now_ms=engine.clock()),
     ]
     outcomes = await asyncio.gather(*refused, return_exceptions=True)
     assert [type(one) for one in outcomes] == [int, AddressNotFound, AddressExpired, AddressExpired, AddressNotFound]
@@ -253,7 +253,7 @@ async def test_what_an_inbox_holds_by_default_is_deleted_by_one_transaction(engi
 
 
 async def test_much_mail_is_deleted_in_steps_and_deliveries_need_not_wait_for_all_of_them(open_engine, monkeypatch):
-    monkeypatch.setattr(enginestorage, "DELETED_AT_ONCE_BYTES", 1_000_000)
+    monkeypatch.setattr(deleting, "DELETED_AT_ONCE_BYTES", 1_000_000)
     async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
         inbox, other = await engine.inbox("ada"), await engine.inbox("other")
         for _ in range(10):
@@ -261,10 +261,10 @@ async def test_much_mail_is_deleted_in_steps_and_deliveries_need_not_wait_for_al
         await engine.add(inbox, raw=b"x" * 1_000_001)
         order = []
         engine.storage.on_committed(lambda changes: order.append({change.inbox_id for change in changes}))
-        deleting = asyncio.ensure_future(delete(engine, inbox))
+        deletion = asyncio.ensure_future(delete(engine, inbox))
         await asyncio.sleep(0)
         await engine.add(other)
-        assert await deleting == 11
+        assert await deletion == 11
         assert len(order) >= 6
         # The one step that was running, then the delivery, in a batch of its own or with the next step.
         assert any(other.id in told for told in order[:2])
@@ -293,9 +293,9 @@ async def test_the_operators_mail_and_that_of_no_inbox_cannot_be_deleted(engine)
 async def test_the_operators_inbox_and_those_of_nobody_can_be_neither_ended_nor_moved(engine):
     for inbox_id in (OPERATOR_INBOX_ID, *NO_INBOX_IDS):
         with pytest.raises(AddressNotFound):
-            await engine.storage.move_expiry(inbox_id, engine.clock(), engine.clock())
+            await engine.storage.move_expiry(inbox_id, expires_at_ms=engine.clock(), now_ms=engine.clock())
         with pytest.raises(AddressNotFound):
-            await engine.storage.move_expiry(inbox_id, engine.clock() + 1, engine.clock())
+            await engine.storage.move_expiry(inbox_id, expires_at_ms=engine.clock() + 1, now_ms=engine.clock())
     await engine.add(OPERATOR_INBOX_ID)
 
 
@@ -336,7 +336,9 @@ async def test_who_asked_a_moment_before_the_end_but_comes_to_its_turn_after_it_
     inbox = await engine.inbox("ada")
     engine.clock.advance(ms=LIFETIME_MS)
     with pytest.raises(AddressExpired):
-        await engine.storage.move_expiry(inbox.id, engine.clock() + LIFETIME_MS, engine.clock() - 1)
+        await engine.storage.move_expiry(
+            inbox.id, expires_at_ms=engine.clock() + LIFETIME_MS, now_ms=engine.clock() - 1
+        )
 
 
 @pytest.mark.parametrize("sweep_first", [False, True])

@@ -7,7 +7,7 @@ from tmpmaild import model
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Page, SmtpSession, Texts, Verbatim
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID
-from tmpmaild.storage.rows import MAX_KEY, message_id_of
+from tmpmaild.storage.keys import MAX_KEY, message_id_of
 
 from .conftest import LIFETIME_MS, new_mail
 
@@ -15,7 +15,7 @@ OCTETS = bytes(range(256)) + b"\r\n.\r\n\0"
 
 
 async def read(engine, name, message_id, **more):
-    return await engine.storage.read_message(f"{name}@mail.example.com", message_id, engine.clock(), **more)
+    return await engine.storage.read_message(f"{name}@mail.example.com", engine.clock(), message_id=message_id, **more)
 
 
 async def test_a_message_is_read_as_it_was_stored_and_listed(engine):
@@ -245,9 +245,9 @@ def reads(storage, message_id, permit):
     return [
         lambda: storage.list_messages(ADA, Page(), 0, permit),
         lambda: storage.list_messages(ADA, Page(text="hello"), 0, permit),
-        lambda: storage.read_message(ADA, message_id, 0, permit),
-        lambda: storage.read_message(ADA, message_id, 0, permit, source=True),
-        lambda: storage.read_message(ADA, "", 0, permit, source=True, is_next=True),
+        lambda: storage.read_message(ADA, 0, permit, message_id=message_id),
+        lambda: storage.read_message(ADA, 0, permit, message_id=message_id, source=True),
+        lambda: storage.read_message(ADA, 0, permit, message_id="", source=True, is_next=True),
     ]
 
 
@@ -301,14 +301,14 @@ async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
     await engine.add(inbox)
     assert await _read(engine, "ada", message_id) is None
     told.clear()
-    await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+    await engine.storage.set_authentication(inbox.id, VERDICT, message_id=message_id)
     assert await _read(engine, "ada", message_id) == VERDICT
     assert told == [
         model.InboxChange(inbox.id, full=False, notice=model.VerdictReached(message_id, "pass", "bücher.example"))
     ]
     assert [one.authentication for one in await engine.messages("bob", model.Page())] == [None]
     with pytest.raises(MessageNotFound):
-        await engine.storage.set_authentication(inbox.id, message_id, model.unchecked("none", "late"))
+        await engine.storage.set_authentication(inbox.id, model.unchecked("none", "late"), message_id=message_id)
     assert await _read(engine, "ada", message_id) == VERDICT
     assert len(told) == 1
 
@@ -316,7 +316,7 @@ async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
 async def test_a_verdict_stays_with_a_message_whose_inbox_lives_longer(engine):
     inbox = await engine.inbox("ada")
     message_id = await engine.add(inbox)
-    await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+    await engine.storage.set_authentication(inbox.id, VERDICT, message_id=message_id)
     await engine.move(inbox, engine.clock() + 5 * LIFETIME_MS)
     assert await _read(engine, "ada", message_id) == VERDICT
 
@@ -330,10 +330,10 @@ async def test_nothing_is_stored_for_a_message_or_an_inbox_that_has_ended(engine
     wrong = [(gone, stored[0]), (ended, stored[1]), (gone, stored[2]), (gone, message_id_of(1)), (gone, "x")]
     for inbox, message_id in wrong:
         with pytest.raises(MessageNotFound):
-            await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+            await engine.storage.set_authentication(inbox.id, VERDICT, message_id=message_id)
     engine.clock.advance(ms=LIFETIME_MS)
     with pytest.raises(MessageNotFound):
-        await engine.storage.set_authentication(expired.id, stored[2], VERDICT)
+        await engine.storage.set_authentication(expired.id, VERDICT, message_id=stored[2])
     with pytest.raises(MessageNotFound):
-        await engine.storage.set_authentication(OPERATOR_INBOX_ID, stored[2], VERDICT)
+        await engine.storage.set_authentication(OPERATOR_INBOX_ID, VERDICT, message_id=stored[2])
     assert told == []

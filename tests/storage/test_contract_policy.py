@@ -14,7 +14,7 @@ DAY_MS = 86_400_000
 
 
 async def serve(engine, *domains, until_ms=0):
-    return await engine.storage.serve_domains(domains, engine.clock(), until_ms)
+    return await engine.storage.serve_domains(domains, now_ms=engine.clock(), until_ms=until_ms)
 
 
 async def change_limits(engine, **changes):
@@ -153,19 +153,21 @@ async def take(buckets, client, now_seconds):
 
 
 async def test_a_client_has_a_burst_of_tokens_and_others_have_theirs(engine):
-    buckets = engine.storage.buckets(1, 3, name="default")
+    buckets = engine.storage.buckets(tokens_per_minute=1, burst=3, name="default")
     assert [(await take(buckets, "ada", 0.0)).allowed for _ in range(4)] == [True, True, True, False]
     assert (await take(buckets, "bob", 0.0)).remaining == 2
     assert (buckets.tokens_per_minute, buckets.burst, buckets.name) == (1, 3, "default")
-    assert (await take(engine.storage.buckets(1, 1, name="page"), "ada", 0.0)).allowed  # policies share no tokens
+    assert (
+        await take(engine.storage.buckets(tokens_per_minute=1, burst=1, name="page"), "ada", 0.0)
+    ).allowed  # policies share no tokens
 
 
 async def test_what_a_secret_permits_is_known_until_it_expires(engine):
-    await engine.storage.keep("secret", b"content", engine.clock() + 1000)
-    assert await engine.storage.kept("secret") == b"content"
-    assert [await engine.storage.kept(other) for other in ("", "Secret", "\ud800")] == [None] * 3
+    await engine.storage.put_permission("secret", b"content", engine.clock() + 1000)
+    assert await engine.storage.get_permission("secret") == b"content"
+    assert [await engine.storage.get_permission(other) for other in ("", "Secret", "\ud800")] == [None] * 3
     engine.clock.advance(ms=1000)
-    assert await engine.storage.kept("secret") is None
+    assert await engine.storage.get_permission("secret") is None
 
 
 async def test_what_was_read_may_cache_only_if_every_change_is_told_at_once(open_engine):

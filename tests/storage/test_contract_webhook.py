@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError
 from tmpmaild.model import Page, Webhook, WebhookState
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.rows import message_id_of
+from tmpmaild.storage.keys import message_id_of
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, fill_up, until_full
 
@@ -52,7 +52,7 @@ async def test_a_webhook_that_only_another_version_can_read_has_no_url_and_no_ev
     await _set(engine, other)
     stored = await _set(engine, inbox, replace(WEBHOOK, events=frozenset({"message", "an event of 1.9"})))
     assert stored.webhook == Webhook("", frozenset(), frozenset(), "")
-    assert {one.webhook.url for one in await engine.storage.list_webhooks("", 10)} == {"", WEBHOOK.url}
+    assert {one.webhook.url for one in await engine.storage.list_webhooks(after="", limit=10)} == {"", WEBHOOK.url}
     assert (await _set(engine, inbox)).webhook == WEBHOOK
 
 
@@ -100,13 +100,13 @@ async def test_pages_of_webhooks_are_in_the_order_of_inboxes_and_hold_those_that
         await _set(engine, inbox)
     engine.clock.advance(ms=LIFETIME_MS)
     pages = [await engine.storage.list_webhooks(limit=3)]
-    pages.append(await engine.storage.list_webhooks(pages[0][-1].inbox_id, limit=3))
+    pages.append(await engine.storage.list_webhooks(after=pages[0][-1].inbox_id, limit=3))
     assert [[stored.address for stored in page] for page in pages] == [
         [inbox.address for inbox in inboxes[:5:2]],
         [inboxes[6].address],
     ]
     assert pages[0][0] == await engine.storage.read_webhook(inboxes[0].id)
-    assert list(await engine.storage.list_webhooks(inboxes[6].id)) == []
+    assert list(await engine.storage.list_webhooks(after=inboxes[6].id)) == []
 
 
 async def test_a_webhook_is_leased_to_one_of_those_who_have_read_it(engine):

@@ -17,6 +17,7 @@ import pytest
 import tmpmaild
 from tables import rows_of
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.postgresql.engine import migrations as postgresql_migrations
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import migrate, migrations, open_storage, upgrade
@@ -113,15 +114,15 @@ async def test_a_newer_or_damaged_database_or_one_of_another_program_is_refused(
 
 @pytest.mark.parametrize(("changes", "named"), ROWS["changes by hand"])
 async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(path, clock, changes, named):
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     run(path, *changes)
     await assert_refused_untouched(path, clock, f"changed by hand: {named}")
     with pytest.raises(DatabaseError, match="undo the change, or to start with an empty one, move mail"):
-        upgrade(path)
+        upgrade(SqliteSettings(path=path))
 
 
 async def test_tables_and_views_of_somebody_else_do_not_matter(open_engine, path):
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     run(path, "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
     run(path, "CREATE VIEW today AS SELECT count(*) FROM mail")
     async with open_engine():
@@ -173,9 +174,9 @@ async def test_a_second_daemon_or_migration_is_refused(open_engine, path, clock)
             async with open_storage(settings(path), clock):
                 pass
         with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
-            upgrade(path)
+            upgrade(SqliteSettings(path=path))
         await engine.inbox("ada")
-    assert upgrade(path) == []
+    assert upgrade(SqliteSettings(path=path)) == []
 
 
 async def test_every_file_is_its_owners_alone(open_engine, path):

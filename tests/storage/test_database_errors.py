@@ -32,7 +32,7 @@ from tmpmaild.storage.sqlite.engine import (
 from .conftest import settings
 
 NOBODY = 65534
-OPEN = "import pathlib, sys; from tmpmaild.storage.sqlite.engine import upgrade; upgrade(pathlib.Path(sys.argv[1]))"
+OPEN = "import pathlib, sys; from tmpmaild.storage.engines import SqliteSettings; from tmpmaild.storage.sqlite.engine import upgrade; upgrade(SqliteSettings(path=pathlib.Path(sys.argv[1])))"
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may become nobody and mount")
 
@@ -61,7 +61,11 @@ def public_path(monkeypatch):
         yield Path(folder) / "mail.db"
 
 
-def refusal(path, open_database=upgrade):
+def upgraded(path):
+    return upgrade(SqliteSettings(path=path))
+
+
+def refusal(path, open_database=upgraded):
     with pytest.raises(DatabaseError) as refused:
         open_database(path)
     said = str(refused.value)
@@ -75,7 +79,7 @@ def refusal(path, open_database=upgrade):
 def test_a_file_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(public_path, end):
     file = public_path.with_name(f"mail.db{end}")
     with as_nobody():
-        upgrade(public_path)
+        upgrade(SqliteSettings(path=public_path))
     file.touch()
     os.chown(file, 0, 0)
     file.chmod(0o640)
@@ -104,7 +108,7 @@ def test_a_folder_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted
 
 @root_only
 def test_who_only_reads_needs_no_right_to_write(public_path):
-    upgrade(public_path)
+    upgrade(SqliteSettings(path=public_path))
     public_path.parent.chmod(0o755)
     public_path.chmod(0o640)
     with as_nobody():
@@ -135,7 +139,7 @@ def test_a_text_is_not_called_damaged_without_doubt(path):
 @pytest.fixture
 def locked(path, monkeypatch):
     """Hold the write lock as another program; who wants it does not wait."""
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     monkeypatch.setitem(database._PRAGMAS, "busy_timeout", 0)
     connection, _ = prepare(path, 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -167,6 +171,7 @@ def test_an_installation_without_migrations_is_incomplete():
 def test_without_its_driver_the_other_engine_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     monkeypatch.delitem(sys.modules, "tmpmaild.storage.postgresql.engine", raising=False)
+    monkeypatch.delattr("tmpmaild.storage.postgresql.engine", raising=False)
     url = databaseurl.parse("postgresql://me@/mail?host=/nowhere")
     with pytest.raises(StartError, match=r"storage\.url needs asyncpg: .* -m pip install asyncpg"):
         engines.summary(PostgresqlSettings(url=url))
@@ -185,7 +190,7 @@ def inject(*failures):
 
 @pytest.mark.needs("strace")
 def test_a_disk_that_fails_is_not_called_a_damaged_file(path):
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     said = run_with(path, *inject("pread64:error=EIO"), "-P", path)
     assert said.startswith("the disk failed (disk I/O error); read the kernel's log")
 

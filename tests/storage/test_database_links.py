@@ -22,8 +22,9 @@ from .conftest import run, settings
 UPGRADE = """
 import pathlib, sys
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite.engine import upgrade
-try: print(upgrade(pathlib.Path(sys.argv[1])))
+try: print(upgrade(SqliteSettings(path=pathlib.Path(sys.argv[1]))))
 except DatabaseError as error: print(error)
 """
 LEAVE_WAL = """
@@ -74,28 +75,28 @@ async def by_another_process(code, path):
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 @pytest.mark.parametrize("is_first", [True, False])
 async def test_no_other_name_opens_a_database_in_use(path, other, clock, link, is_first):
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     copy = path.with_name("copy")
     copy.write_bytes(path.read_bytes())
     link(path, other)
     first, second = (path, other) if is_first else (other, path)
     async with open_storage(settings(first), clock):
-        for attempt in (upgrade, lambda path: restore(copy, path)):
+        for attempt in (lambda path: upgrade(SqliteSettings(path=path)), lambda path: restore(copy, path)):
             with pytest.raises(DatabaseError, match=rf"{second}: in use by another tmpmaild"):
                 attempt(second)
         with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
             async with open_storage(settings(second), clock):
                 pass
-    assert upgrade(second) == []
+    assert upgrade(SqliteSettings(path=second)) == []
 
 
 async def test_another_process_is_kept_out_of_a_hard_link_too(path, other, clock):
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     other.hardlink_to(path)
     async with open_storage(settings(path), clock):
         assert await by_another_process(UPGRADE, other) == f"{other}: in use by another tmpmaild"
         with pytest.raises(DatabaseError, match="in use"):
-            upgrade(other)
+            upgrade(SqliteSettings(path=other))
         # What was refused in this process has closed no descriptor of the file: SQLite's own locks still hold.
         assert await by_another_process(LEAVE_WAL, path) == "database is locked"
 
@@ -105,7 +106,7 @@ async def test_nobody_creates_a_database_that_somebody_creates_by_another_name(p
     link(path, other)
     async with open_engine() as engine:
         with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
-            upgrade(other)
+            upgrade(SqliteSettings(path=other))
         await engine.inbox("ada")
 
 
@@ -120,13 +121,13 @@ async def test_whoever_looks_at_a_database_in_use_leaves_its_locks(path, open_en
 
 
 async def test_a_daemon_of_before_that_locks_next_to_the_link_is_noticed(path, other):
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     other.symlink_to(path)
     with other.with_name("other.db.lock").open("w") as theirs:
         fcntl.flock(theirs, fcntl.LOCK_EX)
         with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
-            upgrade(other)
-    assert upgrade(other) == []
+            upgrade(SqliteSettings(path=other))
+    assert upgrade(SqliteSettings(path=other)) == []
 
 
 async def test_a_copy_is_restored_to_where_the_link_leads(path, other, open_engine, tmp_path):

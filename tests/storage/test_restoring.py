@@ -12,6 +12,7 @@ import pytest
 from tables import table
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
+from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import upgrade
 from tmpmaild.storage.sqlite.restoring import restore
@@ -47,7 +48,7 @@ async def test_the_service_starts_from_what_was_restored(copy, path, open_engine
 
 
 async def test_what_a_first_start_left_is_replaced_with_its_log(copy, path, open_engine):
-    upgrade(path)
+    upgrade(SqliteSettings(path=path))
     with closing(sqlite3.connect(path)) as running:
         running.execute("UPDATE daemon SET clean_stop = 0")
         running.commit()

@@ -12,14 +12,14 @@ from .conftest import stranger_that_reads
 
 async def test_what_secrets_permit_goes_when_it_expires_and_the_oldest_where_there_are_too_many(engine, monkeypatch):
     monkeypatch.setattr(storage, "_MAX_SECRETS", 2)
-    now_ms, keep, kept = engine.clock(), engine.storage.keep, engine.storage.kept
+    now_ms, put, get = engine.clock(), engine.storage.put_permission, engine.storage.get_permission
     for secret, until_ms in (("first", 9000), ("second", 9000), ("third", 1000)):
-        await keep(secret, b"content", now_ms + until_ms)
-    assert [await kept(secret) for secret in ("first", "second", "third")] == [None, b"content", b"content"]
+        await put(secret, b"content", now_ms + until_ms)
+    assert [await get(secret) for secret in ("first", "second", "third")] == [None, b"content", b"content"]
     engine.clock.advance(ms=1000)
     await engine.sweep()
-    await keep("fourth", b"content", now_ms + 9000)  # in the place of the third
-    assert [await kept(secret) for secret in ("second", "third", "fourth")] == [b"content", None, b"content"]
+    await put("fourth", b"content", now_ms + 9000)  # in the place of the third
+    assert [await get(secret) for secret in ("second", "third", "fourth")] == [b"content", None, b"content"]
 
 
 async def test_there_is_room_again_soon_after_a_stranger_has_stopped_reading(open_engine, path, monkeypatch):

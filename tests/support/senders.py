@@ -10,7 +10,7 @@ import threading
 from contextlib import closing, suppress
 
 from patience import PATIENCE_SECONDS
-from tmpmaild.storage.rows import message_id_of
+from tmpmaild.storage.keys import message_id_of
 
 SENDERS = 6
 ACCEPTED = 250

@@ -5,8 +5,8 @@ from collections import defaultdict
 from contextlib import closing
 
 from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings
+from tmpmaild.storage.keys import message_id_in, message_id_of
 from tmpmaild.storage.postgresql import engine as postgresql
-from tmpmaild.storage.rows import message_id_in, message_id_of
 from tmpmaild.storage.sqlite import engine as sqlite
 
 ENGINES = ("sqlite", "postgresql")

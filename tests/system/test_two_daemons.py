@@ -93,7 +93,7 @@ async def token_and_trip_ms(url, count):
         begun = time.perf_counter()
         await connection.fetchval("SELECT $1::bigint", number)
         middle = time.perf_counter()
-        await shared.take_token("default", f"client {number // 8}", refill_seconds=6.0, burst=10)
+        await shared.take_token(policy="default", client=f"client {number // 8}", refill_seconds=6.0, burst=10)
         trips.append((middle - begun) * 1000)
         tokens.append((time.perf_counter() - middle) * 1000)
     await shared.close()

@@ -166,11 +166,11 @@ async def test_when_the_storage_is_back_webhooks_are_called_without_waiting_for_
     monkeypatch.setattr(dispatcher, "_RETRY_SECONDS", 0.01)
     working, tries = getattr(world.storage, method), []
 
-    async def away(*arguments):
+    async def away(*arguments, **options):
         tries.append(arguments)
         if len(tries) < 3:
             raise StorageUnavailable("away")
-        return await working(*arguments)
+        return await working(*arguments, **options)
 
     inbox = await world.inbox()
     monkeypatch.setattr(world.storage, method, away)
@@ -194,11 +194,11 @@ async def is_gone(world, inbox):
 
 
 async def delete(world, inbox):
-    await world.storage.move_expiry(inbox.id, world.clock(), world.clock())
+    await world.storage.move_expiry(inbox.id, expires_at_ms=world.clock(), now_ms=world.clock())
 
 
 async def shorten(world, inbox):
-    await world.storage.move_expiry(inbox.id, world.clock() + 1000, world.clock())
+    await world.storage.move_expiry(inbox.id, expires_at_ms=world.clock() + 1000, now_ms=world.clock())
     world.pass_time(1)
 
 
@@ -368,7 +368,7 @@ class Checks:
         return True
 
     async def find(self, inbox, message_id):
-        await self.world.storage.set_authentication(inbox.id, message_id, unchecked("fail", "it is not"))
+        await self.world.storage.set_authentication(inbox.id, unchecked("fail", "it is not"), message_id=message_id)
 
 
 async def test_verdicts_are_told_in_the_order_of_the_mail_after_it(world):

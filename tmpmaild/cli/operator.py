@@ -215,7 +215,7 @@ def audit(address: str, day: datetime | None, config_path: Path | None) -> None:
         raise click.BadParameter(f"an address is expected, like name@domain, not {address!r}", param_hint="ADDRESS")
     config = load(config_path)
     wanted = (day or datetime.now(UTC)).date().isoformat()
-    say(engines.audit_hash(engines.settings_of(config), canonical, wanted))
+    say(engines.audit_hash(engines.settings_of(config), canonical, day=wanted))
 
 
 @click.command()

@@ -44,7 +44,7 @@ class Audit:
     async def _write_after(self, stored: Awaitable[T], event: str, named: Iterable[str], client: str) -> T:
         result = await stored
         time = rfc3339(self._storage.clock())
-        hashes = " ".join(self._storage.audit_hash(address, time[:_DAY]) for address in named)
+        hashes = " ".join(self._storage.audit_hash(address, day=time[:_DAY]) for address in named)
         extra = {"event": "audit", "audited": event, "client": client, "hashes": hashes}
         log.info("%s %s %s %s", time, event, client, hashes, extra=extra)
         return result

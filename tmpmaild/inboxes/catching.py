@@ -122,7 +122,7 @@ class Catcher:
                 return
 
     async def _delete_copies(self, message_id: str) -> None:
-        found = await self._storage.read_message(ALL_MAIL, message_id, self._clock(), up_to_bytes=0)
+        found = await self._storage.read_message(ALL_MAIL, self._clock(), message_id=message_id, up_to_bytes=0)
         if found is None or found[1] is None:
             return
         for recipient in recipients_of(found[1].message.recipient):
@@ -136,7 +136,9 @@ class Catcher:
         # messages of the same millisecond.
         cursor = self._storage.last_id_before(of.message.received_at_ms)
         while True:
-            found = await self._storage.read_message(address, cursor, self._clock(), up_to_bytes=0, is_next=True)
+            found = await self._storage.read_message(
+                address, self._clock(), message_id=cursor, up_to_bytes=0, is_next=True
+            )
             inbox, full = found or (None, None)
             if inbox is None or full is None or full.message.received_at_ms > of.message.received_at_ms:
                 return

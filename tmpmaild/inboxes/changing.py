@@ -97,7 +97,7 @@ class InboxManager:
         expires_at_ms = lifetime_seconds and errors.collect(self._new_expiry_ms, inbox, lifetime_seconds, now_ms)
         errors.raise_if_any()
         if expires_at_ms is not None:
-            await self._storage.move_expiry(inbox.id, expires_at_ms, now_ms)
+            await self._storage.move_expiry(inbox.id, expires_at_ms=expires_at_ms, now_ms=now_ms)
             inbox = replace(inbox, expires_at_ms=expires_at_ms)
         if faults is not None:
             self._faults.order(inbox, faults)
@@ -123,7 +123,7 @@ class InboxManager:
 
     async def _expire(self, inbox: Inbox) -> None:
         now_ms = self._clock()
-        await self._storage.move_expiry(inbox.id, now_ms, now_ms)
+        await self._storage.move_expiry(inbox.id, expires_at_ms=now_ms, now_ms=now_ms)
 
     async def delete_message(self, address: str, message_id: str, token: str) -> None:
         """Delete one message. Raises as ``delete``, and ``MessageNotFound``."""

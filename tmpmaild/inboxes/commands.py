@@ -165,7 +165,7 @@ class InboxCommands:
     async def _end(self, inbox_id: str) -> bool:
         with suppress(AddressNotFound, AddressExpired):
             now_ms = self._clock()
-            await self._storage.move_expiry(inbox_id, now_ms, now_ms)
+            await self._storage.move_expiry(inbox_id, expires_at_ms=now_ms, now_ms=now_ms)
             return True
         return False
 

@@ -60,7 +60,7 @@ class Cleaner:
         while (left_seconds := self.interval_seconds - waited_seconds) > 0:
             await anyio.sleep(min(left_seconds, _LOOK_SECONDS))
             waited_seconds += _LOOK_SECONDS
-            if self._storage.trouble():
+            if self._storage.reason_not_ready():
                 return
 
     async def _sweep_or_log(self) -> None:

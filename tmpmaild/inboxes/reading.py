@@ -227,7 +227,9 @@ class MailReader:
         """Read a message, and ``more`` as the storage does."""
         canonical, now_ms = self._access.canonical_address(address, token), self._clock()
         permit = self._access.permit(token, now_ms)
-        found = await self._storage.read_message(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes, **more)
+        found = await self._storage.read_message(
+            canonical, now_ms, permit, message_id=message_id, up_to_bytes=up_to_bytes, **more
+        )
         return present(found)
 
     async def source(

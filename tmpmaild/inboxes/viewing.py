@@ -71,7 +71,7 @@ class Viewer:
         secret, grant = new_secret(self._random), Grant(str(canonical), message_id, remote_images, now_ms + LIFETIME_MS)
         view = await self._page(grant, inbox, message, may_read)
         await self._access.confirm(inbox, message_id, since)
-        await self._storage.keep(secret, json.encode(grant), grant.expires_at_ms)
+        await self._storage.put_permission(secret, json.encode(grant), grant.expires_at_ms)
         self._keep(secret, view)
         return secret, grant, view.remote_images
 
@@ -80,7 +80,7 @@ class Viewer:
 
         Raises ``MessageNotFound``, also when the inbox has expired or the secret is unknown; ``AddressNotFound``.
         """
-        kept = await self._storage.kept(secret)
+        kept = await self._storage.get_permission(secret)
         if kept is None:
             raise MessageNotFound("no such view, or no longer")
         grant = _decode_grant(kept)
@@ -127,7 +127,7 @@ class Viewer:
             raise MessageNotFound("its inbox has expired")
 
     async def _message(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, Message]:
-        found = await self._storage.read_message(address, message_id, self._clock(), permit, up_to_bytes=0)
+        found = await self._storage.read_message(address, self._clock(), permit, message_id=message_id, up_to_bytes=0)
         inbox, full = present(found)
         return inbox, full.message
 
@@ -135,7 +135,9 @@ class Viewer:
         wanted = await turn.run(htmlview.content_ids, html)
         if not wanted:
             return {}
-        found = await self._storage.read_message(grant.address, grant.message_id, self._clock(), permit, source=True)
+        found = await self._storage.read_message(
+            grant.address, self._clock(), permit, message_id=grant.message_id, source=True
+        )
         _, full = present(found)
         assert full.source is not None
         return await turn.run(extracts.images, full.source, wanted, mime.MAX_INLINE_BYTES)

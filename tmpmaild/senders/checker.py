@@ -145,7 +145,7 @@ class Checker:
                 source = await self._read(queued, ANY_SIZE)
             if source is not None:
                 found = await self._check(source[1], client)
-                await self._storage.set_authentication(source[0], queued.message_id, found)
+                await self._storage.set_authentication(source[0], found, message_id=queued.message_id)
 
     async def _read(self, queued: _Queued, up_to_bytes: int) -> tuple[str, FullMessage] | None:
         """Return the id of the inbox and the message; None if they are gone, or the message was checked."""
@@ -153,7 +153,7 @@ class Checker:
         if canonical is None:
             return None
         found = await self._storage.read_message(
-            canonical, queued.message_id, now_ms, up_to_bytes=up_to_bytes, source=True
+            canonical, now_ms, message_id=queued.message_id, up_to_bytes=up_to_bytes, source=True
         )
         inbox, full = found or (None, None)
         if inbox is None or inbox.expires_at_ms <= now_ms or full is None or full.message.authentication:

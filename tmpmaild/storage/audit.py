@@ -7,7 +7,7 @@ from typing import Final
 _HASH_BYTES: Final = 16
 
 
-def audit_hash(secret: bytes, address: str, day: str) -> str:
+def audit_hash(secret: bytes, address: str, *, day: str) -> str:
     """Return the hash of an inbox address on a day in UTC, such as ``2026-11-28``.
 
     Other databases and other days have other hashes. The key is derived: neither it nor the hash tells the ``secret``,

@@ -141,7 +141,7 @@ class Summary(Struct, frozen=True):
 
 
 def retired_domains(
-    known: Mapping[str, int | None], served: Collection[str], now_ms: int, until_ms: int
+    known: Mapping[str, int | None], served: Collection[str], *, now_ms: int, until_ms: int
 ) -> dict[str, int]:
     """Return what ``Policy.serve_domains`` does of the known domains: None is one that was served the last time."""
     left_out = {name: until_ms if until is None else until for name, until in known.items() if name not in served}
@@ -151,25 +151,22 @@ def retired_domains(
 class Storage(Protocol):
     """Inboxes and their mail, on disk, and what the operator has decided of them."""
 
-    @property
-    def clock(self) -> Callable[[], int]:
-        """What time it is by the clock that all who use the storage go by, in Unix milliseconds; asks nothing of it."""
+    clock: Callable[[], int]
+    """Returns the time in Unix milliseconds, by the clock that all who use the storage follow, without querying it."""
 
-    @property
-    def may_cache(self) -> bool:
-        """Whether what was read of an inbox may be cached until ``on_committed`` tells of a change.
+    may_cache: bool
+    """Whether an inbox may be cached, once read, until ``on_committed`` reports a change of it.
 
-        It may not where others change inboxes and ``on_committed`` may tell that late.
-        """
+    It may not where others change inboxes and ``on_committed`` may report that late.
+    """
 
-    @property
-    def lost(self) -> asyncio.Event:
-        """Set once the stored data is gone, for example because the database was removed.
+    lost: asyncio.Event
+    """Set once the stored data is gone, for example because the database was removed.
 
-        Every method raises ``StorageLost`` from then on, until the daemon is restarted.
-        """
+    Every method raises ``StorageLost`` from then on, until the daemon is restarted.
+    """
 
-    async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
+    async def serve_domains(self, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
         """Remember which domains take new addresses; return those that no longer do, and until when each is kept.
 
         A domain that was among them the last time and is not now is kept until ``until_ms``, or until the last of all
@@ -185,19 +182,19 @@ class Storage(Protocol):
         Those that do not exist are ignored. This works when the storage is full.
         """
 
-    def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> Buckets:
+    def buckets(self, *, tokens_per_minute: int, burst: int, name: str) -> Buckets:
         """Return the buckets of a policy, which all who use the storage take from. A crash may fill them again."""
 
-    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
-        """Keep what a secret permits until it expires. A crash may lose it."""
+    async def put_permission(self, secret: str, content: bytes, expires_at_ms: int) -> None:
+        """Store what a secret permits until it expires. A crash may lose it."""
 
-    async def kept(self, secret: str) -> bytes | None:
+    async def get_permission(self, secret: str) -> bytes | None:
         """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
 
     async def change_limits(self, limits: Limits) -> None:
         """Go by other limits from now on. What is stored stays, even if it is more than they allow."""
 
-    def audit_hash(self, address: str, day: str) -> str:
+    def audit_hash(self, address: str, *, day: str) -> str:
         """Return the hash that stands for an inbox address in the audit on a day in UTC, such as ``2026-11-28``.
 
         All who use the storage have the same one, and nobody has it without the storage.
@@ -254,10 +251,10 @@ class Storage(Protocol):
     async def read_message(
         self,
         address: str,
-        message_id: str,
         now_ms: int,
         permit: Permit = anybody,
         *,
+        message_id: str,
         up_to_bytes: int = ANY_SIZE,
         source: bool = False,
         is_next: bool = False,
@@ -292,13 +289,13 @@ class Storage(Protocol):
         before it were deleted. This works when the storage is full, and frees the space.
         """
 
-    async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:
+    async def set_authentication(self, inbox_id: str, authentication: Authentication, *, message_id: str) -> None:
         """Store what was found out about the sender of a message.
 
         Raises ``MessageNotFound`` if the inbox has expired, holds no such message, or if it is known already.
         """
 
-    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
+    async def move_expiry(self, inbox_id: str, *, expires_at_ms: int, now_ms: int) -> None:
         """Set when an inbox expires. With ``now_ms`` or less it ends: from then on it is like one that expired.
 
         Raises ``AddressExpired`` if it has expired at ``now_ms`` or at the commit, ``AddressNotFound`` if it has been
@@ -315,7 +312,7 @@ class Storage(Protocol):
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
         """Read the webhook of an inbox, which may be any text; None if it has none."""
 
-    async def list_webhooks(self, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
+    async def list_webhooks(self, *, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
         """Read webhooks in the order in which their inboxes were created, those after the inbox with this id."""
 
     async def store_webhook(self, read: StoredWebhook, state: WebhookState | None) -> StoredWebhook | None:
@@ -347,8 +344,8 @@ class Storage(Protocol):
         ``CommandError`` if the engine has a better program for it.
         """
 
-    def trouble(self) -> str:
-        """Return why the last write failed, "" if it did not. Answered from memory."""
+    def reason_not_ready(self) -> str:
+        """Return the reason why nothing can be stored, or "": the last write failed. Answered from memory."""
 
     def metrics(self) -> Sequence[Metric]:
         """Return what the engine counts for the operator; reading them asks nothing of the storage."""

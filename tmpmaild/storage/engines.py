@@ -4,15 +4,12 @@ The kind of the settings says which engine it is. Only that one is loaded; its d
 Also what both need for their schemas.
 """
 
-import asyncio
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -22,12 +19,12 @@ from tmpmaild.config import databaseurl
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.model import FullMessage, Listing, Message, Page
+from tmpmaild.model import FullMessage, Inbox, Listing, Message, Page
 from tmpmaild.storage import audit
 from tmpmaild.storage.base import ANY_SIZE, Limits, Storage, Summary
-from tmpmaild.storage.enginestorage import InboxLookup
 from tmpmaild.storage.operatorbox import OperatorBox
-from tmpmaild.storage.rows import bounds_of
+from tmpmaild.storage.paging import InboxLookup
+from tmpmaild.storage.rows import Bounds, bounds_of
 
 _ALL_MESSAGES = 1_000_000
 
@@ -87,23 +84,25 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
 
 
 class OperatorMail:
-    """The operator's inbox as an engine reads it: ``look`` calls a function with a connection and returns the result.
+    """The operator's inbox, read without a daemon by the functions of an engine.
 
     Every method raises ``DatabaseError`` when the storage cannot be read.
     """
 
-    def __init__(self, look: Callable[[Callable[[Any], Any]], Any], reading: ModuleType, name_hash: bytes) -> None:
-        self._look = look
-        self._reading = reading
-        self._lookup = InboxLookup("", name_hash, 0, Limits())
-
-    def _page(self, page: Page) -> tuple[Message, ...]:
-        listing: Listing = self._look(lambda connection: self._reading.select_messages(connection, self._lookup, page))
-        return listing.messages
+    def __init__(
+        self,
+        read_page: Callable[[Page], Listing | None],
+        read_message: Callable[[str, Bounds], tuple[Inbox, FullMessage | None] | None],
+        read_box: Callable[[], OperatorBox],
+    ) -> None:
+        self._read_page = read_page
+        self._read_message = read_message
+        self.box = read_box  # which clients the messages are from, and how much of the inbox they use
 
     def messages(self) -> tuple[Message, ...]:
         """Read all messages, newest first, with short beginnings of their bodies."""
-        return self._page(Page(limit=_ALL_MESSAGES, bodies_bytes=0))
+        listing = self._read_page(Page(limit=_ALL_MESSAGES, bodies_bytes=0))
+        return () if listing is None else listing.messages
 
     def message(self, message_id: str) -> Message | None:
         """Read one message with its whole body; None when the inbox does not hold it."""
@@ -114,18 +113,14 @@ class OperatorMail:
         """Read the source of one message; None when the inbox does not hold it."""
         return self._read(message_id, source=True)
 
-    def box(self) -> OperatorBox:
-        """Read which clients the mail is from, and how much of the inbox that takes."""
-        box: OperatorBox = self._look(self._reading.operator_box)
-        return box
-
     def _read(self, message_id: str, *, source: bool) -> FullMessage | None:
-        bounds = bounds_of(ANY_SIZE, source=source)
-        full: FullMessage | None
-        _, full = self._look(
-            lambda connection: self._reading.select_message(connection, self._lookup, message_id, bounds)
-        )
-        return full
+        found = self._read_message(message_id, bounds_of(ANY_SIZE, source=source))
+        return None if found is None else found[1]
+
+
+def operator_lookup(name_hash: bytes) -> InboxLookup:
+    """Return what finds the operator's inbox, which never expires, by the hash that no address has."""
+    return InboxLookup("", name_hash, 0, Limits())
 
 
 Settings = SqliteSettings | PostgresqlSettings
@@ -147,53 +142,88 @@ def settings_of(config: Config) -> Settings:
     return PostgresqlSettings(url=url, password_file=password_file, **asdict(limits))
 
 
-def open_storage(settings: Settings) -> AbstractAsyncContextManager[Storage]:
-    """Open the storage; leaving the context closes it. Raises ``DatabaseError``, ``StartError``."""
-    opened: AbstractAsyncContextManager[Storage] = _module(settings).open_storage(settings)
-    return opened
+S_contra = TypeVar("S_contra", contravariant=True)
 
 
-def upgrade(settings: Settings) -> list[str]:
-    """Bring the storage to the newest schema; return the names of the steps applied. Raises as ``open_storage``."""
-    engine = _module(settings)
-    applied: list[str] = (
-        engine.upgrade(settings.path) if isinstance(settings, SqliteSettings) else asyncio.run(engine.upgrade(settings))
-    )
-    return applied
+class Engine(Protocol[S_contra]):
+    """The functions that the module ``engine`` of each engine has. All but ``open_storage`` work without a daemon.
+
+    They raise ``DatabaseError``.
+    """
+
+    def open_storage(self, settings: S_contra) -> AbstractAsyncContextManager[Storage]:
+        """Open the storage; leaving the context closes it."""
+
+    def upgrade(self, settings: S_contra) -> list[str]:
+        """Bring the storage to the newest schema; return the names of the steps applied."""
+
+    def operator_mail(self, settings: S_contra) -> OperatorMail:
+        """Return the operator's inbox, whether daemons use the storage or not."""
+
+    def summary(self, settings: S_contra) -> Summary:
+        """Return what the storage holds."""
+
+    def secret(self, settings: S_contra) -> bytes:
+        """Return the secret of the storage, which keys hashes."""
 
 
-def operator_mail(settings: Settings) -> OperatorMail:
-    """Return the operator's inbox, whether daemons use the storage or not. Raises ``StartError``."""
-    mail: OperatorMail = _module(settings).operator_mail(settings)
-    return mail
+class PostgresqlEngine(Engine[PostgresqlSettings], Protocol):
+    """What the module of the engine on PostgreSQL has in addition."""
+
+    def facts(self, settings: PostgresqlSettings) -> ServerFacts:
+        """Return how the server is set."""
 
 
-def summary(settings: Settings) -> Summary:
-    """Return what the storage holds, without a daemon. Raises ``DatabaseError``, ``StartError``."""
-    stored: Summary = _module(settings).summary(settings)
-    return stored
+def _sqlite() -> Engine[SqliteSettings]:
+    from tmpmaild.storage.sqlite import engine  # noqa: PLC0415 - only the engine in use is loaded
+
+    return engine
 
 
-def audit_hash(settings: Settings, address: str, day: str) -> str:
-    """Return what ``Storage.audit_hash`` does, whether daemons use the storage or not. Raises as ``summary``."""
-    return audit.audit_hash(_module(settings).secret(settings), address, day)
-
-
-def server_facts(settings: PostgresqlSettings) -> ServerFacts:
-    """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it; ``StartError``."""
-    found: ServerFacts = _module(settings).facts(settings)
-    return found
-
-
-def _module(settings: Settings) -> ModuleType:
-    """Return the module ``engine`` of the engine that the settings are for."""
-    folder = "sqlite" if isinstance(settings, SqliteSettings) else "postgresql"
+def _postgresql() -> PostgresqlEngine:
+    """Return the engine. Raises ``StartError`` if its driver is not installed."""
     try:
-        return import_module(f"tmpmaild.storage.{folder}.engine")
+        from tmpmaild.storage.postgresql import engine  # noqa: PLC0415 - its driver is an extra
     except ImportError as error:
         if error.name != "asyncpg":
             raise
         raise StartError(f"storage.url needs asyncpg: {sys.executable} -m pip install asyncpg") from error
+    return engine
+
+
+def open_storage(settings: Settings) -> AbstractAsyncContextManager[Storage]:
+    """Open the storage; leaving the context closes it. Raises ``DatabaseError``, ``StartError``."""
+    if isinstance(settings, SqliteSettings):
+        return _sqlite().open_storage(settings)
+    return _postgresql().open_storage(settings)
+
+
+def upgrade(settings: Settings) -> list[str]:
+    """Bring the storage to the newest schema; return the names of the steps applied. Raises as ``open_storage``."""
+    return _sqlite().upgrade(settings) if isinstance(settings, SqliteSettings) else _postgresql().upgrade(settings)
+
+
+def operator_mail(settings: Settings) -> OperatorMail:
+    """Return the operator's inbox, whether daemons use the storage or not. Raises ``StartError``."""
+    if isinstance(settings, SqliteSettings):
+        return _sqlite().operator_mail(settings)
+    return _postgresql().operator_mail(settings)
+
+
+def summary(settings: Settings) -> Summary:
+    """Return what the storage holds, without a daemon. Raises ``DatabaseError``, ``StartError``."""
+    return _sqlite().summary(settings) if isinstance(settings, SqliteSettings) else _postgresql().summary(settings)
+
+
+def audit_hash(settings: Settings, address: str, *, day: str) -> str:
+    """Return what ``Storage.audit_hash`` does, whether daemons use the storage or not. Raises as ``summary``."""
+    secret = _sqlite().secret(settings) if isinstance(settings, SqliteSettings) else _postgresql().secret(settings)
+    return audit.audit_hash(secret, address, day=day)
+
+
+def server_facts(settings: PostgresqlSettings) -> ServerFacts:
+    """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it; ``StartError``."""
+    return _postgresql().facts(settings)
 
 
 def steps_in(folder: str) -> dict[int, Path]:
@@ -206,7 +236,7 @@ def steps_in(folder: str) -> dict[int, Path]:
     raise DatabaseError(f"no migrations found in or next to {package}; the installation is incomplete")
 
 
-def tell(storage: object, applied: Sequence[str]) -> None:
+def log_steps(storage: object, applied: Sequence[str]) -> None:
     """Log which steps a start has applied to a storage that was older; nothing of a new one."""
     if applied and not applied[0].startswith("0001"):
         log.info("%s: the schema was brought up to date: %s", storage, ", ".join(applied))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from tmpmaild.clients import client_name, client_network
+from tmpmaild.storage.keys import MessageKey
 
 OPERATOR_MAX_MESSAGES: Final = 200
 OPERATOR_MAX_BYTES: Final = 50 * 1024 * 1024
@@ -19,7 +20,7 @@ NETWORK_SHARE: Final = 0.5
 class Held(NamedTuple):
     """A message in the inbox: its key, the IP address that sent it, what it is charged."""
 
-    key: int
+    key: MessageKey
     remote_ip: str
     stored_bytes: int
 
@@ -44,7 +45,7 @@ def used_share(held: Sequence[Held]) -> float:
 
 
 def _fit(held: Sequence[Held], cost_bytes: int, share: float = 1.0) -> bool:
-    return used_share([*held, Held(0, "", cost_bytes)]) <= share
+    return used_share([*held, Held(MessageKey(0), "", cost_bytes)]) <= share
 
 
 def _largest(held: Iterable[Held], sender: Callable[[Held], Hashable]) -> list[Held]:
@@ -77,9 +78,9 @@ class OperatorBox:
             for held, share in ((of_client, CLIENT_SHARE), (of_network, NETWORK_SHARE))
         )
 
-    def giving_way(self, cost_bytes: int) -> list[int]:
+    def giving_way(self, cost_bytes: int) -> list[MessageKey]:
         """Return the keys of the messages that must be deleted for one more to fit; none if it never would."""
-        gone: list[int] = []
+        gone: list[MessageKey] = []
         left = list(self.held)
         while left and cost_bytes <= OPERATOR_MAX_BYTES and not _fit(left, cost_bytes):
             oldest = _largest(_largest(left, lambda one: one.network), lambda one: one.client)[0]

@@ -5,24 +5,18 @@ and one in ``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/
 
 The session is one JSON text a mail, from which each inbox reads its own recipients alone: an array in the order of
 ``SmtpSession``.
-
-The id of a message is ``msg_`` and a lower-case ULID outside, and one integer key in a table: 45 bits of Unix
-milliseconds and 18 bits of counter, so keys, ids and arrival sort alike. Where one writer draws the keys of all
-messages, the id's last 62 bits are zero: an id need be unique and ordered, it is no secret. Where each inbox has keys
-of its own, its number is there.
 """
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from msgspec import DecodeError, json
 from msgspec.structs import astuple
 
-from tmpmaild.errors import AddressNotFound
+from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.model import (
     AcceptedRecipient,
     Attachment,
@@ -32,8 +26,8 @@ from tmpmaild.model import (
     Inbox,
     InboxEntry,
     Message,
+    NewInbox,
     NewMail,
-    Page,
     SmtpSession,
     StoredWebhook,
     Verbatim,
@@ -42,20 +36,13 @@ from tmpmaild.model import (
     WebhookState,
 )
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.keys import ALL_INBOXES, InboxKey, MessageKey, key_not_above, message_id_in, message_key
 
-PREFIX = "msg_"
-MAX_KEY = (1 << 63) - 1
 MAX_VERSION: Final = 1 << 62
 """Versions are drawn below it; the leases and results that follow find room above."""
 HEAD_BYTES = 256 * 1024
 """How much of a source is read to show its header."""
 
-_COUNTER_BITS = 18
-_PADDING_BITS = 62
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_VALUES = {character: value for value, character in enumerate(_ALPHABET)}
-_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
-_SHAPE = re.compile(rf"{PREFIX}[0-7][{_ALPHABET}]{{25}}")
 _INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")
 _encode = json.Encoder().encode
 decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
@@ -66,92 +53,19 @@ _decode_session = json.Decoder(tuple[str, str, str, str, str, int, tuple[tuple[s
 _decode_webhook: Final = json.Decoder(Webhook).decode
 
 
-def next_key(last_key: int, now_ms: int) -> int:
-    """Draw the key that follows ``last_key``, also when the clock went back."""
-    return max(last_key + 1, now_ms << _COUNTER_BITS)
-
-
-def first_key(time_ms: int) -> int:
-    """Return the smallest key that can be drawn at ``time_ms``."""
-    return time_ms << _COUNTER_BITS
-
-
-def message_id_of(key: int) -> str:
-    """Write a key as an id: 14 characters that say something and 12 zeros."""
-    number = key << 2  # the first 70 of the text's 130 bits
-    rest = number & (1 << 30) - 1
-    return f"{_head(number >> 30)}{_PAIRS[rest >> 20]}{_PAIRS[rest >> 10 & 1023]}{_PAIRS[rest & 1023]}000000000000"
-
-
-@lru_cache(maxsize=8)
-def _head(number: int) -> str:
-    """Write the first 40 bits, which all messages of a second have in common."""
-    return PREFIX + "".join([_PAIRS[number >> shift & 1023] for shift in (30, 20, 10, 0)])
-
-
-def message_id_in(inbox_key: int, key: int) -> str:
-    """Write the key of a message in an inbox that has keys of its own as an id."""
-    number = key << _PADDING_BITS | inbox_key
-    return PREFIX + "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
-
-
-def is_message_id(text: str) -> bool:
-    """Return whether the text has the shape of an id; such an id need not exist."""
-    return _SHAPE.fullmatch(text) is not None
-
-
-def key_not_above(text: str, inbox_key: int = 0) -> int:
-    """Return the greatest key whose id is ``text`` or sorts before it; of ``inbox_key`` if that has keys of its own."""
-    return min((_number(text) - inbox_key) >> _PADDING_BITS, MAX_KEY)
-
-
-def key_not_below(text: str, inbox_key: int = 0) -> int:
-    """Return the smallest key whose id is ``text`` or sorts after it; of ``inbox_key`` if that has keys of its own."""
-    return min(-((inbox_key - _number(text)) >> _PADDING_BITS), MAX_KEY)
-
-
-def key_after(text: str, inbox_key: int = 0) -> int:
-    """Return the key above which those are that come after this id, of all after ""."""
-    return key_not_above(text, inbox_key) if text else -1
-
-
-def keys_between(page: Page, inbox_key: int = 0) -> tuple[int, int]:
-    """Return the keys between which a page lies, both excluded."""
-    before = key_not_below(page.before, inbox_key) if page.before else MAX_KEY
-    return key_after(page.after or "", inbox_key), before
-
-
-def _number(text: str) -> int:
-    number = 0
-    for character in text[len(PREFIX) :]:
-        number = number * 32 + _VALUES[character]
-    return number
-
-
 def keyed_hash(key: bytes, text: str) -> bytes:
     """Hash what must be found again but cannot be read: an address, a client."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
-def message_key(message_id: str, inbox_key: int = 0) -> int | None:
-    """Return the key of the message whose id is exactly this text; as a cursor, other texts mean the same key.
-
-    ``inbox_key`` is needed where each inbox has keys of its own.
-    """
-    if not is_message_id(message_id):
-        return None
-    key = key_not_above(message_id, inbox_key)
-    return key if key >= 0 and message_id_in(inbox_key, key) == message_id else None
-
-
-def holders_inbox_key(inbox_id: str) -> int | None:
+def holders_inbox_key(inbox_id: str) -> InboxKey | None:
     """Return the key of an inbox that has an owner: never the operator's, which cannot be changed."""
     if inbox_id == OPERATOR_INBOX_ID or not _INBOX_ID.fullmatch(inbox_id):
         return None
-    return int(inbox_id)
+    return InboxKey(int(inbox_id))
 
 
-def changeable_inbox_key(inbox_id: str) -> int:
+def changeable_inbox_key(inbox_id: str) -> InboxKey:
     """Return the key of an inbox that has an owner. Raises ``AddressNotFound``."""
     key = holders_inbox_key(inbox_id)
     if key is None:
@@ -159,12 +73,25 @@ def changeable_inbox_key(inbox_id: str) -> int:
     return key
 
 
+def place_of(inbox_id: str, *, message_id: str, keys_by_inbox: bool) -> tuple[InboxKey, MessageKey]:
+    """Return the keys of a message in an inbox that has an owner. Raises ``MessageNotFound``."""
+    inbox_key = holders_inbox_key(inbox_id)
+    key = message_key(message_id, inbox_key if inbox_key and keys_by_inbox else ALL_INBOXES)
+    if inbox_key is None or key is None:
+        raise MessageNotFound("no such message in this inbox")
+    return inbox_key, key
+
+
+Value = str | bytes | int | None
+"""What a column of ``content`` may hold."""
+
+
 class Column(NamedTuple):
     """A column of ``content``: its type, by the name it has in PostgreSQL, and how its value is made."""
 
     name: str
     kind: Literal["bigint", "integer", "boolean", "text", "bytea"]
-    value: Callable[[NewMail], Any]
+    value: Callable[[NewMail], Value]
 
     @property
     def is_number(self) -> bool:
@@ -282,7 +209,7 @@ CONTENT: Final = (
 class ListedRow(NamedTuple):
     """What a list reads of a message; ``body`` is None if it was too large to be read with it."""
 
-    key: int
+    key: MessageKey
     recipient: str
     received_at_ms: int
     sender: str
@@ -351,25 +278,49 @@ class FullRow(NamedTuple):
         )
 
 
-def inbox_at(address: str, row: Sequence[Any]) -> Inbox:
-    """Return the inbox of an address; the row has the other fields in their order."""
-    inbox_key, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
+class FoundInbox(NamedTuple):
+    """What is read to find the inbox of an address."""
+
+    key: InboxKey
+    created_at_ms: int
+    expires_at_ms: int
+    private: bool
+    token_hash: bytes | None
+    message_count: int
+    full: bool
+
+    def inbox(self, address: str) -> Inbox:
+        """Return the inbox."""
+        return Inbox(
+            id=str(self.key),
+            address=address,
+            created_at_ms=self.created_at_ms,
+            expires_at_ms=self.expires_at_ms,
+            private=bool(self.private),
+            token_hash=self.token_hash,
+            message_count=self.message_count,
+            full=bool(self.full),
+        )
+
+
+def created_inbox(new: NewInbox, inbox_id: str) -> Inbox:
+    """Return a new address as the inbox that it has become."""
     return Inbox(
-        id=str(inbox_key),
-        address=address,
-        created_at_ms=created_at_ms,
-        expires_at_ms=expires_at_ms,
-        private=bool(private),
-        token_hash=token_hash,
-        message_count=message_count,
-        full=bool(full),
+        id=inbox_id,
+        address=new.address,
+        created_at_ms=new.created_at_ms,
+        expires_at_ms=new.expires_at_ms,
+        private=new.private,
+        token_hash=new.token_hash,
+        message_count=0,
+        full=False,
     )
 
 
 class InboxRow(NamedTuple):
     """What the list of inboxes reads of one."""
 
-    id: int
+    id: InboxKey
     created_at_ms: int
     expires_at_ms: int
     private: bool
@@ -406,22 +357,22 @@ def _webhook(text: str) -> Webhook:
 class WebhookRow(NamedTuple):
     """What is read of a webhook and its inbox; ``newest`` is the key of a message, 0 if there is none."""
 
-    inbox_key: int
+    inbox_key: InboxKey
     address: str
     expires_at_ms: int
     version: int
-    told_message: int
-    told_verdict: int
+    told_message: MessageKey
+    told_verdict: MessageKey
     failures: int
     next_at_ms: int
     called_at_ms: int | None
     result: str
     webhook: str
-    newest: int
+    newest: MessageKey
 
     def stored(self, *, keys_by_inbox: bool) -> StoredWebhook:
         """Return the webhook; with ``keys_by_inbox`` the keys of messages are those of their inbox."""
-        owner = self.inbox_key if keys_by_inbox else 0
+        owner = self.inbox_key if keys_by_inbox else ALL_INBOXES
         state = WebhookState(
             told_message_id=message_id_in(owner, self.told_message),
             told_verdict_id=message_id_in(owner, self.told_verdict),
@@ -444,10 +395,10 @@ class WebhookRow(NamedTuple):
 class StateRow(NamedTuple):
     """What is stored of a webhook that has this version; without ``next_at_ms`` the webhook is taken away."""
 
-    inbox_key: int
+    inbox_key: InboxKey
     version: int
-    told_message: int | None = None
-    told_verdict: int | None = None
+    told_message: MessageKey | None = None
+    told_verdict: MessageKey | None = None
     failures: int | None = None
     next_at_ms: int | None = None
     called_at_ms: int | None = None
@@ -456,10 +407,10 @@ class StateRow(NamedTuple):
 
 def state_row(stored: StoredWebhook, state: WebhookState | None, *, keys_by_inbox: bool) -> StateRow:
     """Return what is to be stored of a webhook in place of what was read."""
-    inbox_key = int(stored.inbox_id)
+    inbox_key = InboxKey(int(stored.inbox_id))
     if state is None:
         return StateRow(inbox_key, stored.version)
-    owner = inbox_key if keys_by_inbox else 0
+    owner = inbox_key if keys_by_inbox else ALL_INBOXES
     return StateRow(
         inbox_key,
         stored.version,

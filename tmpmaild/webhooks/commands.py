@@ -118,7 +118,7 @@ class WebhookCommands:
 
     async def _all(self) -> AsyncIterator[StoredWebhook]:
         after = ""
-        while page := await self._storage.list_webhooks(after, _PAGE):
+        while page := await self._storage.list_webhooks(after=after, limit=_PAGE):
             for stored in page:
                 yield stored
             after = page[-1].inbox_id

@@ -320,7 +320,7 @@ class Dispatcher:
         """Note what is stored: webhooks that other daemons have set, or that wait since before this one started."""
         self._looks += 1
         after = ""
-        while found := await self._read(partial(self._storage.list_webhooks, after, _PAGE_WEBHOOKS)):
+        while found := await self._read(partial(self._storage.list_webhooks, after=after, limit=_PAGE_WEBHOOKS)):
             after = found[-1].inbox_id
         for job in [job for job in self._schedule if job.seen < self._looks]:
             self._schedule.forget(job)

@@ -97,21 +97,21 @@ async def test_what_is_no_server_of_today_is_told_what_is_needed(answers, ending
 
 @pytest.mark.parametrize(("change", "named"), ROWS["changes by hand"])
 async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(own, run, change, named):
-    await engine.upgrade(postgresql_settings(own))
+    await engine.bring_up_to_date(postgresql_settings(own))
     run(change)
     assert f"{own}: the schema has been changed by hand: {named}" in await said(own)
 
 
 async def test_a_schema_that_needs_a_newer_daemon_is_refused_and_one_that_does_not_is_used(own, run):
     settings, known = postgresql_settings(own), max(migrations())
-    await engine.upgrade(settings)
+    await engine.bring_up_to_date(settings)
     later = f"{known + 1}, 'later', {known}, shape FROM schema_step WHERE number = {known}"
     run(f"INSERT INTO schema_step SELECT {later}")
-    assert await engine.upgrade(settings) == []
+    assert await engine.bring_up_to_date(settings) == []
     run(f"UPDATE schema_step SET needs = {known + 1} WHERE number = {known + 1}")
     told = rf"a newer tmpmaild \(step {known + 1}\), this one knows step {known}; update it"
     with pytest.raises(DatabaseError, match=told):
-        await engine.upgrade(settings)
+        await engine.bring_up_to_date(settings)
 
 
 async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_that_is_compatible(new_database, clock):
@@ -134,7 +134,7 @@ async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_th
             await client.close()
 
     async def use(daemon, name):
-        await daemon.storage.serve_domains(["mail.example.com"], 1, 2)
+        await daemon.storage.serve_domains(["mail.example.com"], now_ms=1, until_ms=2)
         inbox = await daemon.inbox(name)
         message = await daemon.add(inbox, subject="first")
         await daemon.add(inbox, await daemon.find("ada"), subject="last")
@@ -176,7 +176,7 @@ async def test_a_wrong_password_file_is_named(own, tmp_path):
 
 async def test_a_step_that_fails_and_one_whose_tables_stay_locked_are_named(own, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "_ATTEMPTS", 2)
-    await engine.upgrade(postgresql_settings(own))
+    await engine.bring_up_to_date(postgresql_settings(own))
     step, upgrading, reader = tmp_path / "9999_later.sql", await connected(own), await connected(own)
     step.write_text("-- needs 1: …\nTHIS IS NO SQL;")
     with pytest.raises(DatabaseError, match=r"migration 9999_later\.sql failed: syntax error"):
@@ -192,7 +192,7 @@ async def test_a_step_that_fails_and_one_whose_tables_stay_locked_are_named(own,
 
 async def test_ten_daemons_may_start_at_once(new_database):
     settings = postgresql_settings(new_database())
-    applied = await asyncio.gather(*(engine.upgrade(settings) for _ in range(10)))
+    applied = await asyncio.gather(*(engine.bring_up_to_date(settings) for _ in range(10)))
     assert sorted(map(tuple, applied)) == [()] * 9 + [tuple(file.stem for file in migrations().values())]
 
 
@@ -235,7 +235,7 @@ async def test_a_daemon_of_1_0_2_and_this_one_take_no_webhook_from_each_other(tw
 
 
 async def test_the_declared_columns_are_those_that_the_database_takes(own, run):
-    await engine.upgrade(postgresql_settings(own))
+    await engine.bring_up_to_date(postgresql_settings(own))
     taken = run("SELECT content_columns('%1$s %2$s')")
     assert taken.split(", ") == [f"{column.name} {column.kind}" for column in CONTENT]
 

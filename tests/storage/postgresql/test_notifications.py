@@ -58,7 +58,7 @@ async def test_another_daemon_hears_every_kind_of_change_in_order(two):
     inbox = await first.inbox("ada")
     message = await first.add(inbox)
     found = replace(unchecked("none", ""), dmarc=DmarcVerdict("pass", "reject", "shop.example"))
-    await first.storage.set_authentication(inbox.id, message, found)
+    await first.storage.set_authentication(inbox.id, found, message_id=message)
     await ear.hears(lambda ear: len(ear.changes) >= 2)  # what a verdict is, is read from the database
     await first.delete(inbox, message)
     await first.move(inbox, inbox.expires_at_ms + 1000)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.storage.conftest import new_mail, postgresql_settings
 from tmpmaild.model import NewInbox, Page
-from tmpmaild.storage.enginestorage import PAGE_ROWS, listed_between
+from tmpmaild.storage.paging import PAGE_ROWS, listed_between
 from tmpmaild.storage.postgresql import engine, operations, reading
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.writer import Batch
@@ -68,12 +68,14 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
 
     new = NewInbox("new@x.test", clock(), clock() + 1000, private=False, token_hash=b"", creator="192.0.2.1")
     work = {
-        "create": run(operations.CreateInbox(new, b"n" * 16, b"c" * 16)),
+        "create": run(operations.CreateInbox(new=new, name_hash=b"n" * 16, creator_hash=b"c" * 16)),
         "deliver": run(operations.AddMessage(new_mail("57", "58", "59"))),
         "delete": run(operations.DeleteMessage(57, 56)),
-        "end": lambda client: operations.move_expiry(batch(client), 57, clock(), clock()),
-        "move": lambda client: operations.move_expiry(batch(client), 57, clock() + 2 * SLOT_MS, clock()),
-        "set a webhook": lambda client: operations.set_webhook(batch(client), 57, clock(), 1, "{}"),
+        "end": lambda client: operations.move_expiry(batch(client), 57, expires_at_ms=clock(), asked_at_ms=clock()),
+        "move": lambda client: operations.move_expiry(
+            batch(client), 57, expires_at_ms=clock() + 2 * SLOT_MS, asked_at_ms=clock()
+        ),
+        "set a webhook": lambda client: operations.set_webhook(batch(client), 57, "{}", asked_at_ms=clock(), version=1),
         "store webhooks": run(
             *(operations.StoreWebhook(StateRow(number, 1, 0, 0, 0, 1, None, "")) for number in (57, 58, 59))
         ),
@@ -88,12 +90,16 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
     md5 = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # of 57
     lookup = storage._lookup(name(57), clock())._replace(name_hash=md5)
     work = {
-        "find": lambda client: reading.select_inbox(client, lookup),
+        "find": lambda client: reading.find_several(client, [lookup]),
         "list": lambda client: reading.select_messages(client, lookup, Page()),
-        "one": lambda client: reading.select_message(client, lookup, "msg_" + "0" * 26, bounds_of(1000, source=False)),
-        "next": lambda client: reading.select_message(client, lookup, "", bounds_of(1000, source=True), is_next=True),
+        "one": lambda client: reading.select_message(
+            client, lookup, bounds_of(1000, source=False), message_id="msg_" + "0" * 26
+        ),
+        "next": lambda client: reading.select_message(
+            client, lookup, bounds_of(1000, source=True), message_id="", is_next=True
+        ),
         "texts": lambda client: reading.select_texts(client, 58, [57], 100),
-        "webhook": lambda client: reading.select_webhooks(client, 56, 1),
+        "webhook": lambda client: reading.select_webhooks(client, after=56, limit=1),
         "inboxes": lambda client: reading.select_inboxes(client, listed_between(clock()), None),
     }
     rows = {what: await counted(one) for what, one in work.items()}

@@ -31,14 +31,14 @@ async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(
             impatient.setattr(module, "STATEMENT_SECONDS", 0.2)
         async with other.transaction():
             await other.execute("LOCK TABLE inbox, bucket IN ACCESS EXCLUSIVE MODE")
-            taking = engine.storage.sharing.take_token("default", "ada", refill_seconds=6.0, burst=10)
+            taking = engine.storage.sharing.take_token(policy="default", client="ada", refill_seconds=6.0, burst=10)
             outcomes = await asyncio.gather(engine.add(inbox), engine.find("ada"), taking, return_exceptions=True)
             assert [type(outcome) for outcome in outcomes] == [StorageUnavailable] * 3
-            assert engine.storage.trouble()
+            assert engine.storage.reason_not_ready()
     await other.close()
     assert await engine.add(inbox)
     assert await engine.find("ada")
-    assert engine.storage.trouble() == ""
+    assert engine.storage.reason_not_ready() == ""
 
 
 async def test_a_server_that_is_away_at_the_start_is_waited_for(cluster, database, clock, tmp_path, caplog):
@@ -66,7 +66,7 @@ async def test_why_there_is_no_further_connection_is_in_the_log(cluster, databas
         (await storage._readers._sessions[-1].connection()).terminate()
         with pytest.raises(StorageUnavailable, match="No such file or directory"):
             await Engine(storage, clock).find("ada")
-        assert "No such file or directory" in storage.trouble()
+        assert "No such file or directory" in storage.reason_not_ready()
     assert f"cannot connect to the database: {there}: No such file or directory" in caplog.messages
 
 
@@ -147,7 +147,7 @@ async def test_a_database_that_became_unsafe_is_one_that_is_away(opened, own, ru
     )
 
     async def refused():
-        work = [opened.storage.list_webhooks(), opened.storage.kept("secret")]
+        work = [opened.storage.list_webhooks(), opened.storage.get_permission("secret")]
         outcomes = await asyncio.gather(*work, return_exceptions=True)
         return ["synchronous_commit is off" in str(one) for one in outcomes if type(one) is StorageUnavailable]
 

@@ -52,13 +52,13 @@ async def test_no_setting_that_a_role_may_have_keeps_a_daemon_from_working(own, 
             await opened.end(inbox)
             clock.advance(ms=2 * SLOT_MS + NAME_HELD_MS)
             await opened.sweep()
-            assert storage.trouble() == ""
+            assert storage.reason_not_ready() == ""
 
 
 async def test_a_database_that_is_set_to_be_read_only_is_passed_over(own, run):
     run(f"ALTER DATABASE {own.database} SET default_transaction_read_only = on")
     with pytest.raises(DatabaseError, match=r"cannot be reached: .*: it takes no writes, or was the primary once"):
-        await engine.upgrade(postgresql_settings(own))
+        await engine.bring_up_to_date(postgresql_settings(own))
 
 
 async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(own, monkeypatch):
@@ -68,9 +68,9 @@ async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(own, mo
 
 async def test_extensions_are_no_change_of_the_schema(own, run):
     run("CREATE EXTENSION pg_buffercache")
-    await engine.upgrade(postgresql_settings(own))
+    await engine.bring_up_to_date(postgresql_settings(own))
     run("CREATE EXTENSION pg_trgm", "CREATE EXTENSION pg_stat_statements")
-    assert await engine.upgrade(postgresql_settings(own)) == []
+    assert await engine.bring_up_to_date(postgresql_settings(own)) == []
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error
     told = await said(own)
     assert "belongs to the role other_role; let the role of storage.url own it" in told or "not enough rights" in told
     run(f"ALTER {what} OWNER TO {own.user}")
-    assert await engine.upgrade(postgresql_settings(own)) == []
+    assert await engine.bring_up_to_date(postgresql_settings(own)) == []
 
 
 async def test_what_is_restored_under_a_running_daemon_is_missing_for_a_moment(opened, run):
@@ -116,7 +116,7 @@ async def test_what_is_restored_under_a_running_daemon_is_missing_for_a_moment(o
 
 
 async def test_a_schema_that_comes_first_now_hides_no_mail(own, run):
-    await engine.upgrade(postgresql_settings(own))
+    await engine.bring_up_to_date(postgresql_settings(own))
     run(f"CREATE SCHEMA {own.user} AUTHORIZATION {own.user}")
     assert (await said(own)).endswith("its tables are not in the first schema of search_path; was a schema added?")
 
@@ -169,7 +169,7 @@ async def test_a_host_that_hangs_after_the_login_is_passed_over(own, tmp_path):
     async with Between(tmp_path, folder, silent_after_login=True):
         both = databaseurl.parse(f"postgresql://{own.user}@/{own.database}?host={tmp_path},{folder}")
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await engine.upgrade(postgresql_settings(both))
+            await engine.bring_up_to_date(postgresql_settings(both))
 
 
 async def until_refused(engine_):
@@ -221,44 +221,44 @@ def limit(run, own):
 
 @pytest.mark.parametrize("count", [2, 3, 4])
 async def test_without_a_connection_for_each_part_it_is_not_ready_until_there_is_one(own, limit, count):
-    await engine.upgrade(postgresql_settings(own))
+    await engine.bring_up_to_date(postgresql_settings(own))
     limit(count)
     async with engine.open_storage(postgresql_settings(own)) as storage:
-        assert "too many connections" in storage.trouble()
+        assert "too many connections" in storage.reason_not_ready()
         limit(-1)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while storage.trouble():
+            while storage.reason_not_ready():
                 await asyncio.sleep(0.05)
 
 
 async def test_readers_that_have_lost_their_connections_and_get_none_are_trouble(opened, run, own, limit):
     await asyncio.gather(*(opened.find(str(number)) for number in range(20)))
-    assert opened.storage.trouble() == ""
+    assert opened.storage.reason_not_ready() == ""
     limit(0)
     run(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'tmpmaild' AND query LIKE '%place%'"
     )
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while "too many connections" not in opened.storage.trouble():  # without being asked
+        while "too many connections" not in opened.storage.reason_not_ready():  # without being asked
             await asyncio.sleep(0.05)
     with pytest.raises(StorageUnavailable):
         await opened.find("ada")
 
 
 async def test_reads_wait_for_one_another_where_the_server_has_no_room_for_more_connections(own, limit):
-    await engine.upgrade(postgresql_settings(own))
+    await engine.bring_up_to_date(postgresql_settings(own))
     limit(5)
     async with engine.open_storage(postgresql_settings(own)) as storage:
         pages = await asyncio.gather(*(storage.list_webhooks() for _ in range(40)))
         assert [list(page) for page in pages] == [[]] * 40
-        assert storage.trouble() == ""
+        assert storage.reason_not_ready() == ""
 
 
 async def test_a_rate_limit_from_a_time_when_the_clock_was_ahead_is_forgotten(opened, run):
     shared = opened.storage.sharing
 
     async def taken():
-        return await shared.take_token("default", "ada", refill_seconds=6, burst=10)
+        return await shared.take_token(policy="default", client="ada", refill_seconds=6, burst=10)
 
     assert 5 < await taken() < 7
     run("UPDATE bucket SET full_at_us = full_at_us + 3600000000")
@@ -281,7 +281,7 @@ async def test_a_daemon_that_was_stopped_while_it_looked_at_the_schema_is_told_o
     monkeypatch.setattr(engine, "_SILENT_SECONDS", 0)
     other = await connected(own)
     await other.execute("SELECT pg_advisory_lock(7238716, 1)")
-    waiting = asyncio.create_task(engine.upgrade(postgresql_settings(own)))
+    waiting = asyncio.create_task(engine.bring_up_to_date(postgresql_settings(own)))
     async with asyncio.timeout(PATIENCE_SECONDS):
         while f"role {own.user} has been changing the schema" not in caplog.text:
             await asyncio.sleep(0.01)
@@ -290,11 +290,11 @@ async def test_a_daemon_that_was_stopped_while_it_looked_at_the_schema_is_told_o
 
 
 async def test_a_lock_that_anybody_may_take_does_not_hold_up_a_start_on_the_newest_schema(own):
-    await engine.upgrade(postgresql_settings(own))
+    await engine.bring_up_to_date(postgresql_settings(own))
     other = await connected(own)
     try:
         await other.execute("SELECT pg_advisory_lock(7238716, 1)")
         async with asyncio.timeout(PATIENCE_SECONDS):
-            assert await engine.upgrade(postgresql_settings(own)) == []
+            assert await engine.bring_up_to_date(postgresql_settings(own)) == []
     finally:
         await other.close()

@@ -13,7 +13,7 @@ from tmpmaild.storage.postgresql.storage import SharedBuckets
 
 async def test_a_client_has_its_tokens_once_however_many_daemons_it_asks(two):
     engines = two
-    every = [one.storage.buckets(10, 10, name="default") for one in engines]
+    every = [one.storage.buckets(tokens_per_minute=10, burst=10, name="default") for one in engines]
     takes = [every[number % 2].take(client, 0.0) for number in range(60) for client in ("ada", "bob")]
     decisions = await asyncio.gather(*takes)
     assert sum(decision.allowed for decision in decisions) == 20
@@ -25,19 +25,19 @@ async def test_a_client_has_its_tokens_once_however_many_daemons_it_asks(two):
 async def test_a_token_comes_back_in_its_time_by_the_clock_of_the_database(two):
     one, _ = two
     take = one.storage.sharing.take_token
-    missing = [await take("quick", "ada", refill_seconds=0.05, burst=2) for _ in range(2)]
+    missing = [await take(policy="quick", client="ada", refill_seconds=0.05, burst=2) for _ in range(2)]
     assert missing[0] == pytest.approx(0.05)
     assert 0.05 < missing[1] <= 0.1
     await asyncio.sleep(0.12)
-    assert await take("quick", "ada", refill_seconds=0.05, burst=2) == pytest.approx(0.05)
-    assert await take("slow", "ada", refill_seconds=60.0, burst=2) == pytest.approx(60)
+    assert await take(policy="quick", client="ada", refill_seconds=0.05, burst=2) == pytest.approx(0.05)
+    assert await take(policy="slow", client="ada", refill_seconds=60.0, burst=2) == pytest.approx(60)
 
 
 async def test_a_refusal_is_remembered_until_the_next_token(monkeypatch):
     monkeypatch.setattr(storage, "_MAX_REFUSED", 2)
     asked = []
 
-    async def take(policy, client, *, refill_seconds, burst):
+    async def take(*, policy, client, refill_seconds, burst):
         asked.append((policy, client))
         return burst * refill_seconds + 4.0
 
@@ -57,21 +57,21 @@ async def test_a_refusal_is_remembered_until_the_next_token(monkeypatch):
 async def test_full_buckets_leave_no_rows(two, cluster, database):
     one, _ = two
     for number in range(12):
-        await one.storage.sharing.take_token("fast", f"client {number}", refill_seconds=0.001, burst=1)
+        await one.storage.sharing.take_token(policy="fast", client=f"client {number}", refill_seconds=0.001, burst=1)
     await asyncio.sleep(0.02)
     for _ in range(16):
-        await one.storage.sharing.take_token("fast", "last", refill_seconds=60.0, burst=1)
+        await one.storage.sharing.take_token(policy="fast", client="last", refill_seconds=60.0, burst=1)
     assert cluster.execute("SELECT count(*) FROM bucket", database=database.database) == 1
 
 
 async def test_a_permission_of_one_daemon_is_known_to_the_other_until_it_expires(two, clock, cluster, database):
     one, other = two
-    await one.storage.keep("secret", b"content", clock() + 1000)
-    assert await other.storage.kept("secret") == b"content"
-    assert await other.storage.kept("\ud800") is None
+    await one.storage.put_permission("secret", b"content", clock() + 1000)
+    assert await other.storage.get_permission("secret") == b"content"
+    assert await other.storage.get_permission("\ud800") is None
     other.clock.now_ms += 1000
-    assert await other.storage.kept("secret") is None
-    await other.storage.keep("another", b"", other.clock() + 1000)
+    assert await other.storage.get_permission("secret") is None
+    await other.storage.put_permission("another", b"", other.clock() + 1000)
     assert cluster.execute("SELECT count(*) FROM permission", database=database.database) == 1
 
 
@@ -98,7 +98,10 @@ async def test_while_the_database_is_away_there_are_no_tokens(two, monkeypatch):
 
     monkeypatch.setattr(one.storage.sharing._session, "connection", away)
     outcomes = await asyncio.gather(
-        *[one.storage.sharing.take_token("a", str(number), refill_seconds=6.0, burst=10) for number in range(3)],
+        *[
+            one.storage.sharing.take_token(policy="a", client=str(number), refill_seconds=6.0, burst=10)
+            for number in range(3)
+        ],
         return_exceptions=True,
     )
     assert [type(outcome) for outcome in outcomes] == [StorageUnavailable] * 3

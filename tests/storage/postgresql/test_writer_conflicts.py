@@ -123,7 +123,7 @@ async def tokens(engine):
 
     async def take():
         clients = ("ada", "bob", "eve")
-        work = [shared.take_token("slow", client, refill_seconds=3600.0, burst=10) for client in clients]
+        work = [shared.take_token(policy="slow", client=client, refill_seconds=3600.0, burst=10) for client in clients]
         return [round(seconds / 3600) for seconds in await asyncio.gather(*work)]
 
     await take()

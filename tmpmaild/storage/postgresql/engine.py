@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -18,7 +17,15 @@ from msgspec.structs import replace
 from tmpmaild.config.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, DatabaseRefused, RequestError, StorageUnavailable
 from tmpmaild.storage.base import Summary
-from tmpmaild.storage.engines import OperatorMail, PostgresqlSettings, ServerFacts, differences, steps_in, tell
+from tmpmaild.storage.engines import (
+    OperatorMail,
+    PostgresqlSettings,
+    ServerFacts,
+    differences,
+    log_steps,
+    operator_lookup,
+    steps_in,
+)
 from tmpmaild.storage.postgresql import reading
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.server import (
@@ -31,7 +38,7 @@ from tmpmaild.storage.postgresql.server import (
     reason,
     single_row,
 )
-from tmpmaild.storage.postgresql.storage import PostgresStorage
+from tmpmaild.storage.postgresql.storage import PostgresqlStorage
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Clock, Usage
 
 T = TypeVar("T")
@@ -159,7 +166,7 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None) -> AsyncIterator[PostgresStorage]:
+async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None) -> AsyncIterator[PostgresqlStorage]:
     """Connect, check, migrate and serve; leaving closes it. Without ``clock`` it goes by that of the database.
 
     Raises ``DatabaseError``.
@@ -175,7 +182,7 @@ async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None)
             hash_key = await _secret(connection)
             usage.note(await connection.fetchval("SELECT count_usage($1, 0, 0, 0)", usage.shard))
             await partitions.add_ahead((clock or database_clock)())
-        storage = PostgresStorage(
+        storage = PostgresqlStorage(
             server,
             partitions,
             usage,
@@ -218,7 +225,7 @@ async def _prepared(session: Session) -> asyncpg.Connection:
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(pause_seconds * 1.5, _LONGEST_PAUSE_SECONDS)
         else:
-            tell(session.server.url, applied)
+            log_steps(session.server.url, applied)
             return connection
 
 
@@ -233,7 +240,7 @@ async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
         raise kind(f"{session.server.url}: {advice(error)}") from error
 
 
-async def _keep_connected(storage: PostgresStorage) -> None:
+async def _keep_connected(storage: PostgresqlStorage) -> None:
     """Open what was lost without waiting for mail or a request: a daemon that is not ready is sent none."""
     while True:
         await asyncio.sleep(_KEEP_SECONDS)
@@ -250,7 +257,12 @@ async def _measure(clock: DatabaseClock, session: Session) -> None:
             continue  # other parts notice it, and say so
 
 
-async def upgrade(settings: PostgresqlSettings) -> list[str]:
+def upgrade(settings: PostgresqlSettings) -> list[str]:
+    """Run ``bring_up_to_date``, where there is no event loop yet."""
+    return asyncio.run(bring_up_to_date(settings))
+
+
+async def bring_up_to_date(settings: PostgresqlSettings) -> list[str]:
     """Bring a database to the newest schema; return the names of the steps applied. Raises ``DatabaseError``."""
     session = Session(Server(settings.url, settings.password_file))
     try:
@@ -381,7 +393,14 @@ async def _shape(connection: asyncpg.Connection) -> list[str]:
 
 def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
-    return OperatorMail(partial(_look, settings), reading, _OPERATOR_NAME)
+    lookup = operator_lookup(_OPERATOR_NAME)
+    return OperatorMail(
+        lambda page: _look(settings, lambda connection: reading.select_messages(connection, lookup, page)),
+        lambda message_id, bounds: _look(
+            settings, lambda connection: reading.select_message(connection, lookup, bounds, message_id=message_id)
+        ),
+        lambda: _look(settings, reading.operator_box),
+    )
 
 
 def summary(settings: PostgresqlSettings) -> Summary:

@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
 from tmpmaild.storage.base import Listened, OnCommitted
-from tmpmaild.storage.enginestorage import tell
+from tmpmaild.storage.batching import notify
+from tmpmaild.storage.keys import InboxKey, MessageKey, message_key
 from tmpmaild.storage.postgresql.server import FAILURES, PROBE_SECONDS, Session, deadline, reason
-from tmpmaild.storage.rows import message_key, verdict_reached
+from tmpmaild.storage.rows import verdict_reached
 
 CHANNEL: Final = "tmpmaild"
 LOOK_SECONDS: Final = 2.0
@@ -124,10 +125,10 @@ async def confirmed(connection: asyncpg.Connection, heard: Sequence[InboxChange]
     return [change for change in found if change is not None]
 
 
-def _message_key(change: InboxChange) -> int | None:
+def _message_key(change: InboxChange) -> MessageKey | None:
     """Return the key of the message that a notice is of; None if there can be none in that inbox."""
     message_id = change.notice.message_id if isinstance(change.notice, MessageDeleted | VerdictReached) else ""
-    return message_key(message_id, int(change.inbox_id))
+    return message_key(message_id, InboxKey(int(change.inbox_id)))
 
 
 def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> InboxChange | None:
@@ -150,7 +151,9 @@ def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> 
 
 
 class ChangeNotifications:
-    """Tells and hears changes until ``close``. ``trouble`` is why the database did not answer the last time, or "".
+    """Tells and hears changes until ``close``.
+
+    ``reason_not_ready`` is why the database did not answer the last time, or "".
 
     ``on_back`` is called when the database answers again, ``on_blocks`` when another daemon has changed the blocks.
     """
@@ -158,7 +161,7 @@ class ChangeNotifications:
     def __init__(
         self, session: Session, clock: Callable[[], int], on_back: Callable[[], None], on_blocks: Callable[[], None]
     ) -> None:
-        self.trouble = ""
+        self.reason_not_ready = ""
         self._session = session
         self._clock = clock
         self._on_back = on_back
@@ -216,7 +219,7 @@ class ChangeNotifications:
             try:
                 await self._do_next()
             except (*FAILURES, RequestError, DatabaseError) as error:
-                self.trouble = reason(error)
+                self.reason_not_ready = reason(error)
                 await _within(self._stopping, _RETRY_SECONDS)
             except Exception:  # without this task the daemon would be deaf, and nobody would notice
                 log.exception("telling other daemons failed; it goes on")
@@ -269,8 +272,8 @@ class ChangeNotifications:
         # A host that is silent now has been silent to the other connections as well.
         with deadline(connection, PROBE_SECONDS, self._session.server.terminate_all):
             rows = await connection.fetch(_LOOK, wanted)
-        if self.trouble:
-            self.trouble = ""
+        if self.reason_not_ready:
+            self.reason_not_ready = ""
             log.info("the database is back", extra={"about": time.monotonic()})  # each time
             self._on_back()
         seen = {row["id"]: (row["last_key"], row["expires_at_ms"]) for row in rows}
@@ -278,7 +281,7 @@ class ChangeNotifications:
         changed = [change for key, state in seen.items() for change in _between(key, self._seen.get(key), state)]
         self._seen = seen
         if changed:
-            tell(self._callbacks, changed)
+            notify(self._callbacks, changed)
 
     def _compare_blocks(self, version: int) -> None:
         if self._blocks_version not in (None, version):
@@ -298,7 +301,7 @@ class ChangeNotifications:
             self._on_blocks()
         heard = changes(words)
         if not self._doubted and all(change.notice is None for change in heard):
-            tell(self._callbacks, heard)
+            notify(self._callbacks, heard)
         elif len(self._doubted) < _MAX_WORDS:
             self._doubted += heard
             self._woken.set()
@@ -315,7 +318,7 @@ class ChangeNotifications:
             self._on_missed()
             raise
         self._note(heard)
-        tell(self._callbacks, heard)
+        notify(self._callbacks, heard)
 
     def _note(self, heard: Sequence[InboxChange]) -> None:
         """Remember expiries that were moved and told, so that ``_look`` does not tell them again."""

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from typing import Final, Self
 
 import asyncpg
 
@@ -28,7 +27,8 @@ from tmpmaild.model import (
 )
 from tmpmaild.storage import rows
 from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_INBOX_ID, OPERATOR_MAIL_MS, retired_domains
-from tmpmaild.storage.enginestorage import Deleted, Doomed, Operations, deleted_at_once
+from tmpmaild.storage.deleting import Deleted, Selection, deleted_at_once
+from tmpmaild.storage.keys import InboxKey, MessageKey, first_key, message_id_in
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.reading import operator_box
 from tmpmaild.storage.postgresql.writer import (
@@ -40,7 +40,7 @@ from tmpmaild.storage.postgresql.writer import (
     Operation,
     allowed,
 )
-from tmpmaild.storage.rows import Column, StateRow, body, first_key, message_id_in, octets, verdict_reached
+from tmpmaild.storage.rows import Column, StateRow, Value, body, octets, verdict_reached
 
 # What functions of the database return in place of a result.
 _FULL: Final = 2
@@ -57,7 +57,7 @@ SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9
 """
 _LOCK: Final = "SELECT lock_inboxes($1::bigint[])"
 _DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
-_DOOMED: Final = """
+_SELECTED: Final = """
 SELECT m.key, c.stored_bytes FROM inbox AS i
 CROSS JOIN LATERAL (
     SELECT slot, key, content_id FROM message
@@ -68,8 +68,8 @@ CROSS JOIN LATERAL (
 ) AS c
 WHERE i.id = $1 ORDER BY m.key
 """
-_DOOMED_KEYS: Final = _DOOMED.format(condition="message.key = ANY($2::bigint[])")
-_DOOMED_UP_TO: Final = _DOOMED.format(condition="message.key <= $2")
+_SELECTED_KEYS: Final = _SELECTED.format(condition="message.key = ANY($2::bigint[])")
+_SELECTED_UP_TO: Final = _SELECTED.format(condition="message.key <= $2")
 _SET_VERDICTS: Final = "SELECT set_verdicts($1, $2::bigint[], $3::bigint[], $4::text[])"
 _SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
 _SWEEP: Final = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)"
@@ -139,15 +139,15 @@ def stored_bytes(mail: NewMail) -> int:
 
 def _without_nul(column: Column) -> Column:
     # What a client says in a command may hold NUL, which no text of PostgreSQL does.
-    def value(mail: NewMail) -> Any:
+    def value(mail: NewMail) -> Value:
         text = column.value(mail)
-        return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        return text.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(text, str) else text
 
     return column._replace(value=value) if column.kind == "text" else column
 
 
 CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, rows.CONTENT))
-"""The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
+"""The columns of ``content`` in the order of the table and of the parameters of ``deliver``; the cost is the first."""
 
 _ARRAYS: Final = (
     *("bigint[]", "integer[]", "bigint[]"),
@@ -157,23 +157,22 @@ _ARRAYS: Final = (
 _DELIVER: Final = "SELECT * FROM deliver($1, $2, $3, $4::bigint[], {})".format(
     ", ".join(f"${number}::{kind}" for number, kind in enumerate(_ARRAYS, 5))
 )
-_VALUES: Final = tuple(column.value for column in CONTENT)
-_COST: Final = next(number for number, column in enumerate(CONTENT) if column.name == "stored_bytes")
+_OTHER_VALUES: Final = tuple(column.value for column in CONTENT[1:])
 
 
-class AddMessage(Operation):
+class AddMessage(Operation[str]):
     """Store a mail for all of its live inboxes, or for none; the result is its first id."""
 
     def __init__(self, mail: NewMail) -> None:
         self.mail = mail
-        self.recipients: dict[int, str] = {}
+        self.recipients: dict[InboxKey, str] = {}
         for inbox_id, recipient in zip(mail.inbox_ids, mail.envelope.recipients, strict=True):
-            self.recipients.setdefault(int(inbox_id), recipient)
+            self.recipients.setdefault(InboxKey(int(inbox_id)), recipient)
         self.rows = len(self.recipients)
         self.size_bytes = len(mail.raw) + octets(body(mail))
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["AddMessage"]) -> list[Any]:
+    async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
         """Store the mails together, or none of them."""
         left = [operation for operation in operations if operation.recipients]
         if len(left) < len(operations):
@@ -188,7 +187,7 @@ class AddMessage(Operation):
             return await cls.run(batch, operations)
         if found["refusal"] is None:
             batch.changes += delivery.changes(found)
-            return delivery.message_ids(found["keys_before"])
+            return [*delivery.message_ids(found["keys_before"])]
         if len(operations) > 1:
             raise NotTogether
         return [_refused(found["refusal"])]
@@ -198,7 +197,7 @@ class AddOperatorMessage(AddMessage):
     """Store a mail whose recipients include the operator; in that inbox older messages give way if it is full."""
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence[AddMessage]) -> list[Any]:
+    async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
         """Store a single mail, in a transaction with what gives way."""
         if len(operations) > 1:
             raise NotTogether
@@ -211,7 +210,7 @@ class AddOperatorMessage(AddMessage):
                 if box.refuses(mail.client, cost_bytes):
                     return [MailboxFull("the client's share of the operator's inbox is used up")]
                 if gone := box.giving_way(cost_bytes):
-                    await _delete(batch, [(int(OPERATOR_INBOX_ID), key) for key in gone])
+                    await _delete(batch, [(InboxKey(int(OPERATOR_INBOX_ID)), key) for key in gone])
                 (outcome,) = await AddMessage.run(batch, [operation])
                 if gone and isinstance(outcome, RequestError):
                     raise outcome  # nothing was stored, so nothing gives way
@@ -222,7 +221,8 @@ class AddOperatorMessage(AddMessage):
         return [outcome]
 
 
-def _addition(mail: NewMail) -> AddMessage:
+def addition(mail: NewMail) -> AddMessage:
+    """Return the operation that stores a message."""
     return AddOperatorMessage(mail) if OPERATOR_INBOX_ID in mail.inbox_ids else AddMessage(mail)
 
 
@@ -231,14 +231,15 @@ class _Delivery:
 
     def __init__(self, operations: Sequence[AddMessage]) -> None:
         mails = [operation.mail for operation in operations]
-        self._columns = [[value(mail) for mail in mails] for value in _VALUES]
+        costs = [stored_bytes(mail) for mail in mails]
+        self._columns = [costs, *[[value(mail) for mail in mails] for value in _OTHER_VALUES]]
         self._inbox_keys = sorted({inbox_key for operation in operations for inbox_key in operation.recipients})
         self._messages = [0] * len(self._inbox_keys)
         self._bytes = [0] * len(self._inbox_keys)
         self._rows: list[tuple[int, int, int, str]] = []
         self._firsts: list[int] = []
         places = {inbox_key: place for place, inbox_key in enumerate(self._inbox_keys)}
-        for number, (operation, cost) in enumerate(zip(operations, self._columns[_COST], strict=True), 1):
+        for number, (operation, cost) in enumerate(zip(operations, costs, strict=True), 1):
             self._firsts.append(len(self._rows))
             for inbox_key, recipient in operation.recipients.items():
                 place = places[inbox_key]
@@ -266,11 +267,12 @@ class _Delivery:
         states = zip(self._inbox_keys, found["is_full"], found["share_full"], strict=True)
         return [InboxChange(str(key), full=full or share, share_full=share) for key, full, share in states]
 
-    def message_ids(self, keys_before: Sequence[int]) -> list[Any]:
+    def message_ids(self, keys_before: Sequence[MessageKey]) -> list[str]:
         """Return the id of the first message of each mail."""
         firsts = (self._rows[first] for first in self._firsts)
         return [
-            message_id_in(self._inbox_keys[place - 1], keys_before[place - 1] + rank) for _, place, rank, _ in firsts
+            message_id_in(self._inbox_keys[place - 1], MessageKey(keys_before[place - 1] + rank))
+            for _, place, rank, _ in firsts
         ]
 
 
@@ -278,8 +280,8 @@ def _refused(reason: int) -> RequestError:
     return MailboxFull("a recipient has no room") if reason == _FULL else StorageFull("storage.max_bytes is reached")
 
 
-@dataclass(eq=False)
-class CreateInbox(Operation):
+@dataclass(eq=False, kw_only=True)
+class CreateInbox(Operation[str]):
     """Store an address; the result is the new inbox's id."""
 
     new: NewInbox
@@ -287,7 +289,7 @@ class CreateInbox(Operation):
     creator_hash: bytes | None
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["CreateInbox"]) -> list[Any]:
+    async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
         """Create each inbox whose name is free and whose creator is within its share; reject the others."""
         if len({one.name_hash for one in operations}) < len(operations):
             raise NotTogether  # of those who want one name the first may be refused it for another reason
@@ -299,7 +301,7 @@ class CreateInbox(Operation):
         return results
 
 
-async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
+async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[str | RequestError]:
     limits = batch.usage.limits
     news = [operation.new for operation in operations]
     found = await batch.call(
@@ -321,7 +323,7 @@ async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
     return [_created(result) for result in found["results"]]
 
 
-def _created(result: int) -> Any:
+def _created(result: int) -> str | RequestError:
     if result > 0:
         return str(result)
     if result == _TAKEN:
@@ -332,14 +334,14 @@ def _created(result: int) -> Any:
 
 
 @dataclass(eq=False)
-class DeleteMessage(Operation):
+class DeleteMessage(Operation[Deleted]):
     """Delete one message of an inbox, together with others."""
 
-    inbox_key: int
-    message_key: int
+    inbox_key: InboxKey
+    message_key: MessageKey
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["DeleteMessage"]) -> list[Any]:
+    async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[Deleted]:
         """Delete each message; of two operations for the same one the first has deleted it."""
         wanted = [(operation.inbox_key, operation.message_key) for operation in operations]
         places = list(dict.fromkeys(wanted))
@@ -347,7 +349,7 @@ class DeleteMessage(Operation):
         return [Deleted(counts.pop(place, 0), more=False) for place in wanted]
 
 
-async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+async def _delete(batch: Batch, places: Sequence[tuple[InboxKey, MessageKey]]) -> set[tuple[InboxKey, MessageKey]]:
     """Delete messages by the keys of their inboxes and their own, and tell of it; return those that were there."""
     columns = map(list, zip(*places, strict=True))
     found = await batch.call(_DELETE, allowed(batch.usage.limits), *columns)
@@ -362,19 +364,19 @@ async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[
 
 
 @dataclass(eq=False)
-class SetVerdict(Operation):
+class SetVerdict(Operation[None]):
     """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
 
-    inbox_key: int
-    message_key: int
+    inbox_key: InboxKey
+    message_key: MessageKey
     authentication: str
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["SetVerdict"]) -> list[Any]:
+    async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[RequestError | None]:
         """Store them, and tell the inboxes."""
         values = [(one.inbox_key, one.message_key, one.authentication) for one in operations]
         stored = await batch.connection.fetchval(_SET_VERDICTS, batch.now_ms, *map(list, zip(*values, strict=True)))
-        outcomes: list[Any] = []
+        outcomes: list[RequestError | None] = []
         for (inbox_key, key, text), is_stored in zip(values, stored, strict=True):
             if is_stored:
                 notice = verdict_reached(message_id_in(inbox_key, key), text)
@@ -384,13 +386,13 @@ class SetVerdict(Operation):
 
 
 @dataclass(eq=False)
-class StoreWebhook(Operation):
+class StoreWebhook(Operation[bool]):
     """Store the state of a webhook, which leases it, or ends a lease; False if it no longer has the version."""
 
     row: StateRow
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["StoreWebhook"]) -> list[Any]:
+    async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[bool]:
         """Store each where the version is that of its row; of two for the same version one is stored."""
         columns = zip(*[one.row for one in operations], strict=True)
         places = {row["place"] for row in await batch.connection.fetch(_STORE_WEBHOOKS, *map(list, columns))}
@@ -400,13 +402,13 @@ class StoreWebhook(Operation):
 # With each change a version, so that a daemon which was not told of it finds out.
 
 
-async def delete_messages(batch: Batch, inbox_key: int, doomed: Doomed) -> Deleted:
-    """Delete some of the messages that are doomed, oldest first, as many as one transaction should.
+async def delete_messages(batch: Batch, inbox_key: InboxKey, selected: Selection) -> Deleted:
+    """Delete some of the selected messages, oldest first, as many as one transaction should.
 
     They are chosen first, then deleted by the statement that is the transaction.
     """
-    up_to_key, keys = doomed
-    sql, wanted = (_DOOMED_UP_TO, up_to_key) if keys is None else (_DOOMED_KEYS, keys)
+    up_to_key, keys = selected
+    sql, wanted = (_SELECTED_UP_TO, up_to_key) if keys is None else (_SELECTED_KEYS, keys)
     rows = await batch.connection.fetch(sql, inbox_key, wanted, DELETED_AT_ONCE + 1)
     chosen = rows[: deleted_at_once(row["stored_bytes"] for row in rows)]
     places = [(inbox_key, row["key"]) for row in chosen]
@@ -414,7 +416,9 @@ async def delete_messages(batch: Batch, inbox_key: int, doomed: Doomed) -> Delet
     return Deleted(len(deleted), more=len(rows) > len(chosen))
 
 
-async def move_expiry(batch: Batch, inbox_key: int, expires_at_ms: int, asked_at_ms: int) -> RequestError | None:
+async def move_expiry(
+    batch: Batch, inbox_key: InboxKey, *, expires_at_ms: int, asked_at_ms: int
+) -> RequestError | None:
     """Set when an inbox that is alive expires, or end it.
 
     ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
@@ -436,7 +440,7 @@ async def move_expiry(batch: Batch, inbox_key: int, expires_at_ms: int, asked_at
 
 
 async def set_webhook(
-    batch: Batch, inbox_key: int, asked_at_ms: int, version: int, webhook: str | None
+    batch: Batch, inbox_key: InboxKey, webhook: str | None, *, asked_at_ms: int, version: int
 ) -> RequestError | None:
     """Set the webhook of an inbox that is alive in place of the one before, or take it away; refused as an expiry."""
     now_ms = max(asked_at_ms, batch.now_ms)
@@ -473,14 +477,14 @@ async def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[
         await connection.execute(_REMOVE_BLOCKS, [kind for kind, _ in removed], [value for _, value in removed])
 
 
-async def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
+async def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
     """Store the domains that take new addresses; return the others that are kept, and until when."""
     connection = batch.connection
     async with connection.transaction():
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
         known: dict[str, int | None] = {row["name"]: row["kept_until_ms"] for row in await connection.fetch(_DOMAINS)}
         last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
-        retired = retired_domains(known, domains, now_ms, max(until_ms, last_expiry_ms))
+        retired = retired_domains(known, domains, now_ms=now_ms, until_ms=max(until_ms, last_expiry_ms))
         wanted: dict[str, int | None] = dict.fromkeys(domains) | retired
         gone = [name for name in known if name not in wanted]
         await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
@@ -488,19 +492,7 @@ async def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until
     return retired
 
 
-def _deletion(inbox_key: int, doomed: Doomed) -> Operation:
-    key = doomed.only_key
-    return Alone(delete_messages, inbox_key, doomed) if key is None else DeleteMessage(inbox_key, key)
-
-
-OPERATIONS: Final = Operations(
-    create=CreateInbox,
-    add=_addition,
-    delete=_deletion,
-    set_verdict=SetVerdict,
-    move_expiry=partial(Alone, move_expiry),
-    set_webhook=partial(Alone, set_webhook),
-    store_webhook=StoreWebhook,
-    serve_domains=partial(Alone, serve_domains),
-    change_blocks=partial(Alone, change_blocks),
-)
+def deletion(inbox_key: InboxKey, selected: Selection) -> Operation[Deleted]:
+    """Return the operation that deletes some of the selected messages; a single one is deleted together with others."""
+    key = selected.only_key
+    return Alone(delete_messages, inbox_key, selected) if key is None else DeleteMessage(inbox_key, key)

@@ -4,43 +4,35 @@ An inbox is found by one statement; then the permit is asked; then a second stat
 with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import asyncpg
 
-from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
+from tmpmaild.model import NAME_HELD_MS, Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, cut
-from tmpmaild.storage.enginestorage import (
+from tmpmaild.storage.keys import InboxKey, MessageKey, key_after, keys_between, message_id_in, message_key
+from tmpmaild.storage.operatorbox import Held, OperatorBox
+from tmpmaild.storage.paging import (
     PAGE_ROWS,
     Between,
     InboxLookup,
     bodies_left_out,
     by_creator,
+    fit_page,
     inbox_page,
-    up_to_the_end,
     with_bodies,
 )
-from tmpmaild.storage.operatorbox import Held, OperatorBox
 from tmpmaild.storage.postgresql.writer import allowed
-from tmpmaild.storage.rows import (
-    Bounds,
-    FullRow,
-    InboxRow,
-    ListedRow,
-    WebhookRow,
-    inbox_at,
-    is_of_html,
-    key_after,
-    keys_between,
-    message_id_in,
-    message_key,
-)
+from tmpmaild.storage.rows import Bounds, FoundInbox, FullRow, InboxRow, ListedRow, WebhookRow, is_of_html
 
 _ATTEMPTS: Final = 10
-_NO_KEY: Final = -1
+_NO_KEY: Final = MessageKey(-1)
 _TEXTS_AT_ONCE: Final = 50
+Columns = tuple[object, ...]
+"""What was read of a row, in the order of what was selected."""
+
 _LISTED_COLUMNS: Final = (*ListedRow._fields, "verbatim")
 """What a list selects for a ``ListedRow``: of the body the text, or the octets in the source."""
 _EXPRESSIONS = {
@@ -52,9 +44,11 @@ _EXPRESSIONS = {
 }
 
 
-def _listed(read: Sequence[Any]) -> ListedRow:
+def _listed(read: Columns) -> ListedRow:
     """Return the row of what was read for ``_LISTED_COLUMNS``."""
     *others, body, verbatim = read
+    assert body is None or isinstance(body, str)
+    assert verbatim is None or isinstance(verbatim, bytes)
     return ListedRow._make((*others, _body_text(body, verbatim)))
 
 
@@ -199,9 +193,9 @@ class Found(NamedTuple):
     slot: int
 
     @property
-    def key(self) -> int:
+    def key(self) -> InboxKey:
         """The number of the inbox."""
-        return int(self.inbox.id)
+        return InboxKey(int(self.inbox.id))
 
 
 async def _find(connection: asyncpg.Connection, lookup: InboxLookup) -> Found | None:
@@ -215,9 +209,9 @@ async def _find(connection: asyncpg.Connection, lookup: InboxLookup) -> Found | 
     return found
 
 
-def _found(lookup: InboxLookup, row: Iterable[Any]) -> Found:
-    *columns, slot = tuple(row)[:_INBOX_COLUMNS]
-    return Found(inbox_at(lookup.address, columns), slot)
+def _found(lookup: InboxLookup, row: asyncpg.Record) -> Found:
+    *columns, slot = row[:_INBOX_COLUMNS]
+    return Found(FoundInbox._make(columns).inbox(lookup.address), slot)
 
 
 async def _read(
@@ -225,7 +219,7 @@ async def _read(
     lookup: InboxLookup,
     sql: str,
     make_values: Callable[[Found], Sequence[object]],
-) -> tuple[Found, list[tuple[Any, ...]]] | None:
+) -> tuple[Found, list[Columns]] | None:
     """Find the inbox, then read it again with the columns of some of its messages; None without an inbox."""
     for _ in range(_ATTEMPTS):
         found = await _find(connection, lookup)
@@ -239,25 +233,18 @@ async def _read(
 
 async def _read_again(
     connection: asyncpg.Connection, lookup: InboxLookup, sql: str, found: Found, *values: object
-) -> tuple[Found, list[tuple[Any, ...]]] | None:
+) -> tuple[Found, list[Columns]] | None:
     """Read the inbox with some of its messages; None if its expiry was moved or it was forgotten meanwhile."""
     values = (lookup.now_ms, allowed(lookup.limits), found.key, found.slot, *values)
     try:
         records = await connection.fetch(_of_slot(sql, found.slot), *values)
     except asyncpg.UndefinedTableError:
         return found, []  # the slot has passed, and its partitions have been dropped
-    rows = [tuple(record) for record in records]
-    new = _found(lookup, rows[0]) if rows else None
+    new = _found(lookup, records[0]) if records else None
     if new is None or new.inbox.expires_at_ms != found.inbox.expires_at_ms:
         return None
     # The last column is the key once more; it is NULL if there are no messages.
-    return new, [row[_INBOX_COLUMNS:-1] for row in rows if row[-1] is not None]
-
-
-async def select_inbox(connection: asyncpg.Connection, lookup: InboxLookup) -> Inbox | None:
-    """Read an inbox that is not forgotten yet, and ask the permit."""
-    found = await _find(connection, lookup)
-    return found and found.inbox
+    return new, [row[_INBOX_COLUMNS:-1] for row in records if row[-1] is not None]
 
 
 async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
@@ -284,15 +271,15 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
     if read is None:
         return None
     found, rows = read
-    shown, has_more = up_to_the_end(map(_listed, rows), page)
+    shown, has_more = fit_page(map(_listed, rows), page)
     bodies = await _large_bodies(connection, found, bodies_left_out(shown, page))
     messages = with_bodies(shown, bodies, partial(message_id_in, found.key))
     return Listing(found.inbox, messages, has_more=has_more)
 
 
 async def _large_bodies(
-    connection: asyncpg.Connection, found: Found, is_whole: Mapping[int, bool]
-) -> dict[int, tuple[str, bool]]:
+    connection: asyncpg.Connection, found: Found, is_whole: Mapping[MessageKey, bool]
+) -> dict[MessageKey, tuple[str, bool]]:
     """Read bodies by the keys of their messages, whole or their beginnings, and tell whether each was cut."""
     if not is_whole:
         return {}
@@ -309,16 +296,16 @@ async def _large_bodies(
 
 async def select_inboxes(connection: asyncpg.Connection, between: Between, creator_hash: bytes | None) -> InboxPage:
     """Read a page; with ``creator_hash`` only the inboxes of that creator."""
-    addresses: dict[int, str] = {}
+    addresses: dict[InboxKey, str] = {}
     rows: list[InboxRow] = []
     for *row, address in await connection.fetch(_INBOXES, *between, PAGE_ROWS):
         rows.append(InboxRow._make(row))
         addresses[rows[-1].id] = address
-    return inbox_page(rows, by_creator(rows, creator_hash), addresses)
+    return inbox_page(rows, wanted=by_creator(rows, creator_hash), addresses=addresses)
 
 
 async def select_message(
-    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, bounds: Bounds, *, is_next: bool = False
+    connection: asyncpg.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool = False
 ) -> tuple[Inbox, FullMessage | None] | None:
     """Read one message and its inbox as ``Storage.read_message``."""
 
@@ -337,8 +324,8 @@ async def select_message(
 
 
 async def select_texts(
-    connection: asyncpg.Connection, inbox_key: int, keys: Sequence[int], up_to_characters: int
-) -> tuple[list[Texts], Sequence[int]]:
+    connection: asyncpg.Connection, inbox_key: InboxKey, keys: Sequence[MessageKey], up_to_characters: int
+) -> tuple[list[Texts], Sequence[MessageKey]]:
     """Read the beginnings of some texts, and return the keys that are left for another read."""
     texts: list[Texts] = []
     read = await connection.fetch(_TEXTS, inbox_key, keys[:_TEXTS_AT_ONCE], up_to_characters)
@@ -348,15 +335,14 @@ async def select_texts(
     return texts, keys[_TEXTS_AT_ONCE:]
 
 
-async def select_webhooks(connection: asyncpg.Connection, after: int, limit: int) -> list[WebhookRow]:
+async def select_webhooks(connection: asyncpg.Connection, *, after: InboxKey, limit: int) -> list[WebhookRow]:
     """Read the webhooks of the inboxes that follow."""
     return [WebhookRow._make(row) for row in await connection.fetch(_WEBHOOKS, after, limit)]
 
 
-async def select_blocks(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+async def select_blocks(connection: asyncpg.Connection) -> list[Block]:
     """Read all blocks."""
-    blocks: list[asyncpg.Record] = await connection.fetch(_BLOCKS)
-    return blocks
+    return [Block(*row) for row in await connection.fetch(_BLOCKS)]
 
 
 async def operator_box(connection: asyncpg.Connection) -> OperatorBox:

@@ -220,12 +220,15 @@ class Server:
 
 
 class Session:
-    """One connection, opened again when it was lost. ``trouble`` is why it could not be opened the last time, or ""."""
+    """One connection, opened again when it was lost.
+
+    ``reason_not_open`` is the reason the last attempt to open it failed, or "".
+    """
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self.was_warned = False
-        self.trouble = ""
+        self.reason_not_open = ""
         self._connection: asyncpg.Connection | None = None
         self._opening = asyncio.Lock()
         self._using = asyncio.Lock()
@@ -245,9 +248,9 @@ class Session:
             try:
                 self._connection = await self.server.connect()
             except (StorageUnavailable, DatabaseError) as error:
-                self.trouble = str(error)
+                self.reason_not_open = str(error)
                 raise
-            self.trouble = ""
+            self.reason_not_open = ""
             self._connection.add_log_listener(self._note)
             return self._connection
 
@@ -285,10 +288,10 @@ class Readers:
         self._running: set[asyncio.Task[object]] = set()
 
     @property
-    def trouble(self) -> str:
+    def reason_not_ready(self) -> str:
         """Why nothing can be read, "" if it can."""
         is_any_open = any(session.is_open for session in self._sessions)
-        return "" if is_any_open else next((one.trouble for one in self._sessions if one.trouble), "")
+        return "" if is_any_open else next((one.reason_not_open for one in self._sessions if one.reason_not_open), "")
 
     async def connect(self) -> None:
         """Open a connection if none is open. Raises as ``Server.connect``."""

@@ -8,28 +8,69 @@ import asyncio
 import hashlib
 import logging
 import math
+import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import BinaryIO, Final, NamedTuple, TypeVar
+from typing import BinaryIO, Final, NamedTuple, Protocol, TypeVar
 
 import asyncpg
 from msgspec.structs import replace
 
 from tmpmaild.errors import CommandError, DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.metrics import Metric
-from tmpmaild.model import Block, Inbox
+from tmpmaild.model import (
+    Authentication,
+    Block,
+    FullMessage,
+    Inbox,
+    InboxPage,
+    Listing,
+    NewInbox,
+    NewMail,
+    Page,
+    StoredWebhook,
+    Texts,
+    Webhook,
+    WebhookState,
+)
 from tmpmaild.ratelimit import Decision, decision_on
 from tmpmaild.scheduling.clients import on_behalf_of
 from tmpmaild.scheduling.roundrobin import FairSemaphore
-from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
-from tmpmaild.storage.enginestorage import Batcher, EngineStorage, InboxLookup
+from tmpmaild.storage.audit import audit_hash
+from tmpmaild.storage.base import (
+    ANY_SIZE,
+    OPERATOR_INBOX_ID,
+    Limits,
+    Listened,
+    OnBlocks,
+    OnCommitted,
+    Permit,
+    Storage,
+    anybody,
+)
+from tmpmaild.storage.batching import Batcher
+from tmpmaild.storage.deleting import delete_all, selection
+from tmpmaild.storage.keys import InboxKey, MessageKey, last_id_before, message_keys
+from tmpmaild.storage.operatorbox import OperatorBox
+from tmpmaild.storage.paging import InboxLookup, listed_between
 from tmpmaild.storage.postgresql import operations, reading
 from tmpmaild.storage.postgresql.notifications import ChangeNotifications
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.server import FAILURES, Readers, Server, Session, repeated, translate
 from tmpmaild.storage.postgresql.writer import DEFAULT_CAP_BYTES, Alone, Clock, Usage, Writer
-from tmpmaild.storage.rows import keyed_hash
+from tmpmaild.storage.rows import (
+    MAX_VERSION,
+    bounds_of,
+    changeable_inbox_key,
+    created_inbox,
+    holders_inbox_key,
+    keyed_hash,
+    place_of,
+    state_row,
+    verdict_text,
+    webhook_text,
+)
 
 _PAUSE_SECONDS: Final = 1.0
 _MOST_LOOKUPS: Final = 64  # of inboxes, in a statement
@@ -62,7 +103,7 @@ class Sharing:
         self._takes = Batcher(self._take, lambda _: 64)
         self._statements = 0
 
-    async def take_token(self, policy: str, client: str, *, refill_seconds: float, burst: int) -> float:
+    async def take_token(self, *, policy: str, client: str, refill_seconds: float, burst: int) -> float:
         """Take a token from a client's bucket, which holds ``burst`` of them, if there is one.
 
         Returns how many seconds the bucket is away from full with this token taken; more than it takes to fill an empty
@@ -79,21 +120,21 @@ class Sharing:
         missing: Sequence[int] = await self._run(lambda connection: connection.fetchval(_TAKE, *columns, cleans))
         return missing
 
-    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
-        """See ``Storage``."""
-        values = (_hash(secret), content, until_ms, self._clock())
+    async def put_permission(self, secret: str, content: bytes, expires_at_ms: int) -> None:
+        """Store what a secret permits, as ``Storage.put_permission``."""
+        values = (_hash(secret), content, expires_at_ms, self._clock())
         await self._run(lambda connection: connection.fetchval(_KEEP, *values))
 
-    async def kept(self, secret: str) -> bytes | None:
-        """See ``Storage``."""
+    async def get_permission(self, secret: str) -> bytes | None:
+        """Return what a secret permits, as ``Storage.get_permission``."""
         values = (_hash(secret), self._clock())
         found: bytes | None = await self._run(lambda connection: connection.fetchval(_KEPT, *values))
         return found
 
     @property
-    def trouble(self) -> str:
+    def reason_not_ready(self) -> str:
         """Why there is no connection, "" if there is one."""
-        return self._session.trouble
+        return self._session.reason_not_open
 
     async def connect(self) -> None:
         """Open the connection if it is not. Raises as ``Server.connect``."""
@@ -113,13 +154,17 @@ class Sharing:
             raise StorageUnavailable(str(error)) from error
 
 
+class TakeToken(Protocol):
+    """The type of ``Sharing.take_token``."""
+
+    def __call__(self, *, policy: str, client: str, refill_seconds: float, burst: int) -> Awaitable[float]:
+        """Take a token; see there."""
+
+
 class SharedBuckets:
-    """``Buckets`` of several daemons together; who has none is not asked for again until the next token comes.
+    """``Buckets`` of several daemons together; who has none is not asked for again until the next token comes."""
 
-    ``take`` is ``Sharing.take_token``.
-    """
-
-    def __init__(self, take: Callable[..., Awaitable[float]], tokens_per_minute: int, burst: int, *, name: str) -> None:
+    def __init__(self, take: TakeToken, tokens_per_minute: int, burst: int, *, name: str) -> None:
         self.name = name
         self.tokens_per_minute = tokens_per_minute
         self.burst = burst
@@ -138,7 +183,9 @@ class SharedBuckets:
         return self._asked(client, now_seconds)
 
     async def _asked(self, client: str, now_seconds: float) -> Decision:
-        missing_seconds = await self._take(self.name, client, refill_seconds=self._refill_seconds, burst=self.burst)
+        missing_seconds = await self._take(
+            policy=self.name, client=client, refill_seconds=self._refill_seconds, burst=self.burst
+        )
         decision = decision_on(missing_seconds, self._refill_seconds, self.burst)
         if not decision.allowed:
             self._refused_until[client] = now_seconds + missing_seconds - self.burst * self._refill_seconds
@@ -189,8 +236,8 @@ class BlocksWatch:
             self._reading.cancel()
 
 
-class PostgresStorage(EngineStorage):
-    """``Storage`` in a PostgreSQL database. Made by ``engine.open_storage``."""
+class PostgresqlStorage(Storage):
+    """``Storage`` in a PostgreSQL database. Opened by ``engine.open_storage``."""
 
     def __init__(
         self,
@@ -202,71 +249,74 @@ class PostgresStorage(EngineStorage):
         clock: Clock,
         metrics: Sequence[Metric],
     ) -> None:
+        self.clock = clock
+        self.lost = asyncio.Event()
+        self.may_cache = False  # another daemon may have changed an inbox, and what it tells comes later
+        self._hash_key = hash_key
+        self._limits = usage.limits
         self._writer = Writer(Session(server), clock=clock, usage=usage)
         self._readers = Readers(server)
         self._blocks_watch = BlocksWatch(self.blocks)
         self._notifications = ChangeNotifications(
-            Session(server), clock, self._writer.figures.forget_trouble, self._blocks_watch.read_again
+            Session(server), clock, self._writer.metrics.forget_failure, self._blocks_watch.read_again
         )
         self._partitions = partitions
         self._usage = usage
         self._metrics = metrics
         self._finding = Batcher(self._find, lambda _: _MOST_LOOKUPS)
         self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # a batch that is read, and one that is next
-        self._counting: asyncio.Future[object] | None = None
+        self._counting: asyncio.Future[None] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
-        self.may_cache = False  # another daemon may have changed an inbox, and what it tells comes later
-        super().__init__(
-            self._writer.submit,
-            operations.OPERATIONS,
-            self._readers.run,
-            reading,
-            hash_key=hash_key,
-            clock=clock,
-            limits=usage.limits,
-            keys_by_inbox=True,
-        )
         self._writer.on_committed(self._notifications.tell)
 
     async def listen(self) -> None:
         """Hear other daemons from now on. Raises as ``Session.connection``."""
         await self._notifications.start()
 
-    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
-        """See ``Storage``."""
-        await self.sharing.keep(secret, content, until_ms)
+    async def serve_domains(self, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
+        return await self._writer.submit(Alone(operations.serve_domains, domains, now_ms=now_ms, until_ms=until_ms))
 
-    async def kept(self, secret: str) -> bytes | None:
-        """See ``Storage``."""
-        return await self.sharing.kept(secret)
-
-    def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> SharedBuckets:
-        """See ``Storage``."""
-        return SharedBuckets(self.sharing.take_token, tokens_per_minute, burst, name=name)
+    async def blocks(self) -> Sequence[Block]:
+        return await self._readers.run(reading.select_blocks)
 
     async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
-        """See ``Storage``; other daemons are told."""
-        await super().change_blocks(added, removed)
+        await self._writer.submit(Alone(operations.change_blocks, added, removed))
         self._notifications.tell_blocks()
 
+    def buckets(self, *, tokens_per_minute: int, burst: int, name: str) -> SharedBuckets:
+        return SharedBuckets(self.sharing.take_token, tokens_per_minute, burst, name=name)
+
+    async def put_permission(self, secret: str, content: bytes, expires_at_ms: int) -> None:
+        await self.sharing.put_permission(secret, content, expires_at_ms)
+
+    async def get_permission(self, secret: str) -> bytes | None:
+        return await self.sharing.get_permission(secret)
+
     async def change_limits(self, limits: Limits) -> None:
-        """See ``Storage``."""
         self._limits = self._usage.limits = replace(limits, max_bytes=limits.max_bytes or DEFAULT_CAP_BYTES)
 
+    def audit_hash(self, address: str, *, day: str) -> str:
+        return audit_hash(self._hash_key, address, day=day)
+
     def has_room(self) -> bool:
-        """See ``Storage``."""
         if not self._usage.has_room and (self._counting is None or self._counting.done()):
             self._counting = self._writer.submit(Alone(operations.count_usage))
             self._counting.add_done_callback(lambda future: future.cancelled() or future.exception())
         return self._usage.has_room
 
-    async def _make_place(self, expires_at_ms: int, now_ms: int) -> None:
+    async def create_inbox(self, new: NewInbox) -> Inbox:
+        await self._make_place(expires_at_ms=new.expires_at_ms, now_ms=new.created_at_ms)
+        creator_hash = None if new.creator is None else self._hash(new.creator)
+        creation = operations.CreateInbox(new=new, name_hash=self._hash(new.address), creator_hash=creator_hash)
+        return created_inbox(new, await self._writer.submit(creation))
+
+    async def _make_place(self, *, expires_at_ms: int, now_ms: int) -> None:
+        """Make sure that mail for an inbox which expires then can be stored."""
         wanted = slot(expires_at_ms, now_ms)
         if not self._partitions.has(wanted):
             await self._partitions.add([wanted])
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
-        """See ``Storage``."""
         async with self._finding_turns:
             return await self._finding.submit(self._lookup(address, now_ms))
 
@@ -274,50 +324,138 @@ class PostgresStorage(EngineStorage):
         with on_behalf_of(""):  # or all would wait behind the reads of whoever came first
             return await self._readers.run(reading.find_several, lookups)
 
+    def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
+        return InboxLookup(address, self._hash(address), now_ms, self._limits, permit)
+
+    def _hash(self, text: str) -> bytes:
+        return keyed_hash(self._hash_key, text)
+
+    async def list_inboxes(
+        self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
+    ) -> InboxPage:
+        creator_hash = None if creator is None else self._hash(creator)
+        between = listed_between(now_ms, after, expired=expired)
+        return await self._readers.run(reading.select_inboxes, between, creator_hash)
+
+    async def operator_box(self) -> OperatorBox:
+        return await self._readers.run(reading.operator_box)
+
+    async def delete_operator_mail(self, message_ids: Collection[str] | None = None) -> int:
+        return await self._delete(InboxKey(int(OPERATOR_INBOX_ID)), message_ids)
+
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
+        return await self._readers.run(reading.select_messages, self._lookup(address, now_ms, permit), page)
+
+    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
+        inbox_key = holders_inbox_key(inbox_id)
+        if inbox_key is None:
+            return ()
+        keys: Sequence[MessageKey] = message_keys(message_ids, inbox_key)
+        texts: list[Texts] = []
+        while keys:
+            some, keys = await self._readers.run(reading.select_texts, inbox_key, keys, up_to_characters)
+            texts += some
+        return tuple(texts)
+
+    async def read_message(
+        self,
+        address: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        message_id: str,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
+        is_next: bool = False,
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        lookup, bounds = self._lookup(address, now_ms, permit), bounds_of(up_to_bytes, source=source)
+        return await self._readers.run(reading.select_message, lookup, bounds, message_id=message_id, is_next=is_next)
+
+    def last_id_before(self, time_ms: int) -> str:
+        return last_id_before(time_ms)
+
+    def add_message(self, mail: NewMail) -> Awaitable[str]:
+        return self._writer.submit(operations.addition(mail))
+
+    async def delete_messages(
+        self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
+    ) -> int:
+        inbox_key = holders_inbox_key(inbox_id)
+        return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to=up_to)
+
+    async def _delete(
+        self, inbox_key: InboxKey, message_ids: Collection[str] | None, *, up_to: str | None = None
+    ) -> int:
+        selected = selection(inbox_key, message_ids, up_to=up_to)
+        return await delete_all(lambda: self._writer.submit(operations.deletion(inbox_key, selected)))
+
+    async def set_authentication(self, inbox_id: str, authentication: Authentication, *, message_id: str) -> None:
+        inbox_key, message_key = place_of(inbox_id, message_id=message_id, keys_by_inbox=True)
+        await self._writer.submit(operations.SetVerdict(inbox_key, message_key, verdict_text(authentication)))
+
+    async def move_expiry(self, inbox_id: str, *, expires_at_ms: int, now_ms: int) -> None:
+        inbox_key = changeable_inbox_key(inbox_id)
+        await self._make_place(expires_at_ms=expires_at_ms, now_ms=now_ms)
+        change = Alone(operations.move_expiry, inbox_key, expires_at_ms=expires_at_ms, asked_at_ms=now_ms)
+        await self._writer.submit(change)
+
+    async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
+        inbox_key, version = changeable_inbox_key(inbox_id), secrets.randbelow(MAX_VERSION)
+        text = None if webhook is None else webhook_text(webhook)
+        await self._writer.submit(Alone(operations.set_webhook, inbox_key, text, asked_at_ms=now_ms, version=version))
+
+    async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
+        inbox_key = holders_inbox_key(inbox_id)
+        if inbox_key is None:
+            return None
+        rows = await self._readers.run(reading.select_webhooks, after=InboxKey(inbox_key - 1), limit=1)
+        return next((row.stored(keys_by_inbox=True) for row in rows if row.inbox_key == inbox_key), None)
+
+    async def list_webhooks(self, *, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
+        rows = await self._readers.run(reading.select_webhooks, after=InboxKey(int(after or 0)), limit=limit)
+        return [row.stored(keys_by_inbox=True) for row in rows]
+
+    async def store_webhook(self, read: StoredWebhook, state: WebhookState | None) -> StoredWebhook | None:
+        row = state_row(read, state, keys_by_inbox=True)
+        if not await self._writer.submit(operations.StoreWebhook(row)):
+            return None
+        return replace(read, version=read.version + 1, state=state or read.state)
+
     async def sweep(self, now_ms: int) -> bool:
-        """See ``Storage``."""
-        more: bool = await self._writer.submit(Alone(operations.sweep, now_ms))
-        return more
+        return await self._writer.submit(Alone(operations.sweep, now_ms))
 
     async def erase(self) -> bool:
-        """See ``Storage``."""
         now_ms = self.clock()
         await self._partitions.add_ahead(now_ms)
         return await self._partitions.drop_passed(now_ms, self._usage.shard)
 
     def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
-        """See ``Storage``: raises ``CommandError``."""
         raise CommandError("with storage.url, pg_dump makes the copy, for example: pg_dump --format=custom --file=FILE")
 
     async def connect(self) -> None:
-        """Open the connections without which nothing can be served; ``trouble`` tells of those that are missing."""
+        """Open the connections without which nothing can be served; ``reason_not_ready`` names missing ones."""
         for part in (self._writer, self._readers, self.sharing):
             try:
                 await part.connect()
             except (*FAILURES, RequestError, DatabaseError) as error:
                 log.debug("a connection cannot be opened: %s", error)
 
-    def trouble(self) -> str:
-        """See ``Storage``: also why a part has no connection."""
+    def reason_not_ready(self) -> str:
         parts = (self._notifications, self._writer, self._readers, self.sharing)
-        return next((part.trouble for part in parts if part.trouble), "")
+        return next((part.reason_not_ready for part in parts if part.reason_not_ready), "")
 
     def metrics(self) -> Sequence[Metric]:
-        """See ``Storage``."""
-        return (*self._writer.figures.metrics(), *self._metrics)
+        return (*self._writer.metrics.metrics(), *self._metrics)
 
     def on_committed(self, callback: OnCommitted) -> None:
-        """See ``Storage``."""
         self._writer.on_committed(callback)
         self._notifications.on_heard(callback)
 
     def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
-        """See ``Storage``."""
         self._notifications.watch(listened, on_missed)
         self._blocks_watch.callback = on_blocks
 
     async def close(self) -> None:
-        """See ``Storage``."""
         await self._writer.close()
         await self._notifications.close()
         await self._blocks_watch.close()

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 import asyncpg
 
@@ -18,7 +18,7 @@ from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.metrics import Gauge, Metric
 from tmpmaild.model import InboxChange
 from tmpmaild.storage.base import Limits, OnCommitted
-from tmpmaild.storage.enginestorage import Batcher, CommitFigures, failures, tell
+from tmpmaild.storage.batching import Batcher, CommitMetrics, failures, notify
 from tmpmaild.storage.operatorbox import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES
 from tmpmaild.storage.postgresql.server import (
     FAILURES,
@@ -48,6 +48,9 @@ _WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AN
 log = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 def allowed(limits: Limits) -> tuple[int, ...]:
@@ -85,16 +88,16 @@ class Usage:
         return self.stored_bytes + self.limits.reserve_bytes <= self.limits.max_bytes
 
 
-class Figures(CommitFigures):
+class DatabaseMetrics(CommitMetrics):
     """What the database holds is counted by all daemons together."""
 
     def __init__(self, usage: Usage) -> None:
         super().__init__()
         self._usage = usage
 
-    def forget_trouble(self) -> None:
+    def forget_failure(self) -> None:
         """Note that the database answers again."""
-        self.trouble = ""
+        self.reason_not_ready = ""
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return every metric."""
@@ -131,8 +134,8 @@ class NotTogether(Exception):
     """Raised by ``Operation.run``: the operations cannot all be stored, nothing has changed, some of them may fit."""
 
 
-class Operation:
-    """One unit of writing. Consecutive operations of one class are run by one call: they share a statement.
+class Operation(Generic[R_co]):
+    """One unit of writing, with a result. Consecutive operations of one class are run together: they share a statement.
 
     The statement takes what each operation was given, a row for each, and the outcome is as if they were run one after
     the other. No value of it is made of those of several callers, such as the latest of their times.
@@ -142,7 +145,7 @@ class Operation:
     rows: int = 1
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence[Any]) -> list[Any]:
+    async def run(cls, batch: Batch, operations: Sequence[Self]) -> Sequence[R_co | RequestError]:
         """Run the operations in one transaction and return a result for each, in order.
 
         A ``RequestError`` *returned* in place of a result rejects that one operation, which must then have changed
@@ -152,65 +155,71 @@ class Operation:
         raise NotImplementedError
 
 
-class Alone(Operation):
-    """An operation that shares its statement with no other: a function of the batch and these values."""
+class Alone(Operation[R_co]):
+    """An operation that shares its statement with no other: a function of the batch and these arguments."""
 
-    def __init__(self, function: Callable[..., Awaitable[Any]], *values: object) -> None:
-        self.function = function
-        self.values = values
+    def __init__(
+        self,
+        function: Callable[Concatenate[Batch, P], Awaitable[R_co | RequestError]],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> None:
+        self.call: Callable[[Batch], Awaitable[R_co | RequestError]] = lambda batch: function(
+            batch, *arguments, **options
+        )
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["Alone"]) -> list[Any]:
+    async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[R_co | RequestError]:
         """Run the function."""
-        return [await one.function(batch, *one.values) for one in operations]
+        return [await one.call(batch) for one in operations]
 
 
 class Writer:
     """Runs operations in a task of its own, many in one statement, and then completes their futures."""
 
     def __init__(self, session: Session, *, clock: Clock, usage: Usage) -> None:
-        self.figures = Figures(usage)
+        self.metrics = DatabaseMetrics(usage)
         self._session = session
         self._clock = clock
         self._usage = usage
         self._callbacks: list[OnCommitted] = []
         self._left_pid: int | None = None
-        self._batcher: Batcher[Operation, Any] = Batcher(self._commit, _together)
+        self._batcher: Batcher[Operation[object], object] = Batcher(self._commit, _together)
 
-    def submit(self, operation: Operation) -> asyncio.Future[Any]:
+    def submit(self, operation: Operation[R]) -> asyncio.Future[R]:
         """Queue an operation. Cancelling the future discards the result; it is stored all the same."""
-        return self._batcher.submit(operation)
+        return cast("asyncio.Future[R]", self._batcher.submit(operation))  # what the operation returns is set on it
 
     def on_committed(self, callback: OnCommitted) -> None:
         """Register ``callback``; it runs after each commit, before the futures are completed."""
         self._callbacks.append(callback)
 
     @property
-    def trouble(self) -> str:
+    def reason_not_ready(self) -> str:
         """Why nothing can be stored: there is no connection, or the last batch failed; "" if it can."""
-        return self._session.trouble or self.figures.trouble
+        return self._session.reason_not_open or self.metrics.reason_not_ready
 
     async def connect(self) -> None:
         """Open the connection if it is not; what failed without it is forgotten then. Raises as ``Server.connect``."""
-        had_trouble = self._session.trouble
+        was_closed = self._session.reason_not_open
         await self._session.connection()
-        if had_trouble:
-            self.figures.forget_trouble()
+        if was_closed:
+            self.metrics.forget_failure()
 
     async def close(self) -> None:
         """Finish the queue and end the task."""
         await self._batcher.close()
         await self._session.close()
 
-    async def _commit(self, operations: list[Operation]) -> list[Any]:
+    async def _commit(self, operations: list[Operation[object]]) -> Sequence[object]:
         begun = time.monotonic()
         outcomes, changes = await self._store(operations)
-        self.figures.count_batch(outcomes, time.monotonic() - begun)
+        self.metrics.count_batch(outcomes, time.monotonic() - begun)
         if changes:
-            tell(self._callbacks, changes)
+            notify(self._callbacks, changes)
         return outcomes
 
-    async def _store(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
+    async def _store(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
         try:
             return await repeated(lambda: self._run(operations))
         except (RequestError, DatabaseError) as error:  # no connection
@@ -221,7 +230,7 @@ class Writer:
         half = len(operations) // 2
         outcomes, changes = await self._store(operations[:half])
         more_outcomes, more_changes = await self._store(operations[half:])
-        return outcomes + more_outcomes, changes + more_changes
+        return [*outcomes, *more_outcomes], changes + more_changes
 
     async def _connection(self) -> asyncpg.Connection:
         """Return the connection, unless a statement on the one before still waits for a standby.
@@ -238,7 +247,7 @@ class Writer:
             self._left_pid = None
         return connection
 
-    async def _run(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
+    async def _run(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
         connection = await self._connection()
         pid = connection.get_server_pid()
         batch = Batch(connection, self._clock(), self._usage)
@@ -253,11 +262,11 @@ class Writer:
             log.error("the server did not wait for its standby")
             raise StorageUnavailable("the server did not wait for its standby")
         assert len(outcomes) == len(operations)  # or a future would never be completed
-        self.figures.note_given_way(batch.given_way)
+        self.metrics.note_given_way(batch.given_way)
         return outcomes, batch.changes
 
 
-def _together(waiting: Sequence[tuple[Operation, object]]) -> int:
+def _together(waiting: Sequence[tuple[Operation[object], object]]) -> int:
     """Return how many of the next operations, all of one kind, one statement may have."""
     kind = type(waiting[0][0])
     if kind is Alone:
@@ -271,7 +280,7 @@ def _together(waiting: Sequence[tuple[Operation, object]]) -> int:
     return MAX_BATCH_OPERATIONS
 
 
-def _seconds(operations: Sequence[Operation]) -> float:
+def _seconds(operations: Sequence[Operation[object]]) -> float:
     """Return how long the server may take to answer."""
     # Each inbox may expire in another slot, and have a copy of its own.
     more_bytes = sum(operation.size_bytes * operation.rows for operation in operations) - MAX_BATCH_BYTES

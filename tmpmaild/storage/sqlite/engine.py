@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.base import Limits, Summary
 from tmpmaild.storage.clocks import MachineClock
-from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, steps_in, tell
+from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, log_steps, operator_lookup, steps_in
 from tmpmaild.storage.sqlite import database, reading
 from tmpmaild.storage.sqlite.database import (
     APPLICATION_ID,
@@ -39,7 +39,7 @@ from tmpmaild.storage.sqlite.database import (
 )
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
-from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
+from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer
 
 _OURS: Final = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
 # The columns of views are left to their SQL: SQLite cannot name those of a view whose table lacks a column.
@@ -131,7 +131,14 @@ def _lines(connection: sqlite3.Connection, ours: str) -> list[str]:
 
 def operator_mail(settings: SqliteSettings) -> OperatorMail:
     """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
-    return OperatorMail(partial(look, settings.path), reading, _OPERATOR_NAME)
+    path, lookup = settings.path, operator_lookup(_OPERATOR_NAME)
+    return OperatorMail(
+        lambda page: look(path, lambda connection: reading.select_messages(connection, lookup, page)),
+        lambda message_id, bounds: look(
+            path, lambda connection: reading.select_message(connection, lookup, bounds, message_id=message_id)
+        ),
+        lambda: look(path, reading.operator_box),
+    )
 
 
 def summary(settings: SqliteSettings) -> Summary:
@@ -220,7 +227,7 @@ async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> 
         remove_unfinished(path)
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
         connection, applied = await asyncio.to_thread(prepare, path, clock(), cap_bytes)
-        tell(path, applied)
+        log_steps(path, applied)
         storage: SqliteStorage | None = None
         try:
             storage = await _assemble(settings, connection, descriptor, replace(settings, max_bytes=cap_bytes), clock)
@@ -238,13 +245,13 @@ def assert_usable(path: Path) -> None:
     database.assert_writable(path)
 
 
-def upgrade(path: Path) -> list[str]:
+def upgrade(settings: SqliteSettings) -> list[str]:
     """Bring a database that is not in use to the newest schema; return the names of the steps applied.
 
     Raises ``DatabaseError``.
     """
-    with database.lock(path, create=True):
-        connection, applied = prepare(path, MachineClock()())
+    with database.lock(settings.path, create=True):
+        connection, applied = prepare(settings.path, MachineClock()())
         close(connection, clean=True)
     return applied
 
@@ -315,8 +322,9 @@ def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
     """
     step_size, more = sweep_step_size(), True
     while more:
-        batch = Batch(State(connection), now_ms)
-        (more,) = run(Sweep, batch, [Sweep(now_ms, step_size)])
+        state = State(connection)
+        with state.changing():
+            more = Sweep(now_ms, step_size).apply(Batch(state, now_ms))
 
 
 def close(connection: sqlite3.Connection, *, clean: bool) -> None:

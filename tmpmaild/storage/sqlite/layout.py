@@ -16,15 +16,16 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from tmpmaild.model import InboxChange, NewMail
 from tmpmaild.storage.base import NO_LIMIT, OPERATOR_INBOX_ID, Limits
+from tmpmaild.storage.keys import InboxKey, MessageKey
 from tmpmaild.storage.operatorbox import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES
-from tmpmaild.storage.rows import CONTENT
+from tmpmaild.storage.rows import CONTENT, Value
 
 PAGE_BYTES = 4096
 LOCAL_BYTES = (PAGE_BYTES - 12) * 32 // 255 - 23  # M: 489
@@ -61,6 +62,8 @@ _NUMBERS = [column for column in CONTENT if column.is_number]
 _TEXTS = [column for column in CONTENT if not column.is_number]
 _NUMBER_VALUES = tuple(column.value for column in _NUMBERS)
 _TEXT_VALUES = tuple(column.value for column in _TEXTS)
+Row = tuple[Value | bytearray, ...]
+"""The values of a row that is inserted."""
 _EXPRESSIONS = {
     "key": "m.id",
     "recipient": "CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT)",
@@ -89,16 +92,16 @@ def stored_bytes(padded_bytes: int) -> int:
     return _ROW_BYTES + overflow_pages * _PAGE_COST_BYTES
 
 
-def address_place(inbox_id: int) -> tuple[int, int]:
+def address_place(inbox_key: InboxKey) -> tuple[int, int]:
     """Return the row and the offset of the address of an inbox: twelve share an overflow page."""
-    return inbox_id // SLOTS, inbox_id % SLOTS * SLOT_BYTES
+    return inbox_key // SLOTS, inbox_key % SLOTS * SLOT_BYTES
 
 
 class MessageColumns(NamedTuple):
     """The columns of ``message``: one row an inbox. The first message of a transaction has the id of the content."""
 
-    id: int
-    inbox_id: int
+    id: MessageKey
+    inbox_id: InboxKey
     content_id: int
     recipient_at: int
     recipient_bytes: int
@@ -117,15 +120,18 @@ INSERTED = (
 """The columns of the view ``delivery``; ``insert`` takes all but the filler, and for the padding how long it is."""
 
 
-def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, tuple[Any, ...]]:
+def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, Row]:
     """Lay a mail out as the columns that follow ``MessageColumns``; the number is what it will take in the file."""
     text_bytes = len(recipients)
-    texts: list[Any] = [bytearray(recipients)]
+    texts: list[Value | bytearray] = [bytearray(recipients)]
     for value in _TEXT_VALUES:
-        text = value(mail)
-        if text:
-            text_bytes += len(text) if type(text) is bytes or text.isascii() else len(text.encode())
-        texts.append(bytearray(text) if type(text) is bytes and len(text) <= _COPIED_BYTES else text)
+        text: Value | bytearray = value(mail)
+        if isinstance(text, str):
+            text_bytes += len(text) if text.isascii() else len(text.encode())
+        elif isinstance(text, bytes):
+            text_bytes += len(text)
+            text = bytearray(text) if len(text) <= _COPIED_BYTES else text
+        texts.append(text)
     filled_up_bytes = padding_bytes(text_bytes)
     cost_bytes = stored_bytes(text_bytes + filled_up_bytes)
     numbers = [value(mail) for value in _NUMBER_VALUES]
@@ -139,7 +145,7 @@ NO_CONTENT = (0,) * (_ROW.count("?") - len(MessageColumns._fields))
 """What follows ``MessageColumns`` in the row of a second or further recipient."""
 
 
-def insert(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+def insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
     """Insert rows into the view ``delivery``."""
     for start in range(0, len(rows), MAX_ROWS):
         part = rows[start : start + MAX_ROWS]
@@ -153,7 +159,7 @@ def forget_values(connection: sqlite3.Connection) -> None:
         _execute(connection, [_NO_ROW] * size)
 
 
-def _execute(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
+def _execute(connection: sqlite3.Connection, rows: list[Row]) -> None:
     # executemany() with one row of values: execute() would release the GIL once more to ask for the last rowid.
     connection.executemany(_insert_sql(len(rows)), [tuple(chain.from_iterable(rows))])
 
@@ -169,8 +175,8 @@ def selected(names: Sequence[str], table: str = "c", **expressions: str) -> str:
     return ", ".join(known.get(name, f"{table}.{name}") for name in names)
 
 
-class _Holder:
-    """An inbox, or all inboxes of one creator: what it holds and what it may hold."""
+class _Quota:
+    """What an inbox, or all inboxes of one creator, hold and may hold."""
 
     __slots__ = ("max_bytes", "max_messages", "messages", "stored_bytes")
 
@@ -195,7 +201,7 @@ class _Inbox(Struct):
     """What was read of an inbox, updated with what later batches have added."""
 
     expires_at_ms: int
-    holders: tuple[_Holder, ...]
+    quotas: tuple[_Quota, ...]
 
 
 class InboxQuotas:
@@ -208,7 +214,7 @@ class InboxQuotas:
         self.limits = limits
         self._now_ms = 0
         self._inboxes: dict[str, _Inbox] = {}
-        self._creators: dict[str, _Holder] = {}
+        self._creators: dict[str, _Quota] = {}
         self._changed: set[str] = set()
 
     def load(self, connection: sqlite3.Connection, now_ms: int, inbox_ids: Collection[str]) -> None:
@@ -231,11 +237,11 @@ class InboxQuotas:
         (found,) = connection.execute(sql, keys).fetchone()
         for key, expires_at_ms, messages, stored_bytes, creator, creator_bytes in _decode(found):
             inbox_id = str(key)
-            inbox = _Holder(messages, stored_bytes, *self._maxima(inbox_id))
+            inbox = _Quota(messages, stored_bytes, *self._maxima(inbox_id))
             if creator and creator not in self._creators:
-                self._creators[creator] = _Holder(0, creator_bytes, NO_LIMIT, self.limits.creator_bytes)
-            holders = (inbox, self._creators[creator]) if creator else (inbox,)
-            self._inboxes[inbox_id] = _Inbox(expires_at_ms, holders)
+                self._creators[creator] = _Quota(0, creator_bytes, NO_LIMIT, self.limits.creator_bytes)
+            quotas = (inbox, self._creators[creator]) if creator else (inbox,)
+            self._inboxes[inbox_id] = _Inbox(expires_at_ms, quotas)
 
     def is_live(self, inbox_id: str) -> bool:
         """Return whether an inbox exists and has not expired."""
@@ -244,13 +250,13 @@ class InboxQuotas:
 
     def charge(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
         """Charge a mail of ``cost_bytes`` in the file to all of these inboxes, or to none if one is full: False."""
-        holders = [holder for inbox_id in inbox_ids for holder in self._inboxes[inbox_id].holders]
+        quotas = [quota for inbox_id in inbox_ids for quota in self._inboxes[inbox_id].quotas]
         fits = True
-        for holder in holders:
-            fits = holder.add(1, cost_bytes) and fits
+        for quota in quotas:
+            fits = quota.add(1, cost_bytes) and fits
         if not fits:
-            for holder in holders:
-                holder.add(-1, -cost_bytes)
+            for quota in quotas:
+                quota.add(-1, -cost_bytes)
             return False
         self._changed.update(inbox_ids)
         return True
@@ -261,7 +267,7 @@ class InboxQuotas:
 
     def change(self, inbox_id: str) -> InboxChange:
         """Return the state of an inbox of this batch."""
-        inbox, *creator = self._inboxes[inbox_id].holders
+        inbox, *creator = self._inboxes[inbox_id].quotas
         share_full = bool(creator) and creator[0].full
         return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
 

@@ -5,8 +5,7 @@ Expired mail is deleted in ``sweeping.py``.
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
 from msgspec.structs import astuple
 
@@ -21,8 +20,10 @@ from tmpmaild.model import (
     NewMail,
 )
 from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_INBOX_ID, Limits, retired_domains
-from tmpmaild.storage.enginestorage import NEVER_MS, Deleted, Doomed, Operations, deleted_at_once
-from tmpmaild.storage.rows import StateRow, message_id_of, verdict_reached
+from tmpmaild.storage.deleting import Deleted, Selection, deleted_at_once
+from tmpmaild.storage.keys import InboxKey, MessageKey, message_id_of
+from tmpmaild.storage.paging import NEVER_MS
+from tmpmaild.storage.rows import StateRow, verdict_reached
 from tmpmaild.storage.sqlite.database import DiskSpace, cap_pages
 from tmpmaild.storage.sqlite.layout import (
     EMPTY_SLOTS,
@@ -31,6 +32,7 @@ from tmpmaild.storage.sqlite.layout import (
     NO_CONTENT,
     SLOT_BYTES,
     InboxQuotas,
+    Row,
     address_place,
     content_columns,
     creator_is_full,
@@ -38,7 +40,7 @@ from tmpmaild.storage.sqlite.layout import (
     padding_bytes,
 )
 from tmpmaild.storage.sqlite.reading import operator_box
-from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Call, Change, Operation
+from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Operation
 
 _LAST_EXPIRY: Final = (
     "SELECT expires_at_ms FROM inbox WHERE swept = 0 AND expires_at_ms < ? ORDER BY expires_at_ms DESC LIMIT 1"
@@ -49,7 +51,7 @@ _WRITE_SLOT: Final = (
 )
 
 
-def create_inbox(batch: Batch, new: NewInbox, name_hash: bytes, creator_hash: bytes | None) -> str | RequestError:
+def create_inbox(batch: Batch, new: NewInbox, *, name_hash: bytes, creator_hash: bytes | None) -> str | RequestError:
     """Store an address if its name is free and its creator is within its quota; return the new inbox's id."""
     execute, limits = batch.connection.execute, batch.state.quotas.limits
     forgotten_ms = batch.now_ms - new.name_held_ms
@@ -67,32 +69,32 @@ def create_inbox(batch: Batch, new: NewInbox, name_hash: bytes, creator_hash: by
         (name_hash, new.created_at_ms, new.expires_at_ms, new.private, new.token_hash, creator_hash),
     ).lastrowid
     assert inbox_id is not None
-    _write_address(batch, inbox_id, new.address)
+    _write_address(batch, InboxKey(inbox_id), new.address)
     batch.added_inboxes += 1
     return str(inbox_id)
 
 
-def _write_address(batch: Batch, inbox_id: int, address: str) -> None:
-    row_id, _ = address_place(inbox_id)
+def _write_address(batch: Batch, inbox_key: InboxKey, address: str) -> None:
+    row_id, _ = address_place(inbox_key)
     batch.connection.execute("INSERT OR IGNORE INTO address VALUES (?, ?, ?)", (row_id, FILLER, EMPTY_SLOTS))
-    write_slots(batch.connection, [inbox_id], address.encode().ljust(SLOT_BYTES))
+    write_slots(batch.connection, [inbox_key], address.encode().ljust(SLOT_BYTES))
 
 
-def write_slots(connection: sqlite3.Connection, inbox_ids: Iterable[int], slot: bytes) -> None:
+def write_slots(connection: sqlite3.Connection, inbox_keys: Iterable[InboxKey], slot: bytes) -> None:
     """Overwrite the slots of these inboxes; a row that does not exist is left alone.
 
     SQLite writes a row of the same size in place. By ``blobopen()`` a connection that stays open would keep some 90
     bytes for each call (CPython 3.11 to 3.14).
     """
-    places = [address_place(inbox_id) for inbox_id in inbox_ids]
+    places = [address_place(inbox_key) for inbox_key in inbox_keys]
     connection.executemany(_WRITE_SLOT, [(offset, slot, offset + SLOT_BYTES + 1, row_id) for row_id, offset in places])
 
 
 class MessageRow(NamedTuple):
     """What is needed of a message to delete it."""
 
-    message_id: int
-    inbox_id: int
+    key: MessageKey
+    inbox_key: InboxKey
     content_id: int
     recipient_at: int
     recipient_bytes: int
@@ -113,7 +115,7 @@ def delete_messages(batch: Batch, rows: Sequence[MessageRow]) -> None:
     connection = batch.connection
     # Stored here because the highest id may be among the deleted messages.
     connection.execute("UPDATE daemon SET last_message_id = ?", (batch.last_message_key,))
-    message_ids = json_array([row.message_id for row in rows])
+    message_ids = json_array([row.key for row in rows])
     content_ids = json_array(sorted({row.content_id for row in rows}))
     connection.execute("DELETE FROM message WHERE id IN (SELECT value FROM json_each(?))", (message_ids,))
     connection.execute(
@@ -150,28 +152,36 @@ def json_array(values: Sequence[int]) -> str:
     return str(list(values))
 
 
-def delete_doomed(batch: Batch, inbox_key: int, doomed: Doomed) -> Deleted:
-    """Delete some of the messages that are doomed, oldest first: as many as one transaction should."""
-    condition = "m.id <= ?" if doomed.keys is None else "m.id IN (SELECT value FROM json_each(?))"
+def delete_selected(batch: Batch, inbox_key: InboxKey, selected: Selection) -> Deleted:
+    """Delete some of the selected messages, oldest first: as many as one transaction should."""
+    condition = "m.id <= ?" if selected.keys is None else "m.id IN (SELECT value FROM json_each(?))"
     sql = f"{MESSAGE_ROWS} WHERE m.inbox_id = ? AND {condition} ORDER BY m.id LIMIT ?"
-    wanted = doomed.up_to_key if doomed.keys is None else json_array(doomed.keys)
+    wanted = selected.up_to_key if selected.keys is None else json_array(selected.keys)
     found = batch.connection.execute(sql, (inbox_key, wanted, DELETED_AT_ONCE + 1))
     rows = list(map(MessageRow._make, found))
     chosen = rows[: deleted_at_once(row.stored_bytes for row in rows)]
     if chosen:
         batch.state.unerased = True
         delete_messages(batch, chosen)
-        batch.tell(inbox_key, *[MessageDeleted(message_id_of(row.message_id)) for row in chosen])
+        batch.report(inbox_key, *[MessageDeleted(message_id_of(row.key)) for row in chosen])
     return Deleted(len(chosen), more=len(rows) > len(chosen))
 
 
-def _delete(inbox_key: int, doomed: Doomed) -> Change:
-    # How large they are is not known; 10 MiB take some 40 ms, so two messages go together.
-    size_bytes = MAX_BATCH_BYTES if doomed.only_key is None else MAX_BATCH_BYTES // 2
-    return Change(delete_doomed, inbox_key, doomed, size_bytes=size_bytes)
+class DeleteMessages(Operation[Deleted]):
+    """Delete some of the selected messages of an inbox."""
+
+    def __init__(self, inbox_key: InboxKey, selected: Selection) -> None:
+        self._inbox_key = inbox_key
+        self._selected = selected
+        # How large they are is not known; 10 MiB take some 40 ms, so two messages go together.
+        self.size_bytes = MAX_BATCH_BYTES if selected.only_key is None else MAX_BATCH_BYTES // 2
+
+    def apply(self, batch: Batch) -> Deleted:
+        """Delete them."""
+        return delete_selected(batch, self._inbox_key, self._selected)
 
 
-def set_verdict(batch: Batch, inbox_key: int, message_key: int, authentication: str) -> RequestError | None:
+def set_verdict(batch: Batch, inbox_key: InboxKey, message_key: MessageKey, authentication: str) -> RequestError | None:
     """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
     sql = (
         "INSERT OR IGNORE INTO verdict SELECT m.id, ?, ?, zeroblob(?) FROM message AS m JOIN inbox AS i"
@@ -180,11 +190,11 @@ def set_verdict(batch: Batch, inbox_key: int, message_key: int, authentication: 
     text = (authentication, padding_bytes(len(authentication.encode())))
     if not batch.connection.execute(sql, (FILLER, *text, message_key, inbox_key, batch.now_ms)).rowcount:
         return MessageNotFound("no such message without a verdict in a live inbox")
-    batch.tell(inbox_key, verdict_reached(message_id_of(message_key), authentication))
+    batch.report(inbox_key, verdict_reached(message_id_of(message_key), authentication))
     return None
 
 
-def _refusal(batch: Batch, inbox_key: int, now_ms: int) -> RequestError | None:
+def _refusal(batch: Batch, inbox_key: InboxKey, now_ms: int) -> RequestError | None:
     """Return why an inbox cannot be changed: it has expired, or has been forgotten."""
     sql = "SELECT expires_at_ms, swept FROM inbox WHERE id = ?"
     row = batch.connection.execute(sql, (inbox_key,)).fetchone()
@@ -196,7 +206,7 @@ def _refusal(batch: Batch, inbox_key: int, now_ms: int) -> RequestError | None:
     return AddressExpired(min(expires_at_ms, now_ms)) if swept or expires_at_ms <= now_ms else None
 
 
-def move_expiry(batch: Batch, inbox_key: int, expires_at_ms: int, now_ms: int) -> RequestError | None:
+def move_expiry(batch: Batch, inbox_key: InboxKey, *, expires_at_ms: int, now_ms: int) -> RequestError | None:
     """Set when an inbox that is alive expires, or end it; then the sweep deletes it."""
     refused = _refusal(batch, inbox_key, now_ms)
     if refused is not None:
@@ -205,11 +215,11 @@ def move_expiry(batch: Batch, inbox_key: int, expires_at_ms: int, now_ms: int) -
     if expires_at_ms <= now_ms:  # "full" means that it accepts no mail
         batch.changes.append(InboxChange(str(inbox_key), full=True, notice=InboxDeleted()))
     else:
-        batch.tell(inbox_key, ExpiryMoved(expires_at_ms))
+        batch.report(inbox_key, ExpiryMoved(expires_at_ms))
     return None
 
 
-class AddMessage(Operation):
+class AddMessage(Operation[str]):
     """Store a mail for all of its live inboxes, or for none; the result is its first id."""
 
     changes: ClassVar[bool] = False
@@ -220,25 +230,26 @@ class AddMessage(Operation):
         self.size_bytes = len(mail.raw) + (len(body) if isinstance(body, str) else 0)
 
     @classmethod
-    def is_one_statement(cls, operations: Sequence["AddMessage"]) -> bool:
+    def is_one_statement(cls, operations: Sequence[Self]) -> bool:
         """Return whether all messages fit one INSERT; many recipients may make more."""
         return sum([len(operation.mail.inbox_ids) for operation in operations]) <= MAX_ROWS
 
     @classmethod
-    def run(cls, batch: Batch, operations: Sequence["AddMessage"]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
         """Store the mails of a whole batch with few statements: each call of SQLite releases the GIL."""
         inbox_ids = {inbox_id for operation in operations for inbox_id in operation.mail.inbox_ids}
         quotas = batch.state.quotas
         quotas.load(batch.connection, batch.now_ms, inbox_ids)
-        rows: list[tuple[Any, ...]] = []
-        outcomes: list[Any] = []
+        rows: list[Row] = []
+        outcomes: list[str | RequestError] = []
         for operation in operations:
-            messages = operation._rows(batch, quotas)  # noqa: SLF001 - our own kind
-            if isinstance(messages, RequestError):
-                outcomes.append(messages)
+            laid_out = operation._rows(batch, quotas)  # noqa: SLF001 - our own kind
+            if isinstance(laid_out, RequestError):
+                outcomes.append(laid_out)
                 continue
+            first_key, messages = laid_out
             rows += messages
-            outcomes.append(message_id_of(messages[0][0]))
+            outcomes.append(message_id_of(first_key))
         insert(batch.connection, rows)
         batch.added_messages += len(rows)
         batch.changes += quotas.changes()
@@ -252,8 +263,8 @@ class AddMessage(Operation):
                 recipients.setdefault(inbox_id, recipient.encode())
         return recipients
 
-    def _rows(self, batch: Batch, quotas: InboxQuotas) -> list[tuple[Any, ...]] | RequestError:
-        """Return the rows to insert into ``delivery``: one for each inbox, the first with the content.
+    def _rows(self, batch: Batch, quotas: InboxQuotas) -> tuple[MessageKey, list[Row]] | RequestError:
+        """Return the first key and the rows to insert into ``delivery``: one for each inbox, the first has the content.
 
         Returns the error instead when no inbox is left or one is full.
         """
@@ -263,16 +274,16 @@ class AddMessage(Operation):
         cost_bytes, columns = content_columns(self.mail, b"".join(recipients.values()), batch.now_ms)
         if not quotas.charge(recipients, cost_bytes):
             return MailboxFull("a recipient has no room")
-        rows: list[tuple[Any, ...]] = []
-        start = content_id = 0
+        rows: list[Row] = []
+        start, first_key = 0, MessageKey(0)
         for inbox_id, recipient in recipients.items():
             key = batch.draw_message_key()
-            content_id = content_id or key
+            first_key = first_key or key
             # The order is that of ``MessageColumns``.
-            rows.append((key, int(inbox_id), content_id, start, len(recipient), *columns))
+            rows.append((key, int(inbox_id), first_key, start, len(recipient), *columns))
             columns = NO_CONTENT
             start += len(recipient)
-        return rows
+        return first_key, rows
 
 
 class AddOperatorMessage(AddMessage):
@@ -281,18 +292,18 @@ class AddOperatorMessage(AddMessage):
     changes: ClassVar[bool] = True
 
     @classmethod
-    def is_one_statement(cls, operations: Sequence[AddMessage]) -> bool:
+    def is_one_statement(cls, operations: Sequence[Self]) -> bool:
         """See ``Operation``: messages may be deleted first."""
         del operations
         return False
 
     @classmethod
-    def run(cls, batch: Batch, operations: Sequence[AddMessage]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
         """Store the mails one after the other."""
         return [_store_for_operator(batch, operation) for operation in operations]
 
 
-def _store_for_operator(batch: Batch, operation: AddMessage) -> Any:
+def _store_for_operator(batch: Batch, operation: AddMessage) -> str | RequestError:
     mail, box = operation.mail, operator_box(batch.connection)
     recipients = dict(zip(mail.inbox_ids, mail.envelope.recipients, strict=True))
     cost_bytes, _ = content_columns(mail, "".join(recipients.values()).encode(), batch.now_ms)
@@ -311,11 +322,14 @@ def _store_for_operator(batch: Batch, operation: AddMessage) -> Any:
     return outcome
 
 
-def _addition(mail: NewMail) -> AddMessage:
+def addition(mail: NewMail) -> AddMessage:
+    """Return the operation that stores a message."""
     return AddOperatorMessage(mail) if OPERATOR_INBOX_ID in mail.inbox_ids else AddMessage(mail)
 
 
-def set_webhook(batch: Batch, inbox_key: int, now_ms: int, version: int, webhook: str | None) -> RequestError | None:
+def set_webhook(
+    batch: Batch, inbox_key: InboxKey, webhook: str | None, *, now_ms: int, version: int
+) -> RequestError | None:
     """Set the webhook of an inbox that is alive in place of the one before, or take it away."""
     refused = _refusal(batch, inbox_key, now_ms)
     if refused is not None:
@@ -357,12 +371,12 @@ def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[
     batch.state.unerased = True
 
 
-def serve_domains(batch: Batch, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
+def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
     """Store the domains that take new addresses; return the others that are kept, and until when."""
     connection = batch.connection
     known: dict[str, int | None] = dict(connection.execute("SELECT name, kept_until_ms FROM domain").fetchall())
     last = connection.execute(_LAST_EXPIRY, (NEVER_MS,)).fetchone()
-    retired = retired_domains(known, domains, now_ms, max(until_ms, *last) if last else until_ms)
+    retired = retired_domains(known, domains, now_ms=now_ms, until_ms=max(until_ms, *last) if last else until_ms)
     wanted = dict.fromkeys(domains) | retired
     gone = [(name,) for name in known if name not in wanted]
     connection.executemany("DELETE FROM domain WHERE name = ?", gone)
@@ -375,16 +389,3 @@ def change_limits(batch: Batch, limits: Limits, space: DiskSpace) -> None:
     cap_pages(batch.connection, limits.max_bytes)
     space.change(cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
     batch.state.quotas = InboxQuotas(limits)
-
-
-OPERATIONS: Final = Operations(
-    create=partial(Call, create_inbox),
-    add=_addition,
-    delete=_delete,
-    set_verdict=partial(Call, set_verdict),
-    move_expiry=partial(Change, move_expiry),
-    set_webhook=partial(Call, set_webhook),
-    store_webhook=partial(Call, store_webhook),
-    serve_domains=partial(Change, serve_domains),
-    change_blocks=partial(Change, change_blocks),
-)

@@ -7,41 +7,30 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 import aiosqlite
 from msgspec import json
 
 from tmpmaild.errors import Stopping, StorageLost
-from tmpmaild.model import NAME_HELD_MS, FullMessage, Inbox, InboxPage, Listing, Page, Texts
+from tmpmaild.model import NAME_HELD_MS, Block, FullMessage, Inbox, InboxPage, Listing, Page, Texts
 from tmpmaild.scheduling.clients import current_client
 from tmpmaild.scheduling.roundrobin import RoundRobin
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, TRUNCATED_BYTES, cut
-from tmpmaild.storage.enginestorage import (
+from tmpmaild.storage.batching import settle
+from tmpmaild.storage.keys import InboxKey, MessageKey, key_after, keys_between, message_id_of, message_key
+from tmpmaild.storage.operatorbox import OPERATOR_MAX_MESSAGES, Held, OperatorBox
+from tmpmaild.storage.paging import (
     PAGE_ROWS,
     Between,
     InboxLookup,
     bodies_left_out,
     by_creator,
+    fit_page,
     inbox_page,
-    settle,
-    up_to_the_end,
     with_bodies,
 )
-from tmpmaild.storage.operatorbox import OPERATOR_MAX_MESSAGES, Held, OperatorBox
-from tmpmaild.storage.rows import (
-    Bounds,
-    FullRow,
-    InboxRow,
-    ListedRow,
-    WebhookRow,
-    inbox_at,
-    is_of_html,
-    key_after,
-    keys_between,
-    message_id_of,
-    message_key,
-)
+from tmpmaild.storage.rows import Bounds, FoundInbox, FullRow, InboxRow, ListedRow, WebhookRow, is_of_html
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
 from tmpmaild.storage.sqlite.writer import translate
@@ -154,7 +143,7 @@ def select_inbox(connection: sqlite3.Connection, lookup: InboxLookup) -> Inbox |
     row = connection.execute(_INBOX, values).fetchone()
     if row is None:
         return None
-    inbox = inbox_at(lookup.address, row)
+    inbox = FoundInbox._make(row).inbox(lookup.address)
     lookup.permit(inbox)
     return inbox
 
@@ -174,12 +163,12 @@ def select_messages(connection: sqlite3.Connection, lookup: InboxLookup, page: P
     }
     sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
     with closing(connection.execute(sql, values)) as found:
-        rows, has_more = up_to_the_end(map(ListedRow._make, found), page)
+        rows, has_more = fit_page(map(ListedRow._make, found), page)
     bodies = {key: _body(connection, key, whole=is_whole) for key, is_whole in bodies_left_out(rows, page).items()}
     return Listing(inbox, with_bodies(rows, bodies, message_id_of), has_more=has_more)
 
 
-def _body(connection: sqlite3.Connection, key: int, *, whole: bool) -> tuple[str, bool]:
+def _body(connection: sqlite3.Connection, key: MessageKey, *, whole: bool) -> tuple[str, bool]:
     """Read a body or its beginning, and tell whether it was cut."""
     if whole:
         (body,) = connection.execute(_WHOLE_BODY, (key,)).fetchone()
@@ -194,11 +183,11 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
     rows = [InboxRow._make(row) for row in connection.execute(_ROWS, values)]
     wanted = by_creator(rows, creator_hash)
     found = connection.execute(_ADDRESSES, (json.encode([row.id for row in wanted]).decode(),))
-    return inbox_page(rows, wanted, dict(found.fetchall()))
+    return inbox_page(rows, wanted=wanted, addresses=dict(found.fetchall()))
 
 
 def select_message(
-    connection: sqlite3.Connection, lookup: InboxLookup, message_id: str, bounds: Bounds, *, is_next: bool = False
+    connection: sqlite3.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool = False
 ) -> tuple[Inbox, FullMessage | None] | None:
     """Read one message and its inbox as ``Storage.read_message``."""
     inbox = select_inbox(connection, lookup)
@@ -214,14 +203,14 @@ def select_message(
     return inbox, full.message(listed, message_id_of(listed.key), inbox.id)
 
 
-def select_webhooks(connection: sqlite3.Connection, after: int, limit: int) -> list[WebhookRow]:
+def select_webhooks(connection: sqlite3.Connection, *, after: InboxKey, limit: int) -> list[WebhookRow]:
     """Read the webhooks of the inboxes that follow."""
     return [WebhookRow._make(row) for row in connection.execute(_WEBHOOKS, {"after": after, "limit": limit})]
 
 
 def select_texts(
-    connection: sqlite3.Connection, inbox_key: int, keys: Sequence[int], up_to_characters: int
-) -> tuple[list[Texts], list[int]]:
+    connection: sqlite3.Connection, inbox_key: InboxKey, keys: Sequence[MessageKey], up_to_characters: int
+) -> tuple[list[Texts], list[MessageKey]]:
     """Read the beginnings of some texts, and return the keys that are left for another read."""
     values = {"inbox_id": inbox_key, "keys": json.encode(keys).decode(), "characters": up_to_characters}
     texts: list[Texts] = []
@@ -235,9 +224,9 @@ def select_texts(
     return texts, []
 
 
-def select_blocks(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+def select_blocks(connection: sqlite3.Connection) -> list[Block]:
     """Read all blocks."""
-    return connection.execute(_BLOCKS).fetchall()
+    return [Block(*row) for row in connection.execute(_BLOCKS)]
 
 
 def operator_box(connection: sqlite3.Connection) -> OperatorBox:
@@ -277,13 +266,13 @@ class Reader:
             raise StorageLost("the database is gone")
         if self._stopping:
             raise Stopping("the storage is closed")
-        answer: asyncio.Future[T] = self._loop.create_future()
+        answer: asyncio.Future[object] = self._loop.create_future()
         client = current_client()
         self._waiting.append(client, _Waiting(client, lambda connection: read(connection, *args, **options), answer))
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._read_next)
-        return await answer
+        return cast("T", await answer)  # what ``read`` returned is set on it
 
     async def close(self) -> None:
         """Finish what is waiting, then close."""
@@ -308,7 +297,7 @@ class Reader:
         outcomes = _read_all(connection, [one.read for one in batch], lambda: self._clock() > ends_at)
         self._loop.call_soon_threadsafe(self._settle, batch, outcomes)
 
-    def _settle(self, batch: list["_Waiting"], outcomes: list[Any]) -> None:
+    def _settle(self, batch: list["_Waiting"], outcomes: list[object]) -> None:
         for one in reversed(batch[len(outcomes) :]):
             self._waiting.put_back(one.client, one)
         settle(
@@ -322,8 +311,8 @@ class _Waiting(NamedTuple):
     """A read that waits for its turn, and the client on whose behalf it is done."""
 
     client: str
-    read: Read[Any]
-    answer: asyncio.Future[Any]
+    read: Read[object]
+    answer: asyncio.Future[object]
 
 
 def _run_in_thread(connection: aiosqlite.Connection, function: Callable[[sqlite3.Connection], None]) -> None:
@@ -348,10 +337,10 @@ async def connect(path: Path) -> aiosqlite.Connection:
     return connection
 
 
-def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]], is_long: Callable[[], bool]) -> list[Any]:
+def _read_all(connection: sqlite3.Connection, reads: list[Read[object]], is_long: Callable[[], bool]) -> list[object]:
     """Return the outcomes of the reads, at least of the first, and of no more once it ``is_long``."""
     # All in one transaction: its begin and its end cost as much as to find an inbox.
-    outcomes: list[Any] = []
+    outcomes: list[object] = []
     for read in reads:
         outcomes.append(_read(connection, read))
         if is_long():
@@ -364,7 +353,7 @@ def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]], is_long: C
     return outcomes
 
 
-def _read(connection: sqlite3.Connection, read: Read[Any]) -> Any:
+def _read(connection: sqlite3.Connection, read: Read[object]) -> object:
     try:
         if not connection.in_transaction:  # an error may have ended it
             connection.execute("BEGIN")

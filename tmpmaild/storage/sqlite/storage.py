@@ -4,8 +4,9 @@ What secrets permit is in memory: the process that has the file is the only one 
 """
 
 import asyncio
+import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Final
 
@@ -13,45 +14,85 @@ import aiosqlite
 from msgspec.structs import replace
 
 from tmpmaild.metrics import Metric
+from tmpmaild.model import (
+    Authentication,
+    Block,
+    FullMessage,
+    Inbox,
+    InboxPage,
+    Listing,
+    NewInbox,
+    NewMail,
+    Page,
+    StoredWebhook,
+    Texts,
+    Webhook,
+    WebhookState,
+)
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import Limits, Listened, OnBlocks, OnCommitted
+from tmpmaild.storage.audit import audit_hash
+from tmpmaild.storage.base import (
+    ANY_SIZE,
+    OPERATOR_INBOX_ID,
+    Limits,
+    Listened,
+    OnBlocks,
+    OnCommitted,
+    Permit,
+    Storage,
+    anybody,
+)
 from tmpmaild.storage.clocks import FollowingClock
-from tmpmaild.storage.enginestorage import EngineStorage
-from tmpmaild.storage.sqlite import reading
+from tmpmaild.storage.deleting import delete_all, selection
+from tmpmaild.storage.keys import ALL_INBOXES, InboxKey, last_id_before, message_keys
+from tmpmaild.storage.operatorbox import OperatorBox
+from tmpmaild.storage.paging import InboxLookup, listed_between
+from tmpmaild.storage.rows import (
+    MAX_VERSION,
+    bounds_of,
+    changeable_inbox_key,
+    created_inbox,
+    holders_inbox_key,
+    keyed_hash,
+    place_of,
+    state_row,
+    verdict_text,
+    webhook_text,
+)
+from tmpmaild.storage.sqlite import operations, reading
 from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
-from tmpmaild.storage.sqlite.operations import OPERATIONS, change_limits
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
-from tmpmaild.storage.sqlite.writer import Call, Clock, Pause, Writer
+from tmpmaild.storage.sqlite.writer import Call, Change, Clock, Pause, Writer
 
 _MAX_SECRETS: Final = 10_000
 
 
 class Permissions:
-    """What is kept by secrets until it expires; if there is too much, the oldest is dropped."""
+    """What secrets permit until they expire; if there is too much, the oldest is dropped."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[bytes, int]] = OrderedDict()
+        self._stored: OrderedDict[str, tuple[bytes, int]] = OrderedDict()
 
-    def keep(self, secret: str, content: bytes, until_ms: int) -> None:
-        """Keep a content until then."""
-        self._kept[secret] = (content, until_ms)
-        if len(self._kept) > _MAX_SECRETS:
-            self._kept.popitem(last=False)
+    def put(self, secret: str, content: bytes, expires_at_ms: int) -> None:
+        """Store the content of a secret."""
+        self._stored[secret] = (content, expires_at_ms)
+        if len(self._stored) > _MAX_SECRETS:
+            self._stored.popitem(last=False)
 
-    def kept(self, secret: str, now_ms: int) -> bytes | None:
+    def get(self, secret: str, now_ms: int) -> bytes | None:
         """Return the content of a secret that has not expired."""
-        content, until_ms = self._kept.get(secret, (b"", 0))
-        return content if now_ms < until_ms else None
+        content, expires_at_ms = self._stored.get(secret, (b"", 0))
+        return content if now_ms < expires_at_ms else None
 
     def forget_expired(self, now_ms: int) -> None:
         """Drop what has expired."""
         # The clock may have been set back, so they are not in the order of their expiry.
-        for secret in [secret for secret, (_, until_ms) in self._kept.items() if until_ms <= now_ms]:
-            del self._kept[secret]
+        for secret in [secret for secret, (_, expires_at_ms) in self._stored.items() if expires_at_ms <= now_ms]:
+            del self._stored[secret]
 
 
-class SqliteStorage(EngineStorage):
-    """``Storage`` in one SQLite file. Made by ``engine.open_storage``."""
+class SqliteStorage(Storage):
+    """``Storage`` in one SQLite file. Opened by ``engine.open_storage``."""
 
     def __init__(
         self,
@@ -66,44 +107,53 @@ class SqliteStorage(EngineStorage):
         limits: Limits,
         wanted: Limits,
     ) -> None:
-        super().__init__(writer.submit, OPERATIONS, reader.run, reading, hash_key=hash_key, clock=clock, limits=limits)
+        self.clock = clock
         self.lost = writer.lost
-        self.may_cache = True  # all changes are made and told here
+        self.may_cache = True  # all changes are made and reported here
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
         self._eraser = eraser
         self._space = space
+        self._hash_key = hash_key
+        self._limits = limits
+        self._wanted = wanted
         self._backups = BackupMaker(space)
         self._remeasuring = Remeasuring(self._measure)
         self._sweep_step_size = sweep_step_size()
         self._permissions = Permissions()
-        self._wanted = wanted
 
-    def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> TokenBuckets:
-        """See ``Storage``: in memory, since no other daemon can open the file."""
+    async def serve_domains(self, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
+        return await self._writer.submit(Change(operations.serve_domains, domains, now_ms=now_ms, until_ms=until_ms))
+
+    async def blocks(self) -> Sequence[Block]:
+        return await self._reader.run(reading.select_blocks)
+
+    async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
+        await self._writer.submit(Change(operations.change_blocks, added, removed))
+
+    def buckets(self, *, tokens_per_minute: int, burst: int, name: str) -> TokenBuckets:
         return TokenBuckets(tokens_per_minute, burst, name=name)
 
-    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
-        """See ``Storage``."""
-        self._permissions.keep(secret, content, until_ms)
+    async def put_permission(self, secret: str, content: bytes, expires_at_ms: int) -> None:
+        self._permissions.put(secret, content, expires_at_ms)
 
-    async def kept(self, secret: str) -> bytes | None:
-        """See ``Storage``."""
-        return self._permissions.kept(secret, self.clock())
+    async def get_permission(self, secret: str) -> bytes | None:
+        return self._permissions.get(secret, self.clock())
 
     async def change_limits(self, limits: Limits) -> None:
-        """See ``Storage``."""
         self._wanted = limits
         cap_bytes = limits.max_bytes or await asyncio.to_thread(sensible_cap_bytes, self._space.path)
         await self._change_limits(replace(limits, max_bytes=cap_bytes))
 
     async def _change_limits(self, changed: Limits) -> None:
-        await self._writer.submit(Call(change_limits, changed, self._space))
+        await self._writer.submit(Call(operations.change_limits, changed, self._space))
         self._limits = changed
 
+    def audit_hash(self, address: str, *, day: str) -> str:
+        return audit_hash(self._hash_key, address, day=day)
+
     def has_room(self) -> bool:
-        """See ``Storage``."""
         if not self._space.has_room:
             self._remeasuring.begin()
         return self._space.has_room
@@ -117,18 +167,117 @@ class SqliteStorage(EngineStorage):
         else:
             await self._writer.submit(Pause())  # the writer measures after each batch
 
+    async def create_inbox(self, new: NewInbox) -> Inbox:
+        creator_hash = None if new.creator is None else self._hash(new.creator)
+        creation = Call(operations.create_inbox, new, name_hash=self._hash(new.address), creator_hash=creator_hash)
+        return created_inbox(new, await self._writer.submit(creation))
+
+    async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
+        return await self._reader.run(reading.select_inbox, self._lookup(address, now_ms))
+
+    def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
+        return InboxLookup(address, self._hash(address), now_ms, self._limits, permit)
+
+    def _hash(self, text: str) -> bytes:
+        return keyed_hash(self._hash_key, text)
+
+    async def list_inboxes(
+        self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
+    ) -> InboxPage:
+        creator_hash = None if creator is None else self._hash(creator)
+        between = listed_between(now_ms, after, expired=expired)
+        return await self._reader.run(reading.select_inboxes, between, creator_hash)
+
+    async def operator_box(self) -> OperatorBox:
+        return await self._reader.run(reading.operator_box)
+
+    async def delete_operator_mail(self, message_ids: Collection[str] | None = None) -> int:
+        return await self._delete(InboxKey(int(OPERATOR_INBOX_ID)), message_ids)
+
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
+        return await self._reader.run(reading.select_messages, self._lookup(address, now_ms, permit), page)
+
+    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
+        inbox_key = holders_inbox_key(inbox_id)
+        if inbox_key is None:
+            return ()
+        keys, texts = message_keys(message_ids), list[Texts]()
+        while keys:
+            some, keys = await self._reader.run(reading.select_texts, inbox_key, keys, up_to_characters)
+            texts += some
+        return tuple(texts)
+
+    async def read_message(
+        self,
+        address: str,
+        now_ms: int,
+        permit: Permit = anybody,
+        *,
+        message_id: str,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
+        is_next: bool = False,
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        lookup, bounds = self._lookup(address, now_ms, permit), bounds_of(up_to_bytes, source=source)
+        return await self._reader.run(reading.select_message, lookup, bounds, message_id=message_id, is_next=is_next)
+
+    def last_id_before(self, time_ms: int) -> str:
+        return last_id_before(time_ms)
+
+    def add_message(self, mail: NewMail) -> Awaitable[str]:
+        return self._writer.submit(operations.addition(mail))
+
+    async def delete_messages(
+        self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
+    ) -> int:
+        inbox_key = holders_inbox_key(inbox_id)
+        return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to=up_to)
+
+    async def _delete(
+        self, inbox_key: InboxKey, message_ids: Collection[str] | None, *, up_to: str | None = None
+    ) -> int:
+        selected = selection(ALL_INBOXES, message_ids, up_to=up_to)
+        return await delete_all(lambda: self._writer.submit(operations.DeleteMessages(inbox_key, selected)))
+
+    async def set_authentication(self, inbox_id: str, authentication: Authentication, *, message_id: str) -> None:
+        inbox_key, message_key = place_of(inbox_id, message_id=message_id, keys_by_inbox=False)
+        await self._writer.submit(Call(operations.set_verdict, inbox_key, message_key, verdict_text(authentication)))
+
+    async def move_expiry(self, inbox_id: str, *, expires_at_ms: int, now_ms: int) -> None:
+        inbox_key = changeable_inbox_key(inbox_id)
+        change = Change(operations.move_expiry, inbox_key, expires_at_ms=expires_at_ms, now_ms=now_ms)
+        await self._writer.submit(change)
+
+    async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
+        inbox_key, version = changeable_inbox_key(inbox_id), secrets.randbelow(MAX_VERSION)
+        text = None if webhook is None else webhook_text(webhook)
+        await self._writer.submit(Call(operations.set_webhook, inbox_key, text, now_ms=now_ms, version=version))
+
+    async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
+        inbox_key = holders_inbox_key(inbox_id)
+        if inbox_key is None:
+            return None
+        rows = await self._reader.run(reading.select_webhooks, after=InboxKey(inbox_key - 1), limit=1)
+        return next((row.stored(keys_by_inbox=False) for row in rows if row.inbox_key == inbox_key), None)
+
+    async def list_webhooks(self, *, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
+        rows = await self._reader.run(reading.select_webhooks, after=InboxKey(int(after or 0)), limit=limit)
+        return [row.stored(keys_by_inbox=False) for row in rows]
+
+    async def store_webhook(self, read: StoredWebhook, state: WebhookState | None) -> StoredWebhook | None:
+        row = state_row(read, state, keys_by_inbox=False)
+        if not await self._writer.submit(Call(operations.store_webhook, row)):
+            return None
+        return replace(read, version=read.version + 1, state=state or read.state)
+
     async def sweep(self, now_ms: int) -> bool:
-        """See ``Storage``."""
         self._permissions.forget_expired(now_ms)
-        more: bool = await self._writer.submit(Sweep(now_ms, self._sweep_step_size))
-        return more
+        return await self._writer.submit(Sweep(now_ms, self._sweep_step_size))
 
     async def erase(self) -> bool:
-        """See ``Storage``."""
         return await self._eraser.erase()
 
     def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
-        """See ``Storage``."""
         return self._backups.made()
 
     @property
@@ -136,24 +285,20 @@ class SqliteStorage(EngineStorage):
         """Whether the file is damaged or gone: the next start must check all of it."""
         return self._writer.met_damage
 
-    def trouble(self) -> str:
-        """See ``Storage``."""
-        return self._writer.figures.trouble
+    def reason_not_ready(self) -> str:
+        return self._writer.metrics.reason_not_ready
 
     def metrics(self) -> Sequence[Metric]:
-        """See ``Storage``."""
         of_clock = self.clock.metrics() if isinstance(self.clock, FollowingClock) else ()
-        return (*self._writer.figures.metrics(), *self._space.metrics(), *of_clock)
+        return (*self._writer.metrics.metrics(), *self._space.metrics(), *of_clock)
 
     def on_committed(self, callback: OnCommitted) -> None:
-        """See ``Storage``."""
         self._writer.on_committed(callback)
 
     def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
-        """See ``Storage``: no other daemon can open the file."""
+        """Ignore them: no other daemon can open the file."""
 
     async def close(self) -> None:
-        """See ``Storage``."""
         await self._remeasuring.close()
         await self._writer.close()
         await self._reader.close()

@@ -13,7 +13,7 @@ import aiosqlite
 
 from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
-from tmpmaild.storage.rows import first_key
+from tmpmaild.storage.keys import InboxKey, first_key
 from tmpmaild.storage.sqlite.database import DiskSpace, erase_wal, tail_without_text
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, address_place
 from tmpmaild.storage.sqlite.operations import MESSAGE_ROWS, MessageRow, delete_messages, json_array, write_slots
@@ -69,7 +69,7 @@ def sweep_step_size() -> StepSize:
 
 
 @dataclass(eq=False)
-class Sweep(Operation):
+class Sweep(Operation[bool]):
     """Delete some of what has expired: mail first, then the address, a day later its tombstone.
 
     The result says whether there may be more. It commits by itself, so that it can measure the whole step.
@@ -96,30 +96,32 @@ class Sweep(Operation):
         """Delete as much as the size of a step allows; return how many units that was and whether there may be more."""
         connection, units = batch.connection, self.step_size.amount
         most_expired = max(units // _INBOX_UNITS, 1)
-        inbox_ids = _expired_inboxes(connection, self.now_ms, most_expired)
-        chosen, chosen_units, all_chosen = _choose_messages(connection, inbox_ids, self.now_ms, units)
+        inbox_keys = _expired_inboxes(connection, self.now_ms, limit=most_expired)
+        chosen, chosen_units, all_chosen = _choose_messages(
+            connection, inbox_keys, now_ms=self.now_ms, most_units=units
+        )
         delete_messages(batch, chosen)
         # Mail comes first. Each step also deletes at least one of the rest, so that nothing waits for ever.
         most_emptied = max((units - chosen_units) // _INBOX_UNITS, 1)
-        emptied = _emptied(connection, inbox_ids)[:most_emptied]
+        emptied = _emptied(connection, inbox_keys)[:most_emptied]
         _delete_addresses(connection, emptied)
         batch.added_inboxes -= len(emptied)
         most_forgotten = max(most_emptied - len(emptied), 1)
-        forgotten = _delete_tombstones(connection, self.now_ms, most_forgotten)
-        unblocked = _delete_blocks(connection, self.now_ms, most_forgotten)
-        all_emptied = len(emptied) == len(inbox_ids) < most_expired
+        forgotten = _delete_tombstones(connection, self.now_ms, limit=most_forgotten)
+        unblocked = _delete_blocks(connection, self.now_ms, limit=most_forgotten)
+        all_emptied = len(emptied) == len(inbox_keys) < most_expired
         done = chosen_units + (len(emptied) + forgotten + unblocked) * _INBOX_UNITS
         # A step that finds nothing it can delete is the last, also in a damaged file.
         return done, done > 0 and not (all_chosen and all_emptied and max(forgotten, unblocked) < most_forgotten)
 
 
-def _expired_inboxes(connection: sqlite3.Connection, now_ms: int, limit: int) -> list[int]:
+def _expired_inboxes(connection: sqlite3.Connection, now_ms: int, *, limit: int) -> list[InboxKey]:
     sql = "SELECT id FROM inbox WHERE swept = 0 AND expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?"
     return [row[0] for row in connection.execute(sql, (now_ms, limit))]
 
 
 def _choose_messages(
-    connection: sqlite3.Connection, inbox_ids: list[int], now_ms: int, most_units: int
+    connection: sqlite3.Connection, inbox_keys: list[InboxKey], *, now_ms: int, most_units: int
 ) -> tuple[list[MessageRow], int, bool]:
     """Choose messages of these inboxes, or old ones of the operator's, at least one if there is any.
 
@@ -128,7 +130,7 @@ def _choose_messages(
     limit = max(most_units // _MESSAGE_UNITS, 1)
     rows = connection.execute(
         f"{MESSAGE_ROWS} WHERE m.inbox_id IN (SELECT value FROM json_each(?)) OR (m.inbox_id = ? AND m.id < ?) LIMIT ?",
-        (json_array(inbox_ids), int(OPERATOR_INBOX_ID), first_key(now_ms - OPERATOR_MAIL_MS), limit),
+        (json_array(inbox_keys), int(OPERATOR_INBOX_ID), first_key(now_ms - OPERATOR_MAIL_MS), limit),
     ).fetchall()
     chosen: list[MessageRow] = []
     units = 0
@@ -141,20 +143,20 @@ def _choose_messages(
     return chosen, units, len(rows) < limit
 
 
-def _emptied(connection: sqlite3.Connection, inbox_ids: list[int]) -> list[int]:
+def _emptied(connection: sqlite3.Connection, inbox_keys: list[InboxKey]) -> list[InboxKey]:
     sql = (
         "SELECT id FROM inbox WHERE id IN (SELECT value FROM json_each(?))"
         " AND NOT EXISTS (SELECT 1 FROM message WHERE message.inbox_id = inbox.id)"
     )
-    return [row[0] for row in connection.execute(sql, (json_array(inbox_ids),))]
+    return [row[0] for row in connection.execute(sql, (json_array(inbox_keys),))]
 
 
-def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> None:
-    if not inbox_ids:
+def _delete_addresses(connection: sqlite3.Connection, inbox_keys: list[InboxKey]) -> None:
+    if not inbox_keys:
         return
     swept = "UPDATE inbox SET swept = 1, creator = NULL WHERE id IN (SELECT value FROM json_each(?))"
-    connection.execute(swept, (json_array(inbox_ids),))
-    row_ids = sorted({address_place(inbox_id)[0] for inbox_id in inbox_ids})
+    connection.execute(swept, (json_array(inbox_keys),))
+    row_ids = sorted({address_place(inbox_key)[0] for inbox_key in inbox_keys})
     # "+" keeps SQLite from scanning all live inboxes by the index on "swept".
     connection.execute(
         "DELETE FROM address WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
@@ -162,10 +164,10 @@ def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> N
         " AND +i.swept = 0)",
         (json_array(row_ids),),
     )
-    write_slots(connection, inbox_ids, b" " * SLOT_BYTES)  # in rows that also hold live ones
+    write_slots(connection, inbox_keys, b" " * SLOT_BYTES)  # in rows that also hold live ones
 
 
-def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) -> int:
+def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, *, limit: int) -> int:
     sql = (
         "DELETE FROM inbox WHERE id IN"
         " (SELECT id FROM inbox WHERE swept = 1 AND expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"
@@ -173,13 +175,13 @@ def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) 
     return connection.execute(sql, (now_ms - NAME_HELD_MS, limit)).rowcount
 
 
-def _delete_blocks(connection: sqlite3.Connection, now_ms: int, limit: int) -> int:
+def _delete_blocks(connection: sqlite3.Connection, now_ms: int, *, limit: int) -> int:
     sql = "DELETE FROM block WHERE id IN (SELECT id FROM block WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"
     return connection.execute(sql, (now_ms, limit)).rowcount
 
 
 @dataclass(eq=False)
-class Vacuum(Operation):
+class Vacuum(Operation[bool]):
     """Return a few free pages to the file system; the result says whether to go on.
 
     Done only while more than a quarter of the file is free: moving pages costs more than reusing them. And only while
@@ -217,7 +219,7 @@ def _pages(connection: sqlite3.Connection) -> int:
     return int(pages)
 
 
-class EmptyWal(Operation):
+class EmptyWal(Operation[bool]):
     """Overwrite and truncate the WAL, which holds old copies of pages; False while another connection reads."""
 
     transactional: ClassVar[bool] = False
@@ -256,8 +258,7 @@ class Eraser:
         if not self._writer.state.unerased and not self._space.wal_is_long:
             return True
         await self.copy_wal()
-        emptied: bool = await self._writer.submit(EmptyWal())
-        return emptied
+        return await self._writer.submit(EmptyWal())
 
     async def _shrink(self) -> bool:
         steps = 0

@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from queue import Empty, SimpleQueue
-from typing import Any, ClassVar
+from typing import ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from msgspec.structs import replace
 
-from tmpmaild.errors import Stopping, StorageFull, StorageLost, StorageUnavailable
+from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageLost, StorageUnavailable
 from tmpmaild.metrics import Gauge, Metric
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReached
 from tmpmaild.storage.base import Limits, OnCommitted
-from tmpmaild.storage.enginestorage import CommitFigures, failures, settle, tell
-from tmpmaild.storage.rows import next_key
+from tmpmaild.storage.batching import CommitMetrics, failures, notify, settle
+from tmpmaild.storage.keys import InboxKey, MessageKey, next_key
 from tmpmaild.storage.sqlite.layout import InboxQuotas, forget_values
 
 MAX_BATCH_OPERATIONS = 64
@@ -32,6 +32,9 @@ _REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
 _SPARE_PAGES = 64
 
 Clock = Callable[[], int]
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +51,7 @@ class State:
         self.unerased = True  # an earlier process may have left some
         # Stored when messages are deleted; until then the newest message has it.
         sql = "SELECT max(last_message_id, coalesce((SELECT max(id) FROM message), 0)) FROM daemon"
+        self.last_message_key: MessageKey
         (self.last_message_key,) = connection.execute(sql).fetchone()
 
     @contextmanager
@@ -79,12 +83,12 @@ class Batch:
         self.added_messages = 0
         self.given_way = 0
 
-    def draw_message_key(self) -> int:
+    def draw_message_key(self) -> MessageKey:
         """Return the next key, above every key ever committed; a rollback frees it again."""
         self.last_message_key = key = next_key(self.last_message_key, self.now_ms)
         return key
 
-    def tell(self, inbox_key: int, *notices: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
+    def report(self, inbox_key: InboxKey, *notices: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
         """Report changes other than new mail, with the state of the inbox read from the tables."""
         quotas, inbox_id = self.state.quotas, str(inbox_key)
         quotas.forget()
@@ -93,8 +97,8 @@ class Batch:
         self.changes += [replace(change, notice=notice) for notice in notices]
 
 
-class Operation:
-    """One unit of writing. Consecutive operations of one class are run by one call, so that they can share work.
+class Operation(Generic[R_co]):
+    """One unit of writing, with a result. Consecutive operations of one class are run together and can share work.
 
     An operation that is not ``transactional`` runs alone and outside of any transaction. One that ``changes`` rows, or
     deletes them, may go beyond the cap a little, and quotas are read anew after it.
@@ -105,13 +109,13 @@ class Operation:
     changes: ClassVar[bool] = True
 
     @classmethod
-    def is_one_statement(cls, operations: Sequence[Any]) -> bool:
+    def is_one_statement(cls, operations: Sequence[Self]) -> bool:
         """Return whether ``run`` changes the tables by a single statement, which is a transaction by itself."""
         del operations
         return False
 
     @classmethod
-    def run(cls, batch: Batch, operations: Sequence[Any]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence[Self]) -> Sequence[R_co | RequestError]:
         """Run the operations and return a result for each, in order.
 
         A ``RequestError`` *returned* in place of a result rejects that one operation, which must then have
@@ -119,33 +123,36 @@ class Operation:
         """
         return [operation.apply(batch) for operation in operations]
 
-    def apply(self, batch: Batch) -> Any:
+    def apply(self, batch: Batch) -> R_co | RequestError:
         """Run this one, where they share no work."""
         raise NotImplementedError
 
 
-class Call(Operation):
-    """A function of the batch and these values, which may insert rows."""
+class Call(Operation[R_co]):
+    """A function of the batch and these arguments, which may insert rows."""
 
     changes: ClassVar[bool] = False
 
-    def __init__(self, function: Callable[..., Any], *values: object, size_bytes: int = 0) -> None:
-        self.function = function
-        self.values = values
-        self.size_bytes = size_bytes
+    def __init__(
+        self,
+        function: Callable[Concatenate[Batch, P], R_co | RequestError],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> None:
+        self._call: Callable[[Batch], R_co | RequestError] = lambda batch: function(batch, *arguments, **options)
 
-    def apply(self, batch: Batch) -> Any:
+    def apply(self, batch: Batch) -> R_co | RequestError:
         """Call it."""
-        return self.function(batch, *self.values)
+        return self._call(batch)
 
 
-class Change(Call):
+class Change(Call[R_co]):
     """A function that changes rows, or deletes them."""
 
     changes: ClassVar[bool] = True
 
 
-class Pause(Operation):
+class Pause(Operation[None]):
     """Change nothing; for what the writer does after each batch."""
 
     transactional: ClassVar[bool] = False
@@ -155,7 +162,9 @@ class Pause(Operation):
         """Do nothing."""
 
 
-def run(kind: type[Operation], batch: Batch, operations: Sequence[Operation]) -> list[Any]:
+def _run_group(
+    kind: type[Operation[object]], batch: Batch, operations: Sequence[Operation[object]]
+) -> Sequence[object]:
     """Run operations of one class; the caller begins and ends the transaction."""
     with batch.state.changing() if kind.changes else nullcontext():
         outcomes = kind.run(batch, operations)
@@ -163,7 +172,7 @@ def run(kind: type[Operation], batch: Batch, operations: Sequence[Operation]) ->
     return outcomes
 
 
-class Figures(CommitFigures):
+class DatabaseMetrics(CommitMetrics):
     """What the database holds, and how its commits go. Written by the writer's thread, read by the event loop.
 
     The tables are counted once, when this is made; after that each commit adds what it changed.
@@ -182,6 +191,9 @@ class Figures(CommitFigures):
             Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self.inboxes - 1),
             Gauge("storage_messages", "Messages in the database.", lambda: self.messages),
         )
+
+
+_Queued = tuple[Operation[object], asyncio.Future[object]]
 
 
 class Writer:
@@ -204,7 +216,7 @@ class Writer:
     ) -> None:
         self.met_damage = False
         self.lost = asyncio.Event()
-        self.figures = Figures(connection)
+        self.metrics = DatabaseMetrics(connection)
         self.state = State(connection, limits)
         self._callbacks: list[OnCommitted] = []
         self._connection = connection
@@ -213,8 +225,8 @@ class Writer:
         self._is_lost = is_lost
         self._is_gone = False
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
-        self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
+        self._queue: SimpleQueue[_Queued | None] = SimpleQueue()
+        self._held_back: _Queued | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="tmpmaild-writer", daemon=True)
         self._thread.start()
@@ -223,14 +235,14 @@ class Writer:
         """Register ``callback``; it runs in the event loop after each commit, before the futures are completed."""
         self._callbacks.append(callback)
 
-    def submit(self, operation: Operation) -> asyncio.Future[Any]:
+    def submit(self, operation: Operation[R]) -> asyncio.Future[R]:
         """Queue an operation. Cancelling the future discards the result; the operation runs all the same."""
-        future: asyncio.Future[Any] = self._loop.create_future()
+        future: asyncio.Future[object] = self._loop.create_future()
         if self._stopping:
             future.set_exception(Stopping("the writer is closed"))
         else:
             self._queue.put((operation, future))
-        return future
+        return cast("asyncio.Future[R]", future)  # what the operation returns is set on it
 
     async def close(self) -> None:
         """Finish the queue and end the thread."""
@@ -241,25 +253,25 @@ class Writer:
 
     def _work(self) -> None:
         while batch := self._next_batch():
-            operations, futures = map(list, zip(*batch, strict=True))
+            operations, futures = [one for one, _ in batch], [one for _, one in batch]
             outcomes, changes = self._store(operations)
             try:
                 self._loop.call_soon_threadsafe(self._settle, futures, outcomes, changes)
             except RuntimeError:
                 return  # the event loop is closed, and nothing waits any more
 
-    def _store(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
+    def _store(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
         if not self._is_gone:
             begun = time.monotonic()
             outcomes, changes = self._commit(operations)
-            self.figures.count_batch(outcomes, time.monotonic() - begun)
+            self.metrics.count_batch(outcomes, time.monotonic() - begun)
             if not self._is_lost():
                 self._measure(operations, outcomes)
                 return outcomes, changes
             self._is_gone = self.met_damage = True
         return failures(StorageLost("the database is gone"), len(operations)), []
 
-    def _measure(self, operations: list[Operation], outcomes: list[Any]) -> None:
+    def _measure(self, operations: list[Operation[object]], outcomes: Sequence[object]) -> None:
         moved_bytes = 0.0
         for operation, outcome in zip(operations, outcomes, strict=True):
             moved_bytes += math.inf if isinstance(outcome, StorageFull) else operation.size_bytes
@@ -272,7 +284,7 @@ class Writer:
         except Exception:
             log.exception("measuring after a batch failed")
 
-    def _next_batch(self) -> list[tuple[Operation, asyncio.Future[Any]]]:
+    def _next_batch(self) -> list[_Queued]:
         """Wait for an operation, then take what else is queued; an empty list means that the writer is closed."""
         first = self._held_back or self._queue.get()
         self._held_back = None
@@ -291,13 +303,13 @@ class Writer:
             size_bytes += item[0].size_bytes
         return batch
 
-    def _hold_back(self, item: tuple[Operation, asyncio.Future[Any]] | None) -> None:
+    def _hold_back(self, item: _Queued | None) -> None:
         if item is None:
             self._queue.put(None)  # closed; nothing can be queued after this
         else:
             self._held_back = item
 
-    def _commit(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
+    def _commit(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
         try:
             batch = Batch(self.state, self._clock())
             outcomes = self._run(batch, operations)
@@ -309,14 +321,14 @@ class Writer:
                 return failures(translate(error), len(operations)), []
             return self._commit_one_by_one(operations)
         self.state.last_message_key = batch.last_message_key
-        self.figures.inboxes += batch.added_inboxes
-        self.figures.messages += batch.added_messages
-        self.figures.note_given_way(batch.given_way)
+        self.metrics.inboxes += batch.added_inboxes
+        self.metrics.messages += batch.added_messages
+        self.metrics.note_given_way(batch.given_way)
         return outcomes, batch.changes
 
-    def _commit_one_by_one(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
+    def _commit_one_by_one(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
         """Run each operation alone, so that only the one at fault fails."""
-        outcomes: list[Any] = []
+        outcomes: list[object] = []
         changes: list[InboxChange] = []
         for operation in operations:
             outcome, change = self._commit([operation])
@@ -324,14 +336,14 @@ class Writer:
             changes += change
         return outcomes, changes
 
-    def _run(self, batch: Batch, operations: list[Operation]) -> list[Any]:
-        kinds: Iterator[tuple[type[Operation], Iterator[Operation]]] = groupby(operations, type)
+    def _run(self, batch: Batch, operations: list[Operation[object]]) -> Sequence[object]:
+        kinds: Iterator[tuple[type[Operation[object]], Iterator[Operation[object]]]] = groupby(operations, type)
         groups = [(kind, list(group)) for kind, group in kinds]
         kind, members = groups[0]
         if len(groups) == 1 and (not kind.transactional or kind.is_one_statement(members)):
-            return run(kind, batch, members)
+            return _run_group(kind, batch, members)
         self._connection.execute("BEGIN IMMEDIATE")
-        outcomes = [outcome for kind, members in groups for outcome in run(kind, batch, members)]
+        outcomes = [outcome for kind, members in groups for outcome in _run_group(kind, batch, members)]
         self._connection.execute("COMMIT")
         return outcomes
 
@@ -342,11 +354,13 @@ class Writer:
             except sqlite3.Error as error:
                 log.error("rolling back failed: %s", error)  # noqa: TRY400 - the disk's fault, not the code's
 
-    def _settle(self, futures: list[asyncio.Future[Any]], outcomes: list[Any], changes: list[InboxChange]) -> None:
+    def _settle(
+        self, futures: list[asyncio.Future[object]], outcomes: Sequence[object], changes: list[InboxChange]
+    ) -> None:
         if self._is_gone:
             self.lost.set()
         if changes:
-            tell(self._callbacks, changes)
+            notify(self._callbacks, changes)
         settle(futures, outcomes)
 
 
