@@ -9,15 +9,43 @@ import pytest
 import yaml
 
 import peers
-from tables import rows_of
 
 RULES = Path(__file__).parents[1] / "docs/monitoring/alerts.yml"
 GROUPS = yaml.safe_load(RULES.read_text())["groups"]
 ALERTS = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
 JOB = {"job": "tmpmaild", "instance": "one:9025"}
-# What a number shows each minute: while all is well, and when it is not. "+60x30" goes on for 30 minutes by 60 each.
-CASES = dict(rows_of(__file__)["CASES"])
-CASES["TmpmaildPostmasterFull"] = [("tmpmaild_postmaster_used_ratio", {}, "0.2x60", "0.9x60")]
+# The values of each metric by the minute: while all is well, and when it is not. 2592000 s are 30 days. "+60x30" goes on for 30 minutes by 60 each.
+CASES = {
+    "TmpmaildDown": [("up", {}, "1x60", "0x60")],
+    "TmpmaildRestarts": [("process_start_time_seconds", {}, "100x60", "100+60x60"), ("up", {}, "1x60", "1x60")],
+    "TmpmaildCertificateExpires": [
+        ("tmpmaild_smtp_certificate_expires_timestamp_seconds", {}, "2592000x120", "864000x120")
+    ],
+    "TmpmaildClockJumps": [("tmpmaild_clock_jumps_total", {}, "3x60", "0x20 1x40")],
+    "TmpmaildStorageFull": [("tmpmaild_storage_has_room", {}, "1x60", "0x60")],
+    "TmpmaildStorageNearlyFull": [
+        ("tmpmaild_storage_used_bytes", {}, "50x60", "90x60"),
+        ("tmpmaild_storage_max_bytes", {}, "100x60", "100x60"),
+    ],
+    "TmpmaildWritesFail": [("tmpmaild_storage_failed_batches_total", {}, "1x60", "0+1x60")],
+    "TmpmaildFaults": [("tmpmaild_smtp_mails_total", {"status": "4.3.0"}, "7x60", "0+1x60")],
+    "TmpmaildSweepLate": [("tmpmaild_sweep_age_seconds", {}, "30x60", "200x60")],
+    "TmpmaildNotErased": [("tmpmaild_sweep_unerased_seconds", {}, "0x60", "400x60")],
+    "TmpmaildSlowStore": [
+        ("tmpmaild_smtp_store_seconds_bucket", {"le": "0.1"}, "0+60x60", "0x60"),
+        ("tmpmaild_smtp_store_seconds_bucket", {"le": "0.25"}, "0+60x60", "0+60x60"),
+        ("tmpmaild_smtp_store_seconds_bucket", {"le": "+Inf"}, "0+60x60", "0+60x60"),
+    ],
+    "TmpmaildSendersTurnedAway": [
+        ("tmpmaild_smtp_refused_connections_total", {"limit": "max_connections"}, "5x60", "0+1x60")
+    ],
+    "TmpmaildResolverSilent": [("tmpmaild_senders_resolver_silent_total", {}, "1x60", "0+1x60")],
+    "TmpmaildWebhooksLate": [("tmpmaild_webhooks_oldest_seconds", {}, "10x60", "1000x60")],
+    "TmpmaildWalGrows": [("tmpmaild_storage_wal_bytes", {}, "4000000x60", "200000000x60")],
+    "TmpmaildConnectionsBreak": [("tmpmaild_storage_connects_total", {}, "8x60", "0+4x60")],
+    "TmpmaildClockWrong": [("tmpmaild_storage_clock_offset_seconds", {}, "0.1x60", "-30x60")],
+    "TmpmaildPostmasterFull": [("tmpmaild_postmaster_used_ratio", {}, "0.2x60", "0.9x60")],
+}
 WITHOUT_INSTANCE = {"TmpmaildFaults"}  # it adds up
 # Besides what the table has: one that is up for moments only, and a fault that is the first of its kind.
 ALSO = [

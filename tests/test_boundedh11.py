@@ -9,7 +9,6 @@ from h11._receivebuffer import ReceiveBuffer
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tables import table
 from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES, BoundedConnection
 
 START = b"POST / HTTP/1.1\r\nHost: x\r\n"
@@ -92,7 +91,7 @@ def test_trailers_have_the_bounds_of_headers(handed, too_large):
     assert len(handed) == 1
 
 
-@table(
+@pytest.mark.parametrize(
     ("header", "fits"),
     [
         (START + b"a:\n" * (MAX_FIELDS - 1) + b"\n", True),
@@ -154,7 +153,7 @@ class Watched(bytearray):
         return super().count(wanted, start, end)
 
 
-@table("octets", [START + b"a:\n" * 90, START + b"a: " + b"x" * 16_000])
+@pytest.mark.parametrize("octets", [START + b"a:\n" * 90, START + b"a: " + b"x" * 16_000])
 def test_a_header_that_trickles_is_looked_through_once(octets):
     connection = BoundedConnection(h11.SERVER)
     watched = connection._receive_buffer._data = Watched()

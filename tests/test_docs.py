@@ -20,7 +20,6 @@ import prove
 from blocks import shell_blocks
 from constraints import requirements
 from daemons import finished
-from tables import table
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
 from tmpmaild.config import file as configfile
@@ -157,7 +156,7 @@ def _anchors(page):
     return {"", *(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings)}
 
 
-@table("path", DOCUMENTS)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_relative_link_leads_somewhere(path):
     links = re.findall(r"\]\((?!https://)([^)#]*)#?([^)]*)\)", path.read_text())
     assert [link for link, _ in links if not (path.parent / link).exists()] == []

@@ -6,7 +6,6 @@ import click
 import pytest
 
 import manpages
-from tables import table
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import kinds_by_key
 
@@ -19,7 +18,7 @@ def plain(page):
     return re.sub(r"\\f[BIR]|\\&|\\%", "", page).replace(r"\-", "-")
 
 
-@table("name", sorted(main.commands))
+@pytest.mark.parametrize("name", sorted(main.commands))
 def test_every_command_has_a_part_with_its_help_and_all_options(name):
     (part,) = re.findall(rf"^\.SS tmpmaild {name} (.*?)(?=^\.S[HS] )", plain(COMMANDS), re.MULTILINE | re.DOTALL)
     command = main.commands[name]

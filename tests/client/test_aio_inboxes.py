@@ -11,7 +11,6 @@ import httpx2
 import pytest
 
 from daemons import wait_until
-from tables import table
 from tmpmaild import client as api
 from tmpmaild.ratelimit import TokenBuckets
 
@@ -274,8 +273,8 @@ def test_what_is_no_url_of_a_service_is_refused_at_once(connect, url):
     assert "\n" not in str(refused.value)
 
 
-@table("name", ["subject", "sender", "text", "after"])
-@table("call", ["wait_for", "messages"])
+@pytest.mark.parametrize("name", ["subject", "sender", "text", "after"])
+@pytest.mark.parametrize("call", ["wait_for", "messages"])
 def test_what_no_request_can_carry_is_no_filter(inbox, call, name):
     with pytest.raises(ValueError, match=rf"^{name} is not valid text: '.ud800' has a lone surrogate$"):
         getattr(inbox, call)(**{name: "\ud800"})

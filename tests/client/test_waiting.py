@@ -10,15 +10,12 @@ from math import inf, nan
 import pytest
 
 from daemons import wait_until
-from tables import rows_of
 from tmpmaild import client as api
 from tmpmaild.client.models import Address
 from tmpmaild.client.remote import Filter, RemoteInbox, RemoteService
 from tmpmaild.client.transport import Reply
 from tmpmaild.client.waiting import MAIL, Waiting
 from tmpmaild.http.problems import PROBLEMS
-
-ROWS = rows_of(__file__)
 
 CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
@@ -149,7 +146,13 @@ def test_a_look_without_a_wait_goes_on_after_empty_pages(scripted_inbox, scripte
 
 
 @pytest.mark.parametrize(
-    ("call", "asked", "wanted"), ROWS["the service is asked to leave out mails without a code or a link"]
+    ("call", "asked", "wanted"),
+    [
+        ("wait_for_code", {}, "code"),
+        ("wait_for_code", {"pattern": r"\d+"}, None),
+        ("wait_for_link", {"has": "link"}, "link"),
+        ("wait_for", {}, None),
+    ],
 )
 def test_the_service_is_asked_to_leave_out_mails_without_a_code_or_a_link(
     scripted_inbox, scripted, call, asked, wanted

@@ -14,12 +14,9 @@ from trustme import KeyType
 
 import certificates
 from daemons import finished
-from tables import rows_of, table
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import StartError
 from tmpmaild.host.sockets import CREDENTIALS, Certificate, ShownCertificate, certificate, load_certificate, take_passed
-
-ROWS = rows_of(__file__)
 
 TAKE = Path(__file__).with_name("sockets_take.py")
 
@@ -108,7 +105,22 @@ def pem(tmp_path_factory):
     return folder
 
 
-@table(("name", "key", "told"), ROWS["of a certificate and its key the one that is wrong is named"])
+@pytest.mark.parametrize(
+    ("name", "key", "told"),
+    [
+        ("none", "one.key", "smtp.tls_certificate none: No such file or directory"),
+        ("one.pem", "none", "smtp.tls_key none: No such file or directory"),
+        ("one.pem", ".", "smtp.tls_key .: Is a directory"),
+        ("junk", "one.key", "smtp.tls_certificate junk: expected a certificate in PEM"),
+        ("cut.pem", "one.key", "smtp.tls_certificate cut.pem: expected a certificate in PEM"),
+        ("one.key", "one.pem", "smtp.tls_certificate one.key: expected a certificate in PEM"),
+        ("one.pem", "junk", "smtp.tls_key junk: expected a private key in PEM, without a password"),
+        ("one.pem", "cut.key", "smtp.tls_key cut.key: expected a private key in PEM, without a password"),
+        ("one.pem", "other.key", "smtp.tls_key other.key: is not the key of smtp.tls_certificate one.pem"),
+        ("one.pem", "rsa.key", "smtp.tls_key rsa.key: is not the key of smtp.tls_certificate one.pem"),
+        ("rsa.pem", "one.key", "smtp.tls_key one.key: is not the key of smtp.tls_certificate rsa.pem"),
+    ],
+)
 def test_of_a_certificate_and_its_key_the_one_that_is_wrong_is_named(pem, monkeypatch, name, key, told):
     monkeypatch.chdir(pem)
     with pytest.raises(StartError) as raised:

@@ -14,13 +14,10 @@ from click.testing import CliRunner
 
 import daemons
 import warm
-from tables import rows_of
 from tmpmaild import mcp_server as server
 from tmpmaild.cli.main import main
 from tmpmaild.client import AsyncClient
 from tmpmaild.mcp_server import answers, tools
-
-ROWS = rows_of(__file__)
 
 READING = {"wait_for_mail", "read_code", "read_link", "list_mails", "read_mail"}
 ALL = READING | {"create_inbox", "delete_mail", "delete_inbox"}
@@ -139,7 +136,13 @@ def test_only_inboxes_of_this_process_can_be_used(agent, daemon, tool):
 @pytest.mark.parametrize(
     ("tool", "arguments", "named"),
     [
-        *ROWS["a wrong argument is named and costs little"],
+        ("read_mail", {"mail_id": "../../domains"}, "mail_id"),
+        ("read_mail", {"mail_id": "msg_01m7y0sgyf0000000000000000/raw"}, "mail_id"),
+        ("read_mail", {"mail_id": "msg_01m7y0sgyf0000000000000000"}, "no message"),
+        ("delete_mail", {"mail_id": "msg_01m7y0sgyf0000000000000000"}, "no message"),
+        ("wait_for_mail", {"after": "latest"}, "after"),
+        ("wait_for_mail", {"timeout_seconds": 100_000}, "timeout_seconds"),
+        ("wait_for_mail", {"timeout_seconds": -1}, "timeout_seconds"),
         ("read_code", {"subject": "x" * 201}, "subject"),
         ("wait_for_mail", {"address": "x" * 100_000}, "address"),
     ],

@@ -2,10 +2,7 @@
 
 import pytest
 
-from tables import rows_of
 from tmpmaild.pytest_plugin import embedded
-
-ROWS = rows_of(__file__)
 
 
 class Unconfigured:
@@ -46,7 +43,16 @@ def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environmen
     assert (service.url, service.smtp) == ("https://env.test/tmp", ("::1", 2525))
 
 
-@pytest.mark.parametrize(("text", "place"), ROWS["a mail server without a port is at 1025 here and at 25 elsewhere"])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("localhost", ("localhost", 1025)),
+        ("127.0.0.9", ("127.0.0.9", 1025)),
+        ("[::1]", ("::1", 1025)),
+        ("mx.example.org", ("mx.example.org", 25)),
+        ("192.0.2.7:2525", ("192.0.2.7", 2525)),
+    ],
+)
 def test_a_mail_server_without_a_port_is_at_1025_here_and_at_25_elsewhere(text, place):
     assert embedded.smtp_server(text) == place
 

@@ -13,7 +13,6 @@ import pytest
 import daemons
 import peers
 from daemons import finished
-from tables import table
 from tmpmaild import pytest_plugin
 from tmpmaild.client import Inbox, Mail
 
@@ -36,7 +35,7 @@ def example(tmp_path):
     return copy
 
 
-@table("path", FILES)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_each_example_is_in_the_guide_to_the_letter_or_linked(path):
     link = f"](../../{path.relative_to(ROOT)})"
     assert path.read_text() in BLOCKS or any(link in text for text in PAGES.values())

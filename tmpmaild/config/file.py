@@ -24,7 +24,9 @@ _ONCE: Final = "; a [section] may be there once: move its keys below the first"
 # What other programs call a key of ours.
 _ALSO_CALLED: Final = dict.fromkeys(("port", "host", "bind", "address", "addr", "interface", "socket"), "listen")
 # Read by commands, the plugin of pytest and the client for TypeScript, which all start the service too.
-_OTHER_VARIABLES: Final = ("CONFIG", "FOR_TESTS", "URL", "TOKEN", "SMTP", "SMTPS", "CA_FILE", "TIMEOUT_MS")
+_OTHER_VARIABLES: Final = (
+    *("CONFIG", "CATCH_ALL", "FOR_TESTS", "URL", "TOKEN", "SMTP", "SMTPS", "CA_FILE", "TIMEOUT_MS"),
+)
 # Kubernetes sets these in every container if there is a service of the name tmpmaild.
 _OF_KUBERNETES = re.compile(r"SERVICE_(HOST|PORT(_\w+)?)=|PORT_\d+_[A-Z]+(_\w+)?=|PORT=\w+://").match
 _SWITCHES: Final = {"true": True, "false": False}
