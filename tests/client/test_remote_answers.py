@@ -18,7 +18,7 @@ from tmpmaild.http.problems import PROBLEMS
 # What requests of this client never cause: they are ``Problem`` with their code.
 NOT_OURS = {
     *("malformed-request", "cross-site", "method-not-allowed", "request-timeout", "body-too-large"),
-    *("unsupported-media-type", "headers-too-large", "catch-all-off"),
+    *("unsupported-media-type", "headers-too-large"),
 }
 
 
