@@ -4,7 +4,6 @@ import asyncio
 import gc
 import logging
 import os
-import random
 import socket
 import sys
 import time
@@ -57,7 +56,8 @@ from tmpmaild.storage.base import Storage
 from tmpmaild.storage.engines import open_storage, settings_of
 from tmpmaild.webhooks.calling import Caller
 from tmpmaild.webhooks.commands import WebhookCommands
-from tmpmaild.webhooks.dispatcher import Dispatcher, Events
+from tmpmaild.webhooks.dispatcher import Dispatcher
+from tmpmaild.webhooks.events import Events
 
 if TYPE_CHECKING:
     from tmpmaild.senders.checker import Checker
@@ -222,7 +222,6 @@ class _Parts:
             Events(self._service.mail, self._web.webhook_body),
             Caller(own_ports),
             self._service.blocks,
-            random=random.random,
         )
 
     def _tell_of_commits(self, config: Config) -> None:
@@ -232,7 +231,7 @@ class _Parts:
         """
         wanted = [self._service.on_commit]
         if config.webhooks.allow:
-            wanted.append(self.dispatcher.hear)
+            wanted.append(self.dispatcher.on_commit)
         for hear in wanted[len(self._hearing) :]:
             self._hearing.append(hear)
             self._storage.on_committed(hear)

@@ -13,7 +13,8 @@ from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Webhook
 from tmpmaild.webhooks.calling import Caller
-from tmpmaild.webhooks.dispatcher import Dispatcher, Events
+from tmpmaild.webhooks.dispatcher import Dispatcher
+from tmpmaild.webhooks.events import Events
 from tmpmaild.webhooktargets import parse_rule
 
 LIFETIME_MS = 3_600_000
@@ -40,16 +41,8 @@ class World:
 
     def _dispatcher(self, webhooks, caller=None, **more):
         events = Events(self.service.mail, Serializer("").webhook_body)
-        dispatcher = Dispatcher(
-            self.storage,
-            webhooks,
-            events,
-            caller or Caller(),
-            self.service.blocks,
-            random=lambda: 0,
-            **more,
-        )
-        self.storage.on_committed(dispatcher.hear)
+        dispatcher = Dispatcher(self.storage, webhooks, events, caller or Caller(), self.service.blocks, **more)
+        self.storage.on_committed(dispatcher.on_commit)
         return dispatcher
 
     async def inbox(self, name="ada", *events, has=(), host="127.0.0.1", private=False):
@@ -72,7 +65,7 @@ class World:
     def pass_time(self, seconds):
         """Let the clock go on, and the dispatcher see that."""
         self.clock.advance(seconds=seconds)
-        self.service.webhooks.look_at("0")
+        self.service.webhooks.mark_changed("0")
 
     async def until(self, condition):
         """Wait until what a function looks up of the storage is so."""
@@ -80,6 +73,11 @@ class World:
             while not (found := await condition()):
                 await anyio.sleep(0.005)
         return found
+
+    def figure(self, name):
+        """Return the value of a metric of the dispatcher without labels."""
+        (found,) = [one for one in self.dispatcher.metrics() if one.name == name]
+        return found.values()[()]
 
     async def state(self, inbox):
         stored = await self.storage.read_webhook(inbox.id)

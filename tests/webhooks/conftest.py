@@ -6,6 +6,7 @@ from webhookworld import World
 
 
 @pytest.fixture
-async def world(store, clock):
+async def world(store, clock, monkeypatch):
+    monkeypatch.setattr("random.random", lambda: 0.0)  # calls are made again at the earliest time
     async with receiving() as receiver, store.open(clock, max_bytes=1 << 30) as storage:
         yield World(storage, clock, receiver)

@@ -220,7 +220,7 @@ async def test_no_more_names_are_looked_up_at_once_than_there_may_be_threads():
     lookups = Lookups(lambda *_: answered.wait(PATIENCE_SECONDS) and ["192.0.2.1"])
     waiting = [asyncio.ensure_future(lookups.addresses(f"host{number}.example", 80)) for number in range(64)]
     await asyncio.sleep(0)
-    with pytest.raises(OSError, match="too many look-ups"):
+    with pytest.raises(OSError, match="too many lookups"):
         await lookups.addresses("one.more.example", 80)
     answered.set()
     assert await asyncio.gather(*waiting) == [["192.0.2.1"]] * 64
@@ -261,37 +261,47 @@ def tls(folder):
     return context
 
 
-def trusting(folder, authority="ca.pem"):
-    """Return what trusts this authority alone, or as any caller where there is none."""
-    trust = {"trust": lambda: ssl.create_default_context(cafile=folder / authority)} if authority else {}
-    return Caller(resolve=lambda *_: ["127.0.0.1"], **trust)
+@pytest.fixture
+def trusted(folder, monkeypatch):
+    """Have OpenSSL trust the test's authority alone."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(folder))
+
+
+def loopback(*_):
+    return ["127.0.0.1"]
 
 
 @pytest.mark.parametrize(
-    ("host", "authority", "wanted"),
+    ("host", "outcome"),
     [
-        ("hooks.example.org", "ca.pem", Outcome(204)),
-        ("127.0.0.1", "ca.pem", Outcome(204)),
-        ("other.example.org", "ca.pem", Outcome(reason="tls")),
-        ("hooks.example.org", None, Outcome(reason="tls")),
+        ("hooks.example.org", Outcome(204)),
+        ("127.0.0.1", Outcome(204)),
+        ("other.example.org", Outcome(reason="tls")),
     ],
 )
-async def test_the_certificate_must_be_for_the_host_of_the_url_and_of_a_known_authority(
-    folder, tls, host, authority, wanted
-):
+@pytest.mark.usefixtures("trusted")
+async def test_the_certificate_must_be_for_the_host_of_the_url(tls, host, outcome):
     async with receiving(tls=tls) as receiver:
         allowed = (f"*.example.org:{receiver.port}", f"127.0.0.1:{receiver.port}")
-        caller = trusting(folder, authority)
-        assert await call(f"https://{host}:{receiver.port}/", *allowed, caller=caller) == wanted
-        assert len(receiver.told) == wanted.is_good
+        caller = Caller(resolve=loopback)
+        assert await call(f"https://{host}:{receiver.port}/", *allowed, caller=caller) == outcome
+        assert len(receiver.told) == outcome.is_good
 
 
-async def test_a_target_that_resets_the_connection_after_tls_is_an_error(folder, tls):
+async def test_a_certificate_of_an_unknown_authority_is_refused(tls):
+    async with receiving(tls=tls) as receiver:
+        url, allowed = f"https://hooks.example.org:{receiver.port}/", f"*.example.org:{receiver.port}"
+        outcome = await call(url, allowed, f"127.0.0.1:{receiver.port}", caller=Caller(resolve=loopback))
+        assert outcome == Outcome(reason="tls")
+        assert receiver.told == []
+
+
+@pytest.mark.usefixtures("trusted")
+async def test_a_target_that_resets_the_connection_after_tls_is_an_error(tls):
     async def reset(_, writer):
         writer.transport.abort()
 
     async with receiving(reset, tls=tls) as receiver:
-        outcome = await call(
-            f"https://127.0.0.1:{receiver.port}/", f"127.0.0.1:{receiver.port}", caller=trusting(folder)
-        )
+        outcome = await call(f"https://127.0.0.1:{receiver.port}/", f"127.0.0.1:{receiver.port}")
         assert outcome == Outcome(reason="connection")

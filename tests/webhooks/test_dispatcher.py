@@ -11,6 +11,7 @@ from webhookworld import LIFETIME_MS, SECRET
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block, Webhook, unchecked
 from tmpmaild.webhooks import dispatcher
+from tmpmaild.webhooks.signing import signed_fields
 
 pytestmark = pytest.mark.both_engines
 UNAVAILABLE = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
@@ -33,7 +34,7 @@ async def test_a_target_is_told_of_mail_signed_in_order_and_once(world):
     assert fields["content-type"] == "application/json"
     seconds = int(fields["webhook-timestamp"])
     assert seconds == world.clock() // 1000
-    wanted = dispatcher.signed_fields(SECRET, fields["webhook-id"], seconds, told[0].body)
+    wanted = signed_fields(SECRET, fields["webhook-id"], seconds, told[0].body)
     assert ("webhook-signature", fields["webhook-signature"]) in wanted
     assert len({one.fields["webhook-id"] for one in told}) == 5
 
@@ -160,7 +161,7 @@ async def test_the_lease_of_an_end_is_as_long_as_any_other(world):
 
 
 @pytest.mark.parametrize("method", ["read_webhook", "store_webhook", "list_webhooks"])
-async def test_when_the_storage_is_back_webhooks_are_called_without_waiting_for_the_next_look(
+async def test_when_the_storage_is_back_webhooks_are_called_without_waiting_for_the_next_scan(
     world, monkeypatch, method
 ):
     monkeypatch.setattr(dispatcher, "_RETRY_SECONDS", 0.01)
@@ -289,7 +290,7 @@ async def ends_with(world, inbox):
 
 
 async def known(world, count):
-    return len(world.dispatcher._schedule) == count
+    return world.figure("webhooks_known") == count
 
 
 async def test_a_webhook_that_is_set_anew_during_a_call_is_the_one_that_counts(world):
@@ -336,7 +337,7 @@ async def test_a_webhook_that_is_taken_away_is_not_called(world):
 async def test_a_host_that_is_paused_is_called_when_it_is_no_longer(world):
     inbox = await world.inbox()
     world.service.blocks.add([Block("target", "127.0.0.1", 0)])
-    async with world.sending(world.another(look_seconds=0.05)):
+    async with world.sending(world.another(scan_seconds=0.05)):
         await world.deliver(inbox)
         await asyncio.sleep(0.1)
         assert world.receiver.told == []
@@ -404,9 +405,6 @@ async def test_a_message_that_must_have_a_verdict_is_told_of_when_it_has_one(wor
 
 
 async def test_commits_are_noted_only_while_webhooks_are_allowed(world):
-    def waiting():
-        return next(one for one in world.dispatcher.metrics() if one.name == "webhooks_waiting").values()
-
     inbox = await world.inbox()
     async with world.sending():
         await world.deliver(inbox)
@@ -414,7 +412,7 @@ async def test_commits_are_noted_only_while_webhooks_are_allowed(world):
     webhooks = world.service.webhooks
     webhooks.allowed, allowed = (), webhooks.allowed
     await world.deliver(inbox)
-    assert waiting() == {(): 0}
+    assert world.figure("webhooks_waiting") == 0
     webhooks.allowed = allowed
     await world.deliver(inbox)
-    assert waiting() == {(): 1}
+    assert world.figure("webhooks_waiting") == 1

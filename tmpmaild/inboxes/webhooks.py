@@ -34,7 +34,7 @@ class Webhooks:
         self.changed: set[str] = set()
         self.woken = asyncio.Event()
 
-    def look_at(self, inbox_id: str) -> None:
+    def mark_changed(self, inbox_id: str) -> None:
         """Note that the webhook of an inbox is to be read soon: it was set, removed, or leased by another daemon."""
         self.changed.add(inbox_id)
         self.woken.set()
@@ -62,7 +62,7 @@ class Webhooks:
         Raises ``AddressExpired``, ``AddressNotFound`` and the errors of the storage.
         """
         await self._storage.set_webhook(inbox_id, webhook, self._clock())
-        self.look_at(inbox_id)
+        self.mark_changed(inbox_id)
 
     async def read(self, inbox_id: str) -> StoredWebhook | None:
         """Return the webhook of an inbox."""

@@ -1,6 +1,6 @@
-"""Makes one call: looks the name up, connects to an address that was checked, posts, and reads a status.
+"""Makes one call: resolves the name, connects to an address that was checked, posts, and reads a status.
 
-No proxy is asked and no redirect followed. Everything of an answer is bounded, and nothing but its status and
+No proxy is used and no redirect followed. Everything in a response is bounded, and nothing but its status and
 ``Retry-After`` leaves this module.
 """
 
@@ -12,12 +12,12 @@ from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address
 from threading import Thread
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import anyio
 import anyio.to_thread
 import h11
-from anyio.abc import ByteStream, SocketAttribute
+from anyio.abc import ByteStream, SocketAttribute, SocketStream
 from anyio.streams.tls import TLSStream
 
 from tmpmaild import webhooktargets
@@ -27,25 +27,25 @@ from tmpmaild.webhooktargets import Rule, Target
 CALL_SECONDS: Final = 10.0
 _MOST_ADDRESSES: Final = 4
 _MOST_BODY_BYTES: Final = 1024
-_BODY_SECONDS: Final = 1.0  # for what is thrown away: the target shall not find its connection reset
+_BODY_SECONDS: Final = 1.0  # the body is discarded, but the target should not find its connection reset
 _PART_BYTES: Final = 4096
 _MOST_THREADS: Final = 64
 
 Resolve = Callable[[str, int], Sequence[str]]
-"""Returns the addresses of a host; raises OSError. Called in a thread."""
+"""Returns the addresses of a host, or raises OSError. Called in a thread."""
 
 Fields = Sequence[tuple[str, str]]
 _Found = Sequence[str] | Exception
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host, in the order in which they are to be tried (RFC 6724)."""
+    """Return the addresses of a host, in the order in which to try them (RFC 6724)."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(place[0]) for *_, place in found))
 
 
 class Lookups:
-    """Calls ``resolve``. A look-up cannot be ended, so all who want the same name meanwhile wait for one thread."""
+    """Calls ``resolve``. A lookup cannot be cancelled, so all calls for one name wait for the same thread."""
 
     def __init__(self, resolve: Resolve = resolve) -> None:
         self._resolve = resolve
@@ -53,37 +53,39 @@ class Lookups:
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
         """Return the addresses of a host. Raises OSError."""
-        found = await asyncio.shield(self._underway.get((host, port)) or self._begin(host, port))
+        found = await asyncio.shield(self._underway.get((host, port)) or self._start(host, port))
         if isinstance(found, Exception):
             raise OSError(str(found)) from found
         return found
 
-    def _begin(self, host: str, port: int) -> asyncio.Future[_Found]:
+    def _start(self, host: str, port: int) -> asyncio.Future[_Found]:
         if len(self._underway) >= _MOST_THREADS:
-            raise OSError("too many look-ups wait for an answer")
+            raise OSError("too many lookups are waiting for an answer")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[_Found] = loop.create_future()
-        # Not a pool of the event loop: that waits for its threads when the daemon stops.
+        # Not the event loop's pool: that waits for its threads when the daemon stops.
         try:
-            Thread(target=self._look, args=(host, port, loop, future), name="lookup", daemon=True).start()
+            Thread(target=self._resolve_in_thread, args=(host, port, loop, future), name="lookup", daemon=True).start()
         except RuntimeError as error:  # the machine has no more threads for us
             raise OSError(str(error)) from error
         self._underway[host, port] = future
         future.add_done_callback(lambda _: self._underway.pop((host, port)))
         return future
 
-    def _look(self, host: str, port: int, loop: asyncio.AbstractEventLoop, future: "asyncio.Future[_Found]") -> None:
+    def _resolve_in_thread(
+        self, host: str, port: int, loop: asyncio.AbstractEventLoop, future: "asyncio.Future[_Found]"
+    ) -> None:
         found: _Found
         try:
             found = self._resolve(host, port)
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised where a call waits for it
             found = error
-        with suppress(RuntimeError):  # the event loop has ended
+        with suppress(RuntimeError):  # the event loop has stopped
             loop.call_soon_threadsafe(future.set_result, found)
 
 
 class Outcome(NamedTuple):
-    """What has become of a call: a status, or in a word why there is none."""
+    """The outcome of a call: a status, or a word that says why there is none."""
 
     status: int = 0
     reason: str = ""
@@ -91,38 +93,37 @@ class Outcome(NamedTuple):
 
     @property
     def is_good(self) -> bool:
-        """Whether the target has taken the event."""
+        """Whether the target has accepted the event."""
         return 200 <= self.status < 300  # noqa: PLR2004 - RFC 9110 §15.3
 
     @property
     def text(self) -> str:
-        """What is shown of it."""
+        """The text that is shown."""
         return str(self.status) if self.status else self.reason
 
     @property
     def group(self) -> str:
-        """What it is counted as."""
+        """The label it is counted under."""
         return f"{self.status // 100}xx" if self.status else self.reason
 
 
 class _Failed(Exception):
-    """There is no status, for the reason that is its text."""
+    """There is no status; its text is the reason."""
 
 
 class Caller:
-    """Calls webhooktargets. ``own_ports`` are those at which this daemon listens: it never calls itself."""
+    """Calls targets. ``own_ports`` are the ports that this daemon listens on: it never calls itself."""
 
     def __init__(
         self,
         own_ports: Collection[int] = (),
         *,
         resolve: Resolve = resolve,
-        trust: Callable[[], ssl.SSLContext] = ssl.create_default_context,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
         self._own_ports = own_ports
         self._lookups = Lookups(resolve)
-        self._trust = cache(trust)
+        self._context = cache(ssl.create_default_context)
         self._call_seconds = call_seconds
 
     async def call(self, rules: Sequence[Rule], target: Target, fields: Fields, body: bytes) -> Outcome:
@@ -162,7 +163,7 @@ class Caller:
             raise _Failed("dns") from None
 
     async def _connected(self, target: Target, addresses: Sequence[str]) -> ByteStream:
-        """Connect to the first of the addresses that accepts; each of the others gets a share of the time."""
+        """Connect to the first address that accepts; each one but the last gets a share of the time."""
         for left in range(len(addresses), 0, -1):
             with anyio.move_on_after(self._call_seconds / (left + 1) if left > 1 else None):
                 try:
@@ -175,17 +176,19 @@ class Caller:
     async def _connected_to(self, target: Target, address: str) -> ByteStream:
         stream = await anyio.connect_tcp(address, target.port)
         try:
-            self._refuse_own(*map(stream.extra, (SocketAttribute.local_address, SocketAttribute.remote_address)))
+            self._refuse_own(stream)
             if target.scheme == "http":
                 return stream
-            context = await anyio.to_thread.run_sync(self._trust)  # reads hundreds of certificates once
+            context = await anyio.to_thread.run_sync(self._context)  # reads hundreds of certificates once
             return await TLSStream.wrap(stream, hostname=target.host, ssl_context=context, standard_compatible=False)
         except BaseException:
             await anyio.aclose_forcefully(stream)
             raise
 
-    def _refuse_own(self, here: Any, there: Any) -> None:
-        """Raise for a connection of the machine to itself, by any of its addresses, at a port of this daemon."""
+    def _refuse_own(self, stream: SocketStream) -> None:
+        """Raise ``_Failed`` for a connection of the machine to itself, by any address, at a port of this daemon."""
+        here = stream.extra(SocketAttribute.local_address)  # noqa: S610 - no query of Django
+        there = stream.extra(SocketAttribute.remote_address)  # noqa: S610 - likewise
         if there[1] in self._own_ports and (there[0] == here[0] or ip_address(there[0]).is_loopback):
             raise _Failed("not-allowed")
 
@@ -204,7 +207,7 @@ async def _posted(stream: ByteStream, target: Target, fields: Fields, body: byte
 
 
 async def _response(stream: ByteStream, connection: h11.Connection) -> h11.Response:
-    """Read the header of the answer, perhaps after some of status 1xx (RFC 9110 §15.2)."""
+    """Read the header of the response, possibly after others with status 1xx (RFC 9110 §15.2)."""
     left_bytes = MAX_HEADER_BYTES
     while True:
         event = connection.next_event()
@@ -221,7 +224,7 @@ async def _response(stream: ByteStream, connection: h11.Connection) -> h11.Respo
 
 
 async def _read_body(stream: ByteStream, connection: h11.Connection) -> None:
-    """Read the beginning of the body; whatever it is changes nothing."""
+    """Read the beginning of the body; its content does not matter."""
     left_bytes = _MOST_BODY_BYTES
     try:
         while left_bytes > 0 and not isinstance(event := connection.next_event(), h11.EndOfMessage):

@@ -46,7 +46,7 @@ class Job:
 
     ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if the target must be told, ``since_ms`` since
     when something has been waiting to be told. ``version`` is that of the last result stored here: while it is still
-    that, nobody has leased the webhook since. ``seen`` is the last look at the storage that found it. ``is_again``:
+    that, nobody has leased the webhook since. ``scan`` is the number of the last scan that found it. ``is_again``:
     something has happened during the call.
     """
 
@@ -56,7 +56,7 @@ class Job:
     ends_at_ms: int = 0
     version: int | None = None
     since_ms: int = 0
-    seen: int = 0
+    scan: int = 0
     is_ready: bool = False
     is_called: bool = False
     is_again: bool = False

@@ -14,8 +14,8 @@ import pytest
 from webhookworld import SECRET
 
 from daemons import environment
-from tmpmaild.webhooks import dispatcher
 from tmpmaild.webhooks.calling import Caller
+from tmpmaild.webhooks.signing import signed_fields
 from tmpmaild.webhooktargets import parse_rule, parse_url
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def block(language):
 
 
 def signed(body=BODY, seconds=None):
-    return dict(dispatcher.signed_fields(SECRET, "evt_1", int(time.time()) if seconds is None else seconds, body))
+    return dict(signed_fields(SECRET, "evt_1", int(time.time()) if seconds is None else seconds, body))
 
 
 @contextmanager

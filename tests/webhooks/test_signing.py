@@ -1,13 +1,13 @@
 """Signatures, held against the example of the specification of Standard Webhooks."""
 
-from tmpmaild.webhooks import dispatcher
+from tmpmaild.webhooks.signing import event_id, signed_fields
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 def test_the_example_of_the_specification_is_signed_as_it_says():
     body = b'{"test": 2432232314}'
-    fields = dispatcher.signed_fields(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    fields = signed_fields(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert fields == [
         ("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek"),
         ("webhook-timestamp", "1614265330"),
@@ -17,11 +17,11 @@ def test_the_example_of_the_specification_is_signed_as_it_says():
 
 def test_an_event_has_an_id_of_its_own_that_stays_and_depends_on_the_secret():
     ids = [
-        dispatcher.event_id(SECRET, "message.received", "msg_1"),
-        dispatcher.event_id(SECRET, "message.received", "msg_2"),
-        dispatcher.event_id(SECRET, "verdict.reached", "msg_1"),
-        dispatcher.event_id("whsec_AAAA", "message.received", "msg_1"),
+        event_id(SECRET, "message.received", "msg_1"),
+        event_id(SECRET, "message.received", "msg_2"),
+        event_id(SECRET, "verdict.reached", "msg_1"),
+        event_id("whsec_AAAA", "message.received", "msg_1"),
     ]
     assert len(set(ids)) == 4
-    assert ids[0] == dispatcher.event_id(SECRET, "message.received", "msg_1")
+    assert ids[0] == event_id(SECRET, "message.received", "msg_1")
     assert "." not in ids[0]

@@ -1,0 +1,108 @@
+"""The events that calls report: what is next for a webhook, and the JSON document of a call, of bounded size."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from tmpmaild.inboxes.reading import NOT_CHECKED, MailReader
+from tmpmaild.model import Findings, Message, Page, StoredWebhook, WebhookState
+from tmpmaild.scheduling.clients import on_behalf_of
+
+MOST_BODY_BYTES: Final = 256 * 1024
+_SHORT_CHARACTERS: Final = 1000
+
+Form = Callable[[str, int, str, Message | None], bytes]
+"""Returns the JSON form of an event from its type, its time in Unix milliseconds, the address, and the message."""
+
+
+class Event(NamedTuple):
+    """An event to report. Its id is generated from ``name``."""
+
+    name: tuple[str, str]
+    body: bytes
+
+
+class Step(NamedTuple):
+    """The next event to report, None if there is none now, and the state once it is reported, None after the last one.
+
+    ``has_more``: there may be another event to report at once.
+    """
+
+    event: Event | None
+    state: WebhookState | None
+    has_more: bool = False
+
+
+class Events:
+    """Reads the events to report. ``form`` generates the JSON document."""
+
+    def __init__(self, mail: MailReader, form: Form) -> None:
+        self._mail = mail
+        self._form = form
+
+    async def next(self, leased: StoredWebhook, now_ms: int) -> Step:
+        """Return the next event of a webhook. Raises ``AddressExpired`` and the errors of the storage."""
+        if leased.expires_at_ms <= now_ms:
+            return self._expired(leased)
+        step = await self._next_message(leased) if "message" in leased.webhook.events else None
+        if (step is None or (step.event is None and not step.has_more)) and self._reports_verdicts(leased):
+            current = leased if step is None or step.state is None else replace(leased, state=step.state)
+            step = await self._next_verdict(current, now_ms)
+        return step or Step(None, leased.state)
+
+    def _reports_verdicts(self, leased: StoredWebhook) -> bool:
+        return "verdict" in leased.webhook.events and self._mail.check is not None
+
+    def _expired(self, leased: StoredWebhook) -> Step:
+        if "expired" not in leased.webhook.events:
+            return Step(None, None)
+        kind = "inbox.expired"
+        return Step(Event((kind, leased.inbox_id), self._form(kind, leased.expires_at_ms, leased.address, None)), None)
+
+    async def _next_message(self, leased: StoredWebhook) -> Step:
+        state = leased.state
+        message, position, has_more = await self._next(leased, state.told_message_id)
+        if message is not None and "verdict" in leased.webhook.has and self._mail.check and not _is_checked(message):
+            return Step(None, state)  # its verdict will wake us: no later message may be reported before it
+        state = replace(state, told_message_id=position)
+        if message is None:
+            return Step(None, state, has_more)
+        is_more = has_more or self._reports_verdicts(leased)
+        return Step(self._event("message.received", message.received_at_ms, leased, message), state, is_more)
+
+    async def _next_verdict(self, leased: StoredWebhook, now_ms: int) -> Step:
+        message, position, has_more = await self._next(leased, leased.state.told_verdict_id)
+        if message is not None and not _is_checked(message):
+            return Step(None, leased.state)
+        state = replace(leased.state, told_verdict_id=position)
+        if message is None:
+            return Step(None, state, has_more)
+        return Step(self._event("verdict.reached", now_ms, leased, message), state, has_more=True)
+
+    async def _next(self, leased: StoredWebhook, after: str) -> tuple[Message | None, str, bool]:
+        """Return the next message that counts, the position after it, and whether there may be another."""
+        has = leased.webhook.has - {"verdict"}
+        page = Page(after=after, ascending=True, limit=1, has=has, bodies_bytes=MOST_BODY_BYTES)
+        with on_behalf_of(leased.inbox_id):
+            listing = await self._mail.list_for_holder(leased.address, page)
+        if listing.messages:
+            return listing.messages[0], listing.messages[0].id, listing.has_more
+        if listing.has_more and listing.looked_to:
+            return None, listing.looked_to, True
+        return None, max(after, leased.newest_message_id), False
+
+    def _event(self, kind: str, at_ms: int, leased: StoredWebhook, message: Message) -> Event:
+        """Return an event of bounded size: if it is too large, without the message's text, then without other parts."""
+        short = {name: getattr(message, name)[:_SHORT_CHARACTERS] for name in ("subject", "from_name", "from_address")}
+        without_text = replace(message, body="", truncated=True)
+        without_more = replace(without_text, attachments=(), findings=Findings(), **short)
+        for one in (without_text if message.truncated else message, without_text, without_more):
+            body = self._form(kind, at_ms, leased.address, one)
+            if len(body) <= MOST_BODY_BYTES:
+                break
+        return Event((kind, message.id), body)
+
+
+def _is_checked(message: Message) -> bool:
+    return message.authentication not in (None, NOT_CHECKED)
