@@ -11,7 +11,7 @@ import pytest
 from tables import rows_of
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.mail import htmlview
+from tmpmaild.mail import viewpage
 from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
@@ -101,7 +101,7 @@ HIDING = """
 @pytest.mark.parametrize("html", ["<p>Hello</p>", HIDING])
 async def test_a_view_in_a_tab_says_at_its_top_who_shows_it_whatever_the_mail_styles(pages, html):
     page = await pages.borrow(viewport={"width": 600, "height": 300})
-    await page.set_content(htmlview.served_by(render(html, {}, remote_images=False).html, "tmp.example"))
+    await page.set_content(viewpage.served_by(render(html, {}, remote_images=False).html, "tmp.example"))
     said = await page.evaluate("getComputedStyle(document.documentElement, '::before').content")
     assert said.strip('"').startswith("tmp.example shows you a message that somebody sent")
     assert await pixel(page, 2, 2) == (255, 248, 220)
@@ -180,7 +180,7 @@ ITEM = re.compile(r"<tr>\s*<td[^>]*>\s*Cup\s.*?</tr>", re.DOTALL)
 async def test_an_invoice_takes_no_more_pages_than_it_fills_and_the_browser_asks_for_no_icon(pages):
     page = await pages.borrow()
     invoice = ITEM.sub(lambda row: row[0] * 30, INVOICE)
-    view = htmlview.titled(render(invoice, {}, remote_images=False).html, "Your invoice", "today")
+    view = viewpage.titled(render(invoice, {}, remote_images=False).html, "Your invoice", "today")
     await page.set_content(view)
     printed = await page.pdf(format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2

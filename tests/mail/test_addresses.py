@@ -10,7 +10,6 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from growth import assert_within
-from tables import rows_of, table
 from tmpmaild import hostnames
 from tmpmaild.mail.addresses import (
     RESERVED_LOCAL_PARTS,
@@ -28,8 +27,6 @@ from tmpmaild.mail.addresses import (
     split_path,
 )
 
-ROWS = rows_of(__file__)
-
 OURS = ("ours.test", "xn--bcher-kva.test")
 ATEXT = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-/=?^_`{|}~"
 
@@ -41,12 +38,53 @@ def inbox_of(path, *, utf8=False):
 # Splitting an argument
 
 
-@pytest.mark.parametrize(("argument", "expected"), ROWS["an argument is split into path and parameters"])
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        (b"<a@b>", (b"a@b", b"")),
+        (b"<>", (b"", b"")),
+        (b" <a@b>", (b"a@b", b"")),  # a space too many is common, and harmless
+        (b"<a@b> SIZE=1 BODY=8BITMIME", (b"a@b", b"SIZE=1 BODY=8BITMIME")),
+        (b"<a@b>  SIZE=1", (b"a@b", b"SIZE=1")),
+        (b"<a@b> ", (b"a@b", b"")),
+        (b'<"a>b"@c> X', (b'"a>b"@c', b"X")),  # a quoted > does not end the path
+        (b'<"a\\"> b"@c> X', (b'"a\\"> b"@c', b"X")),  # nor does one behind a quoted quote
+        (b'<"a\\\\"@c> X', (b'"a\\\\"@c', b"X")),  # but a quoted backslash quotes nothing further
+        (b"<a b@c>", (b"a b@c", b"")),  # what stands inside is for the grammar to refuse
+        (b"<a@b> >", (b"a@b", b">")),
+        (b"<a\\>", (b"a\\", b"")),  # outside of quotes a backslash is only a character
+    ],
+)
 def test_an_argument_is_split_into_path_and_parameters(argument, expected):
     assert split_path(argument) == expected
 
 
-@table("argument", ROWS["an argument without a proper path is refused"])
+@pytest.mark.parametrize(
+    "argument",
+    [
+        b"",
+        b" ",
+        b"a@b",  # without brackets another server may read another address
+        b"<a@b",  # without an end the parameters would be part of it
+        b"a@b>",
+        b"<a@b>x",  # junk right behind it
+        b"<a@b>SIZE=1",
+        b"<a@b>>",
+        b"<a@b><c@d>",
+        b"<a@b>\tSIZE=1",  # only a space separates
+        b"\t<a@b>",
+        b"x <a@b>",  # a display name, as in a header
+        b'<"a@b>',  # an open quote
+        b'<"a\\">',
+        b'<a"b@c> "',  # the quote opens inside, and the bracket is part of it
+        pytest.param(b"<" + b'"' * 2047, id="< +  * 2047"),
+        pytest.param(b"<" + b'"\\' * 1023, id="< + // * 1023"),
+        pytest.param(b'<"a" ' * 400, id="<a  * 400"),
+        pytest.param(b"<" * 2048, id="< * 2048"),
+        pytest.param(b" " * 2048, id="  * 2048"),
+        pytest.param(b"<a" * 1000, id="<a * 1000"),
+    ],
+)
 def test_an_argument_without_a_proper_path_is_refused_at_little_cost(argument):
     def read():
         for _ in range(100):
@@ -68,12 +106,70 @@ def test_splitting_loses_nothing(argument):
 # Paths that are accepted
 
 
-@table(("path", "local_part", "domain"), ROWS["a path names a mailbox"])
+@pytest.mark.parametrize(
+    ("path", "local_part", "domain"),
+    [
+        (b"abc@ours.test", "abc", "ours.test"),
+        (b"ABC@OURS.Test", "ABC", "ours.test"),
+        (b"a.b-c_d@ours.test", "a.b-c_d", "ours.test"),
+        (b"a@localhost", "a", "localhost"),
+        # RFC 1123 allows a digit in front
+        (b"a@1.ours.test", "a", "1.ours.test"),
+        (b"a@a--b.test", "a", "a--b.test"),
+        # all of atext
+        (b"!#$%&'*+-/=?^_`{|}~@ours.test", "!#$%&'*+-/=?^_`{|}~", "ours.test"),
+        (b"abc+tag@ours.test", "abc+tag", "ours.test"),
+        # An encoded-word is atext: a strange local part of its own, never decoded to "a".
+        (b"=?utf-8?q?a?=@ours.test", "=?utf-8?q?a?=", "ours.test"),
+        # Ways of old to say "relay this": plain local parts here.
+        (b"v%foreign.example@ours.test", "v%foreign.example", "ours.test"),
+        (b"foreign.example!v@ours.test", "foreign.example!v", "ours.test"),
+        # Quoting is spelling, not part of the name (RFC 5321 §4.1.2).
+        (b'"abc"@ours.test', "abc", "ours.test"),
+        (b'"a\\bc"@ours.test', "abc", "ours.test"),
+        (b'"a b"@ours.test', "a b", "ours.test"),
+        (b'"a..b."@ours.test', "a..b.", "ours.test"),
+        (b'"\\\\\\""@ours.test', '\\"', "ours.test"),
+        (b'"v@foreign.example"@ours.test', "v@foreign.example", "ours.test"),
+        (b'"<v>"@ours.test', "<v>", "ours.test"),
+        # the grammar has it; nobody's inbox
+        (b'""@ours.test', "", "ours.test"),
+        # Source routes are ignored (appendix C).
+        (b"@relay.example:abc@ours.test", "abc", "ours.test"),
+        (b"@a.example,@b.example:abc@ours.test", "abc", "ours.test"),
+        (b'@relay.example:"a:b@c"@ours.test', "a:b@c", "ours.test"),
+        # Address literals are kept, so that relaying to them is what gets refused.
+        (b"a@[192.0.2.1]", "a", "[192.0.2.1]"),
+        (b"a@[IPv6:2001:DB8::1]", "a", "[ipv6:2001:db8::1]"),
+        (b"a@[ipv6:::ffff:192.0.2.1]", "a", "[ipv6:::ffff:192.0.2.1]"),
+        # RFC 5321 §4.5.1: the only name that needs no domain.
+        (b"postmaster", "postmaster", ""),
+        (b"PostMaster", "PostMaster", ""),
+        (b"a" * 64 + b"@ours.test", "a" * 64, "ours.test"),
+        (b'"' + b"a" * 62 + b'"@ours.test', "a" * 62, "ours.test"),
+        (b"a@" + b"b" * 63 + b".test", "a", "b" * 63 + ".test"),
+        pytest.param(b"a@" + b"b." * 125 + b"cc", "a", "b." * 125 + "cc", id="a@ + b. * 125 + cc"),
+    ],
+)
 def test_a_path_names_a_mailbox(path, local_part, domain):
     assert parse_path(path) == Mailbox(local_part, domain) == parse_path(path, utf8=True)
 
 
-@pytest.mark.parametrize(("path", "local_part", "domain"), ROWS["a path in utf8 needs smtputf8"])
+@pytest.mark.parametrize(
+    ("path", "local_part", "domain"),
+    [
+        ("bjørn@ours.test", "bjørn", "ours.test"),
+        ('"bjørn b"@ours.test', "bjørn b", "ours.test"),
+        ("😀@ours.test", "😀", "ours.test"),
+        ("a@bücher.test", "a", "xn--bcher-kva.test"),
+        ("a@BÜCHER.Test", "a", "xn--bcher-kva.test"),
+        # decomposed, as macOS types it
+        ("a@bu\u0308cher.test", "a", "xn--bcher-kva.test"),
+        # IDNA 2003 would make it strasse
+        ("a@straße.test", "a", "xn--strae-oqa.test"),
+        ("@bücher.test:a@ours.test", "a", "ours.test"),
+    ],
+)
 def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
     assert parse_path(path.encode(), utf8=True) == Mailbox(local_part, domain)
     with pytest.raises(NonAsciiPath):
@@ -83,7 +179,130 @@ def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
 # Paths that are refused
 
 
-@table("path", ROWS["what is no path is refused"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"",  # the null path is no mailbox
+        b"abc",
+        b"abuse",  # only postmaster goes without a domain
+        b'"postmaster"',
+        b"postmaster+tag",
+        b"@",
+        b"@ours.test",
+        b"abc@",
+        b"abc@@ours.test",
+        b"v@foreign.example@ours.test",  # which one is the domain? Servers differ
+        b"<abc@ours.test>",
+        b"abc@ours.test>",
+        # spaces and comments: legal in a header, never in a path
+        b" abc@ours.test",
+        b"abc@ours.test ",
+        b"a bc@ours.test",
+        b"abc @ours.test",
+        b"abc@ ours.test",
+        b"abc(x)@ours.test",
+        b"(x)abc@ours.test",
+        b"abc@ours.test(x)",
+        b"Name abc@ours.test",
+        # dots
+        b".abc@ours.test",
+        b"abc.@ours.test",
+        b"a..c@ours.test",
+        b"abc@ours.test.",  # the same host in DNS, but no Domain of RFC 5321
+        b"abc@.ours.test",
+        b"abc@ours..test",
+        # domains
+        b"abc@-ours.test",
+        b"abc@ours-.test",
+        b"abc@ours.test:25",
+        b'abc@"ours.test"',
+        # control characters: some servers cut the name where they stand
+        b"abc\0@ours.test",
+        b"abc@ours.test\0.foreign.example",
+        b"abc@ours.test\r",
+        b"abc\r\n@ours.test",
+        b"abc@ours.test\n",
+        b"abc\t@ours.test",
+        b"abc\x7f@ours.test",
+        b'"a\0b"@ours.test',
+        b'"a\rb"@ours.test',
+        b'"a\\\nb"@ours.test',
+        b'"a\\\0b"@ours.test',
+        # quoting that does not come out even, or is only a part
+        b'"abc@ours.test',
+        b'abc"@ours.test',
+        b'"a"bc@ours.test',
+        b'"a"."b"@ours.test',  # legal in RFC 5322, not here
+        b'"a""b"@ours.test',
+        b'"abc\\"@ours.test',
+        b"a\\bc@ours.test",
+        b"a,b@ours.test",
+        b"a;b@ours.test",
+        b"a:b@ours.test",
+        b"[abc]@ours.test",
+        # routes
+        b"@relay.example",
+        b"@relay.example:",
+        b"relay.example:abc@ours.test",
+        b"@relay.example,abc@ours.test",
+        b"@a.example,b.example:abc@ours.test",
+        b"@a.example, @b.example:abc@ours.test",
+        b"@:abc@ours.test",
+        b"@-a.example:abc@ours.test",
+        b"@[192.0.2.1]:abc@ours.test",
+        b"@a.example:@b.example:abc@ours.test",
+        b"@a.example:postmaster",  # the name without a domain stands alone
+        b"@a.example:postmaster@",
+        # literals
+        b"abc@192.0.2.1]",
+        b"abc@[192.0.2.1",
+        b"abc@[192.0.2.11",  # a digit where the bracket belongs
+        b"abc@[192.0.2.1]x",
+        b"abc@[192.0.2.256]",
+        b"abc@[192.0.2.01]",  # octal to some
+        b"abc@[192.0.2]",
+        b"abc@[]",
+        b"abc@[IPv6:]",
+        b"abc@[2001:db8::1]",  # needs its tag
+        b"abc@[IPv6:192.0.2.1]",
+        b"abc@[IPv6:fe80::1%eth0]",
+        b"abc@[tag:content]",
+        b"abc@[ours.test]",
+        # lengths
+        # octets that are no UTF-8
+        b"\xff@ours.test",
+        b"abc@ours.test\xff",
+        b"\xc0\xaf@ours.test",  # overlong
+        b"\xed\xa0\x80@ours.test",  # a surrogate
+        b"\xe9@ours.test",  # Latin-1
+        # UTF-8 that is no letter, mark or sign
+        # UTF-8 domains that only look like another
+        "abc@\uff4furs.test",  # full-width
+        "abc@ours。test",  # the ideographic full stop, a dot in IDNA 2003
+        "abc@\u212aelvin.test",  # KELVIN SIGN folds to k
+        "abc@ours\u00adé.test",  # a soft hyphen, dropped by IDNA 2003
+        "abc@ou\u2215rsé.test",  # a slash for the eye
+        "abc@\u0301e.test",  # a combining mark in front
+        "abc@xn--é.test",
+        "abc@-é.test",
+        "abc@é-.test",
+        "abc@ é.test",
+        "abc@é_.test",
+        b"abc@" + b"b" * 64 + b".test",
+        b"a" * 65 + b"@ours.test",
+        b'"' + b"a" * 63 + b'"@ours.test',
+        pytest.param(b"a@" + b"b." * 126 + b"c", id="a@ + b. * 126 + c"),
+        pytest.param(b"a@" + b"b" * 300, id="a@ +  * 300"),
+        pytest.param(b"@" + b"r." * 120 + b"example:abc@ours.test", id="@ + r. * 120 + example:abc@ours.test"),
+        pytest.param(b"a" * 100_000, id="a * 100_000"),
+        "a\u0085b@ours.test",
+        "a\u2028b@ours.test",
+        "a\ufffdb@ours.test",
+        '"\\é"@ours.test',
+        "é" * 33 + "@ours.test",
+        "abc@" + "é" * 60 + ".test",
+    ],
+)
 def test_what_is_no_path_is_refused(path):
     octets = path.encode() if isinstance(path, str) else path
     for utf8 in (True, False):
@@ -95,12 +314,44 @@ def test_what_is_no_path_is_refused(path):
 # Which inbox
 
 
-@table("path", ROWS["these all reach one inbox"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"abc@ours.test",
+        b"ABC@ours.test",
+        b'"abc"@OURS.TEST',
+        b'"a\\bc"@ours.test',
+        b"abc+tag@ours.test",
+        b"abc+a+b@ours.test",
+        b"abc+@ours.test",
+        b'"abc+ a@b"@ours.test',
+        b"@relay.example:abc@ours.test",
+        "abc+tåg@ours.test",
+    ],
+)
 def test_these_all_reach_one_inbox(path):
     assert inbox_of(path, utf8=True) == "abc@ours.test"
 
 
-@pytest.mark.parametrize(("path", "expected"), ROWS["these reach no inbox but their own"])
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("+tag@ours.test", "+tag@ours.test"),  # nothing would be left
+        ("+@ours.test", "+@ours.test"),
+        ('"a b"@ours.test', "a b@ours.test"),
+        ('"abc "@ours.test', "abc @ours.test"),
+        ('"abc@ours.test"@foreign.example', "abc@ours.test@foreign.example"),
+        ("abc%ours.test@ours.test", "abc%ours.test@ours.test"),
+        ("=?utf-8?q?abc?=@ours.test", "=?utf-8?q?abc?=@ours.test"),
+        ("abc-tag@ours.test", "abc-tag@ours.test"),  # some servers' tags, not ours
+        ("a.bc@ours.test", "a.bc@ours.test"),  # some servers ignore dots
+        ("BJØRN@ours.test", "bjørn@ours.test"),
+        ("e\u0301@ours.test", "é@ours.test"),
+        # These fold to ASCII in Unicode, and would be somebody's "k" and "abc".
+        ("\u212a@ours.test", "\u212a@ours.test"),
+        ("\uff41\uff42\uff43@ours.test", "\uff41\uff42\uff43@ours.test"),
+    ],
+)
 def test_these_reach_no_inbox_but_their_own(path, expected):
     assert inbox_of(path, utf8=True) == expected
 
@@ -256,7 +507,31 @@ def test_a_url_reaches_what_mail_reaches_and_knows_no_route(path):
 # Addresses in URLs
 
 
-@table("text", ROWS["what is no address is none and costs little"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "abc",
+        "postmaster",
+        "@ours.test",
+        "@relay.example:abc@ours.test",  # nobody routes a URL
+        "<abc@ours.test>",
+        "abc@ours.test/",
+        "abc@ours.test\n",
+        "abc\0@ours.test",
+        "abc\ufffd@ours.test",
+        "%61bc@ours.test@",
+        "../../etc/passwd",
+        "abc" + chr(0xD800) + "@ours.test",  # a lone surrogate
+        pytest.param("a" * 10_000, id="a * 10_000"),
+        pytest.param("@" * 10_000, id="@ * 10_000"),
+        pytest.param('"' * 10_000, id=" * 10_000"),
+        pytest.param("\ud800" * 10_000, id="/ud800 * 10_000"),
+        pytest.param("a@" + "b." * 5_000, id="a@ + b. * 5_000"),
+        pytest.param("a@" + "é" * 5_000, id="a@ + é * 5_000"),
+        pytest.param("a@" + "é" * 250, id="a@ + é * 250"),
+    ],
+)
 def test_what_is_no_address_is_none_and_costs_little(text):
     def read():
         for _ in range(100):
@@ -274,18 +549,52 @@ def test_any_text_folds_to_an_address_or_none(text):
 # Names that people choose
 
 
-@table(("text", "expected"), ROWS["a local part can be chosen"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("abc", "abc"),
+        ("ABC", "abc"),
+        ("a-b_c.d", "a-b_c.d"),
+        ("1st", "1st"),
+        ("a--b", "a--b"),
+        ("admins", "admins"),
+        ("a" * 64, "a" * 64),
+    ],
+)
 def test_a_local_part_can_be_chosen(text, expected):
     assert check_local_part(text) == expected
 
 
-@table("text", ROWS["a malformed local part cannot be chosen"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a",
+        "ab",
+        ".abc",
+        "abc.",
+        "-abc",
+        "abc_",
+        "a..b",
+        "a b",
+        "a+b",
+        "a@b",
+        "a/b",
+        "abc\n",
+        "a\0b",
+        "aéb",
+        "ab\u212a",  # KELVIN SIGN lowers to k
+        "a" * 65,
+        pytest.param("abc" * 100_000, id="abc * 100_000"),
+        pytest.param("." * 100_000, id=". * 100_000"),
+    ],
+)
 def test_a_malformed_local_part_cannot_be_chosen(text):
     with pytest.raises(LocalPartError, match="3 to 64"):
         check_local_part(text)
 
 
-@table("name", sorted(RESERVED_LOCAL_PARTS))
+@pytest.mark.parametrize("name", sorted(RESERVED_LOCAL_PARTS))
 def test_a_reserved_local_part_cannot_be_chosen_in_any_case(name):
     with pytest.raises(LocalPartError, match="reserved"):
         check_local_part(name.title())
@@ -321,12 +630,32 @@ def test_random_local_parts_come_from_the_given_source_and_no_inbox_from_abuse_a
 # The operator
 
 
-@table("path", ROWS["the operator gets mail for postmaster and abuse"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"postmaster",
+        b"POSTMASTER",
+        b"PostMaster@ours.test",
+        b"abuse@OURS.test",
+        b"abuse+42@ours.test",
+        b'"postmaster"@ours.test',
+        b"abuse@b\xc3\xbccher.test",
+    ],
+)
 def test_the_operator_gets_mail_for_postmaster_and_abuse(path):
     assert is_operator(parse_path(path, utf8=True), OURS)
 
 
-@pytest.mark.parametrize("path", ROWS["the operator gets no other mail"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"postmaster@foreign.example",
+        b"abuse@[192.0.2.1]",
+        b"webmaster@ours.test",
+        b"abc@ours.test",
+        b'""@ours.test',
+    ],
+)
 def test_the_operator_gets_no_other_mail(path):
     assert not is_operator(parse_path(path), OURS)
 

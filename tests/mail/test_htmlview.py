@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet
-from tables import rows_of, table
-from tmpmaild.mail import htmlview
+from tmpmaild.mail import viewattributes
+from tmpmaild.mail.contentids import referred_to
 from tmpmaild.mail.htmltokens import ELEMENTS
-from tmpmaild.mail.htmlview import MAX_CHARACTERS, MAX_IMAGE_CHARACTERS, content_ids, render, render_text
-
-ROWS = rows_of(__file__)
+from tmpmaild.mail.htmlview import MAX_CHARACTERS, MAX_IMAGE_CHARACTERS, render
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 ADDED = {"target", "rel", "referrerpolicy"}
@@ -53,7 +51,7 @@ def body(html, images=None, *, remote_images=False):
     if "<body" not in page:
         return page
     [(_, attributes), *_] = Reader(page).tags
-    assert_harmless(htmlview.start_tag("div", attributes))
+    assert_harmless(viewattributes.start_tag("div", attributes))
     return re.fullmatch(r"<body[^>]*>(.*)</body>", page, re.DOTALL)[1]
 
 
@@ -68,14 +66,130 @@ def assert_harmless(page):
     assert reader.oddities == []
     for name, attributes in reader.tags:
         assert name in ELEMENTS
-        allowed = htmlview.ANYWHERE | ADDED | {"a": {"href"}, "img": {"src", "alt", "role"}}.get(name, set())
+        allowed = viewattributes.ANYWHERE | ADDED | {"a": {"href"}, "img": {"src", "alt", "role"}}.get(name, set())
         assert attributes.keys() <= allowed
         for key in attributes.keys() & ADDRESSES.keys():
             assert ADDRESSES[key].fullmatch(attributes[key])
         assert not re.search(r"url|expression|@|\\|//|/\*|position|behaviou?r|binding", attributes.get("style", ""))
 
 
-PAYLOADS = ROWS["PAYLOADS"]
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "<SCRIPT SRC=//evil.example/x.js></SCRIPT>",
+    "<scr<script>ipt>alert(1)</script>",
+    "<script/x>alert(1)</script >",
+    "<img src=x onerror=alert(1)>",
+    "<img src=x oNeRrOr=alert(1)//",
+    '<img/src="x"/onerror=alert(1)>',
+    "<img src='x'onerror=alert(1)>",
+    '<img """><script>alert(1)</script>">',
+    '<img alt="`><script>alert(1)</script>">',
+    '<img src="javascript:alert(1)">',
+    '<img src="data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+">',
+    '<img src="data:text/html,<script>alert(1)</script>">',
+    '<img src="data:image/png;base64,AAAA\' onerror=alert(1)">',
+    '<img src="cid:x&quot; onerror=alert(1)">',
+    '<img srcset="https://evil.example/1 1x" sizes=1 lowsrc=//evil.example dynsrc=//evil.example>',
+    "<picture><source srcset=//evil.example/1><img alt=x></picture>",
+    "<input type=image src=//evil.example/1 formaction=javascript:alert(1)>",
+    "<video poster=//evil.example/1 src=x onerror=alert(1)><source src=x></video>",
+    "<audio src=x onloadstart=alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<a href='JaVaScRiPt:alert(1)'>x</a>",
+    "<a href='java\nscript:alert(1)'>x</a>",
+    "<a href='java\tscript:alert(1)'>x</a>",
+    "<a href='java&#10;script:alert(1)'>x</a>",
+    "<a href='&#x6a;avascript&colon;alert(1)'>x</a>",
+    "<a href='&#0000106avascript:alert(1)'>x</a>",
+    "<a href='\x01javascript:alert(1)'>x</a>",
+    "<a href='\u2028javascript:alert(1)'>x</a>",
+    "<a href=' \x00 javascript:alert(1)'>x</a>",
+    "<a href='java\x00script:alert(1)'>x</a>",
+    "<a href='jav\u0430script:alert(1)'>x</a>",
+    "<a href='vbscript:msgbox(1)'>x</a>",
+    "<a href='data:text/html;base64,PHNjcmlwdD4='>x</a>",
+    "<a href='data:image/png;base64,AAAA'>x</a>",
+    "<a href='view-source:javascript:1'>x</a>",
+    "<a href='blob:https://x/1'>x</a>",
+    "<a href='file:///etc/passwd'>x</a>",
+    "<a href='cid:1'>x</a>",
+    "<a href='//evil.example'>x</a>",
+    "<a href='/api/messages'>x</a>",
+    "<a href='https://x/&quot; onclick=alert(1) x=&quot;'>x</a>",
+    "<a href=https://x/ ping=https://evil.example download target=_top rel=opener>x</a>",
+    "<a xlink:href='javascript:alert(1)'>x</a>",
+    "<a id=location name=document href=https://x/>x</a>",
+    "<form id=x name=getElementById action=javascript:alert(1)><input name=body><button formaction=x>",
+    "<meta http-equiv=refresh content='0;url=javascript:alert(1)'>",
+    "<meta charset=utf-7>+ADw-script+AD4-alert(1)",
+    "<base href=javascript:alert(1)//>",
+    "<link rel=stylesheet href=//evil.example/x.css>",
+    "<style>@import '//evil.example/x.css';</style>",
+    "<style><img src=x onerror=alert(1)></style>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<iframe src=javascript:alert(1)>",
+    "<object data='data:text/html,x'></object><embed src=javascript:alert(1)><applet code=x>",
+    "<frameset onload=alert(1)><frame src=javascript:alert(1)></frameset>",
+    "<svg onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "<svg><a xlink:href=javascript:alert(1)><text>x</text></a></svg>",
+    "<svg><animate attributeName=href values=javascript:alert(1) />",
+    "<svg></p><style><a id='</style><img src=1 onerror=alert(1)>'>",
+    "<svg><foreignObject><p><style><img title='</style><img src=x onerror=alert(1)>'>",
+    "<svg><desc><![CDATA[</desc><script>alert(1)</script>]]></svg>",
+    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=alert(1)&gt;'>",
+    "<math href='javascript:alert(1)'><mi xlink:href='javascript:alert(1)'>x",
+    "<form><math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "<math><annotation-xml encoding='text/html'><img src=x onerror=alert(1)></math>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<noembed><img title='</noembed><img src=x onerror=alert(1)>'></noembed>",
+    "<template><img src=x onerror=alert(1)></template>",
+    "<textarea><img title='</textarea><img src=x onerror=alert(1)>'>",
+    "<title><a title='</title><img src=x onerror=alert(1)>'>",
+    "<xmp><p title='</xmp><img src=x onerror=alert(1)>'></xmp>",
+    "<plaintext><img src=x onerror=alert(1)>",
+    "<select><option><style></select><img src=x onerror=alert(1)></style>",
+    "<table><tr><svg><td><script>alert(1)</script>",
+    "<table><caption><math></table><img src=x onerror=alert(1)>",
+    "<!--><img src=x onerror=alert(1)>-->",
+    "<!-- --!><img src=x onerror=alert(1)>-->",
+    "<!--[if gte IE 4]><script>alert(1)</script><![endif]-->",
+    "<![if !mso]><script>alert(1)</script><![endif]>",
+    "<?xml-stylesheet href=javascript:alert(1)?><?php echo 1 ?>",
+    "<!DOCTYPE x [<!ENTITY y '<script>alert(1)</script>'>]>&y;",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&amp;lt;script&amp;gt;",
+    "\uff1cscript\uff1ealert(1)",
+    "\x00<\x00s\x00c\x00ript>alert(1)",
+    "<scr\x00ipt>alert(1)</scr\x00ipt>",
+    "<\u017fcript>alert(1)</\u017fcript>",
+    "<img\x0csrc=x\x0conerror=alert(1)>",
+    "<p style='width:expression(alert(1))'>",
+    "<p style='background:url(javascript:alert(1))'>",
+    "<p style='background:u\\rl(//evil.example)'>",
+    "<p style='background:ur/**/l(//evil.example)'>",
+    "<p style='background:image-set(\"//evil.example\" 1x)'>",
+    "<p style='background:url(\"x;y\")//evil.example;color:red'>",
+    "<p style='-moz-binding:url(//evil.example);behavior:url(x.htc)'>",
+    "<p style='position:fixed;top:0;left:0;z-index:9;color:red'>",
+    "<p style='@import \"//evil.example\";color:red'>",
+    "<p style='color:red}</style><script>alert(1)</script>'>",
+    "<p style=\"font-family:'x;position:fixed;y'\">",
+    "<p style='list-style:url(//evil.example)'>",
+    "<p style='content:url(//evil.example)'>",
+    "<p style='color:var(--x);width:attr(data-x)'>",
+    "<table background=//evil.example/1><td background=javascript:alert(1)>",
+    "<body onload=alert(1) background=javascript:alert(1)>",
+    "<p contenteditable tabindex=1 autofocus onfocus=alert(1) data-x=1 is=x slot=y class=z id=w>",
+    "<isindex action=javascript:alert(1)><marquee onstart=alert(1)><keygen autofocus onfocus=alert(1)>",
+    "<details open ontoggle=alert(1)>x",
+    "<dialog open onclose=alert(1)><portal src=x><fencedframe src=x>",
+    '<b title=\'<img src="cid:0" onerror=alert(1)>\'>&lt;img src="cid:0"',
+    "<p align='\"><script>alert(1)</script>' width='1 onload=alert(1)'>",
+    "<img src=x:alert(alt) onerror=eval(src) alt=0>",
+    "<a\x0bhref=javascript:alert(1)>x</a>",
+    "</p onmouseover=alert(1)></br><//script><a/ onclick=alert(1)>",
+]
 
 
 def test_style_elements_are_made_one_after_ours_wherever_they_stand():
@@ -89,7 +203,7 @@ def test_style_elements_are_made_one_after_ours_wherever_they_stand():
     assert render(html, {}, remote_images=True).remote_images == 1
 
 
-@table("payload", PAYLOADS)
+@pytest.mark.parametrize("payload", PAYLOADS)
 def test_no_trick_comes_through(payload):
     for frame in ("{}", "<table><tr><td>{}</table>", "<svg><p><style>{}", "<pre>\n{}", "<b><p>{}</b></p>"):
         page = body(frame.replace("{}", payload), {"x": PIXEL})
@@ -117,7 +231,21 @@ def test_tag_soup_never_raises_nor_yields_what_is_not_allowed(soup):
 
 
 @pytest.mark.parametrize(
-    ("html", "is_fitted"), ROWS["a mail that is wider than a phone and does not adapt is shown smaller"]
+    ("html", "is_fitted"),
+    [
+        ("<table width=600><tr><td>one</table>", True),
+        ("<table width=2000><tr><td>one</table>", True),
+        ("<table width=200><tr><td>one</table>", False),
+        ("<table width=5000><tr><td>one</table>", False),
+        ("<style>@media (max-width:620px){.w{width:100%!important}}</style><table class=w width=600></table>", False),
+        # a rule that holds on every screen wins over the attribute, where it holds for this element
+        ("<style>table.w{width:100%;max-width:600px}</style><table class=w width=600></table>", False),
+        ("<style>table{width:100%}</style><table width=600></table>", False),
+        ("<style>table.w{width:100%}</style><table class=w width=600 style='width:600px'></table>", True),
+        ("<style>td.w,.x .w table,.w:hover{width:100%}</style><table class=w width=600></table>", True),
+        ("<style>@media print{.w{width:100%}}</style><table class=w width=600></table>", True),
+        ("<style>.w{width:600px;max-width:100%}</style><table class=w width=600></table>", True),
+    ],
 )
 def test_a_mail_that_is_wider_than_a_phone_and_does_not_adapt_is_shown_smaller(html, is_fitted):
     page = render(html, {}, remote_images=False).html
@@ -125,34 +253,75 @@ def test_a_mail_that_is_wider_than_a_phone_and_does_not_adapt_is_shown_smaller(h
     assert page.endswith('<input type="checkbox" id="size" aria-label="100 %"></body>') is is_fitted
 
 
-@table(("html", "width"), ROWS["padding counts where it makes a mail wider"])
+@pytest.mark.parametrize(
+    ("html", "width"),
+    [
+        ("<table width=500 cellpadding=30 style='padding:20px'><tr><td style='padding:9px'>one</table>", 500),
+        ("<div title='padding: '><table width=500><tr><td>one</table></div>", 500),
+        ("<table cellpadding=20 width='100%'><tr><td><table width=500><tr><td>one</table></table>", 540),
+        ("<div style='padding:9px'>one</div><div style='width:500px;padding:20px'>one</div>", 540),
+        ("<div style='width:500px;padding:20px;box-sizing:border-box'>one</div>", 500),
+        ("<table><tr><td width=500 style='padding:30px'>one</table>", 500),  # a cell gives way
+        ("<table width='100%'><tr><td style='padding:0 40px'><table width=500><tr><td>one</table></table>", 580),
+        (
+            "<table width='100%'><tr><td style='padding:1px 2px 3px;padding-left:7.5px'><table width=500><tr><td>one</table></table>",
+            509,
+        ),
+        (
+            "<table width='100%'><tr><td style='padding:1px 2px 3px 4px'><table width=500><tr><td>one</table></table>",
+            506,
+        ),
+        ("<table width='100%'><tr><td style='padding:5%'><table width=500><tr><td>one</table></table>", 500),
+    ],
+)
 def test_padding_counts_where_it_makes_a_mail_wider(html, width):
     page = render(html, {}, remote_images=False).html
     assert f"(max-width:{width + 16 - 1}px){{#size" in page  # with the margins of the body
 
 
-def test_the_page_is_a_document_that_opens_links_elsewhere_and_shows_a_text_as_it_is():
-    page = render("<p>x", {}, remote_images=False).html
-    assert page.startswith('<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN"><meta charset="utf-8">')
-    assert '<base target="_blank">' in page
-    assert "color-scheme" in page
-    view = render_text("<script>one</script>\n  two & three")
-    assert "<pre>\n&lt;script&gt;one&lt;/script&gt;\n  two &amp; three</pre>" in view.html
-    assert view.remote_images == 0
-
-
-@pytest.mark.parametrize(("html", "tag"), ROWS["the body of the mail is that of the page"])
+@pytest.mark.parametrize(
+    ("html", "tag"),
+    [
+        ("<p>x", "<body>"),
+        ("<html><body bgcolor=#eee text=red onload=alert(1)>", '<body bgcolor="#eee" text="red">'),
+        ("<html dir=rtl lang=ar><body style='margin:0'>", '<body dir="rtl" lang="ar" style="margin:0">'),
+        ("<html style='color:red'><body dir=ltr style='color:#111'>", '<body style="color:red;color:#111" dir="ltr">'),
+        ("<html class='a b' id=c><body class=d id=e>", '<body class="m_a m_b m_d" id="m_c">'),
+        ("<body style='color:red' dir=ltr><body bgcolor=red>", '<body dir="ltr" style="color:red" bgcolor="red">'),
+    ],
+)
 def test_the_body_of_the_mail_is_that_of_the_page(html, tag):
     assert f"</style>{tag}" in render(html, {}, remote_images=False).html
 
 
-@pytest.mark.parametrize(("doctype", "is_standard", "has_quirks"), ROWS["the page is laid out in the mode of the mail"])
-def test_the_page_is_laid_out_in_the_mode_of_the_mail(doctype, is_standard, has_quirks):
-    page = render(f"{doctype}<html><p>x", {}, remote_images=False).html
-    assert (page.startswith("<!doctype html>"), ":where(table){" in page) == (is_standard, has_quirks)
-
-
-@pytest.mark.parametrize(("html", "kept"), ROWS["what plain mails are made of survives"])
+@pytest.mark.parametrize(
+    ("html", "kept"),
+    [
+        (
+            "<table width=600 bgcolor=#fff cellpadding=0><tr><td align=center colspan=2>x",
+            '<td align="center" colspan="2">x',
+        ),
+        ("<table width=600 bgcolor=#fff cellpadding=0>", '<table width="600" bgcolor="#fff" cellpadding="0">'),
+        (
+            "<font color=red face='Arial, sans-serif' size=+1>x",
+            '<font color="red" face="Arial, sans-serif" size="+1">x</font>',
+        ),
+        (
+            "<center><h1 style='COLOR: #123; margin:0 auto'>x",
+            '<center><h1 style="color:#123;margin:0 auto">x</h1></center>',
+        ),
+        ("<p style='background:#fff url(x.png) no-repeat'>x", '<p style="background:#fff none no-repeat">x</p>'),
+        ("<p style='color:rgb(1,2,3)'>x", '<p style="color:rgb(1,2,3)">x</p>'),
+        ("<td>1<td>2", "12"),
+        ("<ul><li>a<li>b</ul><p>c<p>d", "<ul><li>a</li><li>b</li></ul><p>c</p><p>d</p>"),
+        ("<o:p>&nbsp;</o:p><![if !mso]>x<![endif]><!--[if mso]>y<![endif]-->", "&nbsp;x"),
+        (
+            "<form action=x><button style='color:red' onclick=x>Go</button><label>y</form>z",
+            '<div type="form"><span type="button" style="color:red">Go</span><span type="label">y</span></div>z',
+        ),
+        ("caf&eacute; &lt;b&gt; \u20ac &amp;amp;", "caf\u00e9 &lt;b&gt; \u20ac &amp;amp;"),
+    ],
+)
 def test_what_plain_mails_are_made_of_survives(html, kept):
     assert kept in body(html)
 
@@ -165,10 +334,19 @@ def test_a_link_leads_out_and_tells_nothing():
     )
 
 
-@pytest.mark.parametrize("source", ROWS["an inline image is put in"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "cid:logo@x",
+        "CID:logo@x",
+        " cid:logo%40x ",
+        "cid:<logo@x>",
+        "cid:logo&#64;x",
+    ],
+)
 def test_an_inline_image_is_put_in(source):
     html = f'<img src="{source}" alt="A &amp; B" width=3>'
-    assert content_ids(html) == {"logo@x"}
+    assert referred_to(html) == {"logo@x"}
     assert f'<img src="{PIXEL}" alt="A &amp; B" width="3" referrerpolicy="no-referrer">' in body(
         html, {"logo@x": PIXEL}
     )
@@ -187,13 +365,6 @@ def test_an_image_that_cannot_be_shown_is_its_alternative_text_in_its_stated_siz
 )
 def test_an_image_without_words_is_marked_as_a_spacer_unless_it_is_stated_to_be_large(size, is_marked):
     assert ('role="presentation"' in body(f"<img src=https://x.example/1 {size}>")) == is_marked
-
-
-def test_content_ids_are_those_of_the_source_and_an_image_within_the_source_stays():
-    html = """<img src=cid:a@b><IMG SRC = 'CID:c d'><img src="cid:e&amp;f" ><p>cid:none</p><img src="cid:">"""
-    assert content_ids(html) == {"a@b", "c d", "e&f"}
-    assert PIXEL in body(f"<img src='{PIXEL}'>")
-    assert "src=" not in body("<img src='data:image/svg+xml;base64,AAAA'>")
 
 
 def test_an_image_that_repeats_stops_at_a_bound():
@@ -241,19 +412,31 @@ def test_remote_images_are_counted_wherever_the_mail_has_them():
         assert render(html, {}, remote_images=asked).remote_images == 6
 
 
-@table("payload", [p for p in PAYLOADS if "evil.example" in p])
+@pytest.mark.parametrize("payload", [p for p in PAYLOADS if "evil.example" in p])
 def test_nothing_but_links_leads_out_unless_asked(payload):
     page = body(f"{payload}<img src=https://evil.example/1><p background=https://evil.example/2>")
     assert "evil.example" not in re.sub(r'href="[^"]*"', "", "".join(map(str, Reader(page).tags)))
 
 
-@table("html", ROWS["real mail passes the bounds"])
+REAL = [
+    "<body bgcolor=#eeeeee>"
+    + "<table border=0 width=600><tr><td align=center style='padding:8px'>" * 15
+    + "<a href=https://x.example/?utm=1&amp;b=2><font face=Arial color=#333><b>Buy</b></font></a><br>&nbsp;" * 380
+    + "</td></tr></table>" * 15,
+    "<p class=MsoNormal><span lang=EN style='font-size:11.0pt'><o:p>&nbsp;</o:p></span></p><font color=navy>x" * 1500,
+    "<p>x" * 900,
+    "<ul>" + "<li>x" * 900,
+    "<table>" + "<tr><td>x" * 900,
+]
+
+
+@pytest.mark.parametrize("html", REAL)
 def test_real_mail_passes_the_bounds(html):
     assert "This is its text" not in body(html)
 
 
 def test_many_cells_all_survive():
-    marketing, *_, table_of_cells = ROWS["real mail passes the bounds"]
+    marketing, *_, table_of_cells = REAL
     assert body(marketing).count("<b>Buy</b>") == 380
     assert body(table_of_cells).count("<tr><td>x</td></tr>") == 900
 
@@ -279,11 +462,6 @@ def test_several_threads_may_render_at_once():
     mails = [f"<p title={n}>" + "<b>x</b>" * 300 for n in range(4)]
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(body, mails)) == list(map(body, mails))
-
-
-@pytest.mark.parametrize(("html", "is_dark"), ROWS["a mail that is dark by design is not inverted for dark readers"])
-def test_a_mail_that_is_dark_by_design_is_not_inverted_for_dark_readers(html, is_dark):
-    assert ("invert" in render(html, {}, remote_images=False).html) != is_dark
 
 
 BASE = '<base href="https://x.example/a/">'

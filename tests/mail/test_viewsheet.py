@@ -5,13 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet, assert_harmless_style
-from tables import rows_of, table
 from tmpmaild.mail.declarations import PROPERTIES, style
 from tmpmaild.mail.selectors import SCOPE
 from tmpmaild.mail.stylesheets import MAX_CHARACTERS
 from tmpmaild.mail.viewsheet import MAX_SELECTORS, Sheet
-
-ROWS = rows_of(__file__)
 
 
 def written(text, media=""):
@@ -21,35 +18,25 @@ def written(text, media=""):
     return sheet.written(1, 1)
 
 
-@table(("query", "kept"), ROWS["media queries that are known stay"])
-def test_media_queries_that_are_known_stay(query, kept):
-    rule = f"p{SCOPE}{{color:red}}"
-    expected = "" if kept is None else f"@media {kept}{{{rule}}}"
-    assert written(f"@media {query}{{p{{color:red}}}}") == expected
-    assert written("p{color:red}", query) == expected
-
-
 @pytest.mark.parametrize(
-    ("query", "kept", "on_request"), ROWS["rules for dark readers apply in the dark view too and not in the light one"]
+    ("text", "kept"),
+    [
+        ("<!-- p{color:red} -->", "p"),
+        ("@charset 'x';@import url(//evil.example);@namespace url(x);p{color:red}", "p"),
+        ("@font-face{src:url(//evil.example)}@property --x{syntax:'*'}p{color:red}", "p"),
+        ("@supports (a:b){i{color:red}}@layer x{i{color:red}}@container (width>1px){i{color:red}}p{color:red}", "p"),
+        (
+            "@keyframes x{from{color:red}}@page{color:red}@scope (i){i{color:red}}@unknown{i{color:red}}p{color:red}",
+            "p",
+        ),
+        ("p{color:red;i{color:red};&:hover{color:red}}", "p"),
+        ("@media all{@media screen{p{color:red}}}", "@media all{@media screen{p"),
+        ("p{color:red", "p"),  # as in a browser, what is open ends with the sheet
+        ("}p{color:red}", ""),
+        ("@media{p{color:red}}", "p"),
+        ("@media all{" * 5 + "p{color:red}", ""),
+    ],
 )
-def test_rules_for_dark_readers_apply_in_the_dark_view_too_and_not_in_the_light_one(query, kept, on_request):
-    rule = f"p{SCOPE}{{color:red}}"
-    expected = f"@media {kept}{{:root:not(:has(#light:target)){{{rule}}}}}:root:has(#dark:target){{@media {on_request}{{{rule}}}}}"
-    assert written(f"@media {query}{{p{{color:red}}}}") == expected
-    assert written("p{color:red}", query) == expected
-
-
-def test_a_sheet_of_another_medium_stays_out_of_this_one_and_rules_for_dark_readers_are_written_twice():
-    dark = "@media (prefers-color-scheme:dark){"
-    assert written(f"{dark * 4}p{{color:red}}{'}' * 4}").count("color:red") == 2
-    assert written(f"{dark}p{{color:red}}}}", "(prefers-color-scheme:dark)").count("color:red") == 2
-    sheet = Sheet()
-    sheet.add("p{color:red}", "print")
-    sheet.add("a{color:red}")
-    assert sheet.written(1, 1).replace(SCOPE, "") == "@media print{p{color:red}}a{color:red}"
-
-
-@table(("text", "kept"), ROWS["rules stay and every other at rule goes"])
 def test_rules_stay_and_every_other_at_rule_goes(text, kept):
     assert written(text).replace(SCOPE, "").partition("{color")[0] == kept
 
@@ -77,7 +64,23 @@ def test_what_passes_a_bound_is_left_out():
     assert written("p{color:red}", "screen," * 50) == ""
 
 
-PIECES = st.sampled_from(sorted(PROPERTIES)) | st.sampled_from(ROWS["PIECES"]) | st.text(max_size=4)
+PIECES = (
+    st.sampled_from(sorted(PROPERTIES))
+    | st.sampled_from(
+        [
+            *("@media", "@import", "@supports", "@font-face", "screen", "and", "not", "only", "(width<1px)"),
+            *("(max-width:1px)", "prefers-color-scheme", "dark", "p", "a", "td", "body", "html", ":root", "*"),
+            *(".a", "#b", "[class*=a]", "[style='x']", ":hover", "::before", ":not(", ":is(", ":where("),
+            *(":nth-child(", "2n+1", ">", "+", "~", ",", ";", ":", "{", "}", "(", ")", "[", "]", "!", "/"),
+            *("\\", '"', "'", "<", "&", "|", "-", "=", "%", "#", ".", "@", "<!--", "-->", "/*", "*/", "//"),
+            *("</style>", "\\3c", "\\22", "\\a", "\\d800", "\x00", "\x0c", "url(", "url(//x)", "url('//x')"),
+            *("src(", "image-set(", "calc(", "min(", "rgb(", "linear-gradient(", "repeat(", "var(", "attr("),
+            *("expression(", "1", "1px", "-1.5em", "50%", "1e9", "1e999", "red", "#fff", "'Arial'", '"x"'),
+            *("'</style'", "!important", "ur/**/l(", "\\75rl(", "u+1f"),
+        ]
+    )
+    | st.text(max_size=4)
+)
 SOUP = st.lists(PIECES, max_size=40).flatmap(
     lambda pieces: st.sampled_from(["", " "]).map(lambda between: between.join(pieces))
 )
@@ -94,7 +97,7 @@ def test_soup_never_raises_nor_leaves_what_could_load_or_end_the_sheet(rules, me
 
 
 # A very large newsletter, as many as there may be of both, and of rules alone.
-@table(
+@pytest.mark.parametrize(
     ("rules", "elements", "depth", "is_kept"), [(500, 5000, 30, True), (2000, 20_000, 1, False), (2000, 2000, 1, True)]
 )
 def test_more_rules_than_a_browser_has_time_for_with_the_elements_are_left_out(rules, elements, depth, is_kept):

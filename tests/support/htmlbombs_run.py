@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 from htmlbombs import BOMBS
+from tmpmaild.mail.contentids import referred_to
 from tmpmaild.mail.htmltext import to_text
-from tmpmaild.mail.htmlview import content_ids, render
+from tmpmaild.mail.htmlview import render
 
 render("", {}, remote_images=True)
 used_bytes = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
@@ -18,6 +19,6 @@ for bomb in BOMBS.values():
     html = html[: len(html) // divisor]
     started = time.process_time()
     to_text(html)
-    content_ids(html)
+    referred_to(html)
     render(html, {"a": "data:image/png;base64," + "A" * 2**20}, remote_images=True)
     print(time.process_time() - started)

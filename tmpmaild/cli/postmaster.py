@@ -2,7 +2,7 @@
 
 from tmpmaild.cli.console import cut, shown, width
 from tmpmaild.errors import StartError
-from tmpmaild.mail import extracts
+from tmpmaild.mail import tracefields
 from tmpmaild.model import Attachment, Message, counted, rfc3339
 from tmpmaild.storage.engines import OperatorMail
 
@@ -62,7 +62,7 @@ def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
     found = mail.source(message_id)
     if found is None or found.source is None:
         raise _no_such_mail()
-    return extracts.trace_fields(found, hostname) + found.source
+    return tracefields.trace_fields(found, hostname) + found.source
 
 
 def _attachment(attachment: Attachment) -> str:

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from tmpmaild.mail import extracts, headers, mime
+from tmpmaild.mail import extracts, filenames, headers, mime
 
 MAX_NAME_BYTES = 240
 """In UTF-8. The field has the name twice, once with three characters for each byte, and stays below 1 KiB."""
@@ -85,7 +85,7 @@ def attachment_type(stated: str, content: bytes) -> str:
 
 def _name(stated: str) -> str:
     """Return a name under which every system can save a file, cut before its extension; "" if nothing is left."""
-    name = _FORBIDDEN.sub("_", " ".join(mime.last_component(stated).split())).rstrip(". ")
+    name = _FORBIDDEN.sub("_", " ".join(filenames.last_component(stated).split())).rstrip(". ")
     if _DEVICE.match(name):
         name = f"_{name}"
-    return mime.shortened(name, MAX_NAME_BYTES)
+    return filenames.shortened(name, MAX_NAME_BYTES)

@@ -33,7 +33,7 @@ from tmpmaild.inboxes.caches import Invalidation, message_characters
 from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant
-from tmpmaild.mail import htmlview
+from tmpmaild.mail import viewpage
 from tmpmaild.model import Feature, Inbox, Listing, Message, Page
 
 _NEWEST = page(PageQuery())  # what most clients ask for
@@ -378,5 +378,5 @@ class ViewEndpoints:
         policy = _POLICY.format(images=images, ancestors=self._ancestors)
         # Without this field, over plain HTTP to a name, it counts as framed: it mostly is.
         is_framed = request.headers.get("sec-fetch-dest") != "document"
-        html = view.html if is_framed else htmlview.served_by(view.html, self._host)
+        html = view.html if is_framed else viewpage.served_by(view.html, self._host)
         return Response(html, media_type="text/html", headers={"Content-Security-Policy": policy})

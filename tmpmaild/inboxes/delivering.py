@@ -16,7 +16,7 @@ from tmpmaild.inboxes.caches import RecipientCache
 from tmpmaild.inboxes.catching import Catcher
 from tmpmaild.inboxes.creating import AddressFactory
 from tmpmaild.inboxes.reading import Check
-from tmpmaild.mail import addresses, mime
+from tmpmaild.mail import addresses, cost, mime
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, NewMail, ParsedMail
 from tmpmaild.scheduling.turns import FairScheduler, HeavySlot
@@ -143,7 +143,7 @@ class Deliverer:
         inbox_ids = [one for one in destinations if isinstance(one, str)]
         if len(inbox_ids) < len(destinations):
             envelope, inbox_ids = await self._create_unknown(envelope, destinations, creator)
-        if mime.is_cheap(raw):
+        if cost.is_cheap(raw):
             return await self._store(
                 envelope, inbox_ids, raw, mime.parse(raw, is_checked=self._check is not None), creator
             )

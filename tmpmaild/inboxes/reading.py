@@ -17,7 +17,7 @@ from tmpmaild.findings import links
 from tmpmaild.findings.detecting import TEXT_CHARACTERS, detect
 from tmpmaild.inboxes.access import Access, present
 from tmpmaild.inboxes.caches import Caches, FindingsCache, Invalidation, message_characters, page_characters
-from tmpmaild.mail import claimedresults, extracts
+from tmpmaild.mail import claimedresults, extracts, mbox, tracefields
 from tmpmaild.model import (
     SEARCHED_CHARACTERS,
     Attachment,
@@ -246,11 +246,11 @@ class MailReader:
         return inbox, trace, raw
 
     async def _as_shown(self, inbox: Inbox, full: FullMessage) -> tuple[bytes, bytes | None]:
-        trace, raw = extracts.trace_fields(full, self.hostname), full.source
+        trace, raw = tracefields.trace_fields(full, self.hostname), full.source
         if self.check is not None:
             if full.message.authentication is None:
                 self.check(inbox.address, full.message.id, current_client())
-            trace = extracts.authentication_results(full, self.hostname) + trace
+            trace = tracefields.authentication_results(full, self.hostname) + trace
         if raw is not None:  # also where nothing is checked: who trusts our name would trust these
             work_bytes = len(raw) // _COPYING
             raw = await self._scheduler.run(claimedresults.without_ours, raw, self.hostname, work_bytes=work_bytes)
@@ -284,7 +284,7 @@ class MailReader:
         inbox, full = await self._read(address, after, token, source=True, is_next=True)
         trace, raw = await self._as_shown(inbox, full)
         assert raw is not None
-        part = await self._scheduler.run(extracts.mbox_entry, full, trace, raw, work_bytes=len(raw) // _COPYING)
+        part = await self._scheduler.run(mbox.entry, full, trace, raw, work_bytes=len(raw) // _COPYING)
         try:
             await self.confirm(inbox, full.message.id, since)
         except MessageNotFound:

@@ -1,7 +1,7 @@
 """One message as an HTML page: a secret URL that permits to load it, and the page, made when it is loaded.
 
 A web page cannot send a token with the request for a frame. So a client that may read a message gets a secret URL that
-shows this one message for a minute. What is safe to show is decided in ``htmlview.py``.
+shows this one message for a minute. What is safe to show is decided in ``mail/htmlview.py``.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from msgspec import Struct, json
 from tmpmaild.errors import MessageNotFound
 from tmpmaild.inboxes.access import Access, new_secret, present
 from tmpmaild.inboxes.caches import Caches
-from tmpmaild.mail import extracts, htmlview, mime
+from tmpmaild.mail import contentids, extracts, htmlview, mime, viewpage
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import Inbox, Message, Texts, rfc3339
 from tmpmaild.scheduling.turns import FairScheduler, Turn
@@ -116,7 +116,7 @@ class Viewer:
                 raise MessageNotFound("it has been deleted since")
             images = await self._images(turn, grant, texts[0].html, permit) if texts[0].html else {}
             view = await turn.run(_render, texts[0], images, grant.remote_images)
-        return View(htmlview.titled(view.html, _title(message), _time(message)), view.remote_images)
+        return View(viewpage.titled(view.html, _title(message), _time(message)), view.remote_images)
 
     def _check(self, grant: Grant) -> None:
         if grant.expires_at_ms <= self._clock():
@@ -132,7 +132,7 @@ class Viewer:
         return inbox, full.message
 
     async def _images(self, turn: Turn, grant: Grant, html: str, permit: Permit) -> dict[str, str]:
-        wanted = await turn.run(htmlview.content_ids, html)
+        wanted = await turn.run(contentids.referred_to, html)
         if not wanted:
             return {}
         found = await self._storage.read_message(

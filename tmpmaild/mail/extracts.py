@@ -1,4 +1,4 @@
-"""What is made of a stored source only on request: details, attachments, images, trace fields, a part of an mbox.
+"""Reads details, attachments and images from a stored raw source, on request.
 
 Which part is which attachment is decided in ``mime.py``, so that it is the same here as at delivery.
 """
@@ -6,16 +6,13 @@ Which part is which attachment is decided in ``mime.py``, so that it is the same
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-from ipaddress import IPv6Address, ip_address
 from urllib.parse import unquote
 
-from tmpmaild import hostnames
-from tmpmaild.mail import addresses, headers, mime
+from tmpmaild.mail import headers, mime, transferencoding
 from tmpmaild.mail.structure import Part
-from tmpmaild.model import Attachment, DkimVerdict, Envelope, FullMessage, HeaderDetails, Person
+from tmpmaild.model import Attachment, HeaderDetails, Person
 
 MAX_MAILBOXES = 100
 MAX_MESSAGE_ID_CHARACTERS = 998
@@ -66,13 +63,6 @@ _IMAGE_BEGINNINGS = {
     "image/avif": re.compile(rb"\0\0\0.ftyp(?:.{4}){0,16}?avi[fs]", re.DOTALL),
 }
 
-_PVALUE = re.compile(r"[A-Za-z0-9._-]{1,255}")
-_NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
-
-_FROM = re.compile(rb"^(?=>*+From )", re.MULTILINE)
-_PLAIN_SENDER = re.compile(r"[!-~]+")
-_SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a substitution
-
 
 def details(head: bytes) -> HeaderDetails:
     """Read what the header of a mail says besides sender and subject; anything at all has details.
@@ -81,7 +71,7 @@ def details(head: bytes) -> HeaderDetails:
     count together, for at most ``MAX_MAILBOXES`` each; of the others the first counts.
     """
     fields = mime.readable_header(head)
-    first = mime.first_values(fields)
+    first = headers.first_values(fields)
     return HeaderDetails(
         cc=_mailboxes(fields, "cc"),
         reply_to=_mailboxes(fields, "reply-to"),
@@ -100,7 +90,7 @@ def attachment(raw: bytes, listed: Attachment) -> bytes | None:
     parts = mime.parts_of(raw)
     first = parts[listed.part : listed.part + 1] if listed.part >= 0 else []
     for part in (*first, *parts):
-        for octets in (mime.content(raw, part, {}), raw[part.start : part.end]):
+        for octets in (transferencoding.content(raw, part, {}), raw[part.start : part.end]):
             if len(octets) == listed.size_bytes and hashlib.sha256(octets).hexdigest() == listed.sha256:
                 return octets
     return None
@@ -128,7 +118,7 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
     urls: dict[str, str] = {}
     for content_id, part in by_id.items():
         if content_id in spellings and part.content_type in mime.IMAGE_TYPES:
-            octets = mime.content(raw, part, {})
+            octets = transferencoding.content(raw, part, {})
             if len(octets) <= up_to_bytes and (recognised := image_type(octets)):
                 up_to_bytes -= len(octets)
                 url = f"data:{recognised};base64,{b64encode(octets).decode('ascii')}"
@@ -139,55 +129,6 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
 def image_type(octets: bytes) -> str:
     """Return the media type of what begins like an image that is shown, or "": for views, previews and downloads."""
     return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")
-
-
-def trace_fields(full: FullMessage, hostname: str) -> bytes:
-    """Return ``Return-Path`` and ``Received``, each ended by CRLF; UTF-8 if an address is (RFC 6531 §3.7.3).
-
-    The envelope is what a stranger said: only what is a path, a host name or an address by the grammar gets in, so
-    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``full``.
-    """
-    envelope = full.envelope
-    recipient = _path(envelope.recipients[0])
-    lines = [
-        f"Return-Path: <{_path(envelope.sender)}>",
-        f"Received: from {_client(envelope)}",
-        f"\tby {hostname} with {_protocol(envelope)} id {full.message.id}",
-        f"\t{f'for <{recipient}>' if recipient else ''}; {_date(full.message.received_at_ms)}",
-    ]
-    return "".join(f"{line}\r\n" for line in lines).encode()
-
-
-def authentication_results(full: FullMessage, hostname: str) -> bytes:
-    """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing before there is a verdict."""
-    found = full.message.authentication
-    if found is None:
-        return b""
-    by = "smtp.mailfrom" if full.envelope.sender else "smtp.helo"
-    methods = [_method("spf", found.spf.result, found.spf.reason, {by: found.spf.domain})]
-    methods += [
-        _method("dkim", one.result, one.reason, {"header.d": one.domain, "header.s": one.selector})
-        for one in found.dkim or (DkimVerdict("none"),)
-    ]
-    methods += [
-        _method("dmarc", found.dmarc.result, found.dmarc.reason, {"header.from": found.dmarc.domain}),
-        _method("arc", found.arc.result, found.arc.reason, {}),
-    ]
-    return "".join([f"Authentication-Results: {hostname}", *[f";\r\n\t{one}" for one in methods], "\r\n"]).encode()
-
-
-def mbox_entry(full: FullMessage, *octets: bytes) -> bytes:
-    """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
-
-    Its lines end in LF (RFC 4155 appendix A): with CRLF Python's ``mailbox`` would leave an empty line at the end of
-    each mail. A sender that is not one word of ASCII is not in the first line. All octets begin at a line.
-    """
-    sender = full.envelope.sender
-    by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"
-    at = datetime.fromtimestamp(full.message.received_at_ms // 1000, UTC).ctime()
-    mail = [part for one in octets for part in _quoted(one)]
-    end = b"" if not mail or mail[-1].endswith(b"\n") else b"\n"
-    return b"".join([f"From {by} {at}\n".encode(), *mail, end, b"\n"])
 
 
 def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]:
@@ -242,66 +183,3 @@ def _offset_minutes(pieces: dict[str, str]) -> int:
         return 60 * _ZONE_HOURS.get(pieces["zone"].lower(), 0)
     minutes = 60 * int(pieces["offset_hours"]) + int(pieces["offset_minutes"] or 0)
     return -minutes if pieces["sign"] == "-" else minutes
-
-
-def _method(name: str, result: str, reason: str, properties: dict[str, str]) -> str:
-    """Return a result; of what strangers wrote only what can do no harm in a header field."""
-    shown = "".join(_NOT_QUOTABLE.split(reason))
-    parts = [f"{name}={result}", *([f'reason="{shown}"'] if shown else [])]
-    return " ".join([*parts, *[f"{key}={value}" for key, value in properties.items() if _PVALUE.fullmatch(value)]])
-
-
-def _path(text: str) -> str:
-    """Return a path as it was written, ``""`` for the null path and for what is none."""
-    try:
-        addresses.parse_path(text.encode(), utf8=True)
-    except ValueError:  # UnicodeEncodeError of a lone surrogate too
-        return ""
-    return text
-
-
-def _client(envelope: Envelope) -> str:
-    """Return the Extended-Domain of ``from``: who the client said it is, and where it really was."""
-    name, literal = _host(envelope.helo), _literal(envelope.remote_ip)
-    if literal:
-        return f"{name or literal} ({literal})"
-    # Over a Unix socket there is no address, and a literal alone is not in the grammar.
-    return name if name and not name.startswith("[") else "unknown"
-
-
-def _host(helo: str) -> str:
-    try:
-        return hostnames.check_address_literal(helo) if helo.startswith("[") else hostnames.to_ascii(helo)
-    except ValueError:
-        return ""
-
-
-def _literal(ip: str) -> str:
-    """Return the address literal (RFC 5321 §4.1.3) of an IP address, ``""`` of anything else."""
-    try:
-        address = ip_address(ip.partition("%")[0])
-    except ValueError:
-        return ""
-    if isinstance(address, IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
-    return f"[IPv6:{address}]" if isinstance(address, IPv6Address) else f"[{address}]"
-
-
-def _protocol(envelope: Envelope) -> str:
-    """Return the keyword of RFC 3848, or of RFC 6531 §4.3 where an address is in UTF-8."""
-    if envelope.session.greeting == "HELO":
-        return "SMTP"
-    utf8 = not (envelope.sender + envelope.recipients[0]).isascii()
-    return ("UTF8SMTP" if utf8 else "ESMTP") + ("S" if envelope.tls else "")
-
-
-def _date(time_ms: int) -> str:
-    return format_datetime(datetime.fromtimestamp(time_ms // 1000, UTC))
-
-
-def _quoted(octets: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(octets):
-        end = octets.find(b"\n", start + _SLICE_BYTES) + 1 or len(octets)
-        yield _FROM.sub(b">", octets[start:end].replace(b"\r\n", b"\n"))
-        start = end

@@ -5,8 +5,6 @@ Structure is always read from raw values and only its pieces are decoded, so an 
 bracket never becomes structure. Everything here takes linear time.
 """
 
-import binascii
-import contextlib
 import re
 from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
@@ -14,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 from msgspec import Struct
 
 from tmpmaild.mail import charsets
+from tmpmaild.mail.transferencoding import base64_octets
 
 MAX_FIELDS = 1000
 MAX_FIELD_BYTES = 8 * 1024
@@ -24,7 +23,6 @@ NO_FIELD = "Header lines that are no fields were skipped."
 
 # Of this much header the fields are looked for; the 64 KiB kept of it count after each is cut.
 _SCANNED_BYTES = 4 * MAX_HEADER_BYTES
-_BASE64_STEP_BYTES = 1024 * 1024
 _PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
 
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
@@ -39,7 +37,6 @@ _SPACE = re.compile(r"[ \t]++")
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 _WORD_START = re.compile(r"=\?([^?\s]{0,80})\?([bBqQ])\?")
 _HEX_OCTET = re.compile(rb"=([0-9A-Fa-f]{2})")
-_NOT_BASE64 = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="))
 _FOREIGN_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _SPACES = dict.fromkeys(map(ord, "\t\n\v\f\r\x85\u2028\u2029"), " ")
 _CONTROLS = {**dict.fromkeys([*range(32), *range(127, 160)], "\ufffd"), **_SPACES}
@@ -177,6 +174,14 @@ def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
     return fields
 
 
+def first_values(fields: list[tuple[str, str]]) -> dict[str, str]:
+    """Return values by lower-case name; of a repeated field the first counts."""
+    found: dict[str, str] = {}
+    for name, value in fields:
+        found.setdefault(name.lower(), value)
+    return found
+
+
 def _unfolded(value: str, warnings: dict[str, None]) -> str:
     """Join the lines of a field body (RFC 5322 §2.2.3) and cut it to the cap.
 
@@ -294,36 +299,6 @@ def _word_octets(payload: bytes, encoding: str) -> bytes:
     if encoding in "bB":
         return base64_octets(payload)[0]
     return _HEX_OCTET.sub(lambda octet: bytes((int(octet[1], 16),)), payload.replace(b"_", b" "))
-
-
-def base64_octets(data: bytes | memoryview) -> tuple[bytes, bool]:
-    """Decode base64 (RFC 2045 §6.8) and tell whether it was well-formed; other characters are skipped."""
-    with contextlib.suppress(binascii.Error):
-        return b"".join(_strict_base64_steps(data)), True
-    compact = bytes(data).translate(None, _NOT_BASE64)
-    # Padding in the middle ends one encoded run and begins another; a flood of it means nothing.
-    runs = compact.split(b"=") if compact.count(b"=") <= MAX_FIELDS else [compact.translate(None, b"=")]
-    return b"".join(map(_run_octets, runs)), False
-
-
-def _strict_base64_steps(data: bytes | memoryview) -> Iterator[bytes]:
-    """Decode well-formed base64 step by step: no other thread gets the GIL during a step. Raises ``binascii.Error``."""
-    carried, ended = b"", False
-    for at in range(0, len(data), _BASE64_STEP_BYTES):
-        compact = carried + bytes(data[at : at + _BASE64_STEP_BYTES]).translate(None, b" \t\r\n")
-        if (ended and compact) or compact.startswith(b"="):
-            raise binascii.Error("padding stands where none can")
-        whole = len(compact) // 4 * 4
-        carried, ended = compact[whole:], ended or compact.endswith(b"=", 0, whole)
-        yield binascii.a2b_base64(compact[:whole], strict_mode=True)
-    if carried:
-        raise binascii.Error("the last four characters are not whole")
-
-
-def _run_octets(run: bytes) -> bytes:
-    """Decode base64 characters without padding; a single one left over carries no octet."""
-    whole = run[:-1] if len(run) % 4 == 1 else run
-    return binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
 
 
 def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str, dict[str, str]]:

@@ -17,7 +17,7 @@ from dkim.canonicalization import CanonicalizationPolicy
 from dkim.util import InvalidTagValueList, parse_tag_value
 
 from tmpmaild import hostnames
-from tmpmaild.mail import headers, mime
+from tmpmaild.mail import headers, multipart
 from tmpmaild.model import ArcVerdict, DkimVerdict
 from tmpmaild.senders.canonical import Form, body_digest
 from tmpmaild.senders.resolver import Lookup, Unresolved, printable
@@ -270,7 +270,7 @@ def _header(raw: bytes) -> _Header:
     if block not in (whole, whole + b"\r\n"):
         raise _Refused("permerror", "a header field has white space before its colon")
     warnings = dict[str, None]()
-    mime.leaves(raw, headers.shown(found, {}), start, warnings)
+    multipart.leaves(raw, headers.shown(found, {}), start, warnings)
     if headers.HEADER_CUT in warnings:
         raise _Refused("permerror", "the header of a part is too large to be checked")
     read = Counter([name.lower() for name, _ in found.fields if headers.is_read(name)])

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from tmpmaild.findings.detecting import TEXT_CHARACTERS, detect
-from tmpmaild.mail import extracts, htmlview, mime
+from tmpmaild.mail import extracts, flowed, htmlview, mime, transferencoding
 from tmpmaild.mail.structure import Part
 from tmpmaild.model import DkimVerdict, Person, Texts, Verbatim
 from tmpmaild.senders import canonical
@@ -28,7 +28,7 @@ def verdicts(raw: bytes, signatures: Iterable[Signature], stored_warnings: Itera
 
     ``stored_warnings`` are those from the delivery: they say whether its lines were joined.
     """
-    was_kept = mime.LINES_KEPT in stored_warnings
+    was_kept = flowed.LINES_KEPT in stored_warnings
     reasons: dict[canonical.Form, str] = {}
     reading: Reading | None = None
     found = []
@@ -89,12 +89,12 @@ class _Attachment(NamedTuple):
 
     def content(self, raw: bytes) -> bytes:
         """Return the content without white space."""
-        return mime.content(raw, self.part, {}).translate(None, _SPACE)
+        return transferencoding.content(raw, self.part, {}).translate(None, _SPACE)
 
 
 def _reason(mail: Reading, form: canonical.Form, *, was_kept: bool) -> str:
     """Return why a message is not shown as the form that a signature covers, "" if it is."""
-    if form.body and mime.LINES_KEPT in mail.mail.warnings and not was_kept:
+    if form.body and flowed.LINES_KEPT in mail.mail.warnings and not was_kept:
         return _JOINED
     covered = Reading(canonical.message(mail.raw, form))
     is_alike = (

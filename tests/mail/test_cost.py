@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tmpmaild.mail import mime
+from tmpmaild.mail import cost, mime
 
 MOST_CALLS = 4500  # less than two milliseconds: a call takes between 0.1 and 0.45 µs
 HEADER = b"From: a@shop.example\r\nSubject: hi\r\n"
@@ -72,7 +72,7 @@ def calls(raw):
 
 @pytest.mark.parametrize("size_bytes", [300, 500, 1000, 2000, 4000, 8000, 16_000, 32_000])
 def test_no_mail_that_is_called_cheap_calls_many_functions(size_bytes):
-    dear = {raw[:80]: count for raw in mails(size_bytes) if mime.is_cheap(raw) and (count := calls(raw)) > MOST_CALLS}
+    dear = {raw[:80]: count for raw in mails(size_bytes) if cost.is_cheap(raw) and (count := calls(raw)) > MOST_CALLS}
     assert dear == {}
 
 
@@ -82,13 +82,13 @@ def test_no_mail_that_is_called_cheap_calls_many_functions(size_bytes):
 )
 def test_plain_mail_is_cheap(size_bytes, content):
     received = b"Received: from a.example (a.example [192.0.2.1]) by mx.example.com with ESMTPS id 1;\r\n\tMon\r\n"
-    assert mime.is_cheap(received * 3 + HEADER + content + b"\r\n" + filled(b"It is 481 516.\r\n", size_bytes))
-    assert mime.is_cheap(b"")
-    assert not mime.is_cheap(HEADER + content + b"\r\n" + filled(b"It is 481 516.\r\n", 33_000))
+    assert cost.is_cheap(received * 3 + HEADER + content + b"\r\n" + filled(b"It is 481 516.\r\n", size_bytes))
+    assert cost.is_cheap(b"")
+    assert not cost.is_cheap(HEADER + content + b"\r\n" + filled(b"It is 481 516.\r\n", 33_000))
 
 
 def test_quoted_printable_text_is_cheap_unless_it_may_hold_escape_sequences():
     mail = HEADER + CONTENTS[4] + b"\r\n" + b"Gr=C3=BC=C3=9Fe, =\r\n481 516\r\n" * 80
-    assert mime.is_cheap(mail)
+    assert cost.is_cheap(mail)
     for escaped in (b"=1B$B-!", b"=7e{Dz~}", b"~=7BDz~}", b"~= \r\n{Dz~}"):
-        assert not mime.is_cheap(mail + escaped)
+        assert not cost.is_cheap(mail + escaped)

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tables import rows_of, table
 from tmpmaild.mail.htmltokens import ELEMENTS, FORMATTING, VOIDS
-from tmpmaild.mail.htmlview import MAX_DEPTH, MAX_FORMATTING, Bounds, TooLargeError, render
-
-ROWS = rows_of(__file__)
+from tmpmaild.mail.htmlview import render
+from tmpmaild.mail.tagsoup import MAX_DEPTH, MAX_FORMATTING, Bounds, TooLargeError
 
 PARSER = nh3.Cleaner(tags=ELEMENTS, attributes={}, link_rel=None)
 
@@ -45,7 +43,21 @@ def depth_of(markup):
     return deepest
 
 
-@table("soup", ROWS["soup within the bounds is written as it comes"])
+@pytest.mark.parametrize(
+    "soup",
+    [
+        "a<p>b<p>c",
+        "<ul><li>a<p>b<li>c<ul><li>d</ul>e</ul></li>",
+        "<dl><dt>a<dd>b<dt>c",
+        "<h1>a<h2>b</h1>c",
+        "<b><i>a</b>b</i>c",
+        "<p><b>a<p>b</b>c",
+        "<b><p>a</b>b</p>c",
+        "<a><div>a</a>b<a>c</div>d",
+        "</p></b></td></table></div></div>a</br>",
+        "<table>a<th>b<tr><div>c</div><caption>d<col><tbody><td><table><table><td><b>e<td>f</table>g",
+    ],
+)
 def test_soup_within_the_bounds_is_written_as_it_comes(soup):
     assert bounded(soup).markup() == soup
 
@@ -80,7 +92,20 @@ def test_formatting_ends_where_its_own_end_tags_reach_all_blocks_and_not_early()
     assert repaired(soup).partition("x")[2] == "</b>" * MAX_FORMATTING
 
 
-@table("soup", ROWS["formatting that is made anew has a bound"])
+@pytest.mark.parametrize(
+    "soup",
+    [
+        pytest.param("<b>" * 8 + "<p>x" * 5000, id="<b> * 8 + <p>x * 5000"),
+        pytest.param("<p>" + "<font>" * 100 + "<li>x" * 5000, id="<p> + <font> * 100 + <li>x * 5000"),
+        pytest.param(
+            ("<b><i><u><s>" + "<div>" * 7 + "</b>" + "</div>" * 7) * 1000,
+            id="(<b><i><u><s> + <div> * 7 + </b> + </div> * 7) * 1000",
+        ),
+        pytest.param(
+            ("<b>" + "<div>" * 9 + "</b>" + "</div>" * 9) * 1000, id="(<b> + <div> * 9 + </b> + </div> * 9) * 1000"
+        ),
+    ],
+)
 def test_formatting_that_is_made_anew_has_a_bound(soup):
     assert len(repaired(soup)) < 500_000
 

@@ -1,0 +1,69 @@
+"""Flowed text (RFC 3676): lines that a sender broke are joined again."""
+
+import re
+
+from tmpmaild.mail.structure import PLAIN, Part
+
+LINES_KEPT = "The lines of a flowed text were not joined: its signature does not cover the spaces that join them."
+
+_RELAXED_BODY = re.compile(r"/\s*+relaxed", re.IGNORECASE)
+
+_SIGNATURE = "-- "
+_MARKS = (" ", ">")
+
+
+def has_relaxed_body(fields: list[tuple[str, str]]) -> bool:
+    """Return whether a signature states ``c=…/relaxed`` (RFC 6376 §3.5)."""
+    return any(name.lower() == "dkim-signature" and _RELAXED_BODY.search(value) for name, value in fields)
+
+
+def keep_lines(parts: list[Part], warnings: dict[str, None]) -> None:
+    """Leave flowed texts as they are."""
+    for part in parts:
+        if is_flowed(part):
+            del part.parameters["format"]
+            warnings[LINES_KEPT] = None
+
+
+def is_flowed(part: Part) -> bool:
+    """Return whether the lines of a part are to be put together (RFC 3676 §4)."""
+    stated = part.parameters.get("format")
+    return stated is not None and part.content_type == PLAIN and stated.strip().lower() == "flowed"
+
+
+def unflow(text: str, part: Part) -> str:
+    """Return the text of a flowed part with a line for each paragraph; line ends are LF.
+
+    Quoted lines begin with one ``>`` for each level and a space. A soft break joins lines of one level only, and no
+    line with the separator of a signature or with an empty one, which some senders take for the end of a paragraph.
+    """
+    deletes_space = part.parameters.get("delsp", "").strip().lower() == "yes"
+    shown: list[str] = []
+    begun: list[str] = []  # the lines of a paragraph whose last one ended with a soft break
+    level = 0
+    for line in text.split("\n"):
+        if not begun and line[:1] not in _MARKS and line[-1:] != " ":
+            shown.append(line)
+            continue
+        depth, content = _unquoted(line)
+        if begun and (depth != level or content in ("", _SIGNATURE)):
+            shown.append(_quoted(level, begun))
+            begun = []
+        level = depth
+        if content.endswith(" ") and content != _SIGNATURE:
+            begun.append(content[:-1] if deletes_space else content)
+        else:
+            shown.append(_quoted(level, [*begun, content]))
+            begun = []
+    return "\n".join([*shown, _quoted(level, begun)] if begun else shown)
+
+
+def _unquoted(line: str) -> tuple[int, str]:
+    """Return the quote depth of a line, and its content without the space that was stuffed (RFC 3676 §4.4, §4.5)."""
+    content = line.lstrip(">")
+    return len(line) - len(content), content.removeprefix(" ")
+
+
+def _quoted(level: int, lines: list[str]) -> str:
+    content = "".join(lines)
+    return f"{'>' * level} {content}" if level and content else ">" * level + content

@@ -1,0 +1,33 @@
+"""Entries of an mbox file (RFC 4155)."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from tmpmaild.model import FullMessage
+
+_FROM = re.compile(rb"^(?=>*+From )", re.MULTILINE)
+_PLAIN_SENDER = re.compile(r"[!-~]+")
+_SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a substitution
+
+
+def entry(full: FullMessage, *octets: bytes) -> bytes:
+    """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
+
+    Its lines end in LF (RFC 4155 appendix A): with CRLF Python's ``mailbox`` would leave an empty line at the end of
+    each mail. A sender that is not one word of ASCII is not in the first line. All octets begin at a line.
+    """
+    sender = full.envelope.sender
+    by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"
+    at = datetime.fromtimestamp(full.message.received_at_ms // 1000, UTC).ctime()
+    mail = [part for one in octets for part in _quoted(one)]
+    end = b"" if not mail or mail[-1].endswith(b"\n") else b"\n"
+    return b"".join([f"From {by} {at}\n".encode(), *mail, end, b"\n"])
+
+
+def _quoted(octets: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(octets):
+        end = octets.find(b"\n", start + _SLICE_BYTES) + 1 or len(octets)
+        yield _FROM.sub(b">", octets[start:end].replace(b"\r\n", b"\n"))
+        start = end

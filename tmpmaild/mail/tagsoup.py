@@ -1,0 +1,238 @@
+"""Bounds what tag soup costs a parser of the HTML standard: the tags that would cost too much are left out."""
+
+from collections import Counter
+from itertools import takewhile
+
+from tmpmaild.mail.budget import Budget
+from tmpmaild.mail.htmltokens import BLOCKS, FORMATTING, INLINE, TABLE_PARTS, names
+from tmpmaild.mail.viewattributes import inset
+
+MAX_DEPTH = 256
+MAX_MARKUP_CHARACTERS = 1024 * 1024
+MAX_FORMATTING = 8  # open in one cell
+MAX_REPEATED_CHARACTERS = 256 * 1024  # of formatting that is made anew
+_NODE_CHARACTERS = 32  # as which an element counts besides its tag
+_MAX_CROSSED = 8  # blocks out of which an end tag moves formatting
+_WALKED_A_STEP = 16
+_DEPTH_A_STEP = 32
+_REPEATED_CHARACTERS_A_STEP = 128
+_PARAGRAPH = names("p")
+_TABLE = names("table")
+_HEADINGS = names("h1 h2 h3 h4 h5 h6")
+_CELLS = names("caption td th")
+_SCOPE = names("caption table td th")
+_SPECIAL = BLOCKS | TABLE_PARTS
+# An item ends the one before it, whatever of these stands between them.
+_PASSED_BY_ITEMS = names("address div p")
+_ITEMS = {"li": names("li"), "dd": names("dd dt"), "dt": names("dd dt")}
+# What a part of a table lies in.
+_PARENTS = {
+    "td": names("table tbody tfoot thead tr"),
+    "th": names("table tbody tfoot thead tr"),
+    "tr": names("table tbody tfoot thead"),
+    "col": names("colgroup table"),
+}
+
+
+class TooLargeError(Exception):
+    """The markup would pass ``MAX_MARKUP_CHARACTERS``, or what its parser does the budget."""
+
+
+class _Element:
+    """An open element; ``around`` is the formatting that is open around the cell that it is."""
+
+    __slots__ = ("around", "inset", "name", "size")
+
+    def __init__(self, name: str, tag: str) -> None:
+        self.name = name
+        self.size = len(tag) + _NODE_CHARACTERS
+        self.inset = inset(tag)
+        self.around: list[_Element] = []
+
+
+class Bounds:
+    """Tag soup written as it comes, without the tags that would cost its parser too much.
+
+    A parser that follows the HTML standard makes unclosed formatting anew in each block, and looks through what is open
+    for each tag: 24 KB of ``<b>`` and ``<p>`` become a tree of nearly 1 GiB. So this follows what the parser has open
+    (section 13.2.6 of https://html.spec.whatwg.org), as far as the costs depend on it.
+
+    Names must be of the sets above, tags are written as they are given, text must be escaped.
+    ``depth`` is how deep they have been nested.
+    """
+
+    def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
+        self.depth = 0
+        self._budget = budget or Budget()
+        self._leave = leave
+        self._written: list[str] = []
+        self._characters = 0
+        self._repeatable = MAX_REPEATED_CHARACTERS
+        self._open: list[_Element] = []
+        # Goes on behind the blocks that end around it, until its own end tag or that of its cell.
+        self._formatting: list[_Element] = []
+        self._count = Counter[str]()
+        self._left_out = Counter[str]()
+
+    @property
+    def inset(self) -> int:
+        """How many pixels of the width the padding of the open elements takes."""
+        return sum(element.inset for element in self._open)
+
+    def markup(self) -> str:
+        """Return what was written; the parser closes what is open."""
+        return "".join(self._written)
+
+    def text(self, escaped: str) -> None:
+        """Write text."""
+        if self._written and self._written[-1].startswith("<pre"):
+            escaped = escaped.lstrip("\n")  # a parser drops the first, so a second pass would drop another
+        if escaped and not escaped.isspace():
+            self._repeat_formatting()
+        self._write(escaped)
+
+    def void(self, name: str, tag: str) -> None:
+        """Write a tag that holds nothing."""
+        if name == "hr":
+            self._close_innermost(_PARAGRAPH)
+        self._repeat_formatting()
+        self._write(tag)
+
+    def start(self, name: str, tag: str) -> None:
+        """Write the tag of an element; one that lies too deep is left out, not what it holds."""
+        if name in TABLE_PARTS:
+            if not self._make_room_in_table(name):
+                return
+        elif name in BLOCKS:
+            self._make_room_for_block(name)
+        else:
+            if name == "a":
+                self._end_formatting("a")
+            self._repeat_formatting()
+        if len(self._open) >= MAX_DEPTH or (name in FORMATTING and not self._may_format()):
+            self._left_out[name] += 1
+            return
+        self._write(tag)
+        if name != "col":
+            element = _Element(name, tag)
+            self._push(element)
+            if name in FORMATTING:
+                self._formatting.append(element)
+            elif name in _CELLS:
+                element.around, self._formatting = self._formatting, []
+
+    def end(self, name: str) -> None:
+        """Write an end tag, unless its start was left out."""
+        if self._left_out[name]:
+            self._left_out[name] -= 1
+            return
+        self._write(f"</{name}>")
+        if name in FORMATTING:
+            self._end_formatting(name)
+        elif name in TABLE_PARTS:
+            self._close_innermost(frozenset((name,)), _TABLE)
+        elif name in INLINE:
+            self._close_innermost(frozenset((name,)), _SPECIAL)
+        else:
+            self._close_innermost(_HEADINGS if name in _HEADINGS else frozenset((name,)))
+
+    def _write(self, piece: str) -> None:
+        self._characters += len(piece)
+        if self._characters > MAX_MARKUP_CHARACTERS:
+            raise TooLargeError
+        self._written.append(piece)
+
+    def _push(self, element: _Element) -> None:
+        self._pay(len(self._open) // _DEPTH_A_STEP)
+        self._open.append(element)
+        self._count[element.name] += 1
+        self.depth = max(self.depth, len(self._open))
+
+    def _close_to(self, depth: int) -> None:
+        for element in reversed(self._open[depth:]):
+            self._count[element.name] -= 1
+            if element.name in _CELLS:
+                self._formatting = element.around
+        del self._open[depth:]
+
+    def _innermost(self, wanted: frozenset[str], barriers: frozenset[str] = _SCOPE) -> int:
+        """Return the depth of the innermost open element of these names within the barriers, or -1."""
+        if not any(self._count[name] for name in wanted):
+            return -1
+        for depth in range(len(self._open) - 1, -1, -1):
+            name = self._open[depth].name
+            if name in wanted or name in barriers:
+                self._pay((len(self._open) - depth) // _WALKED_A_STEP)
+                return depth if name in wanted else -1
+        self._pay(len(self._open) // _WALKED_A_STEP)
+        return -1
+
+    def _pay(self, steps: int) -> None:
+        """Count what takes long here and in the parser."""
+        if steps and not self._budget.take(steps, leave=self._leave):
+            raise TooLargeError
+
+    def _close_innermost(self, wanted: frozenset[str], barriers: frozenset[str] = _SCOPE) -> None:
+        depth = self._innermost(wanted, barriers)
+        if depth >= 0:
+            self._close_to(depth)
+
+    def _make_room_for_block(self, name: str) -> None:
+        if name in _ITEMS:
+            self._close_innermost(_ITEMS[name], _SPECIAL - _PASSED_BY_ITEMS)
+        self._close_innermost(_PARAGRAPH)
+        if name in _HEADINGS and self._open and self._open[-1].name in _HEADINGS:
+            self._close_to(len(self._open) - 1)
+
+    def _make_room_in_table(self, name: str) -> bool:
+        """Close what ends before a part of a table; False where there is no table for it."""
+        if name == "table":
+            depth = self._innermost(_SCOPE)
+            if depth >= 0 and self._open[depth].name == "table":  # a table between cells ends the one around it
+                self._close_to(depth)
+            self._close_innermost(_PARAGRAPH)
+            return True
+        depth = self._innermost(_PARENTS.get(name, _TABLE), frozenset())
+        if depth >= 0:
+            self._close_to(depth + 1)
+        return depth >= 0
+
+    def _may_format(self) -> bool:
+        return len(self._formatting) < MAX_FORMATTING and self._repeatable > 0
+
+    def _repeat_formatting(self) -> None:
+        """Count what the parser makes anew before text: the formatting whose block has ended."""
+        if not self._formatting:
+            return
+        ended = list(takewhile(lambda element: element not in self._open, reversed(self._formatting)))
+        self._pay(len(ended) + sum(element.size for element in ended) // _REPEATED_CHARACTERS_A_STEP)
+        for element in ended if self._repeatable <= 0 else ():
+            self._write(f"</{element.name}>")
+            self._formatting.remove(element)
+        for element in reversed(ended) if self._repeatable > 0 else ():
+            self._repeatable -= element.size
+            self._push(element)
+
+    def _end_formatting(self, name: str) -> None:
+        element = next((one for one in reversed(self._formatting) if one.name == name), None)
+        if element is None:
+            self._close_innermost(frozenset((name,)), _SPECIAL)
+        elif element not in self._open:
+            self._formatting.remove(element)
+        else:
+            self._move_formatting(element, self._open.index(element))
+
+    def _move_formatting(self, element: _Element, depth: int) -> None:
+        """End formatting as the parser does: moved into each block that lies in it, with what lies between them."""
+        inner = self._open[depth + 1 :]
+        crossed = sum(one.name in _SPECIAL for one in inner)
+        if any(one.name == "table" for one in inner):
+            return
+        if not crossed:
+            self._close_to(depth)
+        else:
+            self._count[element.name] -= 1
+            del self._open[depth]
+            self._repeatable -= crossed * sum(one.size for one in self._formatting)
+        if crossed < _MAX_CROSSED:
+            self._formatting.remove(element)
