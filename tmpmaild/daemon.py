@@ -386,6 +386,7 @@ def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
     return HttpSettings(
         **asdict(config.http),
         local_url=here,
+        smtp=tuple(names(sockets.smtp)),
         lifetime_seconds=config.addresses.lifetime_seconds,
         exempt=config.limits.exempt,
         access_log=config.log.access,

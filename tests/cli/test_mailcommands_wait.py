@@ -80,9 +80,10 @@ def test_a_timeout_says_what_did_arrive(call, daemon, inbox):
     daemon.deliver(inbox.address, PLAIN)
     done = call("wait", inbox.address, "--subject", "invoice", "--timeout", "0")
     assert (done.exit_code, done.stdout) == (1, "")
-    first, second = done.stderr.splitlines()
+    first, second, third = done.stderr.splitlines()
     assert first.startswith("tmpmaild: no mail with subject 'invoice' came")
     assert second.endswith("ada@example.com  hello")
+    assert third == "    lacks subject 'invoice'"
 
 
 def test_a_private_inbox_is_read_with_its_token(call, client, daemon):
@@ -213,7 +214,7 @@ def test_nothing_that_a_terminal_would_act_on_is_printed(call, daemon, inbox):
     assert done.exit_code == 0
     assert done.stdout.startswith("red \ufffd[31m ")
     late = call("wait", inbox.address, "--subject", "no", "--timeout", "0")
-    assert late.stderr.count("\n") == 2
+    assert late.stderr.count("\n") == 3
     (line,) = call("wait", inbox.address, "--json").stdout.splitlines()
     assert all(character.isprintable() for character in (done.stdout + late.stderr).replace("\n", "") + line)
     assert line.isascii()

@@ -14,7 +14,8 @@ import daemons
 import warm
 from patience import PATIENCE_SECONDS
 from tmpmaild import client as api
-from tmpmaild.cli.main import FOR_TESTS, main
+from tmpmaild.cli.main import main
+from tmpmaild.cli.serving import FOR_TESTS
 from tmpmaild.config import file as configfile
 from tmpmaild.errors import ConfigError
 
@@ -124,8 +125,10 @@ def test_a_temporary_database_is_in_a_file():
     assert (done.returncode, "and storage.url is set" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("arguments", [["--for-tests"], ["--temporary", "--stop-with-stdin"]])
-def test_one_that_ends_while_it_starts_leaves_nothing(tmp_path, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(["--for-tests"], 1), (["--temporary", "--stop-with-stdin"], 0)], ids=["for tests", "any"]
+)
+def test_one_whose_standard_input_has_ended_leaves_nothing(tmp_path, arguments, status):
     environ = daemons.environment(TMPDIR=str(tmp_path), TMPMAILD_CONFIG="/dev/null", **daemons.FREE_PORTS)
     command = [sys.executable, "-m", "tmpmaild", "serve", *arguments]
     database = tmp_path / "database"
@@ -133,7 +136,7 @@ def test_one_that_ends_while_it_starts_leaves_nothing(tmp_path, arguments):
     done = subprocess.run(
         command, cwd=database, env=environ, stdin=subprocess.DEVNULL, check=False, timeout=PATIENCE_SECONDS
     )
-    assert done.returncode == 0
+    assert done.returncode == status
     assert [path for path in tmp_path.rglob("*") if path != database] == []
 
 

@@ -76,7 +76,9 @@ def test_a_wait_that_was_in_vain_says_what_came_instead(inbox, world):
     )
     assert [line.split("  ")[2:] for line in lines] == [
         ["a@shop.example", "\ufffd[31mSale\ufffd"],
+        ["lacks subject 'confirm' and sender 'bank'"],
         ["unknown sender", "(no subject)"],
+        ["lacks subject 'confirm' and sender 'bank'"],
     ]
     assert isinstance(late.value, api.WaitTimeout)
     assert [message.sender for message in late.value.arrived] == ["a@shop.example", ""]
@@ -93,7 +95,7 @@ def test_a_wait_for_what_comes_after_a_mail_says_so(inbox, world):
         f"no mail with subject 'no' came to {inbox.address} after {first.id} within 0 s; nothing else did after it"
     )
     world.deliver(inbox.address)
-    with pytest.raises(api.WaitTimeout, match=r"; what did come after it:\n.*hello$") as late:
+    with pytest.raises(api.WaitTimeout, match=r"; what did come after it:\n.*hello\n    lacks subject 'no'$") as late:
         inbox.wait_for(subject="no", after=first, timeout=0)
     assert len(late.value.arrived) == 1
 
@@ -177,6 +179,32 @@ def test_the_reason_that_the_service_gives_is_told(scripted_inbox, scripted, fak
         (True, "true"),
         (False, None),
     }
+
+
+def test_a_message_without_what_was_wanted_is_not_called_no_mail(scripted_inbox, scripted, fake_time):
+    """The service's reason is about the last request, which was for what came after that message."""
+    links = [{"href": "https://shop.example/help", "confidence": 0.1}]
+    nothing = {"messages": [], "reason": "no mail came, and none was refused: does your application send here?"}
+    scripted.say(
+        scripted.messages(FIRST, subject="Welcome", codes=[{"value": "481516"}], links=links),
+        scripted.json(json.dumps(nothing).encode()),
+    )
+    with pytest.raises(api.WaitTimeout) as late:
+        scripted_inbox.wait_for_link(subject="welcome", url="/confirm", timeout=2)
+    text = str(late.value)
+    assert text.startswith("no mail with subject 'welcome' and a link with URL '/confirm' came to ")
+    assert "no mail came" not in text
+    assert "does your application send here" not in text
+    assert "    lacks a link with URL '/confirm'\n    codes: 481516\n    links: https://shop.example/help (0.1)" in text
+
+
+def test_a_refusal_is_told_although_something_came(scripted_inbox, scripted, fake_time):
+    nothing = {"messages": [], "reason": "no mail came; refused: RCPT TO:<x@y.example>: 550 5.7.1 Relaying denied"}
+    scripted.say(scripted.messages(FIRST), scripted.json(json.dumps(nothing).encode()))
+    with pytest.raises(
+        api.WaitTimeout, match=r"; refused: RCPT TO:<x@y\.example>: 550 5\.7\.1 Relaying denied; what did"
+    ):
+        scripted_inbox.wait_for_code(timeout=2)
 
 
 def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time):

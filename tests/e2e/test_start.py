@@ -51,7 +51,7 @@ def test_a_database_that_cannot_be_used_is_left_alone(command, tmp_path, name):
 def test_a_variable_that_sets_nothing_is_named_by_all_that_read_the_configuration(start, command):
     line = "TMPMAILD_LOG_LEVEL: this variable sets nothing, did you mean TMPMAILD_LOG__LEVEL?\n"
     daemon = start(TMPMAILD_LOG_LEVEL="debug")
-    assert daemon.errors().partition(" WARNING ")[2] == f"tmpmaild.cli.main: {line}"
+    assert daemon.errors().partition(" WARNING ")[2] == f"tmpmaild.cli.serving: {line}"
     checked = command("check-config", TMPMAILD_LOG_LEVEL="debug")
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "defaults: ok\n", f"tmpmaild: {line}")
     assert f"warning  configuration: {line}" in command("doctor", TMPMAILD_LOG_LEVEL="debug").stdout

@@ -12,7 +12,7 @@ import pytest
 
 from patience import PATIENCE_SECONDS
 from tmpmaild.cli.configured import clear_errors
-from tmpmaild.cli.main import _announcer
+from tmpmaild.cli.serving import _announcer
 from tmpmaild.config.settings import Config, Log
 from tmpmaild.errors import StartError
 from tmpmaild.host.logs import logging_to_stderr

@@ -17,7 +17,7 @@ from werkzeug import serving
 
 import daemons
 from proxies import free_port
-from tmpmaild.cli.main import FOR_TESTS
+from tmpmaild.cli.serving import FOR_TESTS
 from tmpmaild.config import file as configfile
 
 ROOT = Path(__file__).parents[2]

@@ -148,7 +148,8 @@ def serve(
             read = until_end.enter_context(_with_temporary_storage(path, environment, defaults))
         config = read()
         announce = _announce_as_json if is_for_tests else _announcer(config)
-        _serve(config, read, announce, until_end, is_temporary=is_temporary or is_for_tests, catches_all=catches_all)
+        is_temporary = is_temporary or (is_for_tests and not config.storage.url)
+        _serve(config, read, announce, until_end, is_temporary=is_temporary, catches_all=catches_all)
 
 
 @click.command()
@@ -187,7 +188,8 @@ def catch(
         read = until_end.enter_context(_with_temporary_storage(Path(os.devnull), environment, CATCH))
         config = read()
         announce = _catch_announcer(config, opens_page=opens_page)
-        _serve(config, read, announce, until_end, is_temporary=database is None, catches_all=True)
+        is_temporary = database is None and not config.storage.url
+        _serve(config, read, announce, until_end, is_temporary=is_temporary, catches_all=True)
 
 
 def _environment(hosts: Sequence[str], *, offers_auth: bool) -> dict[str, str]:
@@ -217,7 +219,9 @@ def _serve(
     if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
         faulthandler.enable()
     until_end.enter_context(logging_to_stderr(config.log.level, config.log.format))
-    if is_temporary and not config.storage.url:
+    if is_temporary:
+        if config.storage.url:
+            raise CommandError("--temporary is for a database in a file, and storage.url is set")
         until_end.enter_context(temporary(Path(config.storage.path)))
     for line in configfile.variables_without_effect(os.environ):
         log.warning("%s", line)

@@ -13,7 +13,7 @@ Text of a server is in a message only with its control characters replaced: it m
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -210,11 +210,17 @@ def beginning(text: str) -> Iterator[str]:
         yield "  | …"
 
 
-def listing(messages: Sequence[Message], *, with_text: bool) -> str:
-    """Return a line for each mail, with a line end before it; with the texts of the newest ones on demand."""
+def listing(
+    messages: Sequence[Message], *, with_text: bool, notes: Callable[[Message], Iterable[str]] = lambda _message: ()
+) -> str:
+    """Return a line for each message and each of its notes, with a line end before it.
+
+    On demand with the texts of the newest messages.
+    """
     lines: list[str] = []
     for number, message in enumerate(messages):
         lines.append(f"  {heading(message.received_at, message.sender, message.subject)}")
+        lines += [f"    {note}" for note in notes(message)]
         if with_text and number >= len(messages) - _MAX_EXCERPT_MAILS:
             lines += beginning(message.text)
     return "".join(f"\n{line}" for line in lines)

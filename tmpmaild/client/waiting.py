@@ -26,6 +26,8 @@ _LEAST_READ_SECONDS = 0.1
 _SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
 _PAUSE_SECONDS = 1
 _MAX_LISTED = 20
+_MAX_FOUND = 10
+_REFUSED = "; refused: "
 _MAX_REASON_CHARACTERS = 4000
 
 
@@ -114,6 +116,10 @@ def _contains(found: str, part: Pattern | None, *, ignore_case: bool) -> bool:
 def _shown(pattern: Pattern) -> str:
     text = pattern.pattern if isinstance(pattern, re.Pattern) else pattern
     return repr(errors.printable(text))
+
+
+def _any_contains(texts: Iterable[str], part: str) -> bool:
+    return any(part.casefold() in text.casefold() for text in texts)
 
 
 class Waiting(Generic[T]):
@@ -243,14 +249,49 @@ class Waiting(Generic[T]):
         text = f"{self._what(count)} came to {self._place()} within {self._timeout_seconds:g} s"
         arrived = self._seen
         if self._trouble is None and not self._asked.takes_any:
-            arrived = yield from self._arrived()
+            arrived = (yield from self._arrived()) or self._seen
         if self._trouble is not None:
             text += f"; the last request failed: {self._trouble}"
-        elif self._reason or not arrived:
-            text += f"; {errors.printable(self._reason, _MAX_REASON_CHARACTERS) or f'nothing else did{after_it}'}"
+        elif reason := self._reason_for(arrived):
+            text += f"; {errors.printable(reason, _MAX_REASON_CHARACTERS)}"
+        elif not arrived:
+            text += f"; nothing else did{after_it}"
         if arrived:
-            text += f"; what did come{after_it}:{errors.listing(arrived, with_text=bool(self._goal.name))}"
+            listed = errors.listing(arrived, with_text=bool(self._goal.name), notes=self._shortcomings)
+            text += f"; what did come{after_it}:{listed}"
         return errors.WaitTimeout(text, arrived=arrived)
+
+    def _reason_for(self, arrived: Sequence[Message]) -> str:
+        """Return the service's reason. It is about the last request alone: with messages only its refusals are true."""
+        if not arrived:
+            return self._reason
+        _, refused, what = self._reason.partition(_REFUSED)
+        return f"refused: {what}" if refused else ""
+
+    def _shortcomings(self, message: Message) -> Iterable[str]:
+        """Yield what a message lacks, and what it has instead of what the goal takes."""
+        wanted, goal = self._wanted, self._goal
+        heads = (message.subject, message.sender, message.sender_name)
+        searched = {
+            f"subject {_shown(wanted.subject or '')}": (wanted.subject, heads[:1]),
+            f"sender {_shown(wanted.sender or '')}": (wanted.sender, heads[1:]),
+            f"text {_shown(wanted.text or '')}": (None if message.truncated else wanted.text, (*heads, message.text)),
+            f"recipient {_shown(wanted.to or '')}": (wanted.to, message.recipients or (message.recipient,)),
+        }
+        lacks = [name for name, (part, texts) in searched.items() if part and not _any_contains(texts, part)]
+        found = {"code": message.codes, "link": message.links, "attachment": message.attachments}
+        lacks += [f"a {one}" for one in wanted.has if not found.get(one, True)]
+        if goal.name and goal.count == 1 and goal.take([message]) is None:
+            lacks.append(goal.name)
+        if lacks:
+            yield f"lacks {' and '.join(dict.fromkeys(lacks))}"
+        if goal.name:
+            for name, values in (
+                ("codes", [one.value for one in message.codes]),
+                ("links", [f"{one.href} ({one.confidence:g})" for one in message.links]),
+            ):
+                if values:
+                    yield f"{name}: {errors.printable(', '.join(values[:_MAX_FOUND]), _MAX_REASON_CHARACTERS)}"
 
     def _what(self, count: str) -> str:
         wanted = " and ".join(part for part in (str(self._wanted), self._goal.name) if part)

@@ -1,7 +1,7 @@
 """The HTTP application: its routes and what serves them. ``server.py`` serves it on sockets."""
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -41,6 +41,7 @@ class HttpSettings(Http, frozen=True, kw_only=True):
     """The section ``[http]``, and what else the application needs of ``[addresses]``, ``[limits]`` and ``[log]``."""
 
     local_url: str = ""  # where this machine finds it, "" if nowhere
+    smtp: tuple[str, ...] = ()  # where mail is accepted; told only with smtp.keep_refusals
     lifetime_seconds: int = Addresses().lifetime_seconds
     exempt: Networks = ()
     access_log: bool = False
@@ -103,7 +104,7 @@ class HttpApp:
         description, docs = _described(domain, settings.public_url, settings.local_url)
         host = urlsplit(settings.public_url).netloc or domain.removeprefix(WILDCARD)
         resources = {
-            **self._api_resources(serializer, description, host, settings.cors_origins),
+            **self._api_resources(settings, serializer, description, host),
             "/problems/{code}": Resource(get=problems.page),
             "/": _inbox_page(settings.lifetime_seconds),
             **_file_resources(_web_files().loaded),
@@ -124,11 +125,11 @@ class HttpApp:
         return AccessLog(checked, key=self._access_key) if settings.access_log else checked
 
     def _api_resources(
-        self, serializer: Serializer, description: bytes, host: str, cors_origins: Sequence[str]
+        self, settings: HttpSettings, serializer: Serializer, description: bytes, host: str
     ) -> dict[str, Resource]:
         service, slots, stream_slots = self._service, self._slots, self._streams
-        messages = MessageEndpoints(service, serializer, slots, stream_slots)
-        views = ViewEndpoints(service, serializer, slots, host, cors_origins)
+        messages = MessageEndpoints(service, serializer, slots, stream_slots, settings.smtp)
+        views = ViewEndpoints(service, serializer, slots, host, settings.cors_origins)
         streams = StreamEndpoints(service, serializer, stream_slots)
         return _resources(
             AddressEndpoints(service, serializer),

@@ -39,7 +39,7 @@ from tmpmaild.model import Feature, Inbox, Listing, Message, Page
 _NEWEST = page(PageQuery())  # what most clients ask for
 _MOST_NAMED = 3  # of what came and of what was refused, where a wait found nothing
 _MAX_NAMED_CHARACTERS = 100
-_NONE_REFUSED = ", and none was refused: does your application send to this server's SMTP port?"
+_NONE_REFUSED = ", and none was refused: does your application send to {}?"
 _NOT_KEPT = "; what was refused is kept with smtp.keep_refusals"
 # Without scripts. The origin lets the inbox measure and print its frame: see docs/security.md.
 _POLICY = (
@@ -49,11 +49,20 @@ _POLICY = (
 
 
 class MessageEndpoints:
-    """The endpoints over one service. Large answers share ``slots``, waits and streams ``stream_slots``."""
+    """The endpoints over one service. Large answers share ``slots``, waits and streams ``stream_slots``.
+
+    ``smtp`` names where mail is accepted, for the reason that a wait found nothing.
+    """
 
     def __init__(
-        self, service: InboxService, serializer: Serializer, slots: ResponseSlots, stream_slots: StreamSlots
+        self,
+        service: InboxService,
+        serializer: Serializer,
+        slots: ResponseSlots,
+        stream_slots: StreamSlots,
+        smtp: Sequence[str] = (),
     ) -> None:
+        self._smtp = f"SMTP on {' or '.join(smtp)}" if smtp else "this server's SMTP port"
         self._service = service
         self._mail = service.mail
         self._serializer = serializer
@@ -247,7 +256,7 @@ class MessageEndpoints:
                 [f"{one.command}: {one.reason}".removeprefix(": ") for one in refused[-_MOST_NAMED:]]
             )
         elif not listing.messages:
-            text += _NONE_REFUSED if refusals.wanted else _NOT_KEPT
+            text += _NONE_REFUSED.format(self._smtp) if refusals.wanted else _NOT_KEPT
         return "".join([character if character.isprintable() else "\ufffd" for character in text])
 
     async def _encoded_list(self, listing: Listing) -> bytes:
