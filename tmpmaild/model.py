@@ -219,6 +219,8 @@ class Findings(Struct, frozen=True):
     links: tuple[Link, ...] = ()
 
 
+NO_FINDINGS = Findings()
+
 NAME_HELD_MS = 24 * 60 * 60 * 1000
 """How long an expired address still answers "expired" and its name cannot be created again."""
 
@@ -375,7 +377,7 @@ class Message(Struct, frozen=True):
     has_html: bool
     attachments: tuple[Attachment, ...]
     authentication: Authentication | None = None
-    findings: Findings = Findings()
+    findings: Findings = NO_FINDINGS
     body_bytes: int = 0
 
 

@@ -128,7 +128,7 @@ async def permit(house):
 
 
 async def look(house):
-    assert "481516" in (await house.service.viewer.look(house.secret, house.grant)).html
+    assert "481516" in (await house.service.viewer.open(house.secret, house.grant)).html
     return house.message_ids[:1]
 
 
@@ -312,7 +312,7 @@ async def test_who_sent_a_mail_is_checked_when_its_source_is_read_before_that(ho
 
 
 async def test_an_inbox_that_is_deleted_between_two_portions_of_a_search_has_expired(house, monkeypatch):
-    monkeypatch.setattr("tmpmaild.inboxes.reading._PORTION", 1)
+    monkeypatch.setattr("tmpmaild.inboxes.filtering._PORTION", 1)
     async with reader(house, search) as reading:
         await house.delete_inbox()
     with pytest.raises(AddressExpired):

@@ -1,12 +1,14 @@
 """What a client can find out by naming recipients, however it spreads them over sessions and time."""
 
 import asyncio
+from ipaddress import ip_network
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.mail.addresses import parse_recipient
+from tmpmaild.scheduling.clients import current_client
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope, UnknownRecipients
 from tmpmaild.smtp.replies import MailFrom, Recipient
@@ -29,7 +31,7 @@ class Guesser:
     async def _name(self, name):
         path = f"{name}@ours.test"
         recipient = Recipient(parse_recipient(path.encode(), utf8=False), path)
-        envelope = SmtpEnvelope(MailFrom("a@example.com"), "192.0.2.1")
+        envelope = SmtpEnvelope(MailFrom("a@example.com"), "192.0.2.1", "192.0.2.1")
         reply = self._handler.answer_recipient_now(envelope, recipient)
         return reply or await self._handler.answer_recipient(envelope, recipient)
 
@@ -81,3 +83,29 @@ async def test_recipients_that_are_known_cost_nothing_and_tokens_come_back_one_b
     assert await guesser.name("abc") == [replies.RECIPIENT_OK]
     assert await guesser.name("gone") == [replies.UNKNOWN_RECIPIENT]
     assert await guesser.name("abc") == [replies.UNKNOWN_TOO_OFTEN]
+
+
+class Noting:
+    """A deliverer that notes on whose behalf recipients are looked up."""
+
+    def __init__(self, deliverer):
+        self._deliverer = deliverer
+        self.clients = []
+
+    def __getattr__(self, name):
+        return getattr(self._deliverer, name)
+
+    async def recipient(self, *named):
+        self.clients.append(current_client())
+        return await self._deliverer.recipient(*named)
+
+
+@pytest.mark.parametrize("exempt", [[], [ip_network("127.0.0.0/8")]], ids=["limited", "exempt"])
+async def test_a_recipient_is_looked_up_in_turns_of_the_client_that_names_it(serve, exempt):
+    """Otherwise one client that names many would keep all others waiting for the database."""
+    async with serve(wrap=Noting, names=(), exempt=exempt) as house:
+        for number in (2, 3):
+            client = await house.connect(local_addr=(f"127.0.0.{number}", 0))
+            await client.reply()
+            await client.say("EHLO client.example", "MAIL FROM:<a@example.com>", "RCPT TO:<gone@ours.test>")
+        assert house.service.deliverer.clients == ["127.0.0.2", "127.0.0.3"]

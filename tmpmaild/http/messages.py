@@ -382,7 +382,7 @@ class ViewEndpoints:
 
     async def _page(self, request: Request, secret: str, grant: Grant) -> Response:
         with _no_reasons():
-            view = await self._viewer.look(secret, grant)
+            view = await self._viewer.open(secret, grant)
         images = "data: https:" if grant.remote_images else "data:"
         policy = _POLICY.format(images=images, ancestors=self._ancestors)
         # Without this field, over plain HTTP to a name, it counts as framed: it mostly is.

@@ -11,8 +11,9 @@ from tmpmaild import model
 from tmpmaild.http.inputs import EXAMPLE_DOMAIN, FaultItem, MessageId
 from tmpmaild.inboxes.access import ALL_MAIL
 from tmpmaild.inboxes.catching import recipients_of
+from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
-from tmpmaild.inboxes.reading import ShownMessage, rest_of
+from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.model import (
     Authentication,

@@ -21,16 +21,9 @@ from tmpmaild.http.requests import client, take_token, token, until_disconnect
 from tmpmaild.http.responses import StreamSlots
 from tmpmaild.http.schemas import AddressResource, Nothing, Serializer
 from tmpmaild.http.validation import parse_query, read_json
-from tmpmaild.inboxes.following import (
-    Event,
-    Following,
-    InboxToFollow,
-    NamedEvent,
-    Overflow,
-    SeveralEvent,
-    Unavailable,
-    follow_several,
-)
+from tmpmaild.inboxes.bus import Overflow
+from tmpmaild.inboxes.following import Event, Following
+from tmpmaild.inboxes.merging import InboxToFollow, NamedEvent, SeveralEvent, Unavailable, follow_several
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import addresses
 from tmpmaild.model import Message

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from tmpmaild.model import (
+    NO_FINDINGS,
     Attachment,
     Findings,
     Inbox,
@@ -227,18 +228,21 @@ class Caches:
 
 
 def page_characters(messages: Iterable[Message]) -> int:
-    """Return the size of all messages of a page."""
-    return sum([message_characters(message) for message in messages])
+    """Return the size of all messages of a page, with their attachments and findings."""
+    characters = 0
+    for message in messages:  # hundreds, so that nothing is called for the plain ones
+        senders = len(message.from_address) + len(message.from_name) + len(message.recipient)
+        characters += _MESSAGE_CHARACTERS + len(message.body) + len(message.subject) + senders
+        if message.attachments:
+            characters += sum([_attachment_characters(one) for one in message.attachments])
+        if message.findings is not NO_FINDINGS:
+            characters += findings_characters(message.findings)
+    return characters
 
 
 def message_characters(message: Message) -> int:
     """Return the size of a message with its attachments and findings."""
-    senders = len(message.from_address) + len(message.from_name) + len(message.recipient)
-    plain = _MESSAGE_CHARACTERS + len(message.body) + len(message.subject) + senders
-    if not message.attachments and not message.findings.links and not message.findings.codes:
-        return plain
-    attachments = sum([_attachment_characters(one) for one in message.attachments])
-    return plain + attachments + findings_characters(message.findings)
+    return page_characters((message,))
 
 
 def findings_characters(findings: Findings) -> int:

@@ -1,58 +1,44 @@
 """Reading an inbox: pages of its mail, one message, its source and attachments. Nothing is changed here.
 
 What a method returns is true when it returns: mail that is deleted or expires while it is being read is not shown.
-Below ``MailReader`` are the filter, which keeps what matches of a list, and the ``Detector`` of codes and links.
 """
 
-import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
 from tmpmaild.findings import links
-from tmpmaild.findings.detecting import TEXT_CHARACTERS, detect
+from tmpmaild.findings.detecting import TEXT_CHARACTERS
 from tmpmaild.inboxes.access import Access, present
-from tmpmaild.inboxes.caches import Caches, FindingsCache, Invalidation, message_characters, page_characters
+from tmpmaild.inboxes.caches import Caches, Invalidation, page_characters
+from tmpmaild.inboxes.filtering import MessageSource, filtered, is_filter
+from tmpmaild.inboxes.finding import Detector, text_bytes
 from tmpmaild.mail import claimedresults, extracts, mbox, tracefields
 from tmpmaild.model import (
-    SEARCHED_CHARACTERS,
     Attachment,
     BodyLink,
     Feature,
-    Findings,
     FullMessage,
     HeaderDetails,
     Inbox,
     Listing,
     Message,
     Page,
-    Texts,
     unchecked,
 )
 from tmpmaild.scheduling.clients import current_client
-from tmpmaild.scheduling.turns import FairScheduler, Turn
-from tmpmaild.storage.base import ANY_SIZE, Permit, Storage, bodies_to_read, cut
-
-log = logging.getLogger(__name__)
-
-MOST_LOOKED_AT = 200
-"""In how many messages one page looks for codes and links."""
+from tmpmaild.scheduling.turns import FairScheduler
+from tmpmaild.storage.base import ANY_SIZE, Permit, Storage
 
 NOT_CHECKED = unchecked("none", "not checked")
 """What is shown as long as too many others wait to be checked."""
 
 # Extracting, comparing and copying take less than a sixteenth of the time that finding takes.
 _COPYING = 16
-
-_PORTION = 50  # messages that a filter reads at once
-_MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
-
-_FINDING_MESSAGES_AT_ONCE = 8
-_FINDING_BYTES_AT_ONCE = 64 * 1024
 
 T = TypeVar("T")
 Check = Callable[[str, str, str], bool]
@@ -173,7 +159,7 @@ class MailReader:
             return found
 
         if is_filter(page):
-            listing = await filtered(page, Shelf(read, self._bodies, self._complete, self._scheduler))
+            listing = await filtered(page, MessageSource(read, self._bodies, self._complete, self._scheduler))
         else:
             listing = await read(page)
             listing = replace(listing, messages=await self._complete(listing.inbox, listing.messages))
@@ -189,10 +175,10 @@ class MailReader:
     async def _complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
         """Add codes and links. Have those checked that have no verdict yet, such as mail from before a restart."""
         if self.check is not None:
-            messages = [self._looked_at(inbox.address, message, self.check) for message in messages]
+            messages = [self._scheduled_for_check(inbox.address, message, self.check) for message in messages]
         return await self._detector.add_findings(inbox, messages)
 
-    def _looked_at(self, address: str, message: Message, check: Check) -> Message:
+    def _scheduled_for_check(self, address: str, message: Message, check: Check) -> Message:
         if message.authentication is not None or check(address, message.id, current_client()):
             return message
         return replace(message, authentication=NOT_CHECKED)
@@ -207,7 +193,7 @@ class MailReader:
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, up_to_bytes=up_to_bytes)
         (message,) = await self._complete(inbox, [full.message])
-        details, body_links = await self._scheduler.run(_details, full, work_bytes=_text_bytes(full.message))
+        details, body_links = await self._scheduler.run(_details, full, work_bytes=text_bytes(full.message))
         inbox = await self._access.confirm(inbox, message_id, since)
         return ShownMessage(inbox, replace(full, message=message), details, body_links)
 
@@ -327,258 +313,3 @@ def _details(full: FullMessage) -> tuple[HeaderDetails, tuple[BodyLink, ...]]:
     if found is not None and "date" in found.dmarc.unsigned:
         details = replace(details, date_ms=None)
     return details, links.in_body(full.message.body[:TEXT_CHARACTERS])
-
-
-class Shelf(NamedTuple):
-    """How a filter reads an inbox: pages of its list, beginnings of bodies, messages with what is shown besides."""
-
-    read: Callable[[Page], Awaitable[Listing]]
-    bodies: Callable[[Inbox, Sequence[str], int], Awaitable[dict[str, str]]]
-    complete: Callable[[Inbox, Sequence[Message]], Awaitable[Sequence[Message]]]
-    scheduler: FairScheduler
-
-
-def is_filter(page: Page) -> bool:
-    """Return whether messages must be looked at to tell whether they are on this page."""
-    return bool(page.has or page.sender or page.subject or page.text or page.recipient)
-
-
-def rest_of(page: Page, message_id: str) -> Page:
-    """Return the page with what comes after a message, in the order of the page."""
-    return replace(page, after=message_id) if page.ascending else replace(page, before=message_id)
-
-
-def matches(message: Message, page: Page, body: str) -> bool:
-    """Return whether a message has the texts and the attachment that a page asks for. No text goes on in the next.
-
-    Upper and lower case are alike, as Unicode folds them: "ß" is "ss". ``body`` is what is looked at of the body.
-    """
-    address, name, subject = message.from_address.casefold(), message.from_name.casefold(), message.subject.casefold()
-    sender, text = _folded(page.sender), _folded(page.text)
-    return (
-        (not page.recipient or page.recipient.casefold() in message.recipient.casefold().split("\n"))
-        and (sender in address or sender in name)
-        and _folded(page.subject) in subject
-        and (text in address or text in name or text in subject or text in body.casefold())
-        and ("attachment" not in page.has or not all(one.inline for one in message.attachments))
-    )
-
-
-def _folded(wanted: str | None) -> str:
-    return (wanted or "").casefold()
-
-
-async def filtered(page: Page, shelf: Shelf) -> Listing:
-    """Return a page of messages that have what ``page`` says.
-
-    The list is read a portion at a time, each by a read of its own, so that nobody waits for long.
-    """
-    filtering = _Filtering(page)
-    while True:
-        part = await shelf.read(filtering.rest)
-        candidates = await _candidates(part, page, shelf)
-        completed = await shelf.complete(part.inbox, candidates[: filtering.left])
-        filtering.take(part, completed, len(candidates))
-        if filtering.ended:
-            return filtering.listing(part, await _settled(part.inbox, filtering.kept, page, shelf))
-
-
-async def _candidates(part: Listing, page: Page, shelf: Shelf) -> Sequence[Message]:
-    """Return the messages that match, before anybody looks for findings; in a thread where that takes long."""
-    if not _is_matching(page):
-        return part.messages
-    cut_short = [message.id for message in part.messages if message.truncated and page.text]
-    bodies = await shelf.bodies(part.inbox, cut_short, SEARCHED_CHARACTERS) if cut_short else {}
-
-    def look() -> list[Message]:
-        return [one for one in part.messages if matches(one, page, bodies.get(one.id, one.body)[:SEARCHED_CHARACTERS])]
-
-    characters = page_characters(part.messages) + sum(map(len, bodies.values()))
-    if characters <= _MATCHED_IN_LOOP_CHARACTERS:
-        return look()
-    return await shelf.scheduler.run(look, work_bytes=characters // _COPYING)
-
-
-async def _settled(inbox: Inbox, messages: Sequence[Message], page: Page, shelf: Shelf) -> Sequence[Message]:
-    """Return the messages of a page with whole bodies where the page has room for them, as in a list."""
-    cut_short = {message.id for message in messages if message.truncated}
-    missing = cut_short and cut_short & _whole(messages, page)
-    bodies = await shelf.bodies(inbox, sorted(missing), page.bodies_bytes) if missing else {}
-    return [
-        replace(message, body=bodies[message.id], truncated=False) if message.id in bodies else message
-        for message in messages
-    ]
-
-
-def _whole(messages: Sequence[Message], page: Page) -> set[str]:
-    """Return the ids of the messages of a page whose bodies it has room for."""
-    up_to_bytes = page.small_bytes
-    small = [message for message in messages if message.body_bytes <= up_to_bytes]
-    large = [message for message in messages if message.body_bytes > up_to_bytes]
-    large.sort(key=lambda message: message.id, reverse=True)
-    read = bodies_to_read(large, page.bodies_bytes - sum([message.body_bytes for message in small]))
-    return {message.id for message in small} | {message.id for message, is_whole in read if is_whole}
-
-
-def _cut(message: Message) -> Message:
-    body, truncated = cut(message.body)
-    return replace(message, body=body, truncated=truncated)
-
-
-def _is_matching(page: Page) -> bool:
-    """Return whether ``matches`` tells messages apart."""
-    return bool(page.sender or page.subject or page.text or page.recipient or "attachment" in page.has)
-
-
-class _Filtering:
-    """One page that is being put together."""
-
-    def __init__(self, page: Page) -> None:
-        self.ended = False
-        self.kept: list[Message] = []
-        self._page = page
-        # Which messages to read next.
-        self.rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, recipient=None, has=frozenset())
-        self._is_looking = not page.has <= {"attachment"}
-        self._may_look_at = MOST_LOOKED_AT if self._is_looking else page.limit
-        self._other_characters = 0
-        self._has_more = False
-        self._searched_to: str | None = None
-        self._looked_to: str | None = None
-        self._is_waiting = False
-
-    @property
-    def left(self) -> int:
-        """How many messages that match are looked at in the next part."""
-        return self._may_look_at if self._has_room else 0
-
-    @property
-    def _has_room(self) -> bool:
-        return len(self.kept) < self._page.limit
-
-    def take(self, part: Listing, completed: Sequence[Message], matching: int) -> None:
-        """Keep what belongs on the page, of so many that match."""
-        looked_at = self._keep(completed)
-        self._may_look_at -= looked_at
-        if looked_at:
-            self._looked_to = completed[looked_at - 1].id
-        has_left = looked_at < matching
-        self._has_more = not self._is_waiting and (has_left or part.has_more)
-        is_enough = not self.left and not _is_matching(self._page)
-        self.ended = has_left or is_enough or not part.has_more
-        self._move_past(part)
-        self._cut_to_size()
-
-    def _keep(self, messages: Sequence[Message]) -> int:
-        """Keep what has the findings until the page is full; return how many messages were looked at."""
-        for number, message in enumerate(messages):
-            characters = message_characters(message) - len(message.body)
-            is_too_much = self.kept and self._other_characters + characters > self._page.other_characters
-            if is_too_much or not self._has_room:
-                return number
-            if not _has_findings(message, self._page):
-                continue
-            if "verdict" in self._page.has and message.authentication is None:
-                if not self._page.ascending:
-                    continue
-                self._is_waiting = True  # its verdict comes: nothing that follows may go before
-                return number
-            self.kept.append(message)
-            self._other_characters += characters
-        return len(messages)
-
-    def _move_past(self, part: Listing) -> None:
-        if part.messages:
-            last = part.messages[-1].id
-            # Newest first, mail that comes between two parts is above both: it is left to the next wait.
-            self._searched_to = last if self._page.ascending else self._searched_to or part.messages[0].id
-            self.rest = rest_of(self.rest, last)
-
-    def _cut_to_size(self) -> None:
-        """Keep no more octets of bodies than a page may have, so that they take no more memory."""
-        if sum([message.body_bytes for message in self.kept]) > self._page.bodies_bytes:
-            whole = _whole(self.kept, self._page)
-            self.kept = [one if one.id in whole or one.truncated else _cut(one) for one in self.kept]
-
-    def listing(self, last_part: Listing, messages: Sequence[Message]) -> Listing:
-        """Return the page with these messages."""
-        return replace(
-            last_part,
-            messages=tuple(messages),
-            has_more=self._has_more,
-            searched_to=None if self._is_waiting else self._searched_to,
-            looked_to=self._looked_to if self._is_looking else None,
-        )
-
-
-def _has_findings(message: Message, page: Page) -> bool:
-    """Return whether a message has the codes and links that are asked for."""
-    found = message.findings
-    return ("code" not in page.has or bool(found.codes)) and ("link" not in page.has or bool(found.links))
-
-
-class Detector:
-    """Adds the detected codes and links to messages."""
-
-    def __init__(self, storage: Storage, cache: FindingsCache, scheduler: FairScheduler) -> None:
-        self._storage = storage
-        self._cache = cache
-        self._scheduler = scheduler
-
-    async def add_findings(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages with their codes and links."""
-        found = {message.id: self._cache.get(message.id) for message in messages}
-        unknown = [message for message in messages if found[message.id] is None]
-        # A little in each turn, so that a page of hundreds does not delay other requests until it is done.
-        for portion in _portions(unknown):
-            async with self._scheduler.turn(sum(map(_text_bytes, portion))) as turn:
-                found |= await self._find(turn, inbox, portion)
-        return tuple([replace(message, findings=found[message.id] or Findings()) for message in messages])
-
-    async def _find(self, turn: Turn, inbox: Inbox, messages: Sequence[Message]) -> dict[str, Findings | None]:
-        found = {message.id: self._cache.get(message.id) for message in messages}
-        still_unknown = [message for message in messages if found[message.id] is None]
-        generation = self._cache.generation
-        to_read = [message.id for message in still_unknown if message.has_html or message.truncated]
-        read = await self._storage.read_texts(inbox.id, to_read, TEXT_CHARACTERS) if to_read else ()
-        texts = {one.message_id: one for one in read}
-        pairs = [(message, texts.get(message.id) or _texts(message)) for message in still_unknown]
-        for (message, _), findings in zip(pairs, await turn.run(_look, pairs), strict=True):
-            found[message.id] = findings
-            self._cache.put(inbox, message.id, findings, generation)
-        return found
-
-
-def _text_bytes(message: Message) -> int:
-    """Return how many bytes of a message are looked into at most: not its attachments."""
-    return min(message.size_bytes if message.has_html else message.body_bytes, 2 * TEXT_CHARACTERS)
-
-
-def _portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    """Yield a few messages at a time that are small together, or a large one alone."""
-    portion: list[Message] = []
-    room_bytes = _FINDING_BYTES_AT_ONCE
-    for message in messages:
-        if portion and (message.size_bytes > room_bytes or len(portion) == _FINDING_MESSAGES_AT_ONCE):
-            yield portion
-            portion, room_bytes = [], _FINDING_BYTES_AT_ONCE
-        portion.append(message)
-        room_bytes -= message.size_bytes
-    if portion:
-        yield portion
-
-
-def _texts(message: Message) -> Texts:
-    return Texts(message.id, message.body[:TEXT_CHARACTERS], "")
-
-
-def _look(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
-    return [_findings_or_none(message.subject, texts) for message, texts in pairs]
-
-
-def _findings_or_none(subject: str, texts: Texts) -> Findings:
-    try:
-        return detect(subject, texts)
-    except Exception:  # a mail must be readable even if this fails
-        log.exception("looking for codes and links failed")
-        return Findings()

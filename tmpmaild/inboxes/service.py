@@ -11,13 +11,14 @@ from random import Random, SystemRandom
 from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.audit import Audit
 from tmpmaild.inboxes.blocks import Blocks
+from tmpmaild.inboxes.bus import Bus
 from tmpmaild.inboxes.caches import Caches
 from tmpmaild.inboxes.catching import Catcher
 from tmpmaild.inboxes.changing import InboxManager
 from tmpmaild.inboxes.creating import AddressFactory
 from tmpmaild.inboxes.delivering import Deliverer
 from tmpmaild.inboxes.faults import Faults, Refusals
-from tmpmaild.inboxes.following import Bus, Follower
+from tmpmaild.inboxes.following import Follower
 from tmpmaild.inboxes.reading import Check, MailReader
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.viewing import Viewer
@@ -103,7 +104,7 @@ def build(
     faults = Faults(allowed=config.smtp.faults)
     webhooks = Webhooks(storage, config.webhooks.allow, senders_are_checked=check is not None)
     caches, bus, audit = Caches(may_cache=storage.may_cache), Bus(), Audit(storage, config)
-    storage.watch(bus.listened, bus.overflow, blocks.replace)
+    storage.watch(bus.listened_inboxes, bus.overflow, blocks.replace)
     factory = AddressFactory(storage, rules, blocks, faults, audit, random=random)
     access = Access(storage, caches, require_token=config.http.require_token)
     mail = MailReader(storage, access, caches, scheduler, hostname=config.host_name, check=check)

@@ -72,7 +72,7 @@ class Viewer:
         view = await self._page(grant, inbox, message, may_read)
         await self._access.confirm(inbox, message_id, since)
         await self._storage.put_permission(secret, json.encode(grant), grant.expires_at_ms)
-        self._keep(secret, view)
+        self._remember(secret, view)
         return secret, grant, view.remote_images
 
     async def find(self, secret: str) -> tuple[Inbox, Grant, int]:
@@ -90,7 +90,7 @@ class Viewer:
         inbox = await self._access.confirm(inbox, grant.message_id, since)
         return inbox, grant, message.size_bytes
 
-    async def look(self, secret: str, grant: Grant) -> View:
+    async def open(self, secret: str, grant: Grant) -> View:
         """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
         since = self._caches.last_invalidation
         inbox, message = await self._message(grant.address, grant.message_id, self._permit_living)
@@ -101,7 +101,7 @@ class Viewer:
         self._check(grant)
         return view
 
-    def _keep(self, secret: str, view: View) -> None:
+    def _remember(self, secret: str, view: View) -> None:
         """Keep a page for the request that mostly follows at once, and no longer."""
         characters = len(view.html) + sum(len(page.html) for page in self._pages.values())
         if len(self._pages) < _MAX_PAGES and characters <= _MAX_PAGE_CHARACTERS:

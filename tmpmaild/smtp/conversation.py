@@ -174,18 +174,20 @@ class Conversation:
         request, self._request = self._request, None
         if self.closed:
             return
-        if type(request) is EndOfMail:
-            self._transaction = None
         if not reply.is_positive:
+            if isinstance(request, EndOfMail):
+                self._transaction = None
             self._refuse(request, reply)
             return
-        if type(request) is MailFrom:
+        if isinstance(request, MailFrom):
             self._transaction, self._recipients = request, 0
-        elif type(request) is Recipient:
+        elif isinstance(request, Recipient):
             self._recipients += 1
-        elif type(request) is Data:
+        elif isinstance(request, Data):
             self.data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
+        elif isinstance(request, EndOfMail):
+            self._transaction = None
         self.output += reply.octets
 
     def _refuse(self, request: Request | None, reply: Reply) -> None:
@@ -253,7 +255,7 @@ class Conversation:
             self._react(exchange.respond(line), b"AUTH")
             return True
         result = self._command(line)
-        if type(result) is Reply:  # isinstance() takes several times as long with a Struct
+        if isinstance(result, Reply):
             self._react(result, line)
         else:
             self._request = result
@@ -345,7 +347,7 @@ class Conversation:
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
         parsed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth is not None)
-        if type(parsed) is MailFrom:
+        if isinstance(parsed, MailFrom):
             self._has_sender = True
         return parsed
 
@@ -354,7 +356,7 @@ class Conversation:
         if not self._transaction:
             return replies.BAD_SEQUENCE
         parsed = parse_rcpt(argument, utf8=self._transaction.utf8)
-        if type(parsed) is Recipient and self._recipients >= self._max_recipients:
+        if isinstance(parsed, Recipient) and self._recipients >= self._max_recipients:
             return replies.TOO_MANY_RECIPIENTS
         return parsed
 

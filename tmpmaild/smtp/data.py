@@ -29,7 +29,8 @@ class Smuggled(Exception):
 class DataReader:
     """Collects one mail from chunks, holding at most about ``max_bytes`` of it.
 
-    ``endless`` is true once several times the limit has been received: no honest sender goes on after so much.
+    ``too_big`` is true once it is over the limit: then it is discarded until its end. ``endless`` is true once several
+    times the limit has been received: no honest sender goes on after so much.
 
     Octets are checked and converted in pieces as they come. Converting 10 MiB of bare LF at the end would block the
     event loop for a third of a second, and a thread would not help: a bytes method keeps the GIL.
@@ -45,7 +46,7 @@ class DataReader:
         self._skipped_bytes = 2
         self._scanned_bytes = 0
         self._has_dots = False
-        self._too_big = False
+        self.too_big = False
         self._smuggled = False
         self.received_bytes = 0
 
@@ -59,17 +60,12 @@ class DataReader:
         """Whether several times the limit has come without an end."""
         return self.received_bytes > _DRAIN_FACTOR * self._max_bytes
 
-    @property
-    def draining(self) -> bool:
-        """Whether the mail is discarded until its end."""
-        return self._too_big
-
     def feed(self, chunk: bytes) -> bytes | None:
         """Take a chunk; return what follows the end of the mail, or None while the end has not come."""
         if not self.received_bytes and (mail := _plain_mail(chunk)) is not None:
             self.received_bytes = len(chunk)
             self._pieces.append(mail)
-            self._too_big = len(mail) > self._max_bytes
+            self.too_big = len(mail) > self._max_bytes
             return b""
         searched_bytes = max(len(self._tail) - _UNSETTLED_BYTES, 0)
         self._tail += chunk
@@ -81,15 +77,15 @@ class DataReader:
             self._settle()
             return None
         rest = bytes(self._tail[end + len(_END) :])
-        if not self._too_big:
+        if not self.too_big:
             self._convert(end + 2)
-            self._too_big = self._size_bytes > self._max_bytes
+            self.too_big = self._size_bytes > self._max_bytes
         self._tail.clear()
         return rest
 
     def drop(self) -> None:
         """Discard this mail, whatever its size."""
-        self._too_big = True
+        self.too_big = True
         self._pieces.clear()
         self._size_bytes = 0
         del self._tail[:-_UNSETTLED_BYTES]
@@ -99,7 +95,7 @@ class DataReader:
 
         Raises ``TooBig``, ``Smuggled``.
         """
-        if self._too_big:
+        if self.too_big:
             raise TooBig
         if self._smuggled:
             raise Smuggled
@@ -107,13 +103,13 @@ class DataReader:
 
     def _settle(self) -> None:
         """Convert the octets that the next chunk cannot change, and check the limit."""
-        if not self._too_big:
+        if not self.too_big:
             settled_bytes = len(self._tail) - _UNSETTLED_BYTES
             over_limit = self._size_bytes + settled_bytes > self._max_bytes
             if over_limit or settled_bytes - self._scanned_bytes >= _PIECE_BYTES:
                 self._convert_until(settled_bytes)
-            self._too_big = self._size_bytes + len(self._tail) - _SLACK_BYTES > self._max_bytes
-        if self._too_big:
+            self.too_big = self._size_bytes + len(self._tail) - _SLACK_BYTES > self._max_bytes
+        if self.too_big:
             self.drop()
 
     def _convert_until(self, settled_bytes: int) -> None:

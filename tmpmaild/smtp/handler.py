@@ -10,6 +10,7 @@ from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 from aiosmtpd.smtp import Session
 from msgspec.structs import replace
 
+from tmpmaild.clients import client_name
 from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.inboxes.delivering import Destination
 from tmpmaild.inboxes.faults import Step
@@ -17,6 +18,7 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import AcceptedRecipient, Envelope, SmtpSession
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
+from tmpmaild.scheduling.clients import on_behalf_of
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.replies import MailFrom, Recipient, Reply
 
@@ -26,7 +28,7 @@ log = logging.getLogger(__name__)
 class SmtpEnvelope(AiosmtpdEnvelope):
     """aiosmtpd's envelope, with the destination of each of ``rcpt_tos`` and the time, in the same order.
 
-    ``client`` is the one that limits are kept for, None if it is exempt. The rest is for the reader of the mail: see
+    ``client`` is the one that limits are kept for, None if it is exempt. The rest is for the reader of the message: see
     ``SmtpSession`` in ``model.py``.
     """
 
@@ -35,11 +37,12 @@ class SmtpEnvelope(AiosmtpdEnvelope):
     data_at_ms = 0
     _delay: asyncio.Future[Reply] | None = None
 
-    def __init__(self, sender: MailFrom, client: str | None) -> None:
+    def __init__(self, sender: MailFrom, client: str | None, remote_ip: str) -> None:
         # Instead of the base's constructor, which sets what is not used here.
         self.mail_from = sender.reverse_path
         self.parameters = sender.parameters
         self.client = client
+        self.remote_ip = remote_ip
         self.rcpt_tos: list[str] = []
         self.destinations: list[Destination] = []
         self.accepted: list[AcceptedRecipient] = []
@@ -119,12 +122,14 @@ class Handler:
         self._count_mail = count_mail
         self.clock = clock
 
-    def answer_sender(self, reverse_path: str, remote_ip: str) -> Reply:
+    def answer_sender(self, envelope: SmtpEnvelope) -> Reply:
         """Return, without waiting, whether a mail of this sender can be stored now."""
         try:
             # The client too: it may have been blocked since it connected.
             blocks = self._blocks
-            if blocks.has_any and (blocks.has_sender(reverse_path) or blocks.has_client(remote_ip)):
+            if blocks.has_any and (
+                blocks.has_sender(envelope.mail_from or "") or blocks.has_client(envelope.remote_ip)
+            ):
                 return replies.BLOCKED_SENDER
             return replies.SENDER_OK if self._deliverer.has_room() else replies.SYSTEM_FULL
         except Exception as error:  # noqa: BLE001 - logged there
@@ -147,19 +152,21 @@ class Handler:
         mailbox = recipient.mailbox
         if mailbox.domain and mailbox.domain not in self._deliverer.mail_domains:
             return replies.NOT_OURS
-        destination = await self._look_up(mailbox, envelope.client)
-        if type(destination) is Reply:
+        destination = await self._find(mailbox, envelope)
+        if isinstance(destination, Reply):
             return destination
         refusal = await self._apply_fault([destination], "rcpt", envelope)
         return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
 
-    async def _look_up(self, mailbox: Mailbox, client: str | None) -> Destination | Reply:
+    async def _find(self, mailbox: Mailbox, envelope: SmtpEnvelope) -> Destination | Reply:
         """Return where mail for a mailbox goes, or the reply that refuses it; an unknown one costs a token."""
+        client = envelope.client
         if not self._unknown.take(client):
             return replies.UNKNOWN_TOO_OFTEN
         found: Destination | Reply
         try:
-            found = await self._deliverer.recipient(mailbox, client)
+            with on_behalf_of(client_name(envelope.remote_ip)):  # the database serves clients in turn
+                found = await self._deliverer.recipient(mailbox, client)
         except RequestError as error:
             found = _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
@@ -216,7 +223,7 @@ def _handed_over(session: Session, envelope: SmtpEnvelope) -> Envelope:
         sender=envelope.mail_from or "",
         recipients=tuple(envelope.rcpt_tos),
         helo=session.host_name or "",
-        remote_ip=session.peer[0] if session.peer else "",
+        remote_ip=envelope.remote_ip,
         tls=session.ssl is not None,
         session=SmtpSession(
             greeting=envelope.greeting,

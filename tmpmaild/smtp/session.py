@@ -35,7 +35,7 @@ _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; aft
 _RATE_SECONDS = 300
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
 
-_NO_SENDER = SmtpEnvelope(MailFrom(""), None)
+_NO_SENDER = SmtpEnvelope(MailFrom(""), None, LOCAL)
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class SmtpConnection(SMTP):
         conversation.input.append(data)
         if not self._waiting:
             self._pump()
-            if conversation.data is not None and conversation.data.draining and not conversation.closed:
+            if conversation.data is not None and conversation.data.too_big and not conversation.closed:
                 self._transport.pause_reading()  # discarded mail is read in turns, so that it cannot starve others
                 self.loop.call_later(self._connections.seconds_to_drain(), self._go_on)
         elif conversation.input.waiting_bytes > _MAX_BUFFERED_BYTES:
@@ -208,7 +208,7 @@ class SmtpConnection(SMTP):
         if self._stopping and not self._busy:
             conversation.close(replies.STOPPING)
         if not self._waiting:
-            if self._account.in_use or (conversation.data is not None and conversation.data.received_bytes):
+            if self._account.in_use or conversation.data is not None:
                 self._settle_account()
             if len(conversation.output) >= MAX_OUTPUT_BYTES:
                 self._waiting = True  # until other connections have had their turn
@@ -220,8 +220,8 @@ class SmtpConnection(SMTP):
     # One method for each kind of request; None means that the answer comes later.
 
     def _answer_sender(self, request: MailFrom) -> Reply:
-        self._envelope = SmtpEnvelope(request, self._connections.client(self.remote_ip))
-        return self._handler.answer_sender(request.reverse_path, self.remote_ip)
+        self._envelope = SmtpEnvelope(request, self._connections.client(self.remote_ip), self.remote_ip)
+        return self._handler.answer_sender(self._envelope)
 
     def _answer_recipient(self, request: Recipient) -> Reply | None:
         reply = self._handler.answer_recipient_now(self._envelope, request)

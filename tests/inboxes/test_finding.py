@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from growth import SLACK_SECONDS, assert_within, cpu_seconds
 from patience import PATIENCE_SECONDS
 from tmpmaild.findings import detecting
-from tmpmaild.inboxes import caches, reading
+from tmpmaild.inboxes import caches, finding
 from tmpmaild.inboxes.caches import Caches, FindingsCache, findings_characters
-from tmpmaild.inboxes.reading import Detector
+from tmpmaild.inboxes.finding import Detector
 from tmpmaild.mail import htmltext
 from tmpmaild.model import Code, ExpiryMoved, Findings, InboxChange, InboxDeleted, Link, MessageDeleted, Texts
 from tmpmaild.scheduling.turns import FairScheduler
@@ -57,7 +57,7 @@ async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_i
 
 
 async def test_a_mistake_of_ours_leaves_a_message_readable(monkeypatch, caplog):
-    monkeypatch.setattr(reading, "detect", lambda *_: 1 / 0)
+    monkeypatch.setattr(finding, "detect", lambda *_: 1 / 0)
     (completed,) = await Detector(Shelf(), FindingsCache(), FairScheduler()).add_findings(
         inbox(), [message("msg_1", SIGN_UP)]
     )

@@ -8,8 +8,10 @@ import pytest
 
 from patience import PATIENCE_SECONDS
 from tmpmaild.errors import Stopping
-from tmpmaild.inboxes import following
-from tmpmaild.inboxes.following import BacklogShown, InboxExpired, InboxToFollow, NotLookedAt, Overflow, Unavailable
+from tmpmaild.inboxes import merging
+from tmpmaild.inboxes.bus import Overflow
+from tmpmaild.inboxes.following import BacklogShown, InboxExpired
+from tmpmaild.inboxes.merging import InboxToFollow, NotLookedAt, Unavailable
 from tmpmaild.model import ExpiryMoved, Message, MessageDeleted
 
 
@@ -28,7 +30,7 @@ def follow(house, other):
             return purse is None or next(purse)
 
         both = [InboxToFollow(inbox.address) for inbox in (house.inbox, other)]
-        return following.follow_several(house.service.follower, wishes or both, pay)
+        return merging.follow_several(house.service.follower, wishes or both, pay)
 
     return opened
 

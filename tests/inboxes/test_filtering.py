@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tables import rows_of
-from tmpmaild.inboxes.reading import MOST_LOOKED_AT, filtered, matches, rest_of
+from tmpmaild.inboxes.filtering import MOST_LOOKED_AT, filtered, matches, rest_of
 from tmpmaild.model import Attachment, Code, Findings, Link, Listing, Page
 from tmpmaild.storage.keys import message_id_of
 

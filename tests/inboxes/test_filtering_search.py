@@ -6,7 +6,7 @@ import random
 import pytest
 from services import service_over
 
-from tmpmaild.inboxes import reading
+from tmpmaild.inboxes import filtering
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import SEARCHED_CHARACTERS, Page, ParsedMail, Verbatim
 
@@ -152,7 +152,7 @@ async def test_a_page_is_what_one_search_of_everything_would_return(engine, monk
         await engine.add(inbox, subject=rng.choice("abc"), body=rng.choice("xyz") * rng.choice([3, 100, 2000, 9000]))
     everything = (await listing(engine, bodies_bytes=1 << 20)).messages
     for portion in (1, 7, 50):
-        monkeypatch.setattr(reading, "_PORTION", portion)
+        monkeypatch.setattr(filtering, "_PORTION", portion)
         for _ in range(20):
             page = {
                 "subject": rng.choice(["a", "b", None]),

@@ -1,0 +1,129 @@
+"""Follows several inboxes at once, for one listener: their events are merged, inbox by inbox."""
+
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import anyio
+from msgspec import Struct
+
+from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
+from tmpmaild.inboxes.bus import WakeUp
+from tmpmaild.inboxes.following import Event, Follower, Following
+from tmpmaild.model import Feature
+
+
+class InboxToFollow(Struct, frozen=True):
+    """An inbox to follow: the address as the client writes it, its token, and which of its messages are wanted."""
+
+    address: str
+    token: str | None = None
+    after: str | None = None
+    has: frozenset[Feature] = frozenset()
+
+
+class Unavailable(Struct, frozen=True):
+    """An inbox cannot be read, for whatever reason. ``named`` is its address as the client wrote it."""
+
+    named: str
+
+
+class NotLookedAt(Struct, frozen=True):
+    """An inbox was not opened, because the client could not pay for one that cannot be read."""
+
+    named: str
+
+
+class NamedEvent(Struct, frozen=True):
+    """An event of one of several inboxes."""
+
+    named: str
+    event: Event
+    following: Following
+
+
+SeveralEvent = NamedEvent | Unavailable | NotLookedAt
+
+
+@asynccontextmanager
+async def follow_several(
+    follower: Follower, requests: Sequence[InboxToFollow], pay: Callable[[], Awaitable[bool]]
+) -> AsyncIterator["SeveralFollowing"]:
+    """Follow those of the inboxes that can be read.
+
+    ``pay`` is called for each other one, before anything is said about it; if it returns False, that one and all after
+    it are not followed. So how many can be read is not known either, beyond what was paid for.
+    """
+    wake_up = WakeUp()
+    async with AsyncExitStack() as stack:
+        several = SeveralFollowing(wake_up)
+        for number, request in enumerate(requests):
+            try:
+                one = follower.follow(request.address, request.after, request.token, has=request.has, shared=wake_up)
+                several.add(request.address, await stack.enter_async_context(one))
+            except (AddressNotFound, AddressExpired, Unauthorized):
+                if not await pay():
+                    several.leave_out([NotLookedAt(left.address) for left in requests[number:]])
+                    break
+                several.leave_out([Unavailable(request.address)])
+        yield several
+
+
+class SeveralFollowing:
+    """The events of several inboxes for one listener."""
+
+    def __init__(self, wake_up: WakeUp) -> None:
+        self._wake_up = wake_up
+        self._left_out: list[Unavailable | NotLookedAt] = []
+        self._open: deque[tuple[str, Following]] = deque()
+
+    def add(self, named: str, following: Following) -> None:
+        """Add an inbox whose subscription has the listener's wake-up."""
+        self._open.append((named, following))
+
+    def leave_out(self, inboxes: Sequence[Unavailable | NotLookedAt]) -> None:
+        """Add inboxes that are not followed; ``next`` returns them first."""
+        self._left_out += inboxes
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether ``next`` has returned the end of every inbox."""
+        return not self._left_out and not self._open
+
+    async def next(self, seconds: float) -> Sequence[SeveralEvent]:
+        """Return the next events of one inbox, or those of inboxes left out; an empty list if none come in time.
+
+        Raises as ``Following.next``.
+        """
+        if self._left_out:
+            left_out, self._left_out = self._left_out, []
+            return left_out
+        deadline = anyio.current_time() + seconds
+        while True:
+            events = await self._poll()
+            left_seconds = deadline - anyio.current_time()
+            if events or left_seconds <= 0:
+                return events
+            if any(following.has_unread for _, following in self._open):
+                continue
+            await self._wake_up.wait(min([left_seconds, *[following.seconds_left for _, following in self._open]]))
+
+    async def may_show(self, event: SeveralEvent) -> bool:
+        """Return as ``Following.may_show``."""
+        return not isinstance(event, NamedEvent) or await event.following.may_show(event.event)
+
+    def seconds_to_show(self, event: SeveralEvent) -> float:
+        """Return as ``Following.seconds_to_show``."""
+        return event.following.seconds_to_show(event.event) if isinstance(event, NamedEvent) else math.inf
+
+    async def _poll(self) -> Sequence[NamedEvent]:
+        """Return events of the next inbox that has some; it takes its next turn after all others."""
+        for _ in range(len(self._open)):
+            named, following = self._open.popleft()
+            events = await following.poll()
+            if not following.has_ended:
+                self._open.append((named, following))
+            if events:
+                return [NamedEvent(named, event, following) for event in events]
+        return []
