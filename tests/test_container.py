@@ -8,7 +8,7 @@ import yaml
 
 import chroot_image
 from tmpmaild.config import file as configfile
-from tmpmaild.config.settings import kinds_by_key
+from tmpmaild.config.settings import validators_by_key
 
 ROOT = chroot_image.ROOT
 STEPS = list(chroot_image.steps((ROOT / "Containerfile").read_text()))
@@ -43,7 +43,7 @@ def test_settings_from_the_environment_are_keys_of_the_configuration():
     named = [name for name in ENV | OURS["environment"] if name.startswith("TMPMAILD_")]
     keys = [name.removeprefix("TMPMAILD_").lower().replace("__", ".") for name in named]
     assert len(keys) > 6
-    assert set(keys) <= set(kinds_by_key())
+    assert set(keys) <= set(validators_by_key())
 
 
 def test_a_database_server_and_a_resolver_can_be_named_by_a_variable_alone():

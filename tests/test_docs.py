@@ -23,7 +23,7 @@ from daemons import finished
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
 from tmpmaild.config import file as configfile
-from tmpmaild.config.settings import Config, keys_at_start, kinds_by_key
+from tmpmaild.config.settings import Config, keys_at_start, validators_by_key
 from tmpmaild.errors import ConfigError
 from tmpmaild.host.sockets import FAMILIES
 from tmpmaild.http import requests, schemas
@@ -227,7 +227,7 @@ def test_every_setting_against_an_attack_has_the_default_that_is_told():
     tree, unit = msgspec.to_builtins(Config()), (ROOT / "systemd/tmpmaild.service").read_text()
 
     def default(setting):
-        if setting not in kinds_by_key():
+        if setting not in validators_by_key():
             return re.search(rf"^{setting}=(.*)$", unit, re.MULTILINE)[1]
         section, _, name = setting.rpartition(".")
         return (tree[section] if section else tree)[name]

@@ -7,7 +7,7 @@ import pytest
 
 import manpages
 from tmpmaild.cli.main import main
-from tmpmaild.config.settings import kinds_by_key
+from tmpmaild.config.settings import validators_by_key
 
 COMMANDS = manpages.command_page()
 CONFIGURATION = manpages.configuration_page()
@@ -30,7 +30,7 @@ def test_every_command_has_a_part_with_its_help_and_all_options(name):
 
 def test_every_key_is_a_term_with_its_default_and_lists_and_blocks_are_those_of_a_page():
     terms = dict(re.findall(r"^\.TP\n([\w.]+) = (.+)$", plain(CONFIGURATION), re.MULTILINE))
-    assert terms.keys() == kinds_by_key().keys()
+    assert terms.keys() == validators_by_key().keys()
     assert terms["smtp.listen"] == '["127.0.0.1:1025"]'
     page = plain(CONFIGURATION)
     assert ".IP 2. 4\nOne file in TOML, the first" in page

@@ -195,7 +195,7 @@ class _Parts:
             ],
         )
         self.lag = process.LoopLag()
-        self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.obstacle)
+        self._web = HttpApp(self._service, _http_settings(config, sockets), self._limits, self.reason_not_ready)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections, unshared=_without_share(config))
         self.dispatcher = self._dispatcher(ports(sockets))
         self._hearing: list[Callable[[Sequence[InboxChange]], None]] = []
@@ -208,9 +208,9 @@ class _Parts:
         metrics = tuple(chain.from_iterable(known))
         exposition = Exposition(metrics, __version__)
         self._metrics = HttpServer(
-            operator_app(self.obstacle, exposition.page), max_connections=_MAX_METRICS_CONNECTIONS
+            operator_app(self.reason_not_ready, exposition.page), max_connections=_MAX_METRICS_CONNECTIONS
         )
-        self._status = StatusReport(metrics, self.obstacle, Served(config.domains, *map(names, sockets)))
+        self._status = StatusReport(metrics, self.reason_not_ready, Served(config.domains, *map(names, sockets)))
         self._blocks = BlockCommands(storage, self._service.blocks, config.own_networks)
         self.reloading = Reloading(self._reload)
         self.control = ControlServer(self._commands())
@@ -267,7 +267,7 @@ class _Parts:
                 text = "every recipient is accepted, and everybody who reaches HTTP on %s can read all messages"
                 log.warning(text, name(listener))
 
-    def obstacle(self) -> str:
+    def reason_not_ready(self) -> str:
         """Return why mail and requests cannot be served, "" if they can; from memory."""
         if not (self.smtp.listening and self._http.listening):
             return "not listening"

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from tmpmaild.config import settings
-from tmpmaild.config.settings import SECTIONS, Config, Group, groups_by_key, keys_at_start, kinds_by_key
+from tmpmaild.config.settings import SECTIONS, Config, Group, groups_by_key, keys_at_start, validators_by_key
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs/configuration.md"
@@ -103,13 +103,13 @@ def _default(key: str) -> str:
 
 
 def _text(key: str) -> str:
-    """Return the text of a key in one line, with the range that its kind names. Raises ValueError if it has none."""
+    """Return the text of a key on one line, with the range of its validator. Raises ValueError if it has none."""
     section, _, name = key.rpartition(".")
     struct = SECTIONS[section] if section else Config
     text = _texts(struct).get(name)
     if not text:
         raise ValueError(f"{key} has no text below it in tmpmaild/config/settings.py")
-    limits = re.search(r"whole number, from (\d+ to \d+)", kinds_by_key()[key].expected)
+    limits = re.search(r"whole number, from (\d+ to \d+)", validators_by_key()[key].expected)
     parts = [text, f"From {limits[1]}." if limits else "", RESTART if key in keys_at_start() else ""]
     return " ".join(" ".join(filter(None, parts)).split())
 

@@ -23,7 +23,7 @@ import typescript_types
 from tmpmaild import client, pytest_plugin
 from tmpmaild.cli import configured, exits, operator
 from tmpmaild.cli.main import main
-from tmpmaild.config.settings import kinds_by_key
+from tmpmaild.config.settings import validators_by_key
 from tmpmaild.host.metrics import START_TIME
 from tmpmaild.http.app import describe_api
 from typescript_types import type_text
@@ -46,7 +46,7 @@ def lines() -> dict[str, list[str]]:
     """Return what is promised, by its subject."""
     found = {
         "api": api(json.loads(describe_api())),
-        "configuration": (f"{key}: {kind.expected}{' (list)' * kind.many}" for key, kind in kinds_by_key().items()),
+        "configuration": (f"{key}: {one.expected}{' (list)' * one.many}" for key, one in validators_by_key().items()),
         "commands": (line for name, command in main.commands.items() for line in _command(name, command)),
         "exit codes": _exit_codes(),
         "metrics": _metrics(),

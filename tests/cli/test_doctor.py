@@ -22,8 +22,8 @@ from tmpmaild import __version__
 from tmpmaild.cli import doctor as results
 from tmpmaild.cli.doctor import machine, network, ok, problem, warning
 from tmpmaild.cli.main import main
-from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.config.settings import Config, Http, Senders, Smtp, Storage, Webhooks
+from tmpmaild.config.validators import parse_endpoint
 from tmpmaild.errors import CommandError
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.engines import SqliteSettings

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import configuration
 from tmpmaild.config import file as configfile
 from tmpmaild.config.file import find, load, variables_without_effect
-from tmpmaild.config.kinds import Endpoint, parse_endpoint
-from tmpmaild.config.settings import SECTIONS, Addresses, Config, kinds_by_key
+from tmpmaild.config.settings import SECTIONS, Addresses, Config, validators_by_key
+from tmpmaild.config.validators import Endpoint, parse_endpoint
 from tmpmaild.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -262,13 +262,13 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(written, text, said)
 
 @given(st.sampled_from(sorted(SECTIONS)), st.from_regex(r"[a-z_]{1,20}", fullmatch=True))
 def test_what_is_suggested_instead_of_a_key_can_be_written_there(section, name):
-    if f"{section}.{name}" in kinds_by_key():
+    if f"{section}.{name}" in validators_by_key():
         return
     (mistake,) = mistakes(None, {f"TMPMAILD_{section.upper()}__{name.upper()}": "x"})
     meant = re.search(r"did you mean (.+)[?]$", mistake)
     listed = re.search(r", \[(.+)\] has (.+)$", mistake)
     suggested = [meant[1]] if meant else [f"{listed[1]}.{key}" for key in re.split(", | and ", listed[2])]
-    assert set(suggested) <= set(kinds_by_key())
+    assert set(suggested) <= set(validators_by_key())
 
 
 def test_all_mistakes_are_said_at_once(written):
@@ -337,7 +337,7 @@ def test_a_variable_that_no_part_reads_is_named_with_the_nearest_that_one_does(n
 
 
 def test_every_key_written_with_one_underscore_is_named_with_the_right_variable():
-    for key in kinds_by_key():
+    for key in validators_by_key():
         right = "TMPMAILD_" + key.upper().replace(".", "__")
         wrong = right.replace("__", "_")
         told = [] if wrong == right else [f"{wrong}: this variable sets nothing, did you mean {right}?"]
@@ -502,7 +502,7 @@ def test_the_example_shows_every_key_commented_out_with_its_default(written):
     assert load(written(uncommented()), {}) == Config()
     tree = tomllib.loads(uncommented())
     shown = {f"{section}.{key}" for section, members in tree.items() if section != "domains" for key in members}
-    assert shown | {"domains"} == set(kinds_by_key())
+    assert shown | {"domains"} == set(validators_by_key())
     untouched = tomllib.loads((ROOT / "config.example.toml").read_text("utf-8"))
     assert not any(untouched.values())
 
@@ -519,7 +519,7 @@ def test_the_example_and_the_documentation_are_what_is_made_of_the_settings(monk
 def test_the_documentation_has_every_key_with_its_default():
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     rows = dict(re.findall(r"^- `([a-z_.]+)` \(`(.+?)`\): ", text, flags=re.MULTILINE))
-    assert set(rows) == set(kinds_by_key())
+    assert set(rows) == set(validators_by_key())
     tree = msgspec.to_builtins(Config())
     for key, default in rows.items():
         section, _, name = key.rpartition(".")

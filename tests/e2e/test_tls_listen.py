@@ -11,7 +11,7 @@ import warm
 from daemons import FREE_PORTS, environment
 from patience import PATIENCE_SECONDS
 from tmpmaild.cli.doctor import machine
-from tmpmaild.config.kinds import parse_endpoint
+from tmpmaild.config.validators import parse_endpoint
 
 from .test_metrics import ask, samples, url_of_metrics
 from .test_reload import ONE, reload

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild.checks import ValidationErrors
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http import inputs, validation
 from tmpmaild.http.inputs import CreateRequest, FollowRequest, PageQuery, ViewRequest
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.validation import parse_json, parse_query
 from tmpmaild.model import Page
+from tmpmaild.validation import ValidationErrors
 
 
 def test_a_wrong_member_is_raised_or_kept_for_the_caller_who_gets_what_is_right():

@@ -18,8 +18,8 @@ from tmpmaild.cli import console
 from tmpmaild.cli.control import NotRunning, of_running_service
 from tmpmaild.clients import LOCAL, client_name
 from tmpmaild.config import file as configfile
-from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.config.settings import Config
+from tmpmaild.config.validators import parse_endpoint
 from tmpmaild.errors import CommandError, ConfigError, StartError
 from tmpmaild.host import logs
 from tmpmaild.host.process import drop_to_owner

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.config.settings import Config
+from tmpmaild.config.validators import parse_endpoint
 from tmpmaild.errors import StartError
 from tmpmaild.host.sockets import CREDENTIALS, load_certificate
 

@@ -19,8 +19,8 @@ from tmpmaild import __version__
 from tmpmaild.cli import configured, console
 from tmpmaild.cli.configured import clear_errors, config_option
 from tmpmaild.config import file as configfile
-from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
+from tmpmaild.config.validators import Endpoint, parse_endpoint
 from tmpmaild.errors import StartError
 from tmpmaild.host.sockets import reachable
 

@@ -1,1 +1,1 @@
-"""What an operator can set: the keys, their kinds, and the file they are read from."""
+"""What an operator can set: the keys, their validators, and the file they are read from."""

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tmpmaild.checks import InvalidValue, Kind, check
-from tmpmaild.config.settings import SECTIONS, Config, conflicts, kinds_by_key
+from tmpmaild.config.settings import SECTIONS, Config, conflicts, validators_by_key
 from tmpmaild.config.writers import others_who_write
 from tmpmaild.errors import ConfigError
+from tmpmaild.validation import InvalidValue, Validator, validate
 
 PREFIX: Final = "TMPMAILD_"
 IN_CURRENT_FOLDER: Final = Path("tmpmaild.toml")
 IN_ETC: Final = Path("/etc/tmpmaild/config.toml")
 
-_KINDS: Final = kinds_by_key()
+_VALIDATORS: Final = validators_by_key()
 _MAX_FOUND_CHARACTERS: Final = 80
 _ONCE: Final = "; a [section] may be there once: move its keys below the first"
 # What other programs call a key of ours.
@@ -100,7 +100,7 @@ def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
 
     One with two underscores is not among them: ``load`` refuses it.
     """
-    known = {PREFIX + key.upper().replace(".", "__"): key for key in _KINDS}
+    known = {PREFIX + key.upper().replace(".", "__"): key for key in _VALIDATORS}
     known |= {PREFIX + name: name for name in _OTHER_VARIABLES}
     lines = []
     for name in sorted(environ):
@@ -144,8 +144,8 @@ class _Settings:
             for name in sorted(environ)
             if name.startswith(PREFIX)
         }
-        names = {key: name for key, name in names.items() if key in _KINDS or "." in key}
-        self._add({key: _from_text(environ[name], _KINDS.get(key)) for key, name in names.items()}, names)
+        names = {key: name for key, name in names.items() if key in _VALIDATORS or "." in key}
+        self._add({key: _from_text(environ[name], _VALIDATORS.get(key)) for key, name in names.items()}, names)
 
     def config(self) -> Config:
         """Return the configuration; raises ConfigError with all that was wrong."""
@@ -162,10 +162,10 @@ class _Settings:
             section, _, name = key.rpartition(".")
             members[section][name] = value
         sections: dict[str, Any] = {name: struct(**members[name]) for name, struct in SECTIONS.items()}
-        return Config(**members[""], **sections)  # type: ignore[arg-type]  # each went through its Kind
+        return Config(**members[""], **sections)  # type: ignore[arg-type]  # each was validated
 
     def _add(self, given: dict[str, object], origins: dict[str, str]) -> None:
-        values, mistakes = check(given, _KINDS)
+        values, mistakes = validate(given, _VALIDATORS)
         self._origins |= origins
         self._values = {key: value for key, value in self._values.items() if key not in given} | values
         self._mistakes += [f"{origins[mistake.name]}: {_worded(mistake)}" for mistake in mistakes]
@@ -210,16 +210,16 @@ def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def _from_text(text: str, kind: Kind | None) -> object:
+def _from_text(text: str, validator: Validator | None) -> object:
     """Return what a TOML file would have held; a text that does not fit stays a text, and is refused later."""
-    if kind is None:
+    if validator is None:
         return None
-    if kind.many:
+    if validator.many:
         return [item.strip() for item in text.split(",")] if text.strip() else []
-    if kind.base is bool:
+    if validator.base is bool:
         return _SWITCHES.get(text.lower(), text)
     try:
-        return kind.base(text)
+        return validator.base(text)
     except ValueError:
         return text
 
@@ -234,11 +234,15 @@ def _worded(mistake: InvalidValue) -> str:
 
 def _written_right(mistake: InvalidValue) -> str:
     """Show how a text would be written that stands where a list, a number or a switch is expected."""
-    kind = _KINDS[mistake.name]
-    if not isinstance(mistake.found, str) or mistake.index is not None or (kind.base is str and not kind.many):
+    validator = _VALIDATORS[mistake.name]
+    if (
+        not isinstance(mistake.found, str)
+        or mistake.index is not None
+        or (validator.base is str and not validator.many)
+    ):
         return ""
-    value = _from_text(mistake.found, kind)
-    is_right = kind.many or mistake.name in check({mistake.name: value}, _KINDS)[0]
+    value = _from_text(mistake.found, validator)
+    is_right = validator.many or mistake.name in validate({mistake.name: value}, _VALIDATORS)[0]
     written = json.dumps(value, ensure_ascii=False)
     return f"; write {written}" if is_right and value != [] and len(written) <= _MAX_FOUND_CHARACTERS else ""
 
@@ -258,12 +262,12 @@ def _hint(key: str) -> str:
     The same name in another section beats a similar spelling, one in the same section beats others.
     """
     section, _, name = key.rpartition(".")
-    namesakes = [known for known in _KINDS if known.rpartition(".")[2] == name]
-    siblings = {known.rpartition(".")[2]: known for known in _KINDS if known.rpartition(".")[0] == section != ""}
+    namesakes = [known for known in _VALIDATORS if known.rpartition(".")[2] == name]
+    siblings = {known.rpartition(".")[2]: known for known in _VALIDATORS if known.rpartition(".")[0] == section != ""}
     near = difflib.get_close_matches(key, namesakes, n=1, cutoff=0)
     near = near or [siblings[one] for one in difflib.get_close_matches(name, siblings, n=1)]
     near = near or [siblings[one] for one in [_ALSO_CALLED.get(name)] if one in siblings]
-    near = near or ([] if siblings else difflib.get_close_matches(key, _KINDS, n=1))
+    near = near or ([] if siblings else difflib.get_close_matches(key, _VALIDATORS, n=1))
     if near:
         return f", did you mean {near[0]}?"
     return f", [{section}] has {_listed(list(siblings))}" if siblings else ""

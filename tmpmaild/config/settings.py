@@ -19,10 +19,10 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from tmpmaild import hostnames, webhooktargets
-from tmpmaild.checks import Kind
 from tmpmaild.clients import Network
-from tmpmaild.config import kinds
-from tmpmaild.config.kinds import MIB, one_of, whole
+from tmpmaild.config import validators
+from tmpmaild.config.validators import MIB, one_of, whole
+from tmpmaild.validation import Validator
 
 Item = TypeVar("Item")
 
@@ -42,20 +42,20 @@ class Group(Enum):
 Count = Annotated[int, whole(0), Group.LIMITS]
 AtLeastOne = Annotated[int, whole(1), Group.LIMITS]
 Lifetime = Annotated[int, whole(1, _TEN_YEARS_SECONDS)]
-Switch = Annotated[bool, kinds.SWITCH]
-OptionalPath = Annotated[str, kinds.OPTIONAL_PATH]
-Networks = Annotated[tuple[Network, ...], kinds.NETWORKS]
+Switch = Annotated[bool, validators.SWITCH]
+OptionalPath = Annotated[str, validators.OPTIONAL_PATH]
+Networks = Annotated[tuple[Network, ...], validators.NETWORKS]
 
 
 class Http(Struct, frozen=True, kw_only=True):
     """The section ``[http]``; ``public_url`` has no slash at its end."""
 
-    listen: Annotated[tuple[str, ...], kinds.LISTENS, AT_START] = ("127.0.0.1:8025",)
+    listen: Annotated[tuple[str, ...], validators.LISTENS, AT_START] = ("127.0.0.1:8025",)
     """Where the API and the web page are served: ``host:port``, ``[IPv6]:port`` or ``unix:PATH``. A name is bound
     at each of its addresses on this machine; port 0 takes any free port. Behind a proxy, keep a loopback address.
     """
 
-    public_url: Annotated[str, kinds.PUBLIC_URL] = ""
+    public_url: Annotated[str, validators.PUBLIC_URL] = ""
     """The URL that clients see, such as ``https://mail.example.org/tmp``. Set it if a proxy serves tmpmaild below a
     path, or cannot pass on the ``Host`` header. Links in answers begin with its path.
     """
@@ -68,12 +68,12 @@ class Http(Struct, frozen=True, kw_only=True):
     require_token: Switch = False
     """``true`` makes every inbox private: reading it needs the token that came with the address."""
 
-    cors_origins: Annotated[tuple[str, ...], kinds.ORIGINS] = ()
+    cors_origins: Annotated[tuple[str, ...], validators.ORIGINS] = ()
     """Origins (``scheme://host[:port]``) of other web pages that may call the API and frame views; all others get
     [``403 cross-site``](api.md#requests-of-other-websites).
     """
 
-    allowed_hosts: Annotated[tuple[str, ...], kinds.HOSTS] = ()
+    allowed_hosts: Annotated[tuple[str, ...], validators.HOSTS] = ()
     """Names and IP addresses, without port, that requests may be addressed to; empty: any. Set it on a private
     network to stop DNS rebinding.
     """
@@ -95,17 +95,17 @@ class Http(Struct, frozen=True, kw_only=True):
 class Smtp(Struct, frozen=True, kw_only=True):
     """The section ``[smtp]``; an empty ``hostname`` stands for the machine's name."""
 
-    listen: Annotated[tuple[str, ...], kinds.TCP_LISTENS, AT_START] = ("127.0.0.1:1025",)
+    listen: Annotated[tuple[str, ...], validators.TCP_LISTENS, AT_START] = ("127.0.0.1:1025",)
     """Where mail comes in: ``host:port`` or ``[IPv6]:port``. To receive from the internet: ``["0.0.0.0:25",
     "[::]:25"]``.
     """
 
-    tls_listen: Annotated[tuple[str, ...], kinds.OPTIONAL_TCP_LISTENS, AT_START] = ()
+    tls_listen: Annotated[tuple[str, ...], validators.OPTIONAL_TCP_LISTENS, AT_START] = ()
     """Where connections begin with TLS (SMTPS), such as ``["0.0.0.0:465"]``: for applications that are set to
     "SSL/TLS"; mail servers never use it. Needs a certificate and its key.
     """
 
-    hostname: Annotated[str, kinds.OPTIONAL_HOST_NAME] = ""
+    hostname: Annotated[str, validators.OPTIONAL_HOST_NAME] = ""
     """The name in the greeting and in ``Received`` lines; empty: this machine's name. Set it to the name in the MX
     record.
     """
@@ -181,7 +181,7 @@ class Addresses(Struct, frozen=True, kw_only=True):
     size. Raise it with ``smtp.max_message_bytes``.
     """
 
-    max_share_per_client: Annotated[float, kinds.SHARE, Group.LIMITS] = 0.05
+    max_share_per_client: Annotated[float, validators.SHARE, Group.LIMITS] = 0.05
     """The share of ``storage.max_bytes`` that all inboxes of one client may use together, above 0, at most 1. Set
     it to 1 if one machine creates all addresses.
     """
@@ -193,20 +193,20 @@ class Addresses(Struct, frozen=True, kw_only=True):
 class Storage(Struct, frozen=True, kw_only=True):
     """The section ``[storage]``; ``max_bytes`` 0 is left for the engine to work out, which a ``url`` chooses."""
 
-    path: Annotated[str, kinds.PATH, AT_START] = DEFAULT_PATH
+    path: Annotated[str, validators.PATH, AT_START] = DEFAULT_PATH
     """The database file; a relative path begins in the folder where the service starts."""
 
-    url: Annotated[str, kinds.DATABASE_URL, AT_START] = ""
+    url: Annotated[str, validators.DATABASE_URL, AT_START] = ""
     """A PostgreSQL database in place of the file, for [several daemons](scaling.md):
     ``postgresql://user@host[:port][,host…]/database``. Options of libpq after ``?``: ``host`` (also the folder of a
     Unix socket), ``port``, ``user``, ``dbname``, ``sslmode``, ``sslrootcert``, ``sslcert``, ``sslkey``, ``sslcrl``,
     ``target_session_attrs=read-write``.
     """
 
-    password_file: Annotated[str, kinds.OPTIONAL_PATH, AT_START] = ""
+    password_file: Annotated[str, validators.OPTIONAL_PATH, AT_START] = ""
     """The file with the password for ``storage.url``; it is read for each new connection."""
 
-    max_bytes: Annotated[int, kinds.STORAGE_BYTES, Group.LIMITS] = 0
+    max_bytes: Annotated[int, validators.STORAGE_BYTES, Group.LIMITS] = 0
     """Bytes that the database may use, at least 1048576 (1 MiB). ``0``: 10 GiB or half of the free disk, whichever
     is less; with ``storage.url`` 10 GiB for all daemons together. At the limit, senders are asked to try again
     later.
@@ -235,7 +235,7 @@ class Log(Struct, frozen=True, kw_only=True):
 class Metrics(Struct, frozen=True, kw_only=True):
     """The section ``[metrics]``; an empty ``listen`` stands for none."""
 
-    listen: Annotated[str, kinds.OPTIONAL_LISTEN, AT_START] = ""
+    listen: Annotated[str, validators.OPTIONAL_LISTEN, AT_START] = ""
     """Where ``/metrics``, ``/healthz`` and ``/readyz`` are served to operators, such as ``127.0.0.1:9025``; empty:
     nowhere.
     """
@@ -244,7 +244,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
 class Senders(Struct, frozen=True, kw_only=True):
     """The section ``[senders]``; an empty ``resolver`` stands for no checks."""
 
-    resolver: Annotated[str, kinds.RESOLVER, AT_START] = ""
+    resolver: Annotated[str, validators.RESOLVER, AT_START] = ""
     """The DNS resolver for [checking senders](api.md#who-sent-it) (SPF, DKIM, DMARC) after mail is stored:
     ``IP:port``, or ``system`` for the machine's; empty: no checks. The resolver learns which domains write to you.
     Outside the Debian package it needs the extra ``senders``.
@@ -257,7 +257,7 @@ class Senders(Struct, frozen=True, kw_only=True):
 class Webhooks(Struct, frozen=True, kw_only=True):
     """The section ``[webhooks]``; without anything in ``allow`` there are none."""
 
-    allow: Annotated[tuple[webhooktargets.Rule, ...], kinds.WEBHOOK_TARGETS] = ()
+    allow: Annotated[tuple[webhooktargets.Rule, ...], validators.WEBHOOK_TARGETS] = ()
     """Hosts that [webhooks](webhooks.md) may call: names, ``*.NAME`` for every name below ``NAME``, networks; each
     for ports 80 and 443, or with ``:port``. A name may lead to public addresses only, unless a network here has
     that address. Empty: no webhooks.
@@ -267,7 +267,7 @@ class Webhooks(Struct, frozen=True, kw_only=True):
 class Control(Struct, frozen=True, kw_only=True):
     """The section ``[control]``; an empty ``listen`` is left for the daemon to choose, ``off`` stands for none."""
 
-    listen: Annotated[str, kinds.CONTROL_LISTEN, AT_START] = ""
+    listen: Annotated[str, validators.CONTROL_LISTEN, AT_START] = ""
     """Where commands such as ``tmpmaild status`` reach the service: ``unix:PATH`` (at most 107 bytes) or ``off``.
     Empty: ``control.sock`` in the ``RuntimeDirectory`` of the systemd unit, else ``tmpmaild.db.control`` next to
     the database. With ``storage.url`` set it, such as to ``unix:/run/tmpmaild/control.sock``.
@@ -303,7 +303,7 @@ class Expiry(Struct, frozen=True, kw_only=True):
 class Config(Struct, frozen=True, kw_only=True):
     """All of it; ``domains`` are in lower case with A-labels, the first is for new addresses."""
 
-    domains: Annotated[tuple[str, ...], kinds.DOMAINS] = ("mail.example.com",)
+    domains: Annotated[tuple[str, ...], validators.DOMAINS] = ("mail.example.com",)
     """The domains to receive mail for; point their MX records at this machine. The first is used when a new address
     asks for no other. ``*.NAME``, anywhere but first, takes every name below ``NAME``: see [several
     domains](operations.md#several-domains). Many applications refuse addresses at ``.test``, ``.local`` and
@@ -339,7 +339,7 @@ SECTIONS: Final[dict[str, type[Struct]]] = {
 }
 
 
-def kinds_by_key() -> dict[str, Kind]:
+def validators_by_key() -> dict[str, Validator]:
     """Return what every key takes, by its dotted name."""
     return {key: metadata[0] for key, metadata in _metadata_by_key().items()}
 
@@ -373,7 +373,7 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     listens |= {"smtp.tls_listen": config.smtp.tls_listen} if config.smtp.tls_listen else {}
     listens |= {"metrics.listen": (config.metrics.listen,)} if config.metrics.listen else {}
     listens |= {"control.listen": (config.control.listen,)} if config.control.listen not in ("", "off") else {}
-    places = {key: [kinds.parse_endpoint(text) for text in texts] for key, texts in listens.items()}
+    places = {key: [validators.parse_endpoint(text) for text in texts] for key, texts in listens.items()}
     for place in _repeated(place for found in places.values() for place in found if place.port or place.path):
         shown = place.path or f"{place.host} port {place.port}"
         keys = tuple(key for key, found in places.items() if place in found)

@@ -21,8 +21,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from tmpmaild import __version__
-from tmpmaild.config.kinds import MAX_SOCKET_PATH_BYTES, parse_endpoint
 from tmpmaild.config.settings import Config
+from tmpmaild.config.validators import MAX_SOCKET_PATH_BYTES, parse_endpoint
 from tmpmaild.errors import CommandError, RequestError, StartError
 
 _MODE = 0o600

@@ -17,8 +17,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
+from tmpmaild.config.validators import Endpoint, parse_endpoint
 from tmpmaild.errors import ConfigError, StartError
 from tmpmaild.metrics import Gauge, Metric
 

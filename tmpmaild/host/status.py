@@ -58,11 +58,11 @@ class Status(Struct, frozen=True, kw_only=True):
 
 
 class StatusReport:
-    """How the service is. ``obstacle`` returns why the service is not ready, "" if it is."""
+    """How the service is. ``reason_not_ready`` returns why the service is not ready, "" if it is."""
 
-    def __init__(self, metrics: Iterable[Metric], obstacle: Callable[[], str], served: Served) -> None:
+    def __init__(self, metrics: Iterable[Metric], reason_not_ready: Callable[[], str], served: Served) -> None:
         self._metrics = {metric.name: metric for metric in metrics}
-        self._obstacle = obstacle
+        self._reason_not_ready = reason_not_ready
         self._served = served
         self._started_at = time.monotonic()
 
@@ -75,7 +75,7 @@ class StatusReport:
         return {"status": Command(NoArguments, self._answer)}
 
     async def _answer(self, _: NoArguments) -> Answer:
-        reason = self._obstacle()
+        reason = self._reason_not_ready()
         yield Status(
             version=__version__,
             uptime_seconds=int(time.monotonic() - self._started_at),

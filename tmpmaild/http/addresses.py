@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tmpmaild.checks import ValidationErrors
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.inputs import CreateRequest, ExtendRequest, WebhookRequest, fault_items, faults
 from tmpmaild.http.openapi import ADDRESS, Operation, Returns
@@ -18,6 +17,7 @@ from tmpmaild.inboxes.access import is_holder
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox, Webhook, WebhookState, rfc3339
+from tmpmaild.validation import ValidationErrors
 
 _NOT_CALLED = WebhookState("", "")
 

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.checks import ValidationErrors
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.http.downloads import FileResponse, attachment_disposition, attachment_type, file_headers
 from tmpmaild.http.inputs import AllMailQuery, DeleteQuery, PageQuery, ViewRequest, page
@@ -35,6 +34,7 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.mail import viewpage
 from tmpmaild.model import Feature, Inbox, Listing, Message, Page
+from tmpmaild.validation import ValidationErrors
 
 _NEWEST = page(PageQuery())  # what most clients ask for
 _MOST_NAMED = 3  # of what came and of what was refused, where a wait found nothing

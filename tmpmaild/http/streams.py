@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tmpmaild.checks import ValidationErrors
 from tmpmaild.errors import InvalidRequest, RequestError
 from tmpmaild.http.inputs import FollowedInbox, FollowRequest, StreamQuery, last_event_id
 from tmpmaild.http.openapi import ADDRESS, TEXT, Operation, Returns
@@ -27,6 +26,7 @@ from tmpmaild.inboxes.merging import InboxToFollow, NamedEvent, SeveralEvent, Un
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import addresses
 from tmpmaild.model import Message
+from tmpmaild.validation import ValidationErrors
 
 HEARTBEAT_SECONDS = 8
 # WebKitGTK 2.52 with libsoup 3.6 may keep all but the first 128 octets of a chunk to itself until more comes after it

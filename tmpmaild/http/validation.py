@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from tmpmaild.checks import InvalidValue, Kind, ValidationErrors, check
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import read_body
+from tmpmaild.validation import InvalidValue, ValidationErrors, Validator, validate
 
 T = TypeVar("T", bound=Struct)
 
@@ -25,7 +25,7 @@ _BASES: dict[type, type] = {msgspec.inspect.IntType: int, msgspec.inspect.BoolTy
 _is_number = re.compile(r"[0-9]{1,9}").fullmatch
 
 
-class _Kind(Kind, frozen=True):
+class _Validator(Validator, frozen=True):
     """The values that a member accepts. ``item`` is the type of an object, or of the objects in a list.
 
     ``most`` is how many items a list may have, 0 if it is not a list.
@@ -69,7 +69,7 @@ def _members(json: bytes | msgspec.Raw, struct: type[Struct]) -> dict[str, objec
     return {name: _decoded(members[name], kinds[name]) for name in kinds if name in members}
 
 
-def _decoded(raw: msgspec.Raw, kind: _Kind) -> object:
+def _decoded(raw: msgspec.Raw, kind: _Validator) -> object:
     """Decode a member; JSON that has no value in Python, such as 1e999, becomes an object that no kind accepts."""
     try:
         if kind.item is not None and not kind.most:
@@ -124,7 +124,7 @@ def _defaults(struct: type[T]) -> T:
 
 
 def _checked(given: dict[str, object], struct: type[T], errors: ValidationErrors | None = None, prefix: str = "/") -> T:
-    valid, invalid = check(given, _kinds(struct))
+    valid, invalid = validate(given, _kinds(struct))
     if invalid:
         found = ValidationErrors() if errors is None else errors
         found.errors += _errors(invalid, struct, prefix)
@@ -141,33 +141,33 @@ def _errors(invalid: Iterable[InvalidValue], struct: type[Struct], prefix: str) 
         yield from list(_errors_of_items(one.found, kind, place)) or [(place, text)]
 
 
-def _errors_of_items(found: object, kind: _Kind, place: str) -> Iterator[tuple[str, str]]:
+def _errors_of_items(found: object, kind: _Validator, place: str) -> Iterator[tuple[str, str]]:
     """Yield the errors in an object, or in the items of a list unless its length is wrong."""
     if kind.item is not None and not kind.most and isinstance(found, dict):
-        yield from _errors(check(found, _kinds(kind.item))[1], kind.item, f"{place}/")
+        yield from _errors(validate(found, _kinds(kind.item))[1], kind.item, f"{place}/")
     if kind.item is None or not isinstance(found, list) or len(found) > kind.most:
         return
     for index, members in enumerate(found):
         if isinstance(members, dict):
-            yield from _errors(check(members, _kinds(kind.item))[1], kind.item, f"{place}/{index}/")
+            yield from _errors(validate(members, _kinds(kind.item))[1], kind.item, f"{place}/{index}/")
         else:
             yield f"{place}/{index}", "expected an object"
 
 
 @lru_cache
-def _kinds(struct: type[Struct]) -> dict[str, _Kind]:
+def _kinds(struct: type[Struct]) -> dict[str, _Validator]:
     """Return the kind of each field by its name in the API."""
     hints = get_type_hints(struct, include_extras=True)
     return {one.encode_name: _kind(hints[one.name], required=one.required) for one in msgspec.structs.fields(struct)}
 
 
-def _kind(hint: object, *, required: bool) -> _Kind:
+def _kind(hint: object, *, required: bool) -> _Validator:
     info = msgspec.inspect.type_info(hint)
     (described, *_) = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     assert isinstance(described, msgspec.inspect.Metadata)
     assert described.extra is not None
     base = _BASES.get(type(described.type), object)
-    kind = _Kind(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)
+    kind = _Validator(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)
     if isinstance(described.type, msgspec.inspect.UnionType):  # an object or null
         structs = [one.cls for one in described.type.types if isinstance(one, msgspec.inspect.StructType)]
         return replace(kind, item=structs[0])

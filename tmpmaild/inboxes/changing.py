@@ -6,7 +6,6 @@ from contextlib import suppress
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from tmpmaild.checks import ValidationErrors
 from tmpmaild.clients import LOCAL
 from tmpmaild.errors import AddressTaken, InvalidRequest, MessageNotFound, RequestError, StorageFull
 from tmpmaild.inboxes.access import Access
@@ -16,6 +15,7 @@ from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail import addresses
 from tmpmaild.model import Inbox, Webhook, counted
 from tmpmaild.storage.base import Storage
+from tmpmaild.validation import ValidationErrors
 
 _RANDOM_NAME_TRIES = 5
 

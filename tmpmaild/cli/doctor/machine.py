@@ -25,8 +25,8 @@ from tmpmaild.cli import control
 from tmpmaild.cli.doctor import Result, ok, problem, warning
 from tmpmaild.cli.doctor.unit import Unit
 from tmpmaild.clients import belongs
-from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
+from tmpmaild.config.validators import Endpoint, parse_endpoint
 from tmpmaild.errors import CommandError, DatabaseError, StartError
 from tmpmaild.host.sockets import CREDENTIALS, load_certificate, presented, reachable
 from tmpmaild.host.status import Status

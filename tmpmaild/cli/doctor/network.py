@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tmpmaild import webhooktargets
 from tmpmaild.cli.doctor import Record, Result, ok, problem, warning
 from tmpmaild.clients import Network
-from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
+from tmpmaild.config.validators import Endpoint, parse_endpoint
 from tmpmaild.hostnames import WILDCARD
 from tmpmaild.webhooktargets import Rule, Target
 

@@ -1,4 +1,4 @@
-"""What an operator may write as a value, and how it is parsed; ``settings.py`` says which key takes which kind."""
+"""The validators of configuration values; ``settings.py`` assigns one to each key."""
 
 import re
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from tmpmaild import hostnames, webhooktargets
-from tmpmaild.checks import Kind
 from tmpmaild.clients import parse_network
 from tmpmaild.config import databaseurl
+from tmpmaild.validation import Validator
 
 MIB: Final = 1 << 20
 
@@ -43,8 +43,8 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(host=host, port=port)
 
 
-def whole(least: int, most: int = _MAX_WHOLE) -> Kind:
-    """Return the kind of a whole number between two others, both included."""
+def whole(least: int, most: int = _MAX_WHOLE) -> Validator:
+    """Return the validator of a whole number between two others, inclusive."""
 
     def parse(value: int) -> int:
         if not least <= value <= most:
@@ -52,18 +52,18 @@ def whole(least: int, most: int = _MAX_WHOLE) -> Kind:
         return value
 
     limits = f"{least} or more" if most == _MAX_WHOLE else f"from {least} to {most}"
-    return Kind(f"a whole number, {limits}", int, parse)
+    return Validator(f"a whole number, {limits}", int, parse)
 
 
-def one_of(*words: str) -> Kind:
-    """Return the kind of a word out of a few."""
+def one_of(*words: str) -> Validator:
+    """Return the validator of one of a few words."""
 
     def parse(value: str) -> str:
         if value not in words:
             raise ValueError("unknown word")
         return value
 
-    return Kind("one of " + ", ".join(words), str, parse)
+    return Validator("one of " + ", ".join(words), str, parse)
 
 
 def _listen(text: str) -> str:
@@ -150,9 +150,9 @@ def _path(text: str) -> str:
     return text
 
 
-def _or_empty(expected: str, parse: Callable[[str], str], *, secret: bool = False) -> Kind:
-    """Return the kind of a text that may be left empty."""
-    return Kind(f"{expected}, or an empty string", str, lambda text: parse(text) if text else text, secret=secret)
+def _or_empty(expected: str, parse: Callable[[str], str], *, secret: bool = False) -> Validator:
+    """Return the validator of a text that may be empty."""
+    return Validator(f"{expected}, or an empty string", str, lambda text: parse(text) if text else text, secret=secret)
 
 
 def _share(value: float) -> float:
@@ -167,24 +167,24 @@ def _resolver(text: str) -> str:
     return text
 
 
-SWITCH = Kind("true or false", bool, bool)
-SHARE = Kind("a number above 0, at most 1", float, _share)
-STORAGE_BYTES = Kind(f"0, or a whole number of at least {MIB}", int, _storage_bytes)
-PATH = Kind("the path of a file", str, _path)
+SWITCH = Validator("true or false", bool, bool)
+SHARE = Validator("a number above 0, at most 1", float, _share)
+STORAGE_BYTES = Validator(f"0, or a whole number of at least {MIB}", int, _storage_bytes)
+PATH = Validator("the path of a file", str, _path)
 OPTIONAL_PATH = _or_empty("the path of a file", _path)
 DATABASE_URL = _or_empty("postgresql://[user@]host[:port][,…]/database", _database_url, secret=True)
 OPTIONAL_HOST_NAME = _or_empty("a host name", hostnames.to_ascii)
 PUBLIC_URL = _or_empty("http(s)://host[:port][/path]", _public_url)
-DOMAINS = Kind("a domain name", str, hostnames.to_ascii_or_wildcard, many=True, least=1)
-LISTENS = Kind("host:port, [IPv6]:port or unix:PATH", str, _listen, many=True, least=1)
+DOMAINS = Validator("a domain name", str, hostnames.to_ascii_or_wildcard, many=True, least=1)
+LISTENS = Validator("host:port, [IPv6]:port or unix:PATH", str, _listen, many=True, least=1)
 OPTIONAL_LISTEN = _or_empty("host:port, [IPv6]:port or unix:PATH", _listen)
-CONTROL_LISTEN = Kind("unix:PATH, off, or an empty string", str, _control_listen)
-OPTIONAL_TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=True)
-TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=True, least=1)
-ORIGINS = Kind("scheme://host[:port]", str, _origin, many=True)
-HOSTS = Kind("a host name or an IP address, without port", str, _host, many=True)
-RESOLVER = Kind("an address and port such as 127.0.0.1:53, system, or an empty string", str, _resolver)
-WEBHOOK_TARGETS = Kind(
+CONTROL_LISTEN = Validator("unix:PATH, off, or an empty string", str, _control_listen)
+OPTIONAL_TCP_LISTENS = Validator("host:port or [IPv6]:port", str, _tcp_listen, many=True)
+TCP_LISTENS = Validator("host:port or [IPv6]:port", str, _tcp_listen, many=True, least=1)
+ORIGINS = Validator("scheme://host[:port]", str, _origin, many=True)
+HOSTS = Validator("a host name or an IP address, without port", str, _host, many=True)
+RESOLVER = Validator("an address and port such as 127.0.0.1:53, system, or an empty string", str, _resolver)
+WEBHOOK_TARGETS = Validator(
     "a host name, *.NAME or a network, each with :port or without", str, webhooktargets.parse_rule, many=True
 )
-NETWORKS = Kind("a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set", str, parse_network, many=True)
+NETWORKS = Validator("a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set", str, parse_network, many=True)

@@ -4,25 +4,25 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from tmpmaild.checks import InvalidValue, Kind, check
+from tmpmaild.validation import InvalidValue, Validator, validate
 
-WHOLE = Kind("a whole number", int, int)
-SHARE = Kind("a number", float, float)
-WORDS = Kind("a word", str, str.strip, many=True, least=1)
-SHORT = Kind("a short text", object, lambda value: msgspec.convert(value, str), required=True)
+WHOLE = Validator("a whole number", int, int)
+SHARE = Validator("a number", float, float)
+WORDS = Validator("a word", str, str.strip, many=True, least=1)
+SHORT = Validator("a short text", object, lambda value: msgspec.convert(value, str), required=True)
 
 
 def test_what_is_right_is_parsed_and_what_msgspec_refuses_is_a_mistake():
     given = {"words": [" a", "b "], "share": 1, "short": "x"}
-    values, mistakes = check(given, {"whole": WHOLE, "share": SHARE, "words": WORDS, "short": SHORT})
+    values, mistakes = validate(given, {"whole": WHOLE, "share": SHARE, "words": WORDS, "short": SHORT})
     assert values == {"words": ("a", "b"), "share": 1.0, "short": "x"}
     assert mistakes == []
-    assert check({"short": 1}, {"short": SHORT}) == ({}, [InvalidValue("short", "a short text", 1)])
+    assert validate({"short": 1}, {"short": SHORT}) == ({}, [InvalidValue("short", "a short text", 1)])
 
 
 def test_all_mistakes_are_found_in_the_order_of_the_values_and_then_what_is_missing():
     given = {"words": ["a", 1, 2], "other": 3, "whole": True}
-    values, mistakes = check(given, {"whole": WHOLE, "words": WORDS, "short": SHORT})
+    values, mistakes = validate(given, {"whole": WHOLE, "words": WORDS, "short": SHORT})
     assert values == {}
     assert [(one.place, one.expected, one.found) for one in mistakes] == [
         ("words[1]", "a word", 1),
@@ -35,6 +35,6 @@ def test_all_mistakes_are_found_in_the_order_of_the_values_and_then_what_is_miss
 
 @pytest.mark.parametrize("value", ["a", [], None])
 def test_a_list_is_a_list_of_at_least_so_many(value):
-    assert check({"words": value}, {"words": WORDS})[1] == [
+    assert validate({"words": value}, {"words": WORDS})[1] == [
         InvalidValue("words", "a list of at least one string", value)
     ]
