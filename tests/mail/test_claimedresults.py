@@ -53,7 +53,7 @@ READERS = [
 def is_results(name):
     """Return whether any language takes a name for that of the field: Java compares upper case, Python folds."""
     trimmed = re.sub(r"^[\s\0-\x20\x7f-\xa0\ufeff]+|[\s\0-\x20\x7f-\xa0\ufeff]+$", "", name)
-    return NAME in (trimmed.lower(), trimmed.upper().lower(), trimmed.casefold())
+    return any(one in (NAME, f"arc-{NAME}") for one in (trimmed.lower(), trimmed.upper().lower(), trimmed.casefold()))
 
 
 def hosts(value):
@@ -64,9 +64,12 @@ def hosts(value):
         decoded = value
     for text in (value, decoded):
         flat = re.sub(r"[\0-\x1f\x7f-\x9f\u2028\u2029]", "", text)
+        of_arc = re.sub(r"(\([^()]*\)|[^;])*?;", "", flat, count=1)  # without the instance
         for one in (
             text,
             flat,
+            of_arc,
+            re.sub(r"\([^()]*\)", "", of_arc),
             re.sub(r"\\(.)", r"\1", text),
             re.sub(r"\([^()]*\)", "", re.sub(r"\\(.)", r"\1", flat)),
         ):
@@ -114,13 +117,22 @@ FORGED = [
     "Authent\u0131cation-Re\u017fults: mx.example.com; spf=pass".encode(),
     b"\xef\xbb\xbfAuthentication-Results: mx.example.com; spf=pass",
     b"Authentication-Results: (mx.example.com) mx.example.org; spf=pass",
+    b"ARC-Authentication-Results: i=1; mx.example.com; spf=pass",
+    b"arc-authentication-results\t:\r\n i = 2 ;\r\n (a) MX.example.com 1; spf=pass",
+    b"ARC-Authentication-Results: mx.example.com; spf=pass",
+    b"ARC-Authentication-Results: i=1 (one); mx.example.com; spf=pass",
+    b"ARC\0-Authentication-Results: i=1; mx.exa\r\n mple.com; spf=pass",
+    b"X: y\rARC-Authentication-Results: i=1; mx.example.com; spf=pass",
 ]
 OTHERS = [
     b"Authentication-Results: mx.example.org; x=mx.example.com",
     b"authentication-results:\r\n\tmx.example.org 1;\r\n\tspf=pass smtp.helo=mx.example.com",
     b"Authentication-Results: gateway.mx.example.com; spf=pass",
     b"X-Authentication-Results: mx.example.com; spf=pass",
-    b"ARC-Authentication-Results: i=1; mx.example.com; spf=pass",
+    b"ARC-Authentication-Results: i=1; mx.example.org; x=mx.example.com",
+    b"arc-authentication-results:\r\n\tI = 12 ;\r\n\tmx.example.org 1; spf=pass smtp.helo=mx.example.com",
+    b"X-ARC-Authentication-Results: i=1; mx.example.com; spf=pass",
+    b"Subject: about ARC-Authentication-Results: i=1; mx.example.com; spf=pass",
     b"Subject: about Authentication-Results: mx.example.com; spf=pass",
     b"Subject: about\r\n Authentication-Results: mx.example.com; spf=pass",
     b"Authentication-Resultsx: mx.example.com; spf=pass",
@@ -151,6 +163,7 @@ def test_a_body_and_the_rest_of_a_line_of_ours_are_no_fields(raw):
 
 PIECES = st.sampled_from(
     [
+        *(b"ARC-", b"arc-", b"i=1;", b"i = 2 ; "),
         *(b"Authentication-Results", b"authentication-results", b"AUTHENTICATION-RESULTS", b":", b": ", b";", b"; x=y"),
         *(
             b"mx.example.com",
