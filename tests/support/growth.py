@@ -1,5 +1,6 @@
 """How the work grows with the data: ratios of CPU time within one run, which neither a slow nor a busy machine changes."""
 
+import sys
 import time
 
 TIMES = 8
@@ -34,3 +35,22 @@ def assert_within(allowed_seconds, work, *arguments):
     while not taken or (taken[-1] > allowed_seconds and len(taken) < 3):
         taken.append(cpu_seconds(work, *arguments))
     assert taken[-1] <= allowed_seconds, f"it took {min(taken):.3f} s of CPU, {allowed_seconds:.3f} s are allowed"
+
+
+def octets_worked_on(work, *arguments):
+    """Return how many octets the methods of bytes that are called have to work on, each call by its object's length."""
+    octets = 0
+
+    def note(_frame, event, called):
+        nonlocal octets
+        owner = getattr(called, "__self__", None)
+        if event == "c_call" and isinstance(owner, bytes | bytearray):
+            octets += len(owner)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work(*arguments)
+    finally:
+        sys.setprofile(before)
+    return octets
