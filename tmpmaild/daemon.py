@@ -48,7 +48,7 @@ from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block, InboxChange, rfc3339
-from tmpmaild.ratelimit import Buckets, RateLimits
+from tmpmaild.ratelimit import Buckets, MakeBuckets, RateLimits
 from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.smtp.settings import SmtpSettings
@@ -393,7 +393,7 @@ def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
     )
 
 
-def _set_rates(limits: RateLimits, config: Config, make: Callable[..., Buckets]) -> None:
+def _set_rates(limits: RateLimits, config: Config, make: MakeBuckets[Buckets]) -> None:
     """Set the rate limits; a client keeps what it has left where they are the same as before."""
     rate = config.rate_limit
     per_page = _PAGE_REQUESTS_PER_MINUTE if rate.requests_per_minute else 0

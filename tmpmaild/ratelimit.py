@@ -2,10 +2,11 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import NamedTuple, Protocol, TypeVar
 
 B = TypeVar("B", bound="Buckets")
+Made_co = TypeVar("Made_co", bound="Buckets", covariant=True)
 
 _MAX_CLIENTS = 100_000
 _ROUNDING_SECONDS = 1e-6
@@ -31,6 +32,13 @@ class Buckets(Protocol):
 
     def forget_idle(self, now_seconds: float) -> None:
         """Drop from memory what is of no more use."""
+
+
+class MakeBuckets(Protocol[Made_co]):
+    """A function that makes the buckets of a policy, as ``Storage.buckets`` does."""
+
+    def __call__(self, *, tokens_per_minute: int, burst: int, name: str) -> Made_co:
+        """Return buckets for a rate."""
 
 
 class TokenBuckets:
@@ -102,16 +110,16 @@ def decision_on(missing_seconds: float, refill_seconds: float, burst: int) -> De
 
 
 def changed_buckets(
-    known: B | None, make: Callable[..., B], tokens_per_minute: int, burst: int = 0, *, name: str = "default"
+    known: B | None, make: MakeBuckets[B], tokens_per_minute: int, burst: int = 0, *, name: str = "default"
 ) -> B | None:
     """Return buckets for a rate, the known ones if theirs is the same; None for 0, which is no limit.
 
-    ``burst`` 0 is as many as come back in a minute. ``make`` takes the rate, the burst and the name.
+    ``burst`` 0 is as many as come back in a minute.
     """
     burst = burst or tokens_per_minute
     if known is not None and (known.tokens_per_minute, known.burst) == (tokens_per_minute, burst):
         return known
-    return make(tokens_per_minute, burst, name=name) if tokens_per_minute else None
+    return make(tokens_per_minute=tokens_per_minute, burst=burst, name=name) if tokens_per_minute else None
 
 
 class RateLimits:
@@ -121,7 +129,7 @@ class RateLimits:
         self.default = default
         self.page = page
 
-    def change(self, make: Callable[..., Buckets], *, default: tuple[int, int], page_per_minute: int) -> None:
+    def change(self, make: MakeBuckets[Buckets], *, default: tuple[int, int], page_per_minute: int) -> None:
         """Go by other rates (tokens a minute, and burst); 0 is no limit.
 
         A client keeps what it has left where they are the same as before.
