@@ -21,7 +21,8 @@ import pytest
 import configuration
 import typescript_types
 from tmpmaild import client, pytest_plugin
-from tmpmaild.cli import configured, exits, operator
+from tmpmaild.cli import configured, exits, lists
+from tmpmaild.cli import status as status_command
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import validators_by_key
 from tmpmaild.host.metrics import START_TIME
@@ -103,7 +104,12 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
 
 def _exit_codes() -> Iterator[str]:
     # By the names that the modules had at 1.0.
-    for label, module in (("configured", configured), ("exits", exits), ("servicecommands", operator)):
+    for label, module in (
+        ("configured", configured),
+        ("exits", exits),
+        ("servicecommands", lists),
+        ("servicecommands", status_command),
+    ):
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, int) and (module is exits or "EXIT" in name):
                 yield f"{label}: {name.removeprefix('_')} {int(value)}"

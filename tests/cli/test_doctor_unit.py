@@ -1,6 +1,7 @@
 """What systemd tells of the service, as doctor judges it."""
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tmpmaild.cli.doctor import machine, unit
 from tmpmaild.cli.doctor.unit import Unit, judged
 from tmpmaild.config.settings import Config, Smtp
 
-SYSTEMCTL = Path(__file__).with_name("doctor-unit-systemctl.sh.txt").read_text()
+SYSTEMCTL = (Path(__file__).with_name("scripts") / "systemctl.sh").read_text()
 JOURNALCTL = """#!/bin/sh
 case "$1" in
     --namespace=mail) echo "tmpmaild: the schema is older" ;;
@@ -104,10 +105,10 @@ def systemd(tmp_path, monkeypatch):
     """Return a function that puts programs of systemd first on the path, which tell this."""
 
     def systemd(*, load="loaded", active="failed", socket="inactive", instances="", namespace=""):
-        text = SYSTEMCTL.format(
-            load=load, active=active, socket=socket, instances=instances, user=os.getuid(), namespace=namespace
-        )
-        for name, script in (("systemctl", text), ("journalctl", JOURNALCTL)):
+        state = {"load": load, "active": active, "socket": socket, "instances": instances, "namespace": namespace}
+        lines = [f"{name}={shlex.quote(str(value))}\n" for name, value in {**state, "user": os.getuid()}.items()]
+        (tmp_path / "unit.env").write_text("".join(lines))
+        for name, script in (("systemctl", SYSTEMCTL), ("journalctl", JOURNALCTL)):
             (tmp_path / name).write_text(script)
             (tmp_path / name).chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

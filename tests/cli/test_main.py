@@ -140,22 +140,23 @@ def test_one_whose_standard_input_has_ended_leaves_nothing(tmp_path, arguments, 
     assert [path for path in tmp_path.rglob("*") if path != database] == []
 
 
-WITHOUT = Path(__file__).with_name("main-extra-without.py.txt").read_text()
+WITHOUT_CLIENT = Path(__file__).with_name("scripts") / "without_client.py"
 
 
-def python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def python(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_the_service_never_loads_the_client():
     done = python(
-        "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'httpx2', 'mcp', 'tmpmaild.client'} & set(sys.modules))"
+        "-c",
+        "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'httpx2', 'mcp', 'tmpmaild.client'} & set(sys.modules))",
     )
     assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 def test_a_missing_client_is_named_with_what_to_install():
-    done = python(WITHOUT)
+    done = python(WITHOUT_CLIENT)
     assert done.stdout == "2\n2\n2\n2\n"
     assert done.stderr == (
         3 * "tmpmaild: the client needs httpx2: pip install httpx2\n"
@@ -164,5 +165,7 @@ def test_a_missing_client_is_named_with_what_to_install():
 
 
 def test_the_commands_never_load_the_service():
-    done = python("import tmpmaild.cli.main, sys; print({'hypercorn', 'starlette', 'aiosmtpd'} & set(sys.modules))")
+    done = python(
+        "-c", "import tmpmaild.cli.main, sys; print({'hypercorn', 'starlette', 'aiosmtpd'} & set(sys.modules))"
+    )
     assert (done.stdout, done.stderr) == ("set()\n", "")

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from tmpmaild import __version__
-from tmpmaild.cli import configured, operator
+from tmpmaild.cli import configured
+from tmpmaild.cli.hosts import host_as_text
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Storage
 from tmpmaild.host import control
@@ -17,7 +18,19 @@ from tmpmaild.host.control import ControlServer
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.metrics import Count, Gauge
 
-STATUS = Path(__file__).with_name("operator-status.txt").read_text()
+STATUS = """\
+tmpmaild {version} has run for 0 s, NOT READY: storage full
+  domains   tmp.example
+  HTTP      127.0.0.1:8025
+  SMTP      0.0.0.0:25, [::]:25
+  metrics   off
+  holds     2 inboxes, 2 messages
+  storage   0.0 MiB of 0.0 MiB used, write-ahead log 0.0 MiB, 0.0 MiB of the disk free
+  swept     2 s ago
+  open      2 SMTP sessions, 2 HTTP connections, 2 streams
+  mails     1,000 accepted, 2 refused after their content, 0 negative SMTP replies
+  requests  0
+"""
 
 
 def metrics(value):
@@ -186,4 +199,4 @@ def test_a_time_of_0_is_no_limit_for_every_command_that_has_one(given, seconds):
 
 def test_webhooks_whose_url_cannot_be_read_are_a_line_that_says_so():
     entry = {"host": "", "webhooks": 3, "waiting": 0, "failing": 0, "paused": False, "called_at_ms": None}
-    assert operator._host_as_text(entry | {"last_result": ""}).endswith("-            (URL cannot be read)")
+    assert host_as_text(entry | {"last_result": ""}).endswith("-            (URL cannot be read)")

@@ -59,7 +59,7 @@ def test_comments_and_spaces_of_a_style_sheet_are_left_out(style, short):
 
 
 # With the parser that Node has for itself; where a token stands and how a value is spelled does not matter.
-TREES = Path(__file__).with_name("files-minified-trees.js.txt").read_text()
+TREES = Path(__file__).with_name("trees.cjs")
 
 
 @pytest.mark.needs("node")
@@ -67,7 +67,7 @@ def test_a_javascript_parser_reads_the_same_in_what_we_serve_and_in_what_we_wrot
     texts = [join(WEB, "app"), *(path.read_text() for path in sorted((WEB / "messages").iterdir()))]
     forms = [(text, minify_script(text)) for text in texts]
     assert forms[0][1] == bundle(WEB, "app")
-    command = ["node", "--expose-internals", "--eval", TREES]
+    command = ["node", "--expose-internals", TREES]
     done = subprocess.run(
         command, input=json.dumps(forms), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
     )

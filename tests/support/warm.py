@@ -31,7 +31,12 @@ _MOST_GIVEN = 10
 _HIGH = 1000  # no descriptor of the process that forks
 # What commands and the service import when they need it.
 _LOADED = (
-    *("tmpmaild.cli.main", "tmpmaild.cli.mailcommands", "tmpmaild.daemon", "tmpmaild.http.app"),
+    *(
+        "tmpmaild.cli.main",
+        *(f"tmpmaild.cli.{name}" for name in ("listening", "live", "waiting", "watching")),
+        "tmpmaild.daemon",
+        "tmpmaild.http.app",
+    ),
     *("tmpmaild.storage.sqlite.engine", "anyio._backends._asyncio", "uvloop", "httpcore2", "truststore"),
 )
 

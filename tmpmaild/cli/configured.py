@@ -1,4 +1,4 @@
-"""What commands share: the option ``--config`` and reading it, errors as plain lines, and checks of other options."""
+"""What commands share: the option ``--config``, errors as plain lines, and the checks of other options."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from functools import wraps
 from ipaddress import ip_address
 from math import ceil
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, ParamSpec
 
 import click
 
@@ -43,15 +43,18 @@ config_option = click.option(
 )
 
 
+P = ParamSpec("P")
+
+
 class NoOutput(StartError):
     """Standard output cannot be written, and a program waits for what it would say."""
 
 
-def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
+def clear_errors(command: Callable[P, None]) -> Callable[P, None]:
     """Turn errors that an operator can fix into plain lines and an exit code."""
 
     @wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except (StartError, CommandError) as error:
@@ -74,7 +77,7 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
 
     @clear_errors
     @wraps(command)
-    def wrapped(config_path: Path | None, **kwargs: Any) -> None:
+    def wrapped(config_path: Path | None, **kwargs: object) -> None:
         command(config=read(config_path), **kwargs)
 
     return config_option(wrapped)
@@ -88,7 +91,7 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
 
     @clear_errors
     @wraps(command)
-    def wrapped(config_path: Path | None, **kwargs: Any) -> None:
+    def wrapped(config_path: Path | None, **kwargs: object) -> None:
         try:
             config = read(config_path)
         except ConfigError as error:

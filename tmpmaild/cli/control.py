@@ -1,13 +1,14 @@
-"""Asks the running service on its control socket; ``tmpmaild/host/control.py`` describes what is said there."""
+"""Sends commands to the running service on its control socket; ``tmpmaild/host/control.py`` has the protocol."""
 
 import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.config.settings import Config
@@ -19,33 +20,41 @@ _MAX_LINE_BYTES = 1024 * 1024
 _CUT_OFF = "the service has stopped before its answer was complete"
 _LONG_SECONDS = 3600.0
 _LONG = ("backup", "postmaster-delete", "purge", "webhooks-forget")
-"""Commands whose answer may pause for long, such as while the service makes the copy."""
+"""Commands whose response may pause for long, for example while the service makes the copy."""
+
+T = TypeVar("T", bound=Struct)
 
 
 class NotRunning(CommandError):
     """No service answers."""
 
 
-class Answer:
-    """The answer to a command, read from the socket as it comes; ``pid`` is the process that gives it."""
+class Changed(Struct, frozen=True):
+    """The response to a command that changes a number of things."""
+
+    count: int
+
+
+class Response:
+    """The response to a command, read from the socket as it arrives; ``pid`` is the process that sends it."""
 
     def __init__(self, stream: BinaryIO, pid: int, patience_seconds: float) -> None:
         self._stream = stream
         self.pid = pid
         self._patience_seconds = patience_seconds
 
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield each line but the last. Raises ``CommandError`` when the service says so, or has stopped."""
+    def lines(self) -> Iterator[dict[str, object]]:
+        """Yield each line except the last. Raises ``CommandError`` for an error line, or if the service has stopped."""
         while True:
             line = self._line()
             if "error" in line:
-                raise CommandError(line["error"])
+                raise CommandError(str(line["error"]))
             if line.get("done") is True:
                 return
             yield line
 
     def octets(self, count: int) -> Iterator[bytes]:
-        """Yield the raw octets that a line has announced."""
+        """Yield the raw bytes that a line has announced."""
         while count:
             with _talking(self._patience_seconds):
                 part = self._stream.read1(min(count, 1 << 16))  # type: ignore[attr-defined]
@@ -54,20 +63,20 @@ class Answer:
             count -= len(part)
             yield part
 
-    def _line(self) -> dict[str, Any]:
+    def _line(self) -> dict[str, object]:
         with _talking(self._patience_seconds):
             line = self._stream.readline(_MAX_LINE_BYTES)
         if not line.endswith(b"\n"):
             raise CommandError(_CUT_OFF)
         try:
-            return msgspec.json.decode(line, type=dict[str, Any])
+            return msgspec.json.decode(line, type=dict[str, object])
         except msgspec.DecodeError as error:
             raise CommandError("what answers is not tmpmaild, or not this version of it") from error
 
 
 @contextmanager
-def asked(config: Config, command: str, arguments: Mapping[str, Any] | None = None) -> Iterator[Answer]:
-    """Send a command and yield its answer, whose lines come within a minute of each other, or an hour.
+def asked(config: Config, command: str, arguments: Mapping[str, object] | None = None) -> Iterator[Response]:
+    """Send a command and yield the response, whose lines arrive within a minute of each other, or an hour.
 
     Raises ``NotRunning``, ``CommandError``.
     """
@@ -83,19 +92,24 @@ def asked(config: Config, command: str, arguments: Mapping[str, Any] | None = No
         with connection.makefile("rb") as stream:
             with _talking(patience_seconds):
                 _send(connection, request)
-            yield Answer(stream, pid, patience_seconds)
+            yield Response(stream, pid, patience_seconds)
 
 
-def ask(config: Config, command: str, arguments: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Return all lines of the answer to a command. Raises as ``asked``."""
-    with asked(config, command, arguments) as answer:
-        return list(answer.lines())
+def ask(config: Config, command: str, arguments: Mapping[str, object] | None = None) -> list[dict[str, object]]:
+    """Return all lines of the response to a command. Raises as ``asked``."""
+    with asked(config, command, arguments) as response:
+        return list(response.lines())
+
+
+def last(config: Config, command: str, arguments: Mapping[str, object], kind: type[T]) -> T:
+    """Return the last line of the response to a command. Raises as ``asked``."""
+    return msgspec.convert(ask(config, command, arguments)[-1], kind)
 
 
 def of_running_service(right: Config) -> Config | None:
-    """Return a configuration that leads to a service which answers, None if none does.
+    """Return a configuration with which a service responds, None if no service does.
 
-    ``right`` holds the right values of a configuration with mistakes; the service may run with others.
+    ``right`` has the valid values of a configuration with errors; the service may run with different values.
     """
     for path in filter(None, (control.found(right, os.environ), control.OF_UNIT)):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(CommandError):
@@ -118,9 +132,9 @@ def _connect(connection: socket.socket, path: Path) -> None:
 
 @contextmanager
 def _talking(patience_seconds: float) -> Iterator[None]:
-    """Wrap use of the connection alone: what a caller does with an answer, such as writing to a pipe, fails as it is.
+    """Raise ``CommandError`` if the connection fails.
 
-    Raises ``CommandError``.
+    It wraps nothing else: an error in what a caller does with a response, such as writing to a pipe, stays as it is.
     """
     try:
         yield
@@ -131,22 +145,22 @@ def _talking(patience_seconds: float) -> Iterator[None]:
 
 
 def _send(connection: socket.socket, request: bytes) -> None:
-    with suppress(BrokenPipeError):  # refused before it was read: the answer says why
+    with suppress(BrokenPipeError):  # refused before it was read: the response says why
         connection.sendall(request)
 
 
 def _expect_service(connection: socket.socket, path: Path) -> int:
-    """Return the process that answers. Raises ``CommandError`` if its user is another than that of the service.
+    """Return the process at the other end. Raises ``CommandError`` if it does not run as the service's user.
 
-    That is the owner of the socket's folder, where nobody else can put one. The folder of the database says nothing:
-    systemd 257 shows that of a dynamic user as nobody's.
+    That is the owner of the socket's folder, in which no other user can create a socket. The owner of the database's
+    folder does not help: systemd 257 shows the folder of a dynamic user as owned by nobody.
     """
     peer = control.peer(connection)
     folder = path.resolve().parent
     try:
         expected = os.geteuid() or folder.stat().st_uid
     except OSError as error:
-        raise CommandError(f"{folder}: cannot be looked at: {error.strerror or error}") from error
+        raise CommandError(f"{folder}: cannot be accessed: {error.strerror or error}") from error
     if peer.uid != expected:
         raise CommandError(f"{path}: user {peer.uid} answers there, and the service should be user {expected}")
     return peer.pid
@@ -157,9 +171,9 @@ def backup(config: Config, file: Path) -> int:
 
     Raises ``CommandError``, and leaves no file then.
     """
-    with _new_file(file) as copy, asked(config, "backup") as answer:
-        for line in answer.lines():
-            for part in answer.octets(line["octets"]):
+    with _new_file(file) as copy, asked(config, "backup") as response:
+        for line in response.lines():
+            for part in response.octets(msgspec.convert(line["octets"], int)):
                 copy.write(part)
         copy.flush()
         os.fsync(copy.fileno())

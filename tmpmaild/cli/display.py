@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 import msgspec
 
@@ -222,12 +221,12 @@ def _said(event: Event[Message]) -> str:
             return "The address expired"
 
 
-def json_line(members: dict[str, Any]) -> str:
+def json_line(members: dict[str, object]) -> str:
     """Return one object; control characters are escaped."""
     return json.dumps(members)
 
 
-def _json_event(happened: Event[Message]) -> dict[str, Any]:
+def _json_event(happened: Event[Message]) -> dict[str, object]:
     """Return an event. ``deleted`` without an ``id`` is the end of the address, as is ``expired``."""
     match happened:
         case Arrived(arrived):
@@ -242,7 +241,7 @@ def _json_event(happened: Event[Message]) -> dict[str, Any]:
             return {"event": "expired"}
 
 
-def json_mail(message: Message) -> dict[str, Any]:
+def json_mail(message: Message) -> dict[str, object]:
     """Return what lists of the API show of a mail, and the best ``code`` and ``link``."""
     found = {"received_at": timestamp(message.received_at), "code": message.code, "link": message.link}
     return {**msgspec.to_builtins(message), **found}

@@ -1,9 +1,18 @@
 """The operator's inbox as text for a console. Its content is untrusted: no control character is printed."""
 
+from pathlib import Path
+
+import click
+
+from tmpmaild.cli import configured, console, control
+from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, load
 from tmpmaild.cli.console import cut, shown, width
+from tmpmaild.cli.deleting import Result, confirm, say_deleted
+from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Attachment, Message, counted, rfc3339
+from tmpmaild.storage import engines
 from tmpmaild.storage.engines import OperatorMail
 
 NO_MAIL = "no mail for postmaster or abuse\n"
@@ -71,3 +80,53 @@ def _attachment(attachment: Attachment) -> str:
 
 def _no_such_mail() -> StartError:
     return StartError("the operator's inbox holds no such mail; tmpmaild postmaster lists what there is")
+
+
+@click.command("postmaster")
+@click.argument("message_id", metavar="[ID]", required=False)
+@click.option(
+    "--raw", is_flag=True, help="The mail as received, with its control characters. Redirect it to a file if in doubt."
+)
+@click.option("--delete", is_flag=True, help="Delete the message with ID, or with --all every message.")
+@click.option("--all", "is_all", is_flag=True, help="With --delete: all mail to postmaster and abuse.")
+@click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
+@config_option
+@clear_errors
+def read_postmaster(
+    message_id: str | None, config_path: Path | None, *, raw: bool, delete: bool, is_all: bool, yes: bool
+) -> None:
+    """List the mail to postmaster and abuse, show the message with ID, or delete it.
+
+    Listing and showing work whether the service runs or not. Control characters are shown as U+FFFD, except with --raw.
+    --delete needs the running service, which also erases the message from the disk.
+    """
+    if delete:
+        _delete_postmaster(message_id, configured.read(config_path), is_all=is_all, yes=yes)
+        return
+    if is_all or yes:
+        raise click.UsageError("--all and --yes need --delete")
+    if raw and message_id is None:
+        raise click.UsageError("--raw needs the ID of a mail")
+    config = load(config_path)
+    mail = engines.operator_mail(engines.settings_of(config))
+    if raw and message_id is not None:
+        octets = source(mail, message_id, config.host_name)
+    else:
+        text = listing(mail) if message_id is None else readable(mail, message_id)
+        octets = text.encode(console.encoding(), "replace")
+    with console.output(EXIT_FAILED):
+        console.expect_output()
+        click.echo(octets, nl=False)
+
+
+class _Deleted(Result, frozen=True, kw_only=True):
+    deleted: int
+
+
+def _delete_postmaster(message_id: str | None, config: Config, *, is_all: bool, yes: bool) -> None:
+    if (message_id is None) != is_all:
+        raise click.UsageError("--delete needs the ID of a message, or --all")
+    if is_all and not yes:
+        confirm("Delete all mail to postmaster and abuse?")
+    done = control.last(config, "postmaster-delete", {"message_id": message_id, "all": is_all}, _Deleted)
+    say_deleted(config, done, counted(done.deleted, "message") + " deleted", is_one=done.deleted == 1)

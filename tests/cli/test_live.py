@@ -16,12 +16,12 @@ import pytest
 
 from patience import PATIENCE_SECONDS
 from tmpmaild import client as api
-from tmpmaild.cli import mailcommands
+from tmpmaild.cli import live
 from tmpmaild.cli.console import width
-from tmpmaild.cli.mailcommands import ConnectionMonitor
+from tmpmaild.cli.live import ConnectionMonitor
 
 BOTH, FILES, INLINE = (
-    Path(__file__).with_name(f"mailcommands-live-{name}.eml").read_bytes() for name in ("both", "files", "inline")
+    Path(__file__).with_name(f"live-{name}.eml").read_bytes() for name in ("both", "files", "inline")
 )
 
 
@@ -146,8 +146,8 @@ def test_ctrl_c_does_not_wait_out_a_refusal_for_the_rate(run, scripted):
 
 
 async def test_a_pause_between_requests_is_cancelled_at_once(monkeypatch):
-    monkeypatch.setattr(mailcommands, "_LAST_ANSWER_SECONDS", 10 * PATIENCE_SECONDS)
-    shield = mailcommands.Shield()
+    monkeypatch.setattr(live, "LAST_RESPONSE_SECONDS", 10 * PATIENCE_SECONDS)
+    shield = live.Shield()
     async with anyio.create_task_group() as group:
         group.start_soon(shield.wait_for_cancellation)
         group.start_soon(shield.keep, shield.pause(anyio.sleep, 10 * PATIENCE_SECONDS))

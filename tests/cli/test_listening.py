@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from tmpmaild import model
-from tmpmaild.cli import mailcommands
-from tmpmaild.cli.mailcommands import WebhookDocuments
+from tmpmaild.cli import listening
+from tmpmaild.cli.listening import WebhookDocuments
 from tmpmaild.client import reconnecting
 from tmpmaild.client.reconnecting import Arrived, Deleted, Expired, Extended, ServerSentEvent
 from tmpmaild.http.schemas import Serializer
@@ -175,10 +175,10 @@ def test_a_second_ctrl_c_kills_a_command_that_does_not_want_to_end(run, daemon, 
 
 
 async def test_a_command_that_does_not_want_to_end_is_killed(monkeypatch):
-    monkeypatch.setattr(mailcommands, "_GRACE_SECONDS", 0)
+    monkeypatch.setattr(listening, "GRACE_SECONDS", 0)
     process = await anyio.open_process("trap '' TERM; echo; sleep 1000; sleep 1000", start_new_session=True)
     await process.stdout.receive()
-    await mailcommands._end_listening(process)
+    await listening.stop_command(process)
     assert process.returncode == -signal.SIGKILL
     await process.aclose()
 

@@ -11,7 +11,7 @@ from click import UsageError
 from click.testing import CliRunner
 
 from tmpmaild import __version__
-from tmpmaild.cli import user
+from tmpmaild.cli import sending
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Http, Smtp
 from tmpmaild.errors import StartError
@@ -44,7 +44,7 @@ def test_a_bounce_has_no_sender(call, smtp, inbox):
     "url", ["", "http://localhost:8025", "http://127.0.0.1:8025/", "http://[::1]:8025", "https://MAIL.example/tmp"]
 )
 def test_without_a_server_the_mail_goes_to_that_of_the_configuration(url):
-    assert user.default_server(OURS, url) == "[::1]:25"
+    assert sending.default_server(OURS, url) == "[::1]:25"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_without_a_server_the_mail_goes_to_that_of_the_configuration(url):
 )
 def test_a_url_of_another_service_never_has_mail_go_to_ours(url):
     with pytest.raises(UsageError, match="--server HOST:PORT"):
-        user.default_server(OURS, url)
+        sending.default_server(OURS, url)
 
 
 def test_a_url_of_another_service_is_wrong_usage_that_names_the_option(call):
@@ -109,7 +109,7 @@ def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):
         answering(None, b"\x15\x03\x03\x00\x02\x02\x46") as place,
         pytest.raises(StartError, match="speaks TLS from the first octet, not SMTP"),
     ):
-        user.deliver(b"", "", "a@x.test", place)
+        sending.deliver(b"", "", "a@x.test", place)
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def answering():
 def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):
     place = f"127.0.0.1:{hanging.getsockname()[1]}"
     with pytest.raises(StartError, match="no answer of a mail server in time"):
-        user.deliver(b"", "", "a@x.test", place, greeting_seconds=0.1)
+        sending.deliver(b"", "", "a@x.test", place, greeting_seconds=0.1)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):
 )
 def test_a_server_that_is_none_for_this_is_told(answering, greeting, told):
     with answering(greeting) as place, pytest.raises(StartError, match=told):
-        user.deliver(b"", "", "ü@x.test", place)
+        sending.deliver(b"", "", "ü@x.test", place)
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])

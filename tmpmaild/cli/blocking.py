@@ -1,0 +1,95 @@
+"""The commands ``block``, ``unblock`` and ``blocks``."""
+
+import json
+from collections.abc import Callable, Mapping
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tmpmaild.cli import configured, control
+from tmpmaild.cli.configured import (
+    say,
+    with_service,
+)
+from tmpmaild.cli.control import Changed
+from tmpmaild.cli.lists import Entry, show_list
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import CommandError
+from tmpmaild.model import rfc3339
+
+
+def _named(sender: str, name: str, client: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds the options which name blocks, with these texts of help."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        options = (("sender", "SENDER", sender), ("name", "NAME", name), ("client", "NET", client))
+        for option, metavar, text in options:
+            command = click.option(f"--{option}", f"{option}s", metavar=metavar, multiple=True, help=text)(command)
+        return command
+
+    return decorate
+
+
+def _expect_a_name(wanted: Mapping[str, object]) -> None:
+    if not any(wanted[kind] for kind in ("senders", "names", "clients")):
+        raise click.UsageError("name what: --sender, --name or --client")
+
+
+@click.command()
+@_named(
+    "An envelope sender, or all of a domain and those below it.",
+    "Addresses with this local part: nobody can create one.",
+    "An IP address or a network, such as 192.0.2.0/24.",
+)
+@click.option(
+    "--for", "seconds", type=configured.Duration(), metavar="TIME", help="Such as 1d; without it, or 0: for good."
+)
+@click.option("--force", is_flag=True, help="Also this machine, trusted proxies, and who is exempt from limits.")
+@with_service
+def block(config: Config, *, seconds: float | None, **wanted: tuple[str, ...]) -> None:
+    """Block clients, names or senders from now on. Each option may be given more than once.
+
+    Clients can neither connect to SMTP nor create addresses; what they have created already stays (see purge).
+    """
+    _expect_a_name(wanted)
+    changed = control.last(config, "block", {**wanted, "seconds": configured.limit_seconds(seconds)}, Changed)
+    say(f"{changed.count} blocked")
+
+
+@click.command()
+@_named(
+    "A sender, or a domain whose senders were blocked: their mail is taken again.",
+    "A local part that was blocked: addresses with it can be created again.",
+    "A client that was blocked, or a network, written as it was then: it may connect again.",
+)
+@with_service
+def unblock(config: Config, **wanted: tuple[str, ...]) -> None:
+    """End blocks that block has made, as blocks lists them. Each option may be given more than once."""
+    _expect_a_name(wanted)
+    changed = control.last(config, "unblock", wanted, Changed)
+    if not changed.count:
+        raise CommandError("nothing of this was blocked")
+    say(f"{changed.count} unblocked")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@with_service
+def blocks(config: Config, *, as_json: bool) -> None:
+    """List what is blocked, and until when."""
+    show_list(config, "blocks", "blocks", json.dumps if as_json else _block_as_text)
+
+
+class _Block(Struct, frozen=True):
+    """A block, as the service lists it."""
+
+    kind: str
+    value: str
+    expires_at_ms: int | None
+
+
+def _block_as_text(entry: Entry) -> str:
+    one = msgspec.convert(entry, _Block)
+    until = "" if one.expires_at_ms is None else f"  until {rfc3339(one.expires_at_ms)}"
+    return f"{one.kind:<6}  {one.value}{until}"

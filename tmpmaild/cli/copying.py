@@ -1,0 +1,74 @@
+"""The commands ``backup`` and ``restore``, and what makes a copy of a database of PostgreSQL."""
+
+import shlex
+from pathlib import Path
+
+import click
+
+from tmpmaild.cli import control
+from tmpmaild.cli.configured import (
+    say,
+    with_config,
+    with_service,
+)
+from tmpmaild.config import databaseurl
+from tmpmaild.config.databaseurl import DatabaseUrl
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import CommandError
+from tmpmaild.host.process import drop_to_owner, make_state_folder
+from tmpmaild.model import counted
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@with_service
+def backup(file: Path, config: Config) -> None:
+    """Write a copy of the whole database to FILE, which must not exist yet.
+
+    Mail goes on coming in meanwhile. FILE holds all mail, also when it has expired in the service: delete it when it is
+    no longer needed. With storage.url it says which command of PostgreSQL makes the copy.
+    """
+    if config.storage.url:
+        raise CommandError(_dump(databaseurl.parse(config.storage.url), file))
+    size_bytes = control.backup(config, file)
+    say(f"{file}: {counted(size_bytes, 'octet')}")
+
+
+def _dump(url: DatabaseUrl, file: Path) -> str:
+    """Return what to do for a copy; the password is never in it."""
+    command = shlex.join(["pg_dump", "--format=custom", f"--file={file}", *_server(url), url.database])
+    return f"the mail is in PostgreSQL, whose own program makes the copy:\n{command}"
+
+
+def _server(url: DatabaseUrl) -> list[str]:
+    """Return the options by which PostgreSQL's programs find the server."""
+    options = [f"--host={','.join(url.hosts)}", f"--port={','.join(map(str, url.ports))}"]
+    return options + ([f"--username={url.user}"] if url.user else [])
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@with_config
+def restore(file: Path, config: Config) -> None:
+    """Put the copy FILE, which backup has made, in the place of a database that holds nothing.
+
+    Refused while the service runs. It also makes the folder that the service's unit has below /var/lib, as systemd
+    would. FILE stays: delete it. With storage.url it says which command of PostgreSQL restores a copy.
+    """
+    if config.storage.url:
+        raise CommandError(_undump(databaseurl.parse(config.storage.url), file))
+    path = Path(config.storage.path).absolute()
+    make_state_folder(path.parent)
+    drop_to_owner(path)
+    from tmpmaild.storage.sqlite.restoring import restore as put_in_place  # noqa: PLC0415 - for this command alone
+
+    found = put_in_place(file.absolute(), path)
+    say(f"{path}: restored, with {found}; start the service: systemctl start tmpmaild")
+
+
+def _undump(url: DatabaseUrl, file: Path) -> str:
+    command = ["pg_restore", "--exit-on-error", "--no-owner", *_server(url), f"--dbname={url.database}", str(file)]
+    return (
+        "the mail is in PostgreSQL, whose own program restores the copy into an empty database while no daemon runs:\n"
+        + shlex.join(command)
+    )

@@ -1,0 +1,79 @@
+"""The command ``webhooks``: the hosts that webhooks call."""
+
+import json
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tmpmaild.cli import configured, control
+from tmpmaild.cli.configured import (
+    say,
+    with_service,
+)
+from tmpmaild.cli.console import shown
+from tmpmaild.cli.control import Changed
+from tmpmaild.cli.lists import Entry, show_list
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import CommandError
+from tmpmaild.model import rfc3339
+
+_WEBHOOKS_HEADING = "WEBHOOKS  WAITING  FAILING  LAST CALL                 RESULT       HOST"
+
+
+@click.command()
+@click.option("--pause", metavar="HOST", help="Call it no longer; what is to be told waits.")
+@click.option(
+    "--for", "seconds", type=configured.Duration(), metavar="TIME", help="Such as 1h; without it, or 0: until --resume."
+)
+@click.option("--resume", metavar="HOST", help="Call it again.")
+@click.option("--forget", metavar="HOST", help="Take all webhooks away that lead to it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@with_service
+def webhooks(
+    pause: str | None, resume: str | None, forget: str | None, seconds: float | None, config: Config, *, as_json: bool
+) -> None:
+    """List the hosts that webhooks lead to, or pause, resume or forget one.
+
+    WAITING are webhooks with something to tell, FAILING those whose last call has failed. Neither URLs nor addresses
+    are shown.
+    """
+    if [pause, resume, forget].count(None) < 2:  # noqa: PLR2004 - at most one is given
+        raise click.UsageError("only one of --pause, --resume and --forget is expected")
+    if seconds is not None and pause is None:
+        raise click.UsageError("--for needs --pause")
+    if pause is not None:
+        control.ask(config, "webhooks-pause", {"host": pause, "seconds": configured.limit_seconds(seconds)})
+        say("paused")
+    elif resume is not None:
+        if not control.last(config, "webhooks-resume", {"host": resume}, Changed).count:
+            raise CommandError("this host was not paused")
+        say("resumed")
+    elif forget is not None:
+        say(f"{control.last(config, 'webhooks-forget', {'host': forget}, Changed).count} taken away")
+    elif as_json:
+        show_list(config, "webhooks", "hosts", json.dumps)
+    else:
+        show_list(config, "webhooks", "hosts", host_as_text, _WEBHOOKS_HEADING)
+
+
+class _Host(Struct, frozen=True):
+    """A host that webhooks call, as the service lists it; ``host`` is "" if a URL cannot be read."""
+
+    host: str
+    webhooks: int
+    waiting: int
+    failing: int
+    called_at_ms: int | None
+    last_result: str
+    paused: bool
+
+
+def host_as_text(entry: Entry) -> str:
+    """Return the line of a host."""
+    one = msgspec.convert(entry, _Host)
+    called_at = "-" if one.called_at_ms is None else rfc3339(one.called_at_ms)
+    return (
+        f"{one.webhooks:8}  {one.waiting:7}  {one.failing:7}  {called_at:24}  "
+        f"{one.last_result or '-':11}  {shown(one.host) or '(URL cannot be read)'}{'  paused' if one.paused else ''}"
+    )

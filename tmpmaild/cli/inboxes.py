@@ -1,0 +1,124 @@
+"""The commands ``inboxes``, ``purge`` and ``audit``."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+from msgspec import Struct
+
+from tmpmaild.cli import configured, control
+from tmpmaild.cli.configured import (
+    clear_errors,
+    config_option,
+    load,
+    say,
+    with_service,
+)
+from tmpmaild.cli.console import shown
+from tmpmaild.cli.deleting import Result, confirm, say_deleted
+from tmpmaild.cli.lists import Entry, show_list
+from tmpmaild.config.settings import Config
+from tmpmaild.mail import addresses
+from tmpmaild.model import counted, rfc3339
+from tmpmaild.storage import engines
+
+_INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES       OCTETS  PRIVATE  ADDRESS"
+
+
+@click.command()
+@click.option("--client", metavar="IP", callback=configured.expect_client, help="Only those that this client created.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@with_service
+def inboxes(client: str | None, config: Config, *, as_json: bool) -> None:
+    """List the inboxes that are alive, the next to expire first.
+
+    A client is an IPv4 address, or the /64 of an IPv6 address. Inboxes of clients in limits.exempt belong to no client.
+    Who knows the address of an inbox that is not private can read it: this list is for you alone.
+    """
+    line_of, heading = (_inbox_as_json, "") if as_json else (_inbox_as_text, _INBOXES_HEADING)
+    show_list(config, "inboxes", "inboxes", line_of, heading, client=client)
+
+
+class _Inbox(Struct, frozen=True):
+    """An inbox, as the service lists it."""
+
+    address: str
+    created_at_ms: int
+    expires_at_ms: int
+    private: bool
+    message_count: int
+    stored_bytes: int
+
+
+def _inbox_as_text(entry: Entry) -> str:
+    """Return the line of an inbox; the address is the last column because it may have any length."""
+    inbox = msgspec.convert(entry, _Inbox)
+    return (
+        f"{rfc3339(inbox.expires_at_ms)}  {rfc3339(inbox.created_at_ms)}  {inbox.message_count:8}"
+        f"  {inbox.stored_bytes:11}  {'yes' if inbox.private else 'no':7}  {shown(inbox.address)}"
+    )
+
+
+def _inbox_as_json(entry: Entry) -> str:
+    """Return the line of an inbox as an object, named as in the HTTP API."""
+    inbox = msgspec.convert(entry, _Inbox)
+    return json.dumps(
+        {
+            "address": inbox.address,
+            "created_at": rfc3339(inbox.created_at_ms),
+            "expires_at": rfc3339(inbox.expires_at_ms),
+            "private": inbox.private,
+            "message_count": inbox.message_count,
+            "stored_bytes": inbox.stored_bytes,
+        }
+    )
+
+
+class _Purged(Result, frozen=True, kw_only=True):
+    ended: int
+
+
+@click.command()
+@click.argument("address", required=False, callback=configured.expect_address)
+@click.option("--client", metavar="IP", callback=configured.expect_client, help="The inboxes that this client created.")
+@click.option("--expired", is_flag=True, help="Those that have expired already and are not erased yet.")
+@click.option("--all", "is_all", is_flag=True, help="All inboxes of everybody.")
+@click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
+@with_service
+def purge(address: str | None, client: str | None, config: Config, *, expired: bool, is_all: bool, yes: bool) -> None:
+    """End the inbox ADDRESS, or several, now, and erase their mail from the disk.
+
+    Their names are not given out again for a day, as after each inbox. Mail to postmaster and abuse stays.
+    """
+    if [address is not None, client is not None, expired, is_all].count(True) != 1:
+        raise click.UsageError("exactly one of ADDRESS, --client, --expired and --all is expected")
+    if is_all and not yes:
+        confirm("End all inboxes of everybody, and erase their mail?")
+    wanted = {"address": address, "client": client, "expired": expired, "all": is_all}
+    purged = control.last(config, "purge", wanted, _Purged)
+    say_deleted(config, purged, counted(purged.ended, "inbox", "inboxes") + " ended", is_one=purged.ended == 1)
+
+
+@click.command()
+@click.argument("address", callback=configured.expect_address)
+@click.option(
+    "--day",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="YYYY-MM-DD",
+    help="The day of the lines, in UTC; without it today.",
+)
+@config_option
+@clear_errors
+def audit(address: str, day: datetime | None, config_path: Path | None) -> None:
+    """Print the hash that stands for ADDRESS in the lines of log.audit.
+
+    Works whether the service runs or not, also for an address that has expired or never existed.
+    """
+    canonical = addresses.canonical(address)
+    if canonical is None:
+        raise click.BadParameter(f"an address is expected, like name@domain, not {address!r}", param_hint="ADDRESS")
+    config = load(config_path)
+    wanted = (day or datetime.now(UTC)).date().isoformat()
+    say(engines.audit_hash(engines.settings_of(config), canonical, day=wanted))
