@@ -2,7 +2,6 @@
 
 import pytest
 
-from tables import rows_of
 from tmpmaild.errors import CommandError, StorageFull
 from tmpmaild.host.control import NoArguments
 from tmpmaild.inboxes.commands import InboxCommands, Listed, OperatorMailDeleted, Purged
@@ -10,8 +9,6 @@ from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import add_inbox, add_mail
-
-ROWS = rows_of(__file__)
 
 LIFETIME_MS = 1000
 CLIENTS = ("192.0.2.1", "2001:db8::/64", None)
@@ -125,7 +122,19 @@ async def test_a_deletion_for_postmaster_that_cannot_be_erased_tells_so(storage)
 
 
 @pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize("wanted", ROWS["a purge that means nothing is refused"])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"all": True, "expired": True}, id="all and expired"),
+        pytest.param({"address": "box0@mail.example.com", "client": "192.0.2.1"}, id="an address and a client"),
+        pytest.param({"address": ""}, id="an empty address"),
+        pytest.param({"address": "box"}, id="no address"),
+        pytest.param({"address": "nobody@mail.example.com"}, id="an address that is not there"),
+        pytest.param({"address": "postmaster@mail.example.com"}, id="the operator"),
+        pytest.param({"address": "\ud800@mail.example.com"}, id="a surrogate"),
+    ],
+)
 async def test_a_purge_that_means_nothing_is_refused(commands, wanted):
     with pytest.raises(CommandError):
         await answers(commands, "purge", Purged(**wanted))

@@ -11,7 +11,6 @@ import pytest
 from services import all_turns
 
 from patience import PATIENCE_SECONDS
-from tables import table
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.model import Page, unchecked
 
@@ -200,9 +199,8 @@ WARM = [(encode, forming), (message, turns)]  # all that is found is known alrea
 
 ALL = [(*pair, False) for pair in HELD_UP] + [(*pair, True) for pair in WARM]
 
-held_up = table(("read", "hold", "warm"), ALL)
 # A view lasts a minute, whatever its inbox does.
-as_long_as_the_inbox = table(("read", "hold", "warm"), [one for one in ALL if one[0] is not look])
+AS_LONG_AS_THE_INBOX = [one for one in ALL if one[0] is not look]
 
 
 async def prepare(house, *, warm):
@@ -216,49 +214,53 @@ async def prepare(house, *, warm):
         await house.mail.list(house.address, Page())
 
 
-@held_up
-@table("end", [House.delete_inbox, House.expire, House.shorten_and_expire])
-async def test_nothing_is_shown_of_an_inbox_that_ends_while_it_is_read(house, read, hold, warm, end):
-    await prepare(house, warm=warm)
-    async with hold(house, read) as reading:
-        await end(house)
-        assert not reading.done()
-    with pytest.raises((AddressExpired, MessageNotFound) if read is look else AddressExpired):
-        await reading
+@pytest.mark.parametrize("end", [House.delete_inbox, House.expire, House.shorten_and_expire])
+async def test_nothing_is_shown_of_an_inbox_that_ends_while_it_is_read(house, end, subtests):
+    for read, hold, warm in ALL:
+        with subtests.test(read=read.__name__, warm=warm):
+            await prepare(house, warm=warm)
+            async with hold(house, read) as reading:
+                await end(house)
+                assert not reading.done()
+            with pytest.raises((AddressExpired, MessageNotFound) if read is look else AddressExpired):
+                await reading
 
 
-@held_up
-async def test_a_message_that_is_deleted_while_it_is_read_is_not_shown(house, read, hold, warm):
-    await prepare(house, warm=warm)
-    async with hold(house, read) as reading:
-        await house.delete_message()
-        assert not reading.done()
-    if read is find:
-        await reading
-    elif read in (list_, search, encode):
-        assert await reading == house.message_ids[1:]
-    else:
-        with pytest.raises(MessageNotFound):
-            await reading
+async def test_a_message_that_is_deleted_while_it_is_read_is_not_shown(house, subtests):
+    for read, hold, warm in ALL:
+        with subtests.test(read=read.__name__, warm=warm):
+            await prepare(house, warm=warm)
+            async with hold(house, read) as reading:
+                await house.delete_message()
+                assert not reading.done()
+            if read is find:
+                await reading
+            elif read in (list_, search, encode):
+                assert await reading == house.message_ids[1:]
+            else:
+                with pytest.raises(MessageNotFound):
+                    await reading
 
 
-@as_long_as_the_inbox
-async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(house, read, hold, warm):
-    await prepare(house, warm=warm)
-    async with hold(house, read) as reading:
-        await house.extend_beyond_its_end()
-    expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
-    assert await reading == expected
+async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(house, subtests):
+    for read, hold, warm in AS_LONG_AS_THE_INBOX:
+        with subtests.test(read=read.__name__, warm=warm):
+            await prepare(house, warm=warm)
+            async with hold(house, read) as reading:
+                await house.extend_beyond_its_end()
+            expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
+            assert await reading == expected
 
 
-@held_up
-async def test_what_others_delete_meanwhile_changes_nothing(house, read, hold, warm):
-    await prepare(house, warm=warm)
-    other, _ = await house.create()
-    async with hold(house, read) as reading:
-        await house.storage.move_expiry(other.id, expires_at_ms=house.clock(), now_ms=house.clock())
-    expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
-    assert await reading == expected
+async def test_what_others_delete_meanwhile_changes_nothing(house, subtests):
+    for read, hold, warm in ALL:
+        with subtests.test(read=read.__name__, warm=warm):
+            await prepare(house, warm=warm)
+            other, _ = await house.create()
+            async with hold(house, read) as reading:
+                await house.storage.move_expiry(other.id, expires_at_ms=house.clock(), now_ms=house.clock())
+            expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
+            assert await reading == expected
 
 
 async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_nothing_to_others(house):

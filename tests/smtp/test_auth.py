@@ -9,9 +9,7 @@ import aiosmtplib
 import pytest
 
 from patience import PATIENCE_SECONDS
-from tables import rows_of
 
-ROWS = rows_of(__file__)
 USER, PASSWORD = "alice@example.com", "correct-horse"
 RESPONSE = base64.b64encode(f"\0{USER}\0{PASSWORD}".encode()).decode()
 MAIL = b"Subject: hello\r\n\r\nhello\r\n"
@@ -39,7 +37,130 @@ async def test_a_library_that_logs_in_gets_its_mail_through(serve, send):
         assert len(await house.messages("abc")) == 1
 
 
-@pytest.mark.parametrize(("program", "arguments"), ROWS["programs that log in"])
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        pytest.param(
+            "swaks",
+            [
+                "--server",
+                "127.0.0.1:{port}",
+                "--from",
+                "alice@example.com",
+                "--to",
+                "abc@ours.test",
+                "--auth",
+                "PLAIN",
+                "--auth-user",
+                "alice@example.com",
+                "--auth-password",
+                "correct-horse",
+                "--data",
+                "-",
+            ],
+            id="swaks, PLAIN",
+        ),
+        pytest.param(
+            "swaks",
+            [
+                "--server",
+                "127.0.0.1:{port}",
+                "--from",
+                "alice@example.com",
+                "--to",
+                "abc@ours.test",
+                "--auth",
+                "LOGIN",
+                "--auth-user",
+                "alice@example.com",
+                "--auth-password",
+                "correct-horse",
+                "--data",
+                "-",
+            ],
+            id="swaks, LOGIN",
+        ),
+        pytest.param(
+            "msmtp",
+            [
+                "--host=127.0.0.1",
+                "--port={port}",
+                "--auth=plain",
+                "--user=alice@example.com",
+                "--tls=off",
+                "--passwordeval=echo correct-horse",
+                "--from=alice@example.com",
+                "abc@ours.test",
+            ],
+            id="msmtp, PLAIN",
+        ),
+        pytest.param(
+            "msmtp",
+            [
+                "--host=127.0.0.1",
+                "--port={port}",
+                "--auth=login",
+                "--user=alice@example.com",
+                "--tls=off",
+                "--passwordeval=echo correct-horse",
+                "--from=alice@example.com",
+                "abc@ours.test",
+            ],
+            id="msmtp, LOGIN",
+        ),
+        pytest.param(
+            "curl",
+            [
+                "-sS",
+                "smtp://127.0.0.1:{port}",
+                "--user",
+                "alice@example.com:correct-horse",
+                "--mail-from",
+                "alice@example.com",
+                "--mail-rcpt",
+                "abc@ours.test",
+                "--upload-file",
+                "-",
+            ],
+            id="curl",
+        ),
+        pytest.param(
+            "curl",
+            [
+                "-sS",
+                "smtp://127.0.0.1:{port}",
+                "--user",
+                "alice@example.com:correct-horse",
+                "--mail-from",
+                "alice@example.com",
+                "--mail-rcpt",
+                "abc@ours.test",
+                "--upload-file",
+                "-",
+                "--login-options",
+                "AUTH=LOGIN",
+            ],
+            id="curl, LOGIN",
+        ),
+        pytest.param(
+            "curl",
+            [
+                "-sS",
+                "smtp://127.0.0.1:{port}",
+                "--user",
+                "alice@example.com:correct-horse",
+                "--mail-from",
+                "alice@example.com",
+                "--mail-rcpt",
+                "abc@ours.test",
+                "--upload-file",
+                "-",
+                "--sasl-ir",
+            ],
+            id="curl, initial response",
+        ),
+    ],
+)
 async def test_a_program_that_logs_in_gets_its_mail_through(serve, program, arguments):
     async with serve(auth="any") as house:
         await house.run(program, arguments, MAIL)

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tables import rows_of
 from tmpmaild.host import sockets
 from tmpmaild.host.logs import JsonFormatter
-
-ROWS = rows_of(__file__)
 
 FILTER = Path(__file__).parents[2] / "docs/fail2ban/tmpmaild.conf"
 MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>")
@@ -38,7 +35,25 @@ async def test_each_refusal_is_told_with_its_reason_and_nothing_of_a_mail_or_an_
         assert text not in caplog.text
 
 
-@pytest.mark.parametrize(("sent", "what"), ROWS["another protocol is told by its name and once"])
+@pytest.mark.parametrize(
+    ("sent", "what"),
+    [
+        pytest.param(
+            b"GET / HTTP/1.1\r\nHost: ours.test\r\nAccept: */*\r\n\r\n",
+            "HTTP came to a port that speaks SMTP",
+            id="HTTP",
+        ),
+        pytest.param(
+            b"PROPFIND /x HTTP/1.1\r\nHost: ours.test\r\n\r\n",
+            "HTTP came to a port that speaks SMTP",
+            id="HTTP, another method",
+        ),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP came to a port that speaks SMTP", id="HTTP/2"),
+        pytest.param(
+            b"\x16\x03\x01\x02\x00\x01\n\n\n", "TLS came to a port that speaks SMTP in clear text first", id="TLS"
+        ),
+    ],
+)
 @pytest.mark.parametrize("greeting", [b"", b"EHLO client.example\r\n"])
 async def test_another_protocol_is_told_by_its_name_and_once(serve, lines, sent, what, greeting):
     async with serve() as house:
@@ -56,7 +71,14 @@ async def test_a_refused_connection_is_told_with_the_limit(serve, lines):
     assert lines() == ["SMTP connection from 127.0.0.1 refused: smtp.max_connections_per_client is reached"]
 
 
-LOG = dict(ROWS["LOG"])
+LOG = {
+    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 550 5.7.1 Relaying denied": True,
+    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 2001:db8::1 refused: 421 4.7.0 Too many errors, closing": True,
+    "2026-11-22 07:51:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 500 5.5.2 Command not recognized (17 more times within a minute)": True,
+    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 550 5.1.1 No such address here": False,
+    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 452 4.3.1 Insufficient system storage, try again later": False,
+}
+"""Lines of the log, and whether the filter finds them."""
 
 JOURNAL = {line.split(",", 1)[1][4:]: found for line, found in LOG.items()}
 """As a line is in the journal, without a time."""
@@ -87,7 +109,26 @@ def test_fail2ban_finds_the_same(tmp_path):
     assert f"{sum(lines.values())} matched, {len(lines) - sum(lines.values())} missed" in said
 
 
-@pytest.mark.parametrize(("settings", "text"), ROWS["what is for tests is warned of at a public address once"])
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        pytest.param(
+            {"auth": "any"},
+            'smtp.auth is "any" on {}: clients that have a password configured for this server send it here',
+            id="auth",
+        ),
+        pytest.param(
+            {"faults": True},
+            "smtp.faults is on at {}: who creates an address here can keep SMTP connections waiting",
+            id="faults",
+        ),
+        pytest.param(
+            {"keep_refusals": True},
+            "smtp.keep_refusals is on at {}: who reaches the API can read who sends mail to whom",
+            id="keep_refusals",
+        ),
+    ],
+)
 async def test_what_is_for_tests_is_warned_of_at_a_public_address_once(serve, caplog, settings, text):
     for ip in ("127.0.0.1", "0.0.0.0"):
         async with serve(**settings, names=(), listener=sockets.bind_all([f"{ip}:0"])[0]):

@@ -7,10 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from patience import PATIENCE_SECONDS
-from tables import rows_of
 from tmpmaild.smtp import handshake, replies
-
-ROWS = rows_of(__file__)
 
 GREETING = "220 mx.ours.test ESMTP"
 MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
@@ -87,7 +84,18 @@ async def test_one_client_has_only_so_many_connections_and_is_refused_without_a_
         assert await (await house.connect()).rest() == ""
 
 
-@pytest.mark.parametrize(("header", "client"), ROWS["the header of a proxy comes before tls"])
+@pytest.mark.parametrize(
+    ("header", "client"),
+    [
+        pytest.param(b"PROXY TCP4 192.0.2.1 127.0.0.1 40000 465\r\n", "192.0.2.1", id="version 1"),
+        pytest.param(
+            b"\r\n\r\n\x00\r\nQUIT\n!\x11\x00\x13\xc0\x00\x02\x01\x7f\x00\x00\x01\x9c@\x01\xd1 \x00\x04rest",
+            "192.0.2.1",
+            id="version 2",
+        ),
+        pytest.param(b"PROXY UNKNOWN\r\n", "127.0.0.1", id="no client"),
+    ],
+)
 async def test_the_header_of_a_proxy_comes_before_tls(serve, certificate, header, client):
     ours, theirs = certificate
     async with serve(tls=ours, tls_first=True, trusted_proxies=PROXY) as house:
@@ -101,7 +109,38 @@ async def test_the_header_of_a_proxy_comes_before_tls(serve, certificate, header
         assert house.read("SELECT remote_ip, tls FROM content") == [(client, 1)]
 
 
-@pytest.mark.parametrize(("program", "arguments", "octets"), ROWS["real clients send their mail"])
+@pytest.mark.parametrize(
+    ("program", "arguments", "octets"),
+    [
+        pytest.param(
+            "swaks",
+            ["--tlsc", "--server", "localhost:{port}", "--to", "abc@ours.test", "--from", "a@example.com"],
+            b"",
+            id="swaks",
+        ),
+        pytest.param(
+            "curl",
+            [
+                "-sSk",
+                "smtps://localhost:{port}",
+                "--mail-from",
+                "a@example.com",
+                "--mail-rcpt",
+                "abc@ours.test",
+                "--upload-file",
+                "-",
+            ],
+            b"Subject: x\r\n\r\nhello\r\n",
+            id="curl",
+        ),
+        pytest.param(
+            "openssl",
+            ["s_client", "-connect", "localhost:{port}", "-quiet", "-verify_quiet"],
+            b"EHLO client.example\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<abc@ours.test>\r\nDATA\r\nSubject: x\r\n.\r\nQUIT\r\n",
+            id="openssl",
+        ),
+    ],
+)
 async def test_real_clients_send_their_mail(serve, certificate, program, arguments, octets):
     async with serve(tls=certificate[0], tls_first=True) as house:
         await house.run(program, arguments, octets)

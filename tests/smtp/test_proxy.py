@@ -5,12 +5,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from tables import rows_of
 from tmpmaild.smtp import replies
 
 pytestmark = pytest.mark.both_loops
 
-ROWS = rows_of(__file__)
 PROXY = [ip_network("127.0.0.1/32")]
 HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 40000 25\r\n"
 OTHER = b"PROXY TCP4 192.0.2.2 127.0.0.1 40000 25\r\n"
@@ -24,7 +22,19 @@ async def through_proxy(house, header=HEADER, **options):
     return client
 
 
-@pytest.mark.parametrize(("header", "ip"), ROWS["mail is from the client that the header names"])
+@pytest.mark.parametrize(
+    ("header", "ip"),
+    [
+        pytest.param(b"PROXY TCP4 192.0.2.1 127.0.0.1 40000 25\r\n", "192.0.2.1", id="version 1"),
+        pytest.param(
+            b"\r\n\r\n\x00\r\nQUIT\n!\x11\x00\x0c\xc0\x00\x02\x01\x7f\x00\x00\x01\x9c@\x00\x19",
+            "192.0.2.1",
+            id="version 2",
+        ),
+        pytest.param(b"\r\n\r\n\x00\r\nQUIT\n \x00\x00\x00", "127.0.0.1", id="health check of version 2"),
+        pytest.param(b"PROXY UNKNOWN\r\n", "127.0.0.1", id="health check of version 1"),
+    ],
+)
 async def test_mail_is_from_the_client_that_the_header_names(serve, header, ip):
     async with serve(trusted_proxies=PROXY) as house:
         client = await through_proxy(house, header)
