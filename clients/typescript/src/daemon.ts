@@ -22,6 +22,8 @@ export interface StartOptions {
   settings?: Readonly<Record<string, string | number | boolean>>;
   /** Offer TLS, with a certificate of its own (needs the program `openssl`): STARTTLS at `smtp`, and `smtps`, `caFile`. */
   tls?: boolean;
+  /** Accept every recipient, and list all messages in `Tmpmaild.allMail`. */
+  catchAll?: boolean;
 }
 
 /** Where mail is sent to. */
@@ -48,14 +50,17 @@ export interface Service {
  * Start a daemon that ends with `close()`, and with this process, SIGKILL included: the system then closes the pipe that
  * is its standard input. It does not keep this process alive. Throws `NotStarted`.
  */
-export async function startTmpmaild({ command = "tmpmaild", settings = {}, tls = false }: StartOptions = {}): Promise<Service> {
+export async function startTmpmaild(
+  { command = "tmpmaild", settings = {}, tls = false, catchAll = false }: StartOptions = {},
+): Promise<Service> {
   const [program = "", ...given] = typeof command === "string" ? [command] : command;
   const folder = mkdtempSync(join(tmpdir(), "tmpmaild-"));
   const path = found(program, folder);
   const certificate = tls ? issuedIn(folder) : undefined;
   const log = openedLog(folder);
   const all = certificate === undefined ? settings : { ...tlsSettings(certificate), ...settings };
-  const daemon = new Daemon(folder, log, spawned(path, [...given, ...SERVE], { folder, log, settings: all }), certificate?.certificate);
+  const serve = catchAll ? [...SERVE, "--catch-all"] : SERVE;
+  const daemon = new Daemon(folder, log, spawned(path, [...given, ...serve], { folder, log, settings: all }), certificate?.certificate);
   try {
     const service = await daemon.announced();
     if (certificate) rmSync(certificate.key); // it has been read; after a SIGKILL only the certificate is left

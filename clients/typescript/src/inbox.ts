@@ -90,7 +90,7 @@ export class Inbox {
     if (!Number.isSafeInteger(count) || count < 1) throw new TypeError("a count of mails is a whole number above 0");
     const found: MessageItem[] = [];
     const take = (message: MessageItem): MessageItem[] | null => (found.push(message) === count ? found : null);
-    const messages = await this.#wait(wait, { name: `${String(count)} mails in all`, take });
+    const messages = await this.#wait(wait, { name: `${String(count)} mails in all`, counts: true, take });
     return messages.map((message) => this.#mail(message));
   }
 
@@ -209,6 +209,6 @@ function idOf<T extends string | undefined>(mail: Mail | T): string | T {
   return mail instanceof Mail ? mail.id : mail;
 }
 
-function queryOf({ subject, sender, text, after, has, verdict = false }: Filter): Query {
-  return { subject, sender, text, after: idOf(after), has: [...hasOf(has), ...(verdict ? (["verdict"] as const) : [])] };
+function queryOf({ subject, sender, text, after, has, verdict = false, to }: Filter & { to?: string }): Query {
+  return { to, subject, sender, text, after: idOf(after), has: [...hasOf(has), ...(verdict ? (["verdict"] as const) : [])] };
 }

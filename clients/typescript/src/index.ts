@@ -1,5 +1,6 @@
 // What `import { … } from "tmpmaild"` gives.
 
+export type { AllFilter, AllMail, AllWait } from "./allmail.js";
 export { type Service, type SmtpServer, type StartOptions, startTmpmaild } from "./daemon.js";
 export {
   ConnectionLost,

@@ -63,6 +63,11 @@ export class Mail {
     return this.#message.to;
   }
 
+  /** The recipients of the envelope, Bcc among them, in `Tmpmaild.allMail`; else the one of the inbox. */
+  get recipients(): readonly string[] {
+    return this.#message.recipients ?? [this.#message.to];
+  }
+
   /** The subject, decoded; `""` without one. */
   get subject(): string {
     return this.#message.subject;

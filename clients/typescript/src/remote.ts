@@ -18,6 +18,8 @@ export interface Query {
   text?: string | undefined;
   after?: string | undefined;
   has?: readonly Has[];
+  /** A whole recipient, among all messages. */
+  to?: string | undefined;
 }
 
 /** The address, its token if that is known, and its expiry as last read. */
@@ -82,13 +84,13 @@ export class RemoteInbox {
 
   /** Ask for a page, once: the caller decides what to do about a refusal. */
   async page(parameters: URLSearchParams, readMs: number, signal?: AbortSignal): Promise<[MessageList, Answer]> {
-    const path = this.#path(`/messages?${parameters.toString()}`);
+    const path = this.path(`/messages?${parameters.toString()}`);
     const answer = await this.http.askOnce({ method: "GET", path, token: this.token, readMs, signal });
     return [decoded(answer, isMessageList), answer];
   }
 
   async events(after: string | undefined, lastId: string | null, readMs: number, signal?: AbortSignal): Promise<OpenStream> {
-    const path = this.#path(after ? `/events?${new URLSearchParams({ after }).toString()}` : "/events");
+    const path = this.path(after ? `/events?${new URLSearchParams({ after }).toString()}` : "/events");
     const headers = { Accept: "text/event-stream", ...(lastId ? { "Last-Event-ID": lastId } : {}) };
     return this.http.open({ method: "GET", path, token: this.token, headers, readMs, signal });
   }
@@ -99,7 +101,7 @@ export class RemoteInbox {
 
   /** Ask for one message, once, as `page` does. */
   async whole(id: string, readMs: number, signal?: AbortSignal): Promise<FullMessageItem> {
-    const answer = await this.http.askOnce({ method: "GET", path: this.#path(message(id)), token: this.token, readMs, signal });
+    const answer = await this.http.askOnce({ method: "GET", path: this.path(message(id)), token: this.token, readMs, signal });
     return decoded(answer, isFullMessage);
   }
 
@@ -152,11 +154,22 @@ export class RemoteInbox {
   }
 
   async #ask(ask: Ask): Promise<Answer> {
-    return this.http.ask({ ...ask, path: this.#path(ask.path), token: this.token });
+    return this.http.ask({ ...ask, path: this.path(ask.path), token: this.token });
   }
 
-  #path(path: string): string {
+  protected path(path: string): string {
     return addressPath(this.address) + path;
+  }
+}
+
+/** All messages of a service that catches them: the requests for the messages of an address, without one. */
+export class RemoteAllMail extends RemoteInbox {
+  constructor(http: Http) {
+    super(http, { address: "this service", created_at: 0, expires_at: 0 } as unknown as AddressResource, null);
+  }
+
+  protected override path(path: string): string {
+    return path.replace(/^\//, "");
   }
 }
 
@@ -168,7 +181,7 @@ export function addressPath(address: string): string {
 /** Return the query parameters for which mails are meant. */
 export function queryParameters(query: Query): URLSearchParams {
   const parameters = new URLSearchParams();
-  const given = { subject: query.subject, from: query.sender, q: query.text, after: query.after };
+  const given = { subject: query.subject, from: query.sender, q: query.text, after: query.after, to: query.to };
   for (const [name, value] of Object.entries(given)) if (value) parameters.set(name, value);
   for (const one of query.has ?? []) parameters.append("has", one);
   return parameters;

@@ -1,11 +1,12 @@
 // The service: creating inboxes and finding those that exist.
 
+import { AllMail } from "./allmail.js";
 import { decoded, isObject } from "./answers.js";
 import { Http, serviceUrl } from "./http.js";
 import { Inbox } from "./inbox.js";
 import type { Abortable } from "./mail.js";
 import type { CreateRequest, DomainList, FaultItem, RefusalItem, RefusalList, WebhookRequest } from "./openapi.js";
-import { RemoteInbox, addressPath, isAddress } from "./remote.js";
+import { RemoteAllMail, RemoteInbox, addressPath, isAddress } from "./remote.js";
 import { TestTime } from "./testtime.js";
 
 /** What an address is to be like; all is optional. */
@@ -65,6 +66,11 @@ export class Tmpmaild {
     if (token !== null && !/^[!-~]+$/.test(token)) throw new TypeError("a token is made of printable ASCII characters");
     const answer = await this.#http.ask({ method: "GET", path: addressPath(address), token, signal });
     return new Inbox(new RemoteInbox(this.#http, decoded(answer, isAddress), token), this.time);
+  }
+
+  /** All messages, if the service catches them (`tmpmaild catch`, `startForRun({ catchAll: true })`). */
+  get allMail(): AllMail {
+    return new AllMail(new RemoteAllMail(this.#http), this.time);
   }
 
   /** Return the domains that addresses can be created at, the default first. */

@@ -13,15 +13,17 @@ const LATE_MS = 1000;
 const SLACK_MS = 500; // so that the server's empty list comes before our timeout
 const PAUSE_MS = 1000;
 const MAX_LISTED = 20;
+const REFUSED = "; refused: ";
 const TEMPORARY = ["rate-limited", "too-many-streams", "busy", "storage-unavailable", "stopping"];
 
 /**
  * What a wait returns of a mail; a mail that gives null does not end it. `name` is for the text of a timeout. With `readsText`
- * it looks at the whole text.
+ * it looks at the whole text. One that `counts` takes several mails, none of which lacks anything by itself.
  */
 export interface Goal<T> {
   name: string;
   readsText?: boolean;
+  counts?: boolean;
   take: (message: MessageItem) => T | null;
 }
 
@@ -148,10 +150,28 @@ export class Waiting<T> {
     if (this.patience.isCut) text += ", and the test has no more time";
     const arrived = await this.#arrived();
     if (this.#trouble) text += `; the last request failed: ${textOf(this.#trouble)}`;
-    else if (this.#reason) text += `; ${printable(this.#reason)}`;
-    else if (arrived.length === 0) text += "; nothing else did";
-    if (arrived.length > 0) text += `; what did come:${listed(arrived)}`;
+    else if (arrived.length > 0) text += refusedOf(this.#reason);
+    else text += this.#reason ? `; ${printable(this.#reason)}` : "; nothing else did";
+    if (arrived.length > 0) text += `; what did come:${listed(arrived, (message) => this.#shortcomings(message))}`;
     return new WaitTimeout(text, arrived, this.#trouble ?? undefined);
+  }
+
+  /** Return what a message lacks, and what it has instead of what the goal takes. */
+  #shortcomings(message: MessageItem): string[] {
+    const { query, goal } = this;
+    const lacks = [
+      lacking("recipient", query.to, message.recipients ?? [message.to]),
+      lacking("subject", query.subject, [message.subject]),
+      lacking("sender", query.sender, [message.from, message.from_name]),
+      message.truncated ? "" : lacking("text", query.text, [message.subject, message.from, message.from_name, message.body]),
+      goal.name && !goal.counts && goal.take(message) === null ? goal.name : "",
+    ].filter(Boolean);
+    const notes = lacks.length > 0 ? [`lacks ${lacks.join(" and ")}`] : [];
+    if (goal.name && !goal.counts && message.codes.length > 0) notes.push(`codes: ${printable(message.codes.map(({ value }) => value).join(", "))}`);
+    if (goal.name && !goal.counts && message.links.length > 0) {
+      notes.push(`links: ${printable(message.links.map(({ href, confidence }) => `${href} (${String(confidence)})`).join(", "))}`);
+    }
+    return notes;
   }
 
   /** List the mails that came, whether or not they match. */
@@ -161,7 +181,7 @@ export class Waiting<T> {
     parameters.set("limit", String(MAX_LISTED));
     try {
       const [page] = await this.inbox.page(parameters, Math.max(this.#leftMs(), 0) + LATE_MS, this.signal);
-      return page.messages.reverse();
+      return page.messages.length > 0 ? page.messages.reverse() : this.#passedOver;
     } catch (error) {
       this.#trouble = error as Error;
       return this.#passedOver;
@@ -169,9 +189,20 @@ export class Waiting<T> {
   }
 }
 
-/** Return a line for each mail, each after a line end. */
-export function listed(messages: readonly MessageItem[]): string {
-  return messages.map((message) => `\n  ${line(message)}`).join("");
+/** Return a line for each mail and each of its notes, each after a line end. */
+export function listed(messages: readonly MessageItem[], notes: (message: MessageItem) => string[] = () => []): string {
+  return messages.map((message) => [`\n  ${line(message)}`, ...notes(message).map((note) => `\n    ${note}`)].join("")).join("");
+}
+
+/** The service's reason is about the last request alone: where messages came, only its refusals are true. */
+function refusedOf(reason: string): string {
+  const at = reason.indexOf(REFUSED);
+  return at < 0 ? "" : printable(reason.slice(at));
+}
+
+function lacking(name: string, wanted: string | undefined, texts: readonly string[]): string {
+  if (!wanted || texts.some((text) => text.toLowerCase().includes(wanted.toLowerCase()))) return "";
+  return `${name} ${JSON.stringify(printable(wanted))}`;
 }
 
 /** Return a mail in a line. */
@@ -181,7 +212,7 @@ export function line(message: MessageItem): string {
 }
 
 function describedQuery(query: Query): string {
-  const given = Object.entries({ subject: query.subject, sender: query.sender, text: query.text });
+  const given = Object.entries({ to: query.to, subject: query.subject, sender: query.sender, text: query.text });
   return given
     .filter(([, value]) => value)
     .map(([name, value]) => `${name} ${JSON.stringify(printable(value ?? ""))}`)

@@ -3,14 +3,16 @@
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 
-/** Send a mail: fields of the header, and the body. */
-export async function send({ host, port }, recipient, { fields = {}, body = "" } = {}) {
+/** Send a mail to one recipient or several: fields of the header, and the body. */
+export async function send({ host, port }, recipients, { fields = {}, body = "" } = {}) {
+  const to = [recipients].flat();
   const socket = connect(port, host);
   const replies = createInterface({ input: socket })[Symbol.asyncIterator]();
-  const all = { From: "The Shop <shop@shop.example>", To: recipient, Subject: "Welcome", ...fields };
+  const all = { From: "The Shop <shop@shop.example>", To: to[0], Subject: "Welcome", ...fields };
   const header = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   const data = `${header}\r\n${body.replaceAll("\n", "\r\n")}\r\n.\r\n`;
-  for (const said of ["", "HELO shop.example\r\n", "MAIL FROM:<shop@shop.example>\r\n", `RCPT TO:<${recipient}>\r\n`, "DATA\r\n", data]) {
+  const envelope = ["MAIL FROM:<shop@shop.example>\r\n", ...to.map((one) => `RCPT TO:<${one}>\r\n`)];
+  for (const said of ["", "HELO shop.example\r\n", ...envelope, "DATA\r\n", data]) {
     socket.write(said);
     const { value } = await replies.next();
     if (!/^[23]/.test(value)) throw new Error(`${value} to ${said}`);
