@@ -1,13 +1,15 @@
 """Plays the dialogues of ``tests/dialogs``, whose README describes their format."""
 
+import re
 import ssl
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.replies import DelayedReply
+from tmpmaild.smtp.replies import DelayedReply, Reply
 from wire import octets
 
 from .test_conversation import World
@@ -110,7 +112,22 @@ async def test_a_dialogue_with_a_server_of_its_own_goes_as_written_over_tcp(path
         await play_over_tcp(house, turns)
 
 
+def counted(house, name):
+    (metric,) = (one for one in house.server.metrics() if one.name == name)
+    return Counter({labels: int(value) for labels, value in metric.values().items()})
+
+
+def codes_of(text):
+    """Return the reply code and the enhanced status code (RFC 2034) of a reply."""
+    return re.match(r"(\d{3})[ -](?:(\d\.\d\.\d) )?", text).groups(default="")
+
+
 async def play_over_tcp(house, turns):
+    """Play a dialogue, then check that each refusal was counted, and those of the final dot as refused messages too."""
+    refusals, mails = counted(house, "smtp_refusals_total"), counted(house, "smtp_mails_total")
+    house.service.refusals.want(wanted=False)  # drops all
+    house.service.refusals.want(wanted=True)
+    negative = Counter()
     client = await house.connect()
     for packet, answers, _, _ in turns:
         client.write(packet)
@@ -119,8 +136,15 @@ async def play_over_tcp(house, turns):
             assert await client.rest() == ""
             said.append("closed")
         assert_answers(said, answers, packet)
+        negative.update(codes_of(line) for line in said if line[:1] in "45")
     if turns[-1].answers[-1] != "closed":
         assert await client.say("QUIT") == [str(replies.BYE)]  # and nothing else was under way
+    assert counted(house, "smtp_refusals_total") - refusals == negative
+    at_the_dot = [one.reason for one in house.service.refusals.newest() if one.command == replies.END_OF_MAIL]
+    refused = counted(house, "smtp_mails_total") - mails
+    assert {labels: count for labels, count in refused.items() if labels[0] == "refused"} == Counter(
+        ("refused", codes_of(reason)[1]) for reason in at_the_dot
+    )
 
 
 @pytest.mark.parametrize("engine_kind", ["sqlite", "postgresql"])
@@ -129,6 +153,42 @@ async def test_a_dialogue_goes_as_written_over_tcp(house, subtests):
         if path not in WITH_OPTIONS:
             with subtests.test(path.stem):
                 await play_over_tcp(house, read(path)[1])
+
+
+REFUSALS = {name: reply for name, reply in vars(replies).items() if isinstance(reply, Reply) and not reply.is_positive}
+# What the conversation does not give by itself: the test that shows it, by its file.
+GIVEN_ELSEWHERE = {
+    "BLOCKED_CLIENT": "test_connections_limits.py",
+    "BLOCKED_SENDER": "test_connections_limits.py",
+    "IDLE": "test_connections_giving_way.py",
+    "MAILBOX_FULL": "test_handler_transactions.py",
+    "MEMORY_FULL": "test_connections_limits.py",
+    "OUR_FAULT": "test_connections_limits.py",
+    "STOPPING": "test_connections_limits.py",
+    "SYSTEM_FULL": "test_conversation.py",
+    "TIMEOUT": "test_session.py",
+    "TOO_MANY_CONNECTIONS": "test_connections_giving_way.py",
+    "UNKNOWN_TOO_OFTEN": "test_connections_limits.py",
+}
+
+
+def test_every_refusal_is_given_in_a_dialogue():
+    given = set()
+    for path in DIALOGS:
+        options, turns = read(path)
+        player = Player(**options)
+        for packet, _, _, handshake in turns:
+            player.receive(packet)
+            if handshake:
+                player.conversation.tls_started()
+        given |= {reply for _, reply in player.conversation.refusals}
+    assert {name for name, reply in REFUSALS.items() if reply not in given} == GIVEN_ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("name", GIVEN_ELSEWHERE)
+def test_a_refusal_that_no_dialogue_can_give_is_shown_by_the_test_that_is_named(name):
+    source = Path(__file__).with_name(GIVEN_ELSEWHERE[name]).read_text()
+    assert f"replies.{name}" in source or REFUSALS[name].status in source
 
 
 def test_every_subject_of_the_conversation_has_a_dialogue():
