@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .conftest import read_all
-from .rawhttp import CREATE, GET, LAST, read_answer
+from .rawhttp import CREATE, GET, LAST, ok, read_answer
 
 pytestmark = [pytest.mark.both_loops, pytest.mark.usefixtures("nothing_is_logged")]
 
@@ -147,3 +147,36 @@ async def test_a_refusal_says_whether_it_is_the_host_the_length_the_method_or_th
         with subtests.test(octets=octets, status=status):
             assert (await served.ask(octets)).startswith(b"HTTP/1.1 " + status)
             await served.drained()
+
+
+async def test_a_response_is_one_write_and_the_header_of_one_without_a_length_does_not_wait_for_its_body(serve):
+    may_go_on = anyio.Event()
+
+    async def waiting(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await may_go_on.wait()
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async with serve(ok) as served, await served.connect() as stream:
+        for _ in range(20):
+            await stream.send(GET)
+            received = await stream.receive()
+            assert received.endswith(b"\r\n\r\nok")
+    async with serve(waiting) as served, await served.connect() as stream:
+        await stream.send(LAST)
+        assert (await stream.receive()).endswith(b"\r\n\r\n")
+        may_go_on.set()
+        assert b"ok" in await read_all(stream)
+
+
+@pytest.mark.parametrize("method", [b"HEAD", b"GET"])
+@pytest.mark.parametrize("status", [200, 204, 304])
+async def test_a_response_that_states_a_length_and_has_no_body_is_sent(serve, method, status):
+    async def bare(scope, receive, send):
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async with serve(bare) as served:
+        received = await served.ask(LAST.replace(b"GET", method))
+    assert received.startswith(b"HTTP/1.1 %d" % status)
+    assert received.endswith(b"\r\n\r\nok" if (method, status) == (b"GET", 200) else b"\r\n\r\n")

@@ -15,11 +15,12 @@ import h11
 import starlette.types as asgi
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.config import Config
-from hypercorn.events import Updated
+from hypercorn.events import RawData, Updated
 from hypercorn.protocol.events import EndBody, Event, Request, Response, StreamClosed
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
-from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, HTTPRequestEvent, Scope
+from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, H11SendableEvent, HTTPRequestEvent, Scope
+from hypercorn.utils import suppress_body
 
 from tmpmaild.boundedh11 import BoundedConnection
 
@@ -50,7 +51,12 @@ def _date(unix_seconds: int) -> bytes:
 
 
 class Protocol(H11Protocol):
-    """Hypercorn's protocol for HTTP/1 only: offers to switch to WebSockets or HTTP/2 are ignored (RFC 9110 §7.8)."""
+    """Hypercorn's protocol for HTTP/1 only: offers to switch to WebSockets or HTTP/2 are ignored (RFC 9110 §7.8).
+
+    The header of a response is sent together with the beginning of its body, by one call of the kernel.
+    """
+
+    _header = b""
 
     async def _check_protocol(self, event: h11.Request) -> None:
         pass
@@ -93,6 +99,24 @@ class Protocol(H11Protocol):
             await self._send_h11_event(h11.Response(headers=fields, status_code=event.status_code))
         else:
             await super().stream_send(event)
+
+    async def _send_h11_event(self, event: H11SendableEvent) -> None:
+        try:
+            data = self._header + self.connection.send(event)
+        except h11.LocalProtocolError:
+            if self.connection.their_state is not h11.ERROR:
+                raise
+            return
+        # Only a response that states its length is sure to send its body next: a stream may wait for its first event.
+        is_held = isinstance(event, h11.Response) and self._has_body(event)
+        self._header = data if is_held else b""
+        if not is_held:
+            await self.send(RawData(data=data))
+
+    def _has_body(self, response: h11.Response) -> bool:
+        if not isinstance(self.stream, HTTPStream) or suppress_body(self.stream.scope["method"], response.status_code):
+            return False
+        return any(name == b"content-length" and value != b"0" for name, value in response.headers.raw_items())
 
     async def _maybe_recycle(self) -> None:
         """Continue with the next request, or close; first read the rest of a small body, within the idle timeout.
