@@ -209,7 +209,7 @@ ATTACKS = {
 def _answers():
     """Yield what the tables of ``docs/security.md`` say of each attack: its name, settings, their defaults."""
     text = (ROOT / "docs/security.md").read_text()
-    for rows in re.findall(r"^\| attack \| answer \|\n\|-.*\n((?:\|.*\n)+)", text, re.MULTILINE):
+    for rows in re.findall(r"^\| attack \| defence \|\n\|-.*\n((?:\|.*\n)+)", text, re.MULTILINE):
         for row in rows.splitlines():
             attack, _, answer = row.removeprefix("| ").partition(" | ")
             yield attack, *zip(*re.findall(r"`([\w.]+)`: `(.*?)`", answer), strict=True)
