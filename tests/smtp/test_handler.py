@@ -24,9 +24,12 @@ class Guesser:
 
     def __init__(self, house):
         self.now = 1000.0
-        self._unknown = UnknownRecipients(lambda: self.now)
+        self._unknown = UnknownRecipients(self)
         self._unknown.limit(PER_MINUTE, BURST)
         self._handler = Handler(house.service, self._unknown, lambda *_: None, house.server.handler.clock)
+
+    def monotonic(self):
+        return self.now
 
     async def _name(self, name):
         path = f"{name}@ours.test"

@@ -20,10 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Sweeps the storage every ``interval_seconds``, which may be changed; ``chores`` are small things to do as often.
-
-    ``monotonic`` gives seconds that never step.
-    """
+    """Sweeps the storage every ``interval_seconds``, which may be changed; ``chores`` are small tasks to do then."""
 
     def __init__(
         self,
@@ -31,15 +28,13 @@ class Cleaner:
         *,
         interval_seconds: float,
         chores: Sequence[Callable[[], None]] = (),
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
         self._clock = storage.clock
         self.interval_seconds = interval_seconds
         self._chores = chores
-        self._monotonic = monotonic
         self._unerased_since: float | None = None
-        self._swept_at = monotonic()
+        self._swept_at = time.monotonic()
         self._operator_share = 0.0
         self._sweep_seconds = Histogram("sweep_seconds", "How long a sweep took.", _SWEEP_BOUNDS_SECONDS)
 
@@ -76,13 +71,13 @@ class Cleaner:
 
         False: all is deleted, but some of it cannot be erased yet.
         """
-        begun = self._monotonic()
+        begun = time.monotonic()
         while await self._storage.sweep(self._clock()):
             self._watch_duration(begun)
         erased = await self._erase()
         self._operator_share = (await self._storage.operator_box()).used_share
         self._watch(erased=erased)
-        self._swept_at = self._monotonic()
+        self._swept_at = time.monotonic()
         self._sweep_seconds.observe(self._swept_at - begun)
         return erased
 
@@ -100,13 +95,13 @@ class Cleaner:
         )
 
     def _age(self) -> float:
-        return self._monotonic() - self._swept_at
+        return time.monotonic() - self._swept_at
 
     def _unerased_age(self) -> float:
-        return 0 if self._unerased_since is None else self._monotonic() - self._unerased_since
+        return 0 if self._unerased_since is None else time.monotonic() - self._unerased_since
 
     def _watch_duration(self, begun: float) -> None:
-        seconds = self._monotonic() - begun
+        seconds = time.monotonic() - begun
         if seconds >= _WARN_AFTER_SECONDS:
             log.warning(
                 "sweeping has taken %d s and goes on: expired mail is not readable, but stays in the file until then",
@@ -123,7 +118,7 @@ class Cleaner:
         return False
 
     def _watch(self, *, erased: bool) -> None:
-        now = self._monotonic()
+        now = time.monotonic()
         if erased:
             self._unerased_since = None
         elif self._unerased_since is None:

@@ -19,6 +19,7 @@ from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import AcceptedRecipient, Envelope, SmtpSession
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.scheduling.clients import on_behalf_of
+from tmpmaild.scheduling.usage import Timer
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.replies import MailFrom, Recipient, Reply
 
@@ -75,11 +76,11 @@ class UnknownRecipients:
 
     A client without a token is told nothing of any recipient, so that those that exist cannot be told from the others.
     A token is taken before a recipient is looked up, and put back if it is known: so parallel sessions get no more.
-    A ``client`` of None has no limit. ``clock_seconds`` is monotonic.
+    A ``client`` of None has no limit.
     """
 
-    def __init__(self, clock_seconds: Callable[[], float]) -> None:
-        self._clock_seconds = clock_seconds
+    def __init__(self, timer: Timer = time) -> None:
+        self._timer = timer
         self._buckets: TokenBuckets | None = None
 
     def limit(self, per_minute: int, burst: int) -> None:
@@ -88,13 +89,13 @@ class UnknownRecipients:
 
     def may_name(self, client: str | None) -> bool:
         """Return whether a client has a token left."""
-        return client is None or self._buckets is None or self._buckets.has_token(client, self._clock_seconds())
+        return client is None or self._buckets is None or self._buckets.has_token(client, self._timer.monotonic())
 
     def take(self, client: str | None) -> bool:
         """Take a token for a recipient that may be unknown; False if there is none."""
         if client is None or self._buckets is None:
             return True
-        return self._buckets.take(client, self._clock_seconds()).allowed
+        return self._buckets.take(client, self._timer.monotonic()).allowed
 
     def put_back(self, client: str | None) -> None:
         """Return the token: the recipient is known, or it could not be found out."""

@@ -42,7 +42,7 @@ class SmtpServer:
         clock: Callable[[], int],
     ) -> None:
         self.connections = Connections(settings, tls, service.blocks, service.refusals)
-        self._unknown = UnknownRecipients(self.connections.loop.time)
+        self._unknown = UnknownRecipients()
         self._unknown.limit(settings.unknown_recipients_per_minute, settings.unknown_recipients_burst)
         self.handler = Handler(service, self._unknown, self.connections.metrics.count_mail, clock)
         self._faults = service.faults
