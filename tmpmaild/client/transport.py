@@ -91,7 +91,10 @@ _MAX_PORT = 65535
 
 
 def service_url(given: str | None, environ: Mapping[str, str]) -> str:
-    """Return the URL of the service: as given, else ``$TMPMAILD_URL``, else the default. Raises ValueError."""
+    """Return the URL of the service: as given, else ``$TMPMAILD_URL``, else the default.
+
+    The path of the API at its end is removed: requests add it. Raises ValueError.
+    """
     variable = "" if given else environ.get("TMPMAILD_URL", "")
     text = (given or variable or DEFAULT_URL).strip()
     shown = ("$TMPMAILD_URL: " if variable else "") + repr(re.sub("//[^/@]*@", "//", text))  # without a password
@@ -105,7 +108,7 @@ def service_url(given: str | None, environ: Mapping[str, str]) -> str:
         raise ValueError(f"{shown} is not a URL of a service; one looks like {DEFAULT_URL}")
     if url.port is not None and not 0 < url.port <= _MAX_PORT:
         raise ValueError(f"{shown} is not a URL: a port is between 1 and {_MAX_PORT}")
-    return str(url).rstrip("/")
+    return str(url).rstrip("/").removesuffix("/api/v1")
 
 
 def opened(kind: type[C], service_url: str, *, limits: httpx2.Limits = LIMITS, **options: Any) -> C:

@@ -246,5 +246,5 @@ export function serviceUrl(given?: string): string {
   if (!/^https?:$/.test(url.protocol) || url.search || url.hash) {
     throw new TypeError(`${shown} is not a URL of a service; one looks like ${DEFAULT_URL}`);
   }
-  return url.href.replace(/\/+$/, "");
+  return url.href.replace(/\/+$/, "").replace(/\/api\/v1$/, ""); // requests add the path of the API
 }
