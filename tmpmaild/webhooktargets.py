@@ -1,8 +1,8 @@
-"""Where webhooks may lead: the operator's rules, the URLs of holders, and the addresses of names. Nothing is looked up.
+"""The URLs and addresses that webhooks may call, by the operator's rules. Nothing is looked up here.
 
 A rule is a host name, ``*.`` and a host name (every name below it, at any depth, but not itself), or a network, each
-with a port or for 80 and 443. A URL names a host that a rule has. A name must also lead to a public address, or to one
-in a network that a rule has for that port.
+with a port or for 80 and 443. The host of a URL must match a rule. A name must also resolve to a public address, or to
+an address in the network of a rule for that port.
 """
 
 import re
@@ -20,15 +20,15 @@ _WEB_PORTS: Final = {"http": 80, "https": 443}
 _MOST_PORT: Final = 65_535
 
 _RULE = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?").fullmatch
-# RFC 3986 §3, without what a webhook has no use for: user information and a fragment.
+# RFC 3986 §3, without user information and a fragment, which a webhook has no use for.
 _URL = re.compile(
     r"(?i:(https?)://)(?:\[([0-9A-Fa-f:.]+)\]|([^\x00-\x20/?#@:\[\]\\]+))(?::([0-9]{1,5}))?"
     r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?"
 ).fullmatch
-# What browsers and inet_aton(3) read as an IPv4 address in another notation: decimal, octal, hexadecimal, short.
+# Browsers and inet_aton(3) parse these as IPv4 addresses in other notations: decimal, octal, hexadecimal, short.
 _ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)").fullmatch
 
-# The registries of special addresses (RFC 6890), as a list of our own: what Python calls global depends on its version.
+# The registries of special addresses (RFC 6890). Not Python's is_global: that depends on the version.
 _NOT_PUBLIC: Final = tuple(
     map(
         ip_network,
@@ -37,48 +37,48 @@ _NOT_PUBLIC: Final = tuple(
             "10.0.0.0/8",
             "100.64.0.0/10",
             "127.0.0.0/8",
-            "168.63.129.16/32",  # the metadata of Azure: an address that looks public
+            "168.63.129.16/32",  # metadata service of Azure: an address that looks public
             "169.254.0.0/16",
             "172.16.0.0/12",
             "192.0.0.0/24",
             "192.0.2.0/24",
-            "192.88.99.0/24",  # a relay of 6to4
+            "192.88.99.0/24",  # 6to4 relays
             "192.168.0.0/16",
             "198.18.0.0/15",
             "198.51.100.0/24",
             "203.0.113.0/24",
             "224.0.0.0/3",  # multicast, reserved, broadcast
-            "2001::/23",  # Teredo, ORCHID, benchmarks: for protocols
+            "2001::/23",  # Teredo, ORCHID, benchmarking
             "2001:db8::/32",
-            "2002::/16",  # 6to4 holds an IPv4 address
+            "2002::/16",  # 6to4 contains an IPv4 address
             "3fff::/20",
         ),
     )
 )
-# Everything else of IPv6 is the machine, the link, private, multicast, or holds an IPv4 address: mapped, NAT64.
+# All other IPv6 addresses are of the machine, the link or a private network, multicast, or contain an IPv4 address.
 _GLOBAL_UNICAST: Final = ip_network("2000::/3")
 
 
 class Rule(Struct, frozen=True):
-    """A target that the operator allows: ``name``, perhaps a wildcard, or ``network``; ``port`` 0 is 80 and 443."""
+    """A rule that allows ``name``, possibly a wildcard, or ``network``; ``port`` 0 means 80 and 443."""
 
     name: str = ""
     network: Network | None = None
     port: int = 0
 
     def has_port(self, port: int) -> bool:
-        """Return whether it is for a port."""
+        """Return whether the rule allows a port."""
         return port == self.port if self.port else port in _WEB_PORTS.values()
 
     def has_name(self, name: str) -> bool:
-        """Return whether it is for a host name."""
+        """Return whether the rule allows a host name."""
         if self.name.startswith(hostnames.WILDCARD):
             return name.endswith(self.name[1:])
         return bool(name) and name == self.name
 
 
 class Target(Struct, frozen=True):
-    """What a URL names; ``host`` is a name in lower case with A-labels, or an address. ``path`` has the query."""
+    """A parsed URL; ``host`` is a name in lower case with A-labels, or an address. ``path`` includes the query."""
 
     scheme: str
     host: str
@@ -92,7 +92,7 @@ class Target(Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """Host and port as the field Host has them (RFC 9110 §7.2)."""
+        """Host and port as in the Host field (RFC 9110 §7.2)."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _WEB_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -103,7 +103,7 @@ class Target(Struct, frozen=True):
 
 
 def parse_rule(text: str) -> Rule:
-    """Read ``name``, ``*.name`` or a network, each with ``:port`` or without; raises ValueError.
+    """Parse ``name``, ``*.name`` or a network, each with or without ``:port``; raises ValueError.
 
     An IPv6 network with a port is in brackets: ``[2001:db8::/32]:8443``.
     """
@@ -127,7 +127,7 @@ def _rule_parts(text: str) -> tuple[str | None, str | None, str | None]:
 
 
 def parse_url(text: str) -> Target:
-    """Take the URL of a webhook apart; raises ValueError with a sentence that says what is wrong."""
+    """Parse the URL of a webhook; raises ValueError with a sentence that says what is wrong."""
     if len(text) > MOST_URL_CHARACTERS:
         raise ValueError(f"it has more than {MOST_URL_CHARACTERS} characters")
     match = _URL(text)
@@ -139,7 +139,7 @@ def parse_url(text: str) -> Target:
     if not 0 < port <= _MOST_PORT:
         raise ValueError("there is no such port")
     target = Target(scheme, _host(v6, host), port, (path or "/") + (query or ""))
-    if len(target.url) > MOST_URL_CHARACTERS:  # what is stored is its normal form, which is taken apart again
+    if len(target.url) > MOST_URL_CHARACTERS:  # its normal form is stored, and parsed again
         raise ValueError(f"its normal form has more than {MOST_URL_CHARACTERS} characters")
     return target
 
@@ -159,7 +159,7 @@ def _host(v6: str | None, host: str) -> str:
         if v6:
             return str(IPv6Address(v6))
         if _ENDS_IN_A_NUMBER(host):
-            return str(IPv4Address(host))  # which refuses 127.1, 2130706433, 0x7f.0.0.1 and 0177.0.0.1
+            return str(IPv4Address(host))  # refuses 127.1, 2130706433, 0x7f.0.0.1 and 0177.0.0.1
     except ValueError:
         raise ValueError("its host looks like an address, but is none in the usual notation") from None
     try:
@@ -169,7 +169,7 @@ def _host(v6: str | None, host: str) -> str:
 
 
 def refusal(rules: Iterable[Rule], target: Target) -> str:
-    """Return why no rule is for a URL, as a sentence without a subject, "" if one is."""
+    """Return why no rule allows a URL, as a sentence without a subject, "" if a rule does."""
     if target.is_address:
         found = [rule for rule in rules if _has_address(rule, target.host)]
     else:
@@ -182,14 +182,14 @@ def refusal(rules: Iterable[Rule], target: Target) -> str:
 
 
 def permits_address(rules: Iterable[Rule], target: Target, address: str) -> bool:
-    """Return whether a connection for a permitted URL may go to an address that its host has now."""
+    """Return whether a call to a permitted URL may connect to an address that its host currently has."""
     if any(rule.has_port(target.port) and _has_address(rule, address) for rule in rules):
         return True
     return not target.is_address and is_public(address)
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is one of the public internet, and not one that holds another address."""
+    """Return whether an address is on the public internet and does not contain another address."""
     ip = ip_address(address)
     if "%" in address or (isinstance(ip, IPv6Address) and ip not in _GLOBAL_UNICAST):
         return False

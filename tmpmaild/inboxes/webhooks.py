@@ -1,4 +1,4 @@
-"""The webhooks of inboxes, as their owners set and see them. Nobody is called from here."""
+"""The webhooks of inboxes as their holders set and read them; ``tmpmaild.webhooks`` makes the calls."""
 
 import asyncio
 import base64
@@ -14,10 +14,10 @@ _SECRET_BYTES = 32
 
 
 class Webhooks:
-    """Sets and reads webhooks. ``allowed`` are the operator's rules: without any there are none.
+    """Sets and reads webhooks. ``allowed`` are the operator's rules; without a rule there are no webhooks.
 
-    Only where ``senders_are_checked`` can a webhook be told of verdicts. ``changed`` are the inboxes whose webhook the
-    dispatcher has to read again; ``woken`` is set then.
+    Verdicts can be reported only if ``senders_are_checked``. ``changed`` are the inboxes whose webhook the dispatcher
+    has to read again; ``woken`` is set when one is added.
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class Webhooks:
         self.woken = asyncio.Event()
 
     def mark_changed(self, inbox_id: str) -> None:
-        """Note that the webhook of an inbox is to be read soon: it was set, removed, or leased by another daemon."""
+        """Have the webhook of an inbox read again soon: it was set, removed, or leased by another daemon."""
         self.changed.add(inbox_id)
         self.woken.set()
 
     def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Feature]) -> Webhook:
-        """Return a new webhook, with a secret of its own. Raises ``InvalidRequest`` if it is not allowed."""
+        """Return a new webhook with a new secret. Raises ``InvalidRequest`` if the webhook is not allowed."""
         errors = [("/webhook/url", text)] if (text := self._refusal(url)) else []
         if "verdict" in events and not self._senders_are_checked:
             errors.append(("/webhook/events", "expected no verdict: the operator has not set senders.resolver"))
@@ -57,7 +57,7 @@ class Webhooks:
         return refusal and f"expected a URL that the operator allows, but this one {refusal}"
 
     async def set(self, inbox_id: str, webhook: Webhook | None) -> None:
-        """Set a webhook in place of the one before, or take that away.
+        """Replace the webhook of an inbox, or remove it.
 
         Raises ``AddressExpired``, ``AddressNotFound`` and the errors of the storage.
         """

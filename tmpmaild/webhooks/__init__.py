@@ -1,1 +1,1 @@
-"""Calls the webhooks of inboxes: what is told, how it is signed, who is connected to, and when it is tried again."""
+"""Calls the webhooks of inboxes: which events are reported, signatures, connections, and retries."""

@@ -1,4 +1,4 @@
-"""The operator's commands about webhooks: list the hosts that they lead to; pause, resume and forget one."""
+"""The operator's commands about webhooks: list the hosts that they call; pause, resume and forget a host."""
 
 import logging
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Paused(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which host to call no longer, for how long (None: until it is resumed)."""
+    """The host to pause, and for how long (None: until it is resumed)."""
 
     host: str
     seconds: Seconds = None
@@ -36,9 +36,9 @@ class Named(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HostEntry(Struct):
-    """The webhooks that lead to a host: how many, and of how many there is something to tell, or the last call failed.
+    """The webhooks that call a host: how many in all, with an event to report, and whose last call failed.
 
-    ``last_result`` is that of the latest call, at ``called_at_ms``. ``host`` is "" for those whose URL cannot be read.
+    ``last_result`` is the latest call's result, at ``called_at_ms``. ``host`` is "" for URLs that cannot be parsed.
     """
 
     host: str
@@ -50,7 +50,7 @@ class HostEntry(Struct):
     last_result: str = ""
 
     def add(self, stored: StoredWebhook) -> None:
-        """Count one more."""
+        """Count a webhook."""
         state = stored.state
         self.webhooks += 1
         self.waiting += stored.is_waiting
@@ -60,13 +60,13 @@ class HostEntry(Struct):
 
 
 class Hosts(Struct, frozen=True):
-    """Some lines of the list."""
+    """A part of the list."""
 
     hosts: Sequence[HostEntry]
 
 
 class WebhookCommands:
-    """What an operator may do with everybody's webhooks."""
+    """The commands for everybody's webhooks."""
 
     def __init__(self, storage: Storage, webhooks: Webhooks, blocks: Blocks) -> None:
         self._storage = storage
@@ -75,7 +75,7 @@ class WebhookCommands:
         self._clock = storage.clock
 
     def commands(self) -> dict[str, Command]:
-        """Return what the control socket answers by this."""
+        """Return the commands of the control socket."""
         return {
             "webhooks": Command(NoArguments, self._list),
             "webhooks-pause": Command(Paused, self._pause),
@@ -125,7 +125,7 @@ class WebhookCommands:
 
 
 def _host_of(stored: StoredWebhook) -> str:
-    """Return the host that a webhook leads to, "" where its URL cannot be read: another version may have stored it."""
+    """Return the host that a webhook calls, "" if its URL cannot be parsed: another version may have stored it."""
     try:
         return parse_url(stored.webhook.url).host
     except ValueError:
@@ -133,7 +133,7 @@ def _host_of(stored: StoredWebhook) -> str:
 
 
 def _host(text: str) -> str:
-    """Return a host as targets have it. Raises ``CommandError``."""
+    """Return the normal form of a host. Raises ``CommandError``."""
     try:
         return parse_url(f"https://{f'[{text}]' if text.count(':') > 1 else text}/").host
     except ValueError as error:

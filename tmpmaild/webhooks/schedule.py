@@ -1,6 +1,6 @@
-"""Which webhook is called next, without I/O: those that are due, so many at once, and slow hosts never in the way.
+"""The order of calls, without I/O: webhooks that are due, a limited number at once, and slow hosts never in the way.
 
-Memory is one entry for each webhook and one for each host; nothing else grows, however much waits.
+Memory is one entry for each webhook and one for each host, however much is waiting.
 """
 
 import heapq
@@ -13,41 +13,41 @@ from typing import Final
 MOST_CALLS: Final = 32
 MOST_CALLS_A_HOST: Final = 2
 SLOW_SECONDS: Final = 2.0
-"""A host is slow while its last call took longer, with or without an answer."""
+"""A host is slow if its last call took longer, with or without a response."""
 
 
 class Speed(IntEnum):
-    """How the last call of a host went."""
+    """How fast the last call of a host was."""
 
     QUICK = 0
     UNKNOWN = 1
     SLOW = 2
 
 
-# Of so many calls at once: for hosts that are slow; that are slow or were never called. Quick ones always find a place.
+# The most calls at once for slow hosts; for slow and unknown hosts; for all. So quick hosts always find a place.
 _LIMITS: Final = {Speed.SLOW: 8, Speed.UNKNOWN: 24, Speed.QUICK: MOST_CALLS}
 
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """The webhooks that lead to a host; ``ready`` are those that are due."""
+    """A host and its webhooks; ``ready`` are the webhooks that are due."""
 
     name: str
     known: int = 0
     calls: int = 0
     speed: Speed = Speed.UNKNOWN
     is_queued: bool = False
-    ready: "deque[Job] | None" = None  # an empty one takes 600 octets
+    ready: "deque[Job] | None" = None  # an empty deque takes 600 bytes
 
 
 @dataclass(slots=True, eq=False)
 class Job:
     """A webhook. Times are Unix milliseconds; 0: none.
 
-    ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if the target must be told, ``since_ms`` since
-    when something has been waiting to be told. ``version`` is that of the last result stored here: while it is still
-    that, nobody has leased the webhook since. ``scan`` is the number of the last scan that found it. ``is_again``:
-    something has happened during the call.
+    ``due_at_ms`` is the time of the next call, ``ends_at_ms`` that of the expiry if it must be reported, ``since_ms``
+    the time since when an event has been waiting. ``version`` is the one after the last result stored by this daemon:
+    while it stays the same, no daemon has leased the webhook. ``scan`` is the number of the last scan that found it.
+    ``is_again``: there was an event during the call.
     """
 
     inbox_id: str
@@ -64,16 +64,16 @@ class Job:
     speed: Speed = Speed.UNKNOWN
 
     def has_ended(self, now_ms: int) -> bool:
-        """Whether the inbox has expired and the target must be told."""
+        """Whether the inbox has expired and that must be reported."""
         return 0 < self.ends_at_ms <= now_ms
 
 
 class Schedule:
-    """The webhooks of a daemon, by the ids of their inboxes."""
+    """The webhooks that a daemon knows, by the ids of their inboxes."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
-        self.get = self._jobs.get  # the webhook of an inbox by its id, None if none is known
+        self.get = self._jobs.get  # the webhook of an inbox by its id, None if it is not known
         self._hosts: dict[str, Host] = {}
         self._times: list[tuple[int, str]] = []
         self._queues: dict[Speed, deque[Host]] = {speed: deque() for speed in Speed}
@@ -87,7 +87,7 @@ class Schedule:
         return iter(self._jobs.values())
 
     def know(self, inbox_id: str, host_name: str) -> Job:
-        """Return the webhook of an inbox, which leads to this host now."""
+        """Return the webhook of an inbox, which now calls this host."""
         job = self._jobs.get(inbox_id)
         if job is not None and job.host.name == host_name:
             return job
@@ -99,16 +99,16 @@ class Schedule:
         return job
 
     def forget(self, job: Job) -> None:
-        """Drop a webhook that is gone. A call that is being made goes on."""
+        """Drop a webhook that is gone. A call in progress continues."""
         if job.is_forgotten:
             return
-        job.is_forgotten = True  # where it is ready it is passed over
+        job.is_forgotten = True  # so it is skipped in a queue
         del self._jobs[job.inbox_id]
         job.host.known -= 1
         self._drop(job.host)
 
     def call_at(self, job: Job, at_ms: int, now_ms: int) -> None:
-        """Call at this time at the latest, or as soon as there is a place."""
+        """Schedule a call for this time, or for now if it has passed."""
         job.since_ms = job.since_ms or now_ms
         if at_ms <= now_ms:
             self.call_now(job)
@@ -117,7 +117,7 @@ class Schedule:
             self._push(at_ms, job)
 
     def call_now(self, job: Job) -> None:
-        """Call as soon as there is a place; once more if it is being called."""
+        """Schedule a call as soon as there is a place; after a call in progress, another one."""
         if job.is_called:
             job.is_again = True
         elif not job.is_ready:
@@ -127,13 +127,13 @@ class Schedule:
             self._queue(job.host)
 
     def end_at(self, job: Job, at_ms: int) -> None:
-        """Call when the inbox expires."""
+        """Schedule a call for when the inbox expires."""
         if job.ends_at_ms != at_ms:
             job.ends_at_ms = at_ms
             self._push(at_ms, job)
 
     def take(self, now_ms: int) -> Job | None:
-        """Return a webhook to be called now, if there is one and a place for it; then call ``ended``."""
+        """Return a webhook to call now, None if none is due or there is no place; call ``ended`` after the call."""
         self._make_ready(now_ms)
         for speed in tuple(self._turns):
             queue = self._queues[speed]
@@ -156,7 +156,7 @@ class Schedule:
         return job
 
     def ended(self, job: Job, seconds: float | None) -> None:
-        """Note that a call has ended after so many seconds, None if none was made."""
+        """Note that a call has ended after so many seconds, None if no call was made."""
         host = job.host
         host.calls -= 1
         self._calls[job.speed] -= 1
@@ -169,16 +169,16 @@ class Schedule:
         self._drop(host)
 
     def next_ms(self) -> int | None:
-        """Return when the next one is due by the clock, None if none is."""
+        """Return the time when the next webhook is due, None if there is none."""
         return self._times[0][0] if self._times else None
 
     @property
     def calls(self) -> int:
-        """How many calls are being made."""
+        """The number of calls in progress."""
         return sum(self._calls.values())
 
     def _has_place(self, speed: Speed) -> bool:
-        """Return whether one more call of this speed fits, with all that are slower."""
+        """Return whether one more call of this speed is within the limits, which count slower calls too."""
         return all(
             sum(self._calls[slower] for slower in Speed if slower >= limited) < _LIMITS[limited]
             for limited in Speed
@@ -186,7 +186,7 @@ class Schedule:
         )
 
     def _drop(self, host: Host) -> None:
-        """Forget a host to which nothing leads; not during a call, which counts if something leads there again."""
+        """Forget a host without webhooks; not during a call, which counts if a webhook calls the host again."""
         if not host.known and not host.calls:
             del self._hosts[host.name]
 
@@ -206,6 +206,6 @@ class Schedule:
 
     def _push(self, at_ms: int, job: Job) -> None:
         heapq.heappush(self._times, (at_ms, job.inbox_id))
-        if len(self._times) > 64 + 4 * len(self._jobs):  # times that were moved since
+        if len(self._times) > 64 + 4 * len(self._jobs):  # includes times that were moved since
             wanted = {(at, one.inbox_id) for one in self for at in (one.due_at_ms, one.ends_at_ms) if at}
             self._times = sorted(wanted)
