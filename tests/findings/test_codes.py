@@ -1,4 +1,4 @@
-"""Codes in a mail: each shape, each trap, and texts that somebody made to hurt."""
+"""Codes in a message: each form, each trap, and hostile texts."""
 
 import unicodedata
 
@@ -308,7 +308,7 @@ TEXTS = st.text(max_size=300) | st.lists(
 
 
 def typed(text):
-    """Return a text as somebody would type it, without what may group the characters of a code."""
+    """Return a text as a person would type it, without separators."""
     narrow = unicodedata.normalize("NFKD", text)
     return "".join(
         str(int(character)) if character.isdecimal() else character for character in narrow if character.isalnum()

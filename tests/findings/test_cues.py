@@ -31,7 +31,7 @@ def test_a_word_is_a_cue_in_its_language(word, cue):
 
 
 def test_longer_labels_of_user_names_come_first():
-    """Or "user" would hide that "new user" is one."""
+    """Otherwise "user" would match where "new user" is the label."""
     assert [len(one) for one in USER_NAME_LABELS] == sorted(map(len, USER_NAME_LABELS), reverse=True)
     assert "the" in PLAIN_WORDS
     assert "the" in DETERMINERS

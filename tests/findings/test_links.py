@@ -1,4 +1,4 @@
-"""Links of a mail: which are found, how they are written, which comes first."""
+"""Links in a message: which are found, in what form, and which comes first."""
 
 import pytest
 from hypothesis import given
@@ -114,13 +114,13 @@ def test_links_come_from_both_parts_and_from_the_text_of_the_html():
 
 @pytest.mark.parametrize("href", ["https://x.example/a.", " https://x.example/ a b", "https://track.example/1"])
 def test_what_a_link_has_or_shows_is_not_listed_again(href):
-    """A text part that is made of the HTML names the address behind each link, without white space."""
+    """A text part that is generated from the HTML has the address of each link, without white space."""
     html = f'<a href="{href}">https://x.example/b</a>, <a href="{href}">T</a>'
     assert hrefs(htmltext.to_text(html), html) == [href.strip()]
 
 
 def test_an_address_that_is_escaped_in_the_text_part_is_that_of_the_html():
-    """As django-magiclink writes: the text part is made by a template of HTML."""
+    """As in messages of django-magiclink, whose text part comes from an HTML template."""
     link = f"https://x.example/login/verify/?token={TOKEN}&email=a%40b.example"
     escaped = link.replace("&", "&amp;")
     assert hrefs(f"Click to confirm and sign in.\n\n{escaped}\n", f'<a href="{escaped}">Sign in</a>') == [link]
@@ -128,7 +128,7 @@ def test_an_address_that_is_escaped_in_the_text_part_is_that_of_the_html():
 
 @pytest.mark.parametrize("around", ["{}", "<{}>", "[{}]", "Go to {}.", "[1]: {}", '"{}"'])
 def test_an_address_that_is_escaped_in_a_text_alone_leads_where_it_was_meant_to(around):
-    """Of a template of HTML, with no HTML beside it."""
+    """From an HTML template, without an HTML part."""
     link = f"https://x.example/verify?token={TOKEN}&redirect=https%3A%2F%2Fy.example%2F%3Fa%26amp%3Bb&sr=1"
     text = around.format(link.replace("&", "&amp;"))
     assert hrefs(text) == [link]
@@ -254,7 +254,7 @@ def test_a_reset_that_undoes_a_change_is_less_than_likely():
 
 @pytest.mark.parametrize("host", ["acme.example", "shop.example", "terms.example", "shop.acme.example"])
 def test_the_name_of_a_host_before_a_link_does_not_say_what_it_is_for(host):
-    """As django-invitations writes."""
+    """As in messages of django-invitations."""
     said = f"You have been invited to join {host}.\n\nIf you'd like to join {host}, please go to"
     assert confidence(f"{said} https://{host}/invitations/accept-invite/{TOKEN}") >= LIKELY
 

@@ -1,4 +1,4 @@
-"""A resolver of our own, and mails that are signed with keys of ours."""
+"""A resolver for the tests, and messages signed with the tests' keys."""
 
 from threading import Lock
 
@@ -22,7 +22,7 @@ def zones():
 
 
 def lookup_at(place):
-    """Return the questions of one check to the resolver at a place."""
+    """Return the lookup of one check by the resolver at an address."""
     turn = Lock()
     turn.acquire()
     return Lookup(Resolver(place), 20, turn)

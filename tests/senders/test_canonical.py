@@ -1,4 +1,4 @@
-"""The body is hashed as dkimpy would canonicalize it, in time that grows with its size only."""
+"""The body is hashed as dkimpy would canonicalize it, in linear time."""
 
 import hashlib
 

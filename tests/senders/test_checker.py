@@ -1,4 +1,4 @@
-"""The queue of checks: bounded, and quiet where the message, its inbox or the resolver has gone."""
+"""The queue of checks: bounded, and robust if the message, its inbox or the resolver is gone."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ WITH_VERDICT = frozenset({"verdict"})
 
 
 class World:
-    """A service over a storage, and the checker of its mail."""
+    """A service over a storage, and its checker."""
 
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
         self.clock, self.storage, self.told, self.tokens = clock, storage, [], {}
@@ -43,7 +43,7 @@ class World:
         storage.on_committed(lambda changes: self.told.extend(one.notice for one in changes if one.notice))
 
     def serve(self, check):
-        """Have mail delivered and read by a new service, as after a restart."""
+        """Replace the service, as after a restart."""
         self.service = service_over(self.storage, hostname="mx.example.com", check=check)
 
     async def create(self, name):
@@ -77,7 +77,7 @@ class World:
         return found.values()[()]
 
     async def done(self):
-        """Return when nothing waits and nothing is being checked."""
+        """Wait until nothing is queued or being checked."""
         with anyio.fail_after(PATIENCE_SECONDS):
             while self.checker._queued:
                 await anyio.sleep(0.01)

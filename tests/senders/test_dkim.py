@@ -1,4 +1,4 @@
-"""DKIM and ARC: what real signers do passes, what was broken fails with the reason, what attacks costs little."""
+"""DKIM and ARC: real signatures pass, broken ones fail with the reason, and hostile ones cost little."""
 
 import re
 import time
@@ -18,7 +18,7 @@ UTF8 = "From: Zoë <a@shop.example>\r\nSubject: Grüße\r\n\r\nÄrger\r\n".encod
 
 @pytest.fixture
 def checked(zones, signer, lookup):
-    """Return a function that checks a mail whose signer's key is published."""
+    """Return a function that checks a message whose signer's key is published."""
     zones.set(signer.zone)
 
     def check(raw, zone=None, at_seconds=None):
@@ -124,7 +124,7 @@ def test_a_clock_may_be_wrong_by_minutes(checked, signer, tag, seconds, result):
 
 
 def _expiring(signer):
-    """Return a mail whose signature expires when it is made, which dkimpy has no argument for."""
+    """Return a message whose signature expires at once; dkimpy has no argument for that."""
     fold = dkim.fold
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dkim, "fold", lambda value, **more: fold(re.sub(rb"; t=(\d+)", rb"; t=\1; x=\1", value), **more))

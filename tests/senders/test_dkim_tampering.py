@@ -1,4 +1,4 @@
-"""A mail that is shown as another one than was signed is never proven, whatever was done to it on its way."""
+"""A message that is shown differently from the signed one is never proven, whatever was done to it in transit."""
 
 import time
 from pathlib import Path
@@ -29,7 +29,7 @@ OVERSIGNED += [b"content-type", b"content-type", b"content-transfer-encoding", b
 
 
 class Checking:
-    """Mails that are signed, and what is found of them and of what was made of them."""
+    """Signed messages, and the verdicts on them and on changed copies."""
 
     def __init__(self, zones) -> None:
         self.signer = signer = Signer()
@@ -56,7 +56,7 @@ def checking():
 
 
 def shown(raw, unsigned=()):
-    """Return what the API shows of a mail but for unsigned fields; white space in texts as single spaces."""
+    """Return what the API shows of a message, except unsigned fields; white space in texts is one space."""
     mail = mime.parse(raw)
     body = mail.body
     text = raw[body.start : body.end].decode().replace("\r\n", "\n") if isinstance(body, Verbatim) else body

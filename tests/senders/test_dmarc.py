@@ -1,4 +1,4 @@
-"""DMARC: which record applies, and what is aligned."""
+"""DMARC: the record that applies, and alignment."""
 
 import pytest
 from hypothesis import given

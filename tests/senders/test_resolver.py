@@ -1,4 +1,4 @@
-"""Answers of the resolver are cached for a while; one that is slow, silent or lies costs no more than the deadline."""
+"""Answers are cached for a while; a slow, silent or lying resolver costs no more time than the deadline."""
 
 import time
 from contextlib import closing
@@ -169,7 +169,7 @@ def test_a_dead_resolver_is_given_up_when_the_daemon_stops():
 
 
 def _of_tcp(spoil):
-    """Return what spoils answers by TCP alone; those by UDP are truncated, and say so."""
+    """Return a function that spoils answers by TCP only; answers by UDP are truncated, and say so."""
     return lambda wire: wire if wire[2] & 2 else spoil(wire)
 
 

@@ -1,4 +1,4 @@
-"""White space that a relaxed signature leaves open never changes what is shown as proven."""
+"""White space that a relaxed signature does not cover never changes what is shown as proven."""
 
 import re
 
@@ -60,14 +60,14 @@ BOTH = Form(header=True, body=True)
 
 
 def settled(raw, form=BOTH, *, was_checked=True):
-    """Return the verdict of a signature that holds, of a message as it was delivered."""
+    """Return the verdict on a signature that holds, for a message as delivered."""
     warnings = mime.parse(raw, is_checked=was_checked).warnings
     (verdict,) = shown.verdicts(raw, [Signature(DkimVerdict("pass", "shop.example"), form)], warnings)
     return verdict
 
 
 def as_shown(raw):
-    """Return what a person, a test or an agent gets of a message where senders are checked."""
+    """Return what a person, a test or an agent gets of a message if senders are checked."""
     mail = mime.parse(raw, is_checked=True)
     body = raw[mail.body.start : mail.body.end].decode() if isinstance(mail.body, Verbatim) else mail.body
     found = detect(mail.subject, Texts("", body, mail.html or ""))

@@ -1,4 +1,4 @@
-"""Which signatures of the services that people send with prove a message alone, as docs/security.md states it."""
+"""The services whose signatures alone prove a message, as listed in docs/security.md."""
 
 import re
 import time

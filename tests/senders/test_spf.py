@@ -1,4 +1,4 @@
-"""SPF: the suite of openspf, whose address is checked, and what records that attack may cost."""
+"""SPF: the openspf suite, the address that is checked, and the cost of hostile records."""
 
 import openspf
 import pytest

@@ -1,4 +1,4 @@
-"""A service over a storage whose webhooks are called, and a target for them on loopback."""
+"""A service over a storage, the dispatcher of its webhooks, and a target on loopback."""
 
 import pytest
 from receivers import receiving

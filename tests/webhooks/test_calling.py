@@ -1,4 +1,4 @@
-"""One call over real connections: what a target gets, and what it can do to us, which is next to nothing."""
+"""One call over real connections: what a target receives, and how little it can do to the daemon."""
 
 import asyncio
 import socket
@@ -27,7 +27,7 @@ async def call(url, *allowed, caller=None, body=BODY):
 
 
 def resolving(*answers):
-    """Return what resolves any name to the answers, one call after the other, and the names that were asked for."""
+    """Return a function that resolves any name to the next of the answers, and the list of names it was called for."""
     asked, left = [], list(answers)
 
     def resolve(host, port):
@@ -74,7 +74,7 @@ async def test_no_proxy_of_the_environment_is_asked(monkeypatch):
 
 
 async def test_a_name_that_leads_elsewhere_at_the_next_look_gets_no_connection():
-    """DNS rebinding: each call asks once, and connects to the address that it has checked, not to a name."""
+    """DNS rebinding: each call resolves the name once, and connects to the address that it has checked."""
     # Two addresses that nothing else takes, since the port has to be free at both.
     resolve, asked = resolving(["127.0.0.2"], ["127.0.0.3"])
     async with receiving(host="127.0.0.2") as allowed, receiving(host="127.0.0.3", port=allowed.port) as inside:

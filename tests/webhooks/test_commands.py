@@ -1,4 +1,4 @@
-"""The operator's commands about webhooks, on a storage that has one whose URL cannot be read."""
+"""The operator's commands about webhooks, on a storage with webhooks whose URL cannot be parsed."""
 
 import pytest
 from webhookworld import SECRET

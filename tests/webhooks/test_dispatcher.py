@@ -1,4 +1,4 @@
-"""What targets are told and when, on a real storage and over real connections."""
+"""The calls that targets get and when, on a real storage and over real connections."""
 
 import asyncio
 
@@ -125,7 +125,7 @@ async def lease(world, inbox, until_ms):
 
 
 async def test_the_end_is_not_told_by_two_daemons_and_after_the_lease_of_one_that_died(world):
-    """Whatever the next try of a failed call was, for which the end does not wait."""
+    """Whenever the retry of a failed call is due: the end does not wait for it."""
     world.receiver.answer = LATER
     inbox = await world.inbox("ada", "message", "expired")
     async with world.sending():
@@ -265,7 +265,7 @@ async def test_the_end_is_told_at_its_time_although_a_daemon_was_calling_when_it
 
 
 async def test_an_extension_that_was_not_told_here_does_not_make_calls_more_frequent(world):
-    """Such as one by another daemon, while the connection to the database was away."""
+    """For example an extension by another daemon while the connection to the database was lost."""
     world.receiver.answer = LATER
     inbox = await world.inbox("ada", "message", "expired")
     async with world.sending():
@@ -312,7 +312,7 @@ async def test_a_webhook_that_is_set_anew_during_a_call_is_the_one_that_counts(w
 
 
 async def test_a_url_that_cannot_be_read_any_more_harms_no_other(world):
-    """Such as those of a newer version on the same database."""
+    """For example a URL stored by a newer version in the same database."""
     inbox = await world.inbox()
     await world.set(await world.inbox("bob"), Webhook("no URL", frozenset({"message"}), frozenset(), SECRET))
     await world.set(await world.inbox("cyd"), Webhook("https://a.example/", frozenset({"new"}), frozenset(), SECRET))
@@ -358,7 +358,7 @@ async def test_a_mail_that_makes_a_large_document_is_told_of_without_its_text(wo
 
 
 class Checks:
-    """Checks nothing until it is told to, in the place of what asks a resolver."""
+    """Stands in for the checker, which needs a resolver: verdicts are stored when the test says so."""
 
     def __init__(self, world):
         self.world, self.asked = world, []

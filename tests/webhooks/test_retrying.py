@@ -1,4 +1,4 @@
-"""When a target is called again."""
+"""The state after a call, and the time of the next one."""
 
 import pytest
 from msgspec.structs import replace

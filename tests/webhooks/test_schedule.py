@@ -1,4 +1,4 @@
-"""Which webhook is called next: bounded at once and for each host, and slow hosts take nobody's turn."""
+"""The order of calls: limits for all and for each host, and slow hosts do not delay others."""
 
 import sys
 from collections import deque
@@ -21,7 +21,7 @@ def due(schedule, *names, host=None, now_ms=0):
 
 
 def taken(schedule, now_ms=0):
-    """Take all that may be called now."""
+    """Take all webhooks that may be called now."""
     jobs = []
     while (job := schedule.take(now_ms)) is not None:
         jobs.append(job)
@@ -143,7 +143,7 @@ def test_the_steps_of_a_call_do_not_grow_with_what_waits(host):
 
 
 def lines_run(work):
-    """Count the lines of Python that are run."""
+    """Return the number of lines of Python that a function runs."""
     count = 0
 
     def trace(_frame, event, _argument):

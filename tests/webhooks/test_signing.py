@@ -1,4 +1,4 @@
-"""Signatures, held against the example of the specification of Standard Webhooks."""
+"""Signatures, compared with the example in the specification of Standard Webhooks."""
 
 from tmpmaild.webhooks.signing import event_id, signed_fields
 

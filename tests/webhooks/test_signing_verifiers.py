@@ -1,4 +1,4 @@
-"""What others verify: the receivers of docs/webhooks.md, run as they are there, and the libraries of Standard Webhooks."""
+"""Verification by others: the receivers in docs/webhooks.md, run unchanged, and the Standard Webhooks libraries."""
 
 import importlib
 import re
@@ -35,7 +35,7 @@ def signed(body=BODY, seconds=None):
 
 @contextmanager
 def running(*command):
-    """Run a receiver; yield it with its port once it listens."""
+    """Run a receiver, and yield it with its port once it listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     environ = environment(PORT=str(port), WEBHOOK_SECRET=SECRET)
@@ -55,7 +55,7 @@ def running(*command):
 
 
 async def check_that_it_verifies(process, port):
-    """Call a receiver with a good signature and with others, and look at what it makes of them."""
+    """Call a receiver with a good signature and with bad ones, and check its responses."""
 
     async def call(fields, body=BODY):
         target = parse_url(f"http://127.0.0.1:{port}/")

@@ -127,9 +127,7 @@ class Checker:
                 self._waiting.pop(queued, None)
                 try:
                     await self._check_stored(queued, waiting.client)
-                except (
-                    RequestError
-                ) as error:  # it is gone, or the storage is full or unavailable: reading it enqueues it again
+                except RequestError as error:  # the message is gone, or the storage is full or unavailable
                     log.debug("no verdict is stored: %s", error)
                 except Exception:
                     log.exception("storing a verdict failed")

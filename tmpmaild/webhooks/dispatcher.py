@@ -31,7 +31,7 @@ from tmpmaild.webhooktargets import parse_url
 
 _LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is read and written around it
 _SCAN_SECONDS: Final = 30.0
-_RETRY_SECONDS: Final = 1.0  # between scans once the storage is back
+_RETRY_SECONDS: Final = 1.0  # before the next scan while the storage is unavailable
 _STOP_SECONDS: Final = 1.0
 _PAGE_WEBHOOKS: Final = 50  # some 2 ms of the event loop
 _BOUNDS_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -114,7 +114,7 @@ class Dispatcher:
                 self._schedule.end_at(job, change.notice.expires_at_ms)
             case InboxDeleted() if job.ends_at_ms:
                 self._schedule.end_at(job, now_ms)
-            case None | VerdictReached() if not job.due_at_ms:  # else it is called again then
+            case None | VerdictReached() if not job.due_at_ms:  # otherwise it is called again at that time
                 self._schedule.call_at(job, now_ms, now_ms)
         self._woken.set()
 
@@ -196,7 +196,7 @@ class Dispatcher:
         seconds = None
         try:
             seconds = await self._served(job)
-        except RequestError as error:  # it has ended, or the storage is full or away
+        except RequestError as error:  # the inbox is gone, or the storage is full or unavailable
             self._note_failure("a webhook is not called", error)
         except Exception:
             log.exception("calling a webhook failed")
@@ -242,7 +242,7 @@ class Dispatcher:
     async def _next(self, leased: StoredWebhook, now_ms: int) -> Step:
         try:
             return await self._events.next(leased, now_ms)
-        except (AddressExpired, AddressNotFound):  # since then: that is reported next
+        except (AddressExpired, AddressNotFound):  # meanwhile; the end is reported next
             return Step(None, leased.state, has_more=True)
 
     async def _call(self, leased: StoredWebhook, event: Event) -> Outcome:
