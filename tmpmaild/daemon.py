@@ -225,9 +225,9 @@ class _Parts:
         )
 
     def _tell_of_commits(self, config: Config) -> None:
-        """Register who hears of commits, in this order: the dispatcher reads, so caches must have heard of them.
+        """Register the listeners of commits, in this order: the dispatcher reads, so caches must be updated before it.
 
-        Nobody is ever taken out: without webhooks the dispatcher has nothing to do.
+        Listeners are never removed: without webhooks the dispatcher has nothing to do.
         """
         wanted = [self._service.on_commit]
         if config.webhooks.allow:
@@ -276,7 +276,7 @@ class _Parts:
         return self._storage.reason_not_ready() or ("" if self._storage.has_room() else "storage full")
 
     async def _reload(self) -> Outcome:
-        """Read the configuration again and go by it. Raises ``StartError`` and ``RequestError``."""
+        """Read the configuration again and apply it. Raises ``StartError`` and ``RequestError``."""
         config = await anyio.to_thread.run_sync(self._read_again)
         config = process.within_descriptors(config, process.raise_descriptor_limit())
         loaded = await anyio.to_thread.run_sync(certificate, config)
@@ -285,7 +285,7 @@ class _Parts:
         catch_all = self._service.rules.catch_all
         rules = await _noted_rules(config, self._storage, catch_all=catch_all)
         await self._storage.change_limits(settings_of(config))
-        # Nothing below can fail or wait: a configuration is never applied by half.
+        # Nothing below can fail or wait: a configuration is never applied in part.
         self._service.change_rules(rules)
         self._tell_of_commits(config)
         self.smtp.change_settings(smtp, loaded.tls)
@@ -300,7 +300,7 @@ class _Parts:
         return Outcome(self.served, needing_restart(self._started_with, config), certificate_stayed)
 
     async def stop(self) -> None:
-        """Accept no more connections, and give those that are open the grace time to end."""
+        """Stop accepting connections, and give open connections the grace time to end."""
         self._service.bus.stop()
         async with anyio.create_task_group() as stopping:
             for server in (self.smtp, self._http, self._metrics):

@@ -80,7 +80,7 @@ class Access:
         return partial(self.admit, token=token, now_ms=now_ms)
 
     def permit_daemon(self, now_ms: int) -> Callable[[Inbox], object]:
-        """Return the same for what the daemon itself does with a live inbox, as its holder has asked for before."""
+        """Return the same for the daemon itself, which acts on a live inbox as its holder has requested before."""
         return partial(_unexpired, now_ms=now_ms)
 
     def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
@@ -139,7 +139,7 @@ def present(found: tuple[Inbox, T | None] | None) -> tuple[Inbox, T]:
 
 
 def new_secret(random: Random) -> str:
-    """Return a secret of 256 bits that can stand in a URL."""
+    """Return a secret of 256 bits that is safe in a URL."""
     return base64.urlsafe_b64encode(random.randbytes(_SECRET_BYTES)).decode().rstrip("=")
 
 
@@ -169,8 +169,8 @@ def is_holder(inbox: Inbox, token: str | None) -> bool:
 def _feed_secret(inbox: Inbox) -> str | None:
     """Return the secret that permits to read an inbox as a feed; None if it has no token.
 
-    It is made of the hash of the token, so that nobody keeps it: it works on every daemon and after a restart, and ends
-    with the inbox.
+    It is derived from the hash of the token, so it need not be stored. It works on every daemon and after a restart,
+    and expires with the inbox.
     """
     if inbox.token_hash is None:
         return None

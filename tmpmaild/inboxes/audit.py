@@ -33,8 +33,8 @@ class Audit:
     ) -> T:
         """Wait for a commit and return its result, once its line is written.
 
-        A caller that is cancelled meanwhile ends neither: what is stored has its line. ``recipients`` are addresses as
-        clients wrote them, or forward paths.
+        If the caller is cancelled meanwhile, both still happen: what is stored has its line. ``recipients`` are
+        addresses as clients wrote them, or forward paths.
         """
         if not self.config.log.audit:
             return await stored

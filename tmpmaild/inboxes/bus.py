@@ -18,11 +18,11 @@ Notice = MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached
 
 
 class Overflow(Exception):
-    """A listener has not taken its notices for so long that some were dropped."""
+    """A listener has not taken its notices for so long that some of them were dropped."""
 
 
 class WakeUp:
-    """What a listener sleeps on. The subscriptions of a listener to several inboxes share one."""
+    """The event that a listener waits for. The subscriptions of a listener to several inboxes share it."""
 
     __slots__ = ("_stopping", "_woken")
 
@@ -81,7 +81,7 @@ class Subscription:
         await self.wake_up.wait(seconds)
 
     def overflow(self) -> None:
-        """Note that changes are missing, and wake the listener: it reads the mail, or ends to be resumed."""
+        """Note that changes are missing, and wake the listener: it reads its inbox, or ends to be resumed."""
         self._has_mail = self._overflowed = True
         self.wake_up.wake()
 
@@ -132,7 +132,7 @@ class Bus:
         return self.listeners.keys()
 
     def overflow(self) -> None:
-        """Make all listeners overflow: some changes were not told."""
+        """Make all listeners overflow: some changes were not published."""
         for listeners in self.listeners.values():
             for subscription in listeners:
                 subscription.overflow()

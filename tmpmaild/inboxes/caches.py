@@ -1,4 +1,4 @@
-"""What is remembered of inboxes, and how a commit ends that: who takes mail, recent pages, codes and links.
+"""Caches of inboxes, and how a commit invalidates them: recipients, recent pages, codes and links.
 
 No entry outlives its inbox: neither addresses nor mail stay in memory longer than on disk.
 """
@@ -140,9 +140,9 @@ class _Cache(Generic[K, V]):
 
 
 class RecipientCache(_Cache[str, Inbox]):
-    """For RCPT: the inboxes of addresses that recently were live and had room, so that the disk need not be read.
+    """For RCPT: the inboxes of addresses that were live and had room recently, so that the disk need not be read.
 
-    The commit checks again, so a stale entry only makes the refusal come later; no mail is lost.
+    The commit checks again, so a stale entry only delays the refusal; no message is lost.
     """
 
     def __init__(self, *, may_cache: bool, max_addresses: int = _MAX_ADDRESSES) -> None:
@@ -183,7 +183,7 @@ class FindingsCache(_Cache[str, Findings]):
 
 
 class Caches:
-    """All that is remembered, and ``last_invalidation``, to be taken before reading."""
+    """All caches, and ``last_invalidation``, to be saved before reading."""
 
     def __init__(self, *, may_cache: bool) -> None:
         self.recipients = RecipientCache(may_cache=may_cache)
@@ -204,7 +204,7 @@ class Caches:
                 self._invalidate(change)
 
     def _drop_full(self, change: InboxChange) -> None:
-        """Drop a recipient that takes no more mail; all if its creator's share is full, since creators are unknown."""
+        """Drop a full recipient; all recipients if its creator's share is full, as creators are unknown."""
         if change.share_full:
             self.recipients.clear()
         else:
@@ -230,7 +230,7 @@ class Caches:
 def page_characters(messages: Iterable[Message]) -> int:
     """Return the size of all messages of a page, with their attachments and findings."""
     characters = 0
-    for message in messages:  # hundreds, so that nothing is called for the plain ones
+    for message in messages:  # there may be hundreds: nothing is called for plain ones
         senders = len(message.from_address) + len(message.from_name) + len(message.recipient)
         characters += _MESSAGE_CHARACTERS + len(message.body) + len(message.subject) + senders
         if message.attachments:

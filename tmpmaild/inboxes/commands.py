@@ -1,4 +1,4 @@
-"""The operator's commands about inboxes: list and end them, block clients, names and senders, copy everything."""
+"""The operator's commands for inboxes: list and purge them, block clients, names and senders, back up everything."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ class Listed(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Purged(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which inboxes to end: exactly one of these is given."""
+    """The inboxes to purge: exactly one of these is given."""
 
     address: str | None = None
     client: str | None = None
@@ -46,7 +46,7 @@ class Purged(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OperatorMailDeleted(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which mail to postmaster and abuse to delete: the message with this id, or all."""
+    """The messages to postmaster and abuse to delete: the one with this id, or all."""
 
     message_id: str | None = None
     all: bool = False
@@ -59,9 +59,9 @@ class Inboxes(Struct, frozen=True):
 
 
 class Ended(Struct, frozen=True):
-    """How many inboxes have ended so far. ``erased``: their mail is in no file any more; None: not tried yet.
+    """The number of inboxes purged so far. ``erased``: their mail is in no file any more; None: not tried yet.
 
-    ``trouble`` is why the command could not go on, such as a full disk; "" if it could.
+    ``trouble`` is the reason the command could not continue, such as a full disk, or "".
     """
 
     ended: int
@@ -78,7 +78,7 @@ class Deleted(Struct, frozen=True):
 
 
 class InboxCommands:
-    """What an operator may do with everybody's inboxes."""
+    """The operator's commands for all inboxes."""
 
     def __init__(self, storage: Storage, cleaner: Cleaner) -> None:
         self._storage = storage
@@ -86,7 +86,7 @@ class InboxCommands:
         self._clock = storage.clock
 
     def commands(self) -> dict[str, Command]:
-        """Return what the control socket answers by this."""
+        """Return the commands of the control socket that are handled here."""
         return {
             "inboxes": Command(Listed, self._list),
             "purge": Command(Purged, self._purge),
@@ -150,7 +150,7 @@ class InboxCommands:
         return 1
 
     async def _end_many(self, wanted: Purged) -> AsyncIterator[int]:
-        """End a page of inboxes after the other, and yield how many each had."""
+        """Expire inboxes page by page, and yield the number of each page."""
         begun_ms = self._clock()
         async for inboxes in self._pages(wanted.client, expired=wanted.expired):
             if wanted.expired:
@@ -215,7 +215,7 @@ class BlockCommands:
         self._clock = storage.clock
 
     def commands(self) -> dict[str, Command]:
-        """Return what the control socket answers by this."""
+        """Return the commands of the control socket that are handled here."""
         return {
             "block": Command(Blocked, self._block),
             "unblock": Command(Named, self._unblock),
@@ -261,7 +261,7 @@ def _overlapping(network: Network, others: Networks) -> Network | None:
 
 
 def _named(places: Sequence[tuple[str, str]]) -> str:
-    """Return the first of what is blocked, for the log; not local parts, which may be somebody's address here."""
+    """Return the first blocks as text for the log; not local parts, which may belong to an address here."""
     named = [f"{kind} {value}" for kind, value in places if kind != NAME]
     more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
     return f" ({', '.join(named[:_MAX_NAMED])}{more})" if named else ""

@@ -22,9 +22,9 @@ from tmpmaild.model import Envelope, NewMail, ParsedMail
 from tmpmaild.scheduling.turns import FairScheduler, HeavySlot
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
-_HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
+_HEAVY_BYTES = 1024 * 1024  # larger messages one at a time: parsing and storing a message copies it several times
 _OPERATOR_READ_MS = 1000
-_GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
+_GIVE_BACK_MS = 1000  # not more often: returned memory must be requested from the system again
 
 
 class UnknownAddress(Struct, frozen=True, gc=False):
@@ -34,14 +34,14 @@ class UnknownAddress(Struct, frozen=True, gc=False):
 
 
 Destination = str | UnknownAddress
-"""Where ``deliver`` stores a mail: an inbox id, or with ``accept_unknown`` an address that has no inbox yet."""
+"""Where ``deliver`` stores a message: an inbox id, or with ``accept_unknown`` an address without an inbox."""
 
 
 class Deliverer:
-    """Looks up recipients; parses mails, in turns of their senders unless it takes hardly any time, and stores them.
+    """Looks up recipients; parses and stores messages. Parsing takes a turn of the sending client, unless it is quick.
 
-    ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed, ``check``
-    after a mail has been stored.
+    ``give_memory_back`` is called in a thread, at most once a second, after a large message has been parsed, ``check``
+    after a message has been stored.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class Deliverer:
     async def deliver(
         self, envelope: Envelope, destinations: Sequence[Destination], raw: bytes, creator: str | None = None
     ) -> str:
-        """Store a mail in all of its inboxes that are live; return the first one's message id once it is on disk.
+        """Store a message in all of its live inboxes; return its id in the first of them once it is on disk.
 
-        ``creator`` is the client whose share pays for inboxes that the mail creates, and in the operator's inbox, None
-        for nobody's. Raises ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``,
-        ``StorageUnavailable``.
+        ``creator`` is the client whose share is charged for inboxes that the message creates, and for the inbox of
+        the operator; None charges no client. Raises ``AddressNotFound`` when no inbox is left, ``MailboxFull``,
+        ``StorageFull``, ``StorageUnavailable``.
         """
         inbox_ids = [one for one in destinations if isinstance(one, str)]
         if len(inbox_ids) < len(destinations):
@@ -172,13 +172,13 @@ class Deliverer:
             return destination
         try:
             inbox = await self._factory.create_for_recipient(destination.address, creator, client)
-        except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
+        except AddressTaken:  # by another form of it in this message, or by another client since RCPT
             known = await self._storage.find_inbox(destination.address, self._clock())
             return known.id if known else None
         return inbox.id
 
     async def _parse(self, raw: bytes, client: str, place: HeavySlot | None) -> ParsedMail:
-        """Parse a mail in a turn of its client, also of one that is exempt from limits."""
+        """Parse a message in a turn of its client, which may be exempt from other limits."""
 
         def parse() -> ParsedMail:
             parsed = mime.parse(raw, is_checked=self._check is not None)
@@ -206,6 +206,6 @@ class Deliverer:
                 self._recipients.forget(inbox_id)
             raise
         if self._check is not None:
-            # After its sender was answered. In the other inboxes of the mail it is checked when it is looked at.
+            # After the reply to its sender. Its copies in other inboxes are checked when they are read.
             asyncio.get_running_loop().call_soon(self._check, address, message_id, client)
         return message_id

@@ -18,11 +18,11 @@ _MAX_COMMAND_CHARACTERS = 400
 _KEPT_MS = 3_600_000  # commands name addresses, which live no longer by default
 
 Step = Literal["rcpt", "data", "end"]
-"""What fails: naming the recipient, beginning the mail, ending it."""
+"""The step that fails: RCPT, DATA or the final dot."""
 
 
 class Fault(Struct, frozen=True):
-    """The next ``times`` that a delivery comes to a step, it is delayed, then refused with ``reply`` if there is one.
+    """The next ``times`` that a delivery reaches a step, it is delayed, then refused with ``reply`` if there is one.
 
     ``reply`` is a reply code from 400 to 599 and a text.
     """
@@ -78,7 +78,7 @@ class Faults:
             self.ordered.pop(inbox.id, None)
 
     def left(self, inbox_id: str) -> Sequence[Fault]:
-        """Return the faults of an inbox that are still to come, each with how often."""
+        """Return an inbox's pending faults, each with the number of times it will still occur."""
         ordered = self.ordered.get(inbox_id)
         return tuple(ordered.faults) if ordered else ()
 
@@ -108,7 +108,7 @@ class Faults:
         return None
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop the faults of inboxes that were deleted; note the new expiry of others."""
+        """Drop the faults of deleted inboxes; note the new expiry of inboxes whose expiry has moved."""
         for change in changes:
             if isinstance(change.notice, InboxDeleted):
                 self.ordered.pop(change.inbox_id, None)
@@ -122,7 +122,7 @@ class Faults:
 
 
 class Refusal(Struct, frozen=True):
-    """A command that was refused, with the reply; or how a connection ended without a mail.
+    """A refused command with its reply, or the way in which a connection ended without a message.
 
     ``client`` is its IP address. A login is never in ``command``.
     """

@@ -11,7 +11,7 @@ from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.storage.base import bodies_to_read, cut
 
 MOST_LOOKED_AT = 200
-"""In how many messages one page looks for codes and links."""
+"""The number of messages in which one page searches for codes and links."""
 
 _PORTION = 50  # messages that a filter reads at once
 # Comparing takes less than a sixteenth of the time that finding takes.
@@ -20,7 +20,7 @@ _MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
 
 
 class MessageSource(NamedTuple):
-    """How a filter reads an inbox: pages of its list, beginnings of bodies, messages with what is shown besides."""
+    """How a filter reads an inbox: pages of its list, the start of bodies, and messages with their codes and links."""
 
     read: Callable[[Page], Awaitable[Listing]]
     bodies: Callable[[Inbox, Sequence[str], int], Awaitable[dict[str, str]]]
@@ -29,19 +29,19 @@ class MessageSource(NamedTuple):
 
 
 def is_filter(page: Page) -> bool:
-    """Return whether messages must be looked at to tell whether they are on this page."""
+    """Return whether messages must be examined to decide whether they are on this page."""
     return bool(page.has or page.sender or page.subject or page.text or page.recipient)
 
 
 def rest_of(page: Page, message_id: str) -> Page:
-    """Return the page with what comes after a message, in the order of the page."""
+    """Return the rest of a page after a message, in the order of the page."""
     return replace(page, after=message_id) if page.ascending else replace(page, before=message_id)
 
 
 def matches(message: Message, page: Page, body: str) -> bool:
-    """Return whether a message has the texts and the attachment that a page asks for. No text goes on in the next.
+    """Return whether a message has the texts and the attachment that a page requires. Each text is searched by itself.
 
-    Upper and lower case are alike, as Unicode folds them: "ß" is "ss". ``body`` is what is looked at of the body.
+    Matching ignores case, using Unicode case folding: "ß" matches "ss". ``body`` is the searched part of the body.
     """
     address, name, subject = message.from_address.casefold(), message.from_name.casefold(), message.subject.casefold()
     sender, text = _folded(page.sender), _folded(page.text)
@@ -59,9 +59,9 @@ def _folded(wanted: str | None) -> str:
 
 
 async def filtered(page: Page, source: MessageSource) -> Listing:
-    """Return a page of messages that have what ``page`` says.
+    """Return a page of the messages that match ``page``.
 
-    The list is read a portion at a time, each by a read of its own, so that nobody waits for long.
+    The list is read in portions, each with its own query, so that no other request waits for long.
     """
     filtering = _Filtering(page)
     while True:
@@ -74,7 +74,7 @@ async def filtered(page: Page, source: MessageSource) -> Listing:
 
 
 async def _candidates(part: Listing, page: Page, source: MessageSource) -> Sequence[Message]:
-    """Return the messages that match, before anybody looks for findings; in a thread where that takes long."""
+    """Return the messages whose texts match, before searching for findings; in a thread where that takes long."""
     if not _is_matching(page):
         return part.messages
     cut_short = [message.id for message in part.messages if message.truncated and page.text]
@@ -90,7 +90,7 @@ async def _candidates(part: Listing, page: Page, source: MessageSource) -> Seque
 
 
 async def _settled(inbox: Inbox, messages: Sequence[Message], page: Page, source: MessageSource) -> Sequence[Message]:
-    """Return the messages of a page with whole bodies where the page has room for them, as in a list."""
+    """Return the messages of a page, with whole bodies where the page has room for them, as in a list."""
     cut_short = {message.id for message in messages if message.truncated}
     missing = cut_short and cut_short & _whole(messages, page)
     bodies = await source.bodies(inbox, sorted(missing), page.bodies_bytes) if missing else {}
@@ -121,7 +121,7 @@ def _is_matching(page: Page) -> bool:
 
 
 class _Filtering:
-    """One page that is being put together."""
+    """A page under construction."""
 
     def __init__(self, page: Page) -> None:
         self.ended = False
@@ -139,7 +139,7 @@ class _Filtering:
 
     @property
     def left(self) -> int:
-        """How many messages that match are looked at in the next part."""
+        """The number of matching messages to examine in the next part."""
         return self._may_look_at if self._has_room else 0
 
     @property
@@ -147,7 +147,7 @@ class _Filtering:
         return len(self.kept) < self._page.limit
 
     def take(self, part: Listing, completed: Sequence[Message], matching: int) -> None:
-        """Keep what belongs on the page, of so many that match."""
+        """Keep the messages that belong on the page, out of ``matching`` ones."""
         looked_at = self._keep(completed)
         self._may_look_at -= looked_at
         if looked_at:
@@ -160,7 +160,7 @@ class _Filtering:
         self._cut_to_size()
 
     def _keep(self, messages: Sequence[Message]) -> int:
-        """Keep what has the findings until the page is full; return how many messages were looked at."""
+        """Keep the messages with the findings until the page is full; return how many were examined."""
         for number, message in enumerate(messages):
             characters = message_characters(message) - len(message.body)
             is_too_much = self.kept and self._other_characters + characters > self._page.other_characters
@@ -171,7 +171,7 @@ class _Filtering:
             if "verdict" in self._page.has and message.authentication is None:
                 if not self._page.ascending:
                     continue
-                self._is_waiting = True  # its verdict comes: nothing that follows may go before
+                self._is_waiting = True  # its verdict will follow: no later message may be shown before it
                 return number
             self.kept.append(message)
             self._other_characters += characters
@@ -180,12 +180,12 @@ class _Filtering:
     def _move_past(self, part: Listing) -> None:
         if part.messages:
             last = part.messages[-1].id
-            # Newest first, mail that comes between two parts is above both: it is left to the next wait.
+            # Newest first, mail that arrives between two parts is above both: it is left to the next wait.
             self._searched_to = last if self._page.ascending else self._searched_to or part.messages[0].id
             self.rest = rest_of(self.rest, last)
 
     def _cut_to_size(self) -> None:
-        """Keep no more octets of bodies than a page may have, so that they take no more memory."""
+        """Keep no more bytes of bodies than a page may have, to bound memory."""
         if sum([message.body_bytes for message in self.kept]) > self._page.bodies_bytes:
             whole = _whole(self.kept, self._page)
             self.kept = [one if one.id in whole or one.truncated else _cut(one) for one in self.kept]
@@ -202,6 +202,6 @@ class _Filtering:
 
 
 def _has_findings(message: Message, page: Page) -> bool:
-    """Return whether a message has the codes and links that are asked for."""
+    """Return whether a message has the required codes and links."""
     found = message.findings
     return ("code" not in page.has or bool(found.codes)) and ("link" not in page.has or bool(found.links))

@@ -29,7 +29,7 @@ class Detector:
         """Return the messages with their codes and links."""
         found = {message.id: self._cache.get(message.id) for message in messages}
         unknown = [message for message in messages if found[message.id] is None]
-        # A little in each turn, so that a page of hundreds does not delay other requests until it is done.
+        # A few in each turn, so that a page of hundreds does not delay other requests until it is done.
         for portion in _portions(unknown):
             async with self._scheduler.turn(sum(map(text_bytes, portion))) as turn:
                 found |= await self._find(turn, inbox, portion)
@@ -55,12 +55,12 @@ class Detector:
 
 
 def text_bytes(message: Message) -> int:
-    """Return how many bytes of a message are looked into at most: not its attachments."""
+    """Return the number of bytes of a message that are searched at most: not its attachments."""
     return min(message.size_bytes if message.has_html else message.body_bytes, 2 * TEXT_CHARACTERS)
 
 
 def _portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    """Yield a few messages at a time that are small together, or a large one alone."""
+    """Yield a few small messages at a time, or one large message."""
     portion: list[Message] = []
     room_bytes = _FINDING_BYTES_AT_ONCE
     for message in messages:
@@ -84,6 +84,6 @@ def _detect_all(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
 def _findings_or_none(subject: str, texts: Texts) -> Findings:
     try:
         return detect(subject, texts)
-    except Exception:  # a mail must be readable even if this fails
+    except Exception:  # a message must be readable even if this fails
         log.exception("looking for codes and links failed")
         return NO_FINDINGS

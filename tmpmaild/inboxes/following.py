@@ -26,7 +26,7 @@ from tmpmaild.model import (
     VerdictReached,
 )
 
-# Bounds the memory of a listener that does not read; a longer body is cut, and the client reads that message by id.
+# Bounds the memory of a listener that does not read. A longer body is cut; the client reads that message by its id.
 _MESSAGES_AT_ONCE = 10
 _BODIES_BYTES = 64 * 1024
 _OTHER_CHARACTERS = 64 * 1024
@@ -38,7 +38,7 @@ class InboxExpired(Struct, frozen=True):
 
 
 class BacklogShown(Struct, frozen=True):
-    """All mail that an inbox had has been returned; ``inbox`` is its state at that moment."""
+    """All messages that an inbox had have been returned; ``inbox`` is its state at that moment."""
 
     inbox: Inbox
 
@@ -47,7 +47,7 @@ Event = Message | Notice | InboxExpired | BacklogShown
 
 
 class Follower:
-    """Waits for mail and events on behalf of clients. ``clock`` gives Unix milliseconds."""
+    """Waits for mail and events on behalf of clients. ``clock`` returns Unix milliseconds."""
 
     def __init__(self, mail: MailReader, access: Access, bus: Bus, *, clock: Callable[[], int]) -> None:
         self._mail = mail
@@ -73,7 +73,7 @@ class Follower:
                 if listing.has_more:
                     continue
                 await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
-                if "verdict" in page.has:  # of a message that was looked at without one
+                if "verdict" in page.has:  # of a message that was read before it had a verdict
                     cursor = _Cursor(page)
 
     def watch(self, inbox: Inbox, message_id: str = "") -> Callable[[], Awaitable[None]]:
@@ -168,7 +168,7 @@ class Following:
     async def may_show(self, event: Event) -> bool:
         """Return whether an event from ``next`` may still be shown: its message may have been deleted since.
 
-        If so, a later event from ``next`` says it.
+        If it was, a later event from ``next`` reports the deletion.
         """
         if isinstance(event, Message):
             try:
@@ -183,7 +183,7 @@ class Following:
 
     @property
     def seconds_left(self) -> float:
-        """How long until the inbox ends, so far as is known; above 0."""
+        """The time until the inbox expires, so far as is known; above 0."""
         return seconds_until(self._expires_at_ms, self._clock())
 
     async def poll(self) -> Sequence[Event]:
@@ -220,22 +220,22 @@ class Following:
         self._cursor.move_past(listing)
         if not self._tells_backlog or self.has_unread:
             return listing.messages
-        # Before any notice is taken: the state is older than a notice that comes after it.
+        # Before any notice is taken: the state is older than the notices that follow.
         self._tells_backlog = False
         return [*listing.messages, BacklogShown(listing.inbox)]
 
     def _last(self) -> Sequence[Event]:
-        """Return the events before the end of the inbox, and the end."""
+        """Return the last notices of the inbox, and the event of its end."""
         notices = self._notices()
         if self.has_ended:
             return notices
         self.has_ended = True
-        # Storage may know of a deletion before its notice arrives here; then the inbox ends before its expiry.
+        # Storage may know of a deletion before its notice arrives here: the inbox then ends before its expiry.
         return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
 
 
 class _Cursor:
-    """Which messages are to be looked at next, so that each is looked at once."""
+    """The position in an inbox from which to read on, so that each message is read once."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -243,9 +243,9 @@ class _Cursor:
         self._searched_to: str | None = None
 
     def move_past(self, listing: Listing) -> None:
-        """Leave out what was looked at."""
+        """Move past the messages that were read."""
         looked_to = listing.looked_to or (listing.messages[-1].id if listing.messages else None)
-        # Newest first, mail that came since the first look is above all that followed it.
+        # Newest first, mail that has arrived since the first page is above all pages after it.
         if self._searched_to is None or self.page.ascending:
             self._searched_to = listing.searched_to
         if not listing.has_more:
@@ -257,5 +257,5 @@ class _Cursor:
 
 
 def seconds_until(expires_at_ms: int, now_ms: int) -> float:
-    """Return how long to sleep so as to wake when an inbox ends."""
+    """Return how long to sleep in order to wake up when an inbox expires."""
     return max((expires_at_ms - now_ms) / 1000, 0.001)

@@ -20,9 +20,9 @@ from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.settings import SmtpSettings
 
 _DRAIN_SECONDS = 0.002
-# When places run out, a connection is asked to give way at most once in this time; so asking costs a constant.
+# When all places are taken, a connection is asked to give way at most once in this time, so the cost is constant.
 _ASK_SECONDS = 2
-# What the server closes by itself, and what ``admit`` has reported with the name of the limit.
+# Replies with which the server closes by itself, and those that ``admit`` has reported with the name of the limit.
 _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS, replies.BLOCKED_CLIENT})
 
 ClientAddress = tuple[str, int]
@@ -55,7 +55,7 @@ class Connections:
 
     ``settings`` are changed by ``change_settings``; ``blocks`` says which IP addresses are refused.
     ``open`` has them in the order of their activity, each with the loop time of it, or of being asked to give way.
-    ``tasks`` are the answers that are being worked on; some may outlive their connection. ``numbers`` are for sessions.
+    ``tasks`` are the pending answers; some may outlive their connection. ``numbers`` are for sessions.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Connections:
         self.change_settings(settings)
 
     def change_settings(self, settings: SmtpSettings) -> None:
-        """Go by other settings. What an open session was told, such as the SIZE, stays as it is."""
+        """Apply other settings. What an open session has announced, such as SIZE, stays as it is."""
         self.settings = settings
         max_bytes = settings.max_inflight_bytes
         self.memory.limit(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
@@ -127,7 +127,7 @@ class Connections:
         return not 0 < self.settings.max_connections < len(self.open) or self._free_a_place()
 
     def _free_a_place(self) -> bool:
-        """Ask those that have been silent longest to give way, until one does."""
+        """Ask the connections that have been silent longest to give way, until one does."""
         now = self.loop.time()
         while now - self.open[longest := next(iter(self.open))] >= _ASK_SECONDS:
             if longest.give_way(now):

@@ -1,7 +1,7 @@
 """The SMTP conversation, sans-I/O: a state machine with octets in, replies and requests out (RFC 5321 §4).
 
-It has no socket, no clock and no await. Append what the client sent to ``input``, call ``next_request`` until it
-returns None, then send ``output``. A request (``replies.py``) is what only others can answer; until ``answer`` is
+It has no socket, no clock and no await. Append the client's bytes to ``input``, call ``next_request`` until it returns
+None, then send ``output``. A request (``replies.py``) is a question that the caller must answer; until ``answer`` is
 called nothing more is read, and commands that the client has pipelined wait in order (RFC 2920).
 """
 
@@ -38,7 +38,7 @@ _is_other_http = re.compile(rb"[A-Z]+ \S+ HTTP/\d").match
 _PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
 _are_parameters = re.compile(rb"%s(?: ++%s)* *+" % (_PARAMETER, _PARAMETER)).fullmatch
 _is_xtext = re.compile(rb"(?:[!-*,-<>-~]|\+[0-9A-F]{2})+").fullmatch  # RFC 3461 §4
-# Nearly all paths, without the grammar: they have at most 254 octets.
+# Nearly all paths, without the grammar: they have at most 254 octets (RFC 5321 §4.5.3.1).
 _PLAIN_PATH = rb":<(([A-Za-z0-9]{1,64}+)@([A-Za-z0-9.-]{1,189}+))>"
 _plain_sender = re.compile(rb"(?i:FROM)%s(?: ((?i:SIZE)=([0-9]{1,18}+)))?" % _PLAIN_PATH).fullmatch
 _plain_recipient = re.compile(rb"(?i:TO)%s" % _PLAIN_PATH).fullmatch
@@ -55,11 +55,11 @@ class LineTooLong(Exception):
 
 
 class LineWithoutEnd(Exception):
-    """Too many octets have come without a line end."""
+    """Too many bytes were received without a line end."""
 
 
 class InputBuffer:
-    """What a client has sent: ``octets``, read up to ``position``. Lines are taken from there."""
+    """The bytes received from a client: ``octets``, read up to ``position``, where the next line starts."""
 
     __slots__ = ("_discarded_bytes", "octets", "position")
 
@@ -70,11 +70,11 @@ class InputBuffer:
 
     @property
     def waiting_bytes(self) -> int:
-        """How much has not been taken."""
+        """The number of unread bytes."""
         return len(self.octets) - self.position
 
     def append(self, octets: bytes) -> None:
-        """Take what the client has sent."""
+        """Add bytes that the client has sent."""
         if self.position < len(self.octets):
             octets = self.octets[self.position :] + octets
         self.octets = octets
@@ -87,7 +87,7 @@ class InputBuffer:
     def take_line(self, max_bytes: int) -> bytes | None:
         """Return the next line without its end, which may be a bare LF; None while it is not complete.
 
-        Raises ``LineTooLong``, ``LineWithoutEnd``, at the same octet however the line was split into packets.
+        Raises ``LineTooLong``, ``LineWithoutEnd``, at the same byte however the line was split into packets.
         """
         end = self.octets.find(b"\n", self.position)
         if end < 0:
@@ -117,9 +117,9 @@ class InputBuffer:
 class Conversation:
     """One client's conversation, from greeting to close.
 
-    ``closed`` says that ``output`` holds the last reply; ``refusals`` are the negative replies that have been put into
-    it, each behind its command ("": not told), to be cleared with it; ``discarded`` are those of them to messages that
-    were refused at their final dot without a request. ``data`` is the mail that is coming in.
+    ``closed``: ``output`` contains the last reply. ``refusals`` are the negative replies in ``output``, each after its
+    command ("": unknown), to be cleared with it; ``discarded`` are those to messages that were refused at their final
+    dot without a request. ``data`` is the incoming message.
     ``offers_tls``: STARTTLS can be done; ``offers_auth``: AUTH takes any credentials. A ``max_unknown_recipients`` of 0
     sets no limit.
     """
@@ -145,7 +145,7 @@ class Conversation:
         self._request: Request | None = None  # the one that is open
         self._transaction: MailFrom | None = None  # from the acceptance of its sender on
         self._recipients = self._unknown_recipients = self._errors = 0  # the first: accepted in the transaction
-        self._undeliverable = replies.MESSAGE_TOO_BIG  # the answer to the mail that is coming in, if it is discarded
+        self._undeliverable = replies.MESSAGE_TOO_BIG  # the reply to the incoming message, if it is discarded
         self._hostname = hostname
         self._max_message_bytes = max_message_bytes
         self._max_recipients = max_recipients
@@ -155,11 +155,11 @@ class Conversation:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a sender was accepted, and no mail has come since."""
+        """Whether a sender was accepted, and no message has been received since."""
         return self._transaction is not None
 
     def next_request(self) -> Request | None:
-        """Read on until there is a request. None: input, an answer or room in ``output`` is needed, or it is closed."""
+        """Read until there is a request. None: input, an answer or room in ``output`` is needed, or it is closed."""
         if self._request is not None:
             return None
         unread, output = self.input, self.output
@@ -199,7 +199,7 @@ class Conversation:
         self.closed = reply.code == _CLOSING_CODE
 
     def tls_started(self) -> bytes:
-        """Discard everything received in the clear, and return it; the next octet is encrypted (RFC 3207 §4.2)."""
+        """Discard everything received in the clear, and return it; the next byte is encrypted (RFC 3207 §4.2)."""
         self._request = self._transaction = None
         if self._auth is not None:
             self._auth.reset()
@@ -208,7 +208,7 @@ class Conversation:
         return self.input.take_all()
 
     def drop_mail(self, reply: Reply) -> None:
-        """Discard the mail that is coming in, and send this reply at its end."""
+        """Discard the incoming message, and send this reply at its end."""
         if self.data is not None:
             self.data.drop()
             self._undeliverable = reply
@@ -230,7 +230,7 @@ class Conversation:
             return "DATA", "the client left before its mail was whole"
         return None
 
-    # From octets to commands and mails. Each step returns whether it can be repeated at once.
+    # From bytes to commands and messages. Each step returns whether it can be repeated at once.
 
     def _read_command(self) -> bool:
         exchange, unread = self._auth, self.input
@@ -262,7 +262,7 @@ class Conversation:
         return True
 
     def _command(self, line: bytes) -> Reply | Request | None:
-        """Do what a line says."""
+        """Execute the command in a line."""
         name, _, argument = line.partition(b" ")
         verb = _VERBS.get(name) or _VERBS.get(name.upper())
         if verb is not None and argument.isascii() and argument.decode().isprintable():
@@ -322,7 +322,7 @@ class Conversation:
         self._say(reply, replies.END_OF_MAIL)
         self.discarded.append(reply)
 
-    # The verbs (RFC 5321 §4.1.1): what follows each is given, and what is to be said or asked is returned.
+    # The verbs (RFC 5321 §4.1.1): each gets its argument, and returns a reply or a request.
 
     def EHLO(self, argument: bytes) -> Reply:  # noqa: N802 - the verb's name
         """Greet, and list the extensions (RFC 5321 §4.1.1.1)."""
@@ -423,9 +423,9 @@ _VERBS: dict[bytes, _Verb] = {
 
 
 def shown(line: bytes) -> str:
-    """Return a command line as it may be kept: MAIL and RCPT whole, the name of others, nothing of what is no command.
+    """Return a command line as it may be stored: MAIL and RCPT as written, only the verb of other commands, else "".
 
-    What follows AUTH is a secret, and so may be what a client takes for a response to it.
+    The argument of AUTH is a secret, and so may be a line that a client sends as a response to it.
     """
     name = line.partition(b" ")[0].upper()
     if name in (b"MAIL", b"RCPT"):

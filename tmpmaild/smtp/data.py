@@ -1,8 +1,8 @@
-"""Finds the end of a mail in a stream of chunks and undoes dot-stuffing (RFC 5321 §4.5.2). Pure; no replies.
+"""Finds the end of a message in a stream of chunks and undoes dot-stuffing (RFC 5321 §4.5.2). Pure; no replies.
 
-Only ``CRLF . CRLF`` ends a mail, however the chunks are cut. Servers that took something else for an end could be
-made to see two mails where the sender's server saw one ("SMTP smuggling", CVE-2023-51764 and others), so a dot
-that stands alone between any other line ends marks the mail as ``Smuggled``.
+Only ``CRLF . CRLF`` ends a message, however the stream is cut. Servers that accept other ends could be made to see two
+messages where the sending server saw one ("SMTP smuggling", CVE-2023-51764 and others). So a single dot between any
+other line ends marks the message as ``Smuggled``.
 """
 
 _END = b"\r\n.\r\n"
@@ -12,33 +12,33 @@ _CR_AS_LF = bytes.maketrans(b"\r", b"\n")
 _DRAIN_FACTOR = 4
 _PIECE_BYTES = 64 * 1024
 _UNSETTLED_BYTES = len(_END) - 1
-# A mail is not cut after these: together with the next octet they may be a line end or a lone dot.
+# A message is not cut after these bytes: with the next byte they may form a line end or a single dot.
 _CLINGING = b"\r.\0"
-# How far the size may be below what is held: the line end before the mail, a stuffed dot, and what is not settled.
+# The size may be this much below what is held: the line end before the message, a stuffed dot, and unsettled bytes.
 _SLACK_BYTES = 2 + 1 + _UNSETTLED_BYTES
 
 
 class TooBig(Exception):
-    """The mail is over the limit; nothing of it is held."""
+    """The message is over the limit; none of it is held."""
 
 
 class Smuggled(Exception):
-    """The mail contains what other servers may read as its end."""
+    """The message contains bytes that other servers may read as its end."""
 
 
 class DataReader:
-    """Collects one mail from chunks, holding at most about ``max_bytes`` of it.
+    """Collects one message from chunks, holding at most about ``max_bytes`` of it.
 
-    ``too_big`` is true once it is over the limit: then it is discarded until its end. ``endless`` is true once several
-    times the limit has been received: no honest sender goes on after so much.
+    ``too_big`` is true once the message is over the limit: it is then discarded until its end. ``endless`` is true once
+    several times the limit has been received, which no honest sender sends.
 
-    Octets are checked and converted in pieces as they come. Converting 10 MiB of bare LF at the end would block the
+    Bytes are checked and converted in pieces as they arrive. Converting 10 MiB of bare LF at the end would block the
     event loop for a third of a second, and a thread would not help: a bytes method keeps the GIL.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        # The line end that came before the mail: it makes a dot in the first line like any other.
+        # The line end before the message: with it, a dot that starts the first line is treated like any other.
         self._tail = bytearray(b"\r\n")
         self._pieces: list[bytes] = []
         self._size_bytes = 0
@@ -52,16 +52,16 @@ class DataReader:
 
     @property
     def held_bytes(self) -> int:
-        """How much memory the mail takes at the moment."""
+        """The memory that the message uses now."""
         return self._size_bytes + len(self._tail)
 
     @property
     def endless(self) -> bool:
-        """Whether several times the limit has come without an end."""
+        """Whether several times the limit has been received without an end."""
         return self.received_bytes > _DRAIN_FACTOR * self._max_bytes
 
     def feed(self, chunk: bytes) -> bytes | None:
-        """Take a chunk; return what follows the end of the mail, or None while the end has not come."""
+        """Add a chunk; return the bytes after the end of the message, or None until the end is received."""
         if not self.received_bytes and (mail := _plain_mail(chunk)) is not None:
             self.received_bytes = len(chunk)
             self._pieces.append(mail)
@@ -84,14 +84,14 @@ class DataReader:
         return rest
 
     def drop(self) -> None:
-        """Discard this mail, whatever its size."""
+        """Discard this message, whatever its size."""
         self.too_big = True
         self._pieces.clear()
         self._size_bytes = 0
         del self._tail[:-_UNSETTLED_BYTES]
 
     def content(self) -> bytes:
-        """Return the mail that has ended: dots unstuffed, bare LF made CRLF, lone CR kept.
+        """Return the completed message: dots unstuffed, bare LF converted to CRLF, lone CR kept.
 
         Raises ``TooBig``, ``Smuggled``.
         """
@@ -102,7 +102,7 @@ class DataReader:
         return b"".join(self._pieces)
 
     def _settle(self) -> None:
-        """Convert the octets that the next chunk cannot change, and check the limit."""
+        """Convert the bytes that the next chunk cannot change, and check the limit."""
         if not self.too_big:
             settled_bytes = len(self._tail) - _UNSETTLED_BYTES
             over_limit = self._size_bytes + settled_bytes > self._max_bytes
@@ -115,7 +115,7 @@ class DataReader:
     def _convert_until(self, settled_bytes: int) -> None:
         cut = settled_bytes
         if self._tail[settled_bytes - 1] in _CLINGING:
-            # Only new octets are searched: otherwise a long run of NULs would be searched again with each packet.
+            # Only new bytes are searched: otherwise a long run of NULs would be searched again with each packet.
             free = self._tail[self._scanned_bytes : settled_bytes].rstrip(_CLINGING)
             cut = self._scanned_bytes + len(free) if free else 0
         if cut > 0:
@@ -123,7 +123,7 @@ class DataReader:
         self._scanned_bytes = settled_bytes - cut
 
     def _convert(self, end: int) -> None:
-        """Convert the tail up to ``end`` into a piece of the mail."""
+        """Convert the tail up to ``end`` into a piece of the message."""
         with memoryview(self._tail) as tail:
             wire = b"".join((self._line_end_before, tail[:end]))
         del self._tail[:end]
@@ -141,9 +141,9 @@ class DataReader:
 
 
 def _plain_mail(octets: bytes) -> bytes | None:
-    """Return the mail if these octets are all of it and need no change. This is the fast path of most mails.
+    """Return the message if these bytes are all of it and need no change: the fast path for most messages.
 
-    None: it goes on, something follows it, or a dot, NUL, lone CR or LF in it must be examined.
+    None: more of it or another command follows, or a dot, NUL, lone CR or LF in it must be examined.
     """
     before, _, behind = octets.partition(_DOT)
     if behind != b"\r\n" or octets.startswith(b"."):  # a dot in the first line is one at the start of a line
@@ -154,7 +154,7 @@ def _plain_mail(octets: bytes) -> bytes | None:
 
 def _is_plain(wire: bytes) -> bool:
     """Return whether each line end is CRLF and there is no NUL."""
-    # Single octets are replaced several times faster than pairs.
+    # Single bytes are replaced several times faster than pairs.
     return b"\0" not in wire and wire.replace(b"\r", b"").replace(b"\n", b"\r\n") == wire
 
 

@@ -49,7 +49,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
         self.accepted: list[AcceptedRecipient] = []
 
     async def wait(self, seconds: float) -> Reply | None:
-        """Return None after so many seconds, or the reply with which ``end_wait`` was called before."""
+        """Wait; return None after so many seconds, or the reply that ``end_wait`` was called with before that."""
         self._delay = asyncio.get_running_loop().create_future()
         try:
             return await asyncio.wait_for(self._delay, seconds)
@@ -64,7 +64,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
             self._delay.set_result(reply)
 
     def accept(self, forward_path: str, destination: Destination, at_ms: int) -> Reply:
-        """Add a recipient and return the reply that says so."""
+        """Add a recipient and return the reply that accepts it."""
         self.rcpt_tos.append(forward_path)
         self.destinations.append(destination)
         self.accepted.append(AcceptedRecipient(forward_path, at_ms))
@@ -72,10 +72,10 @@ class SmtpEnvelope(AiosmtpdEnvelope):
 
 
 class UnknownRecipients:
-    """How many unknown recipients a client may name in all of its sessions together: a bucket of tokens each.
+    """Limits the unknown recipients that a client may name in all its sessions together, by a token bucket.
 
-    A client without a token is told nothing of any recipient, so that those that exist cannot be told from the others.
-    A token is taken before a recipient is looked up, and put back if it is known: so parallel sessions get no more.
+    A client without a token learns nothing about any recipient, so it cannot tell existing recipients from others. A
+    token is taken before a recipient is looked up, and put back if it is known: parallel sessions gain nothing.
     A ``client`` of None has no limit.
     """
 
@@ -84,7 +84,7 @@ class UnknownRecipients:
         self._buckets: TokenBuckets | None = None
 
     def limit(self, per_minute: int, burst: int) -> None:
-        """Set the rate; 0 is no limit. A client keeps what it has left if the rate is the same as before."""
+        """Set the rate; 0 means no limit. If the rate has not changed, clients keep the tokens that they have."""
         self._buckets = changed_buckets(self._buckets, TokenBuckets, per_minute, burst)
 
     def may_name(self, client: str | None) -> bool:
@@ -98,16 +98,16 @@ class UnknownRecipients:
         return self._buckets.take(client, self._timer.monotonic()).allowed
 
     def put_back(self, client: str | None) -> None:
-        """Return the token: the recipient is known, or it could not be found out."""
+        """Return the token: the recipient is known, or the look-up failed."""
         if client is not None and self._buckets is not None:
             self._buckets.put_back(client)
 
 
 class Handler:
-    """An answer to each request that the product decides. What a coroutine raises is a fault of ours; others do not.
+    """Answers the requests of the conversation. Only its coroutines raise, for faults of our own.
 
-    ``clock`` gives Unix milliseconds. ``count_mail`` is called with the reply to each mail, its octets and the seconds
-    that it took.
+    ``clock`` returns Unix milliseconds. ``count_mail`` is called with the reply to each message, its size in bytes and
+    the seconds that it took.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class Handler:
         self.clock = clock
 
     def answer_sender(self, envelope: SmtpEnvelope) -> Reply:
-        """Return, without waiting, whether a mail of this sender can be stored now."""
+        """Reply, without waiting, whether a message from this sender can be stored now."""
         try:
-            # The client too: it may have been blocked since it connected.
+            # The client is checked again: it may have been blocked since it connected.
             blocks = self._blocks
             if blocks.has_any and (
                 blocks.has_sender(envelope.mail_from or "") or blocks.has_client(envelope.remote_ip)
@@ -160,7 +160,7 @@ class Handler:
         return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
 
     async def _find(self, mailbox: Mailbox, envelope: SmtpEnvelope) -> Destination | Reply:
-        """Return where mail for a mailbox goes, or the reply that refuses it; an unknown one costs a token."""
+        """Return the destination of mail for a mailbox, or the reply that refuses it; an unknown one costs a token."""
         client = envelope.client
         if not self._unknown.take(client):
             return replies.UNKNOWN_TOO_OFTEN
@@ -177,17 +177,17 @@ class Handler:
         return found
 
     def may_refuse_data(self, envelope: SmtpEnvelope) -> bool:
-        """Return whether ``answer_data`` must be asked before the mail may come."""
+        """Return whether DATA may be refused, so that ``answer_data`` has to be awaited."""
         return bool(self._faults.ordered) and self._faults.has(envelope.destinations, "data")
 
     async def answer_data(self, envelope: SmtpEnvelope, accept: Callable[[], Reply]) -> Reply:
-        """Let the mail come as ``accept`` says, unless a refusal was ordered."""
+        """Return the reply of ``accept``, unless a refusal was ordered."""
         return await self._apply_fault(envelope.destinations, "data", envelope) or accept()
 
     async def _apply_fault(
         self, destinations: Sequence[Destination], step: Step, envelope: SmtpEnvelope
     ) -> Reply | None:
-        """Wait as long as a fault that was ordered says; return its reply, None where the delivery goes on."""
+        """Wait for the delay of an ordered fault; return its reply, or None if the delivery continues."""
         fault = self._faults.take(destinations, step)
         if fault is None:
             return None
@@ -197,7 +197,7 @@ class Handler:
         return replies.ordered(fault.reply)
 
     async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
-        """Store the mail; a 250 says that it is on disk."""
+        """Store the message; a 250 means that it is on disk."""
         if self._faults.ordered and (refusal := await self._apply_fault(envelope.destinations, "end", envelope)):
             self._count_mail(refusal, 0, 0.0)
             return refusal
@@ -245,7 +245,7 @@ def _refusal(error: RequestError) -> Reply:
 
 
 def our_fault(error: BaseException) -> Reply:
-    """Log what went wrong here and return the reply, which says nothing of it to the client."""
+    """Log an error of this server and return the reply, which tells the client nothing about it."""
     fault_id = secrets.token_hex(4)
     extra = {"event": "smtp_fault", "code": replies.OUR_FAULT.status, "id": fault_id}
     log.error("SMTP request failed, id %s", fault_id, exc_info=error, extra=extra)

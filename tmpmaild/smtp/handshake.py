@@ -1,4 +1,4 @@
-"""The TLS handshake as a server, on a connection that may have begun in clear text."""
+"""The server side of the TLS handshake, on a connection that may have started in clear text."""
 
 import asyncio
 import ssl
@@ -17,7 +17,7 @@ async def perform(
 ) -> asyncio.Transport | None:
     """Do the handshake; return the encrypted transport of ``protocol``. Raises ``OSError`` and ``ssl.SSLError``.
 
-    ``begun`` is what the client has sent of its hello already.
+    ``begun`` is the part of the client's hello that has been received already.
     """
     transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
     begun = await _hello(transport, protocol, begun)
@@ -29,9 +29,9 @@ async def perform(
 
 
 async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, begun: bytes) -> bytes:
-    """Return what has come of the TLS hello; to a client that is too old an alert is sent, and OSError raised.
+    """Return the received part of the TLS hello. If the client is too old, send it an alert and raise OSError.
 
-    asyncio closes the connection before the alert of its TLS is sent, so that such a client is told nothing.
+    asyncio would close the connection before its own alert is sent, so that such a client would not learn the reason.
     """
     hello = _Hello(begun, protocol.connection_lost)
     transport.set_protocol(hello)
@@ -65,7 +65,7 @@ def reason(error: OSError) -> str:
 
 
 class _Hello(asyncio.Protocol):
-    """Receives a client's first octets after which TLS begins, until its version is among them, or its end."""
+    """Receives a client's first bytes of TLS until they contain its version, or the connection ends."""
 
     def __init__(self, begun: bytes, lose: Callable[[Exception | None], None]) -> None:
         self.has_come = asyncio.Event()
@@ -75,23 +75,23 @@ class _Hello(asyncio.Protocol):
         self.data_received(begun)
 
     def data_received(self, data: bytes) -> None:
-        """Keep octets; what cannot be a hello is not waited for."""
+        """Keep bytes; stop waiting if they cannot be a hello."""
         self.octets += data
         is_begun = len(self.octets) >= _HELLO_VERSION.stop
         self.is_too_old = is_begun and self.octets[:2] == _TLS_HANDSHAKE and self.octets[_HELLO_VERSION] < _TLS_1_2
-        # All of it is read before the alert: octets that are left unread would reset the connection.
+        # All of it is read before the alert: closing with unread bytes would reset the connection.
         is_whole = len(self.octets) >= _RECORD_BYTES + int.from_bytes(self.octets[3:_RECORD_BYTES])
         if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.octets[:2]):
             self.has_come.set()
 
     def eof_received(self) -> bool:
-        """End to wait; the session closes."""
+        """Stop waiting; the session closes."""
         self.has_ended = True
         self.has_come.set()
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End to wait, and tell the session."""
+        """Stop waiting, and notify the session."""
         self._lose(error)
         self.eof_received()
 

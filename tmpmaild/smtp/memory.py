@@ -4,11 +4,11 @@ from collections import Counter
 from typing import Final
 
 ALLOWANCE_BYTES: Final = 64 * 1024
-"""What every session may hold in any case, so that small mail is received while large mail is refused."""
+"""Every session may use this much in any case, so that small messages are received while large ones are refused."""
 
 
 class MailMemory:
-    """The octets that sessions hold of unfinished and unstored mail, without their allowances."""
+    """The bytes of unfinished and unstored messages that sessions hold beyond their allowances."""
 
     def __init__(self, max_bytes: int = 0, max_share_bytes: int = 0) -> None:
         self.limit(max_bytes, max_share_bytes)
@@ -16,12 +16,12 @@ class MailMemory:
         self.held_bytes = 0
 
     def limit(self, max_bytes: int, max_share_bytes: int) -> None:
-        """Set the limits; what is held already stays."""
+        """Set the limits; memory that is held already stays."""
         self._max_bytes = max_bytes
         self._max_share_bytes = max_share_bytes
 
     def take(self, client: str | None, more_bytes: int) -> bool:
-        """Take more octets, or return them if negative; False, and nothing is taken, if it is over a limit.
+        """Take more bytes, or return them if negative. False: over a limit, and nothing was taken.
 
         A ``client`` of None has no limit of its own.
         """
@@ -37,7 +37,7 @@ class MailMemory:
 
 
 class MemoryAccount:
-    """What one session holds, and what it has reserved for the size that a sender declared.
+    """The memory that one session holds, and that it has reserved for the size that a sender declared.
 
     ``in_use`` is false while there is nothing to return.
     """
@@ -52,7 +52,7 @@ class MemoryAccount:
         self.in_use = False
 
     def reserve(self, size_bytes: int) -> bool:
-        """Reserve memory for a mail of this size; False if there is not enough."""
+        """Reserve memory for a message of this size; False if there is not enough."""
         if size_bytes <= ALLOWANCE_BYTES:
             return True
         self._reserved_bytes = size_bytes
@@ -60,7 +60,7 @@ class MemoryAccount:
         return self.hold(0)
 
     def hold(self, held_bytes: int) -> bool:
-        """Account for this much of a mail; False if it is over a limit: the mail must then be discarded."""
+        """Account for this much of a message. False: over a limit, and the message must be discarded."""
         if held_bytes <= ALLOWANCE_BYTES and not self.in_use:
             return True
         wanted_bytes = max(held_bytes, self._reserved_bytes, ALLOWANCE_BYTES) - ALLOWANCE_BYTES
@@ -75,7 +75,7 @@ class MemoryAccount:
         return True
 
     def keep(self, held_bytes: int) -> None:
-        """Return what is reserved but not held: less has come than the sender declared."""
+        """Return the memory that is reserved but not held: less has arrived than the sender declared."""
         self._reserved_bytes = 0
         self.hold(held_bytes)
 

@@ -17,7 +17,7 @@ from tmpmaild.smtp.replies import Reply
 _HEADER_SECONDS = 5
 
 MAX_V1_BYTES: Final = 107
-_MAX_V2_REST_BYTES = 4096  # what follows the 16 octets; addresses and the longest TLVs that proxies send are within it
+_MAX_V2_REST_BYTES = 4096  # after the first 16 bytes; addresses and the longest TLVs that proxies send fit in
 
 _V1_START = b"PROXY "
 _IP = rb"([0-9A-Fa-f.:]+)"
@@ -53,7 +53,7 @@ class ProxyHeaderReader(asyncio.Protocol):
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the header of a trusted proxy, for nothing of others."""
+        """Wait for the header of a trusted proxy; hand over any other connection at once."""
         self._transport = cast("asyncio.Transport", transport)
         self.remote_ip = (transport.get_extra_info("peername") or (LOCAL,))[0]
         if not belongs(self.remote_ip, self._connections.settings.trusted_proxies):
@@ -64,7 +64,7 @@ class ProxyHeaderReader(asyncio.Protocol):
             self._refuse(refusal)
 
     def data_received(self, data: bytes) -> None:
-        """Take octets; once they hold the header, hand over the connection with what came behind it."""
+        """Add bytes; once they contain the header, hand over the connection with the bytes after it."""
         self._octets += data
         try:
             header = parse_proxy_header(self._octets)
@@ -77,7 +77,7 @@ class ProxyHeaderReader(asyncio.Protocol):
             self._hand_over(header.client, rest)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Forget the connection; a health check may end without a word."""
+        """Forget the connection; a health check may close it without sending anything."""
         del error
         self._connections.open.pop(self, None)
 
@@ -89,12 +89,12 @@ class ProxyHeaderReader(asyncio.Protocol):
             self._drop("does not come")
 
     def give_way(self, now: float) -> bool:
-        """Stay: the time for the header is short enough."""
+        """Do not give way: the time limit for the header is short enough."""
         del now
         return False
 
     def stop(self) -> None:
-        """Close the connection; the client is told to come again."""
+        """Close the connection; the reply tells the client to try again."""
         self._refuse(replies.STOPPING)
 
     def abort(self) -> None:
@@ -120,7 +120,7 @@ class ProxyHeaderReader(asyncio.Protocol):
 
 
 class BadProxyHeader(Exception):
-    """The octets are not, and cannot become, a header; ``str()`` says why and repeats none of them."""
+    """The bytes are not, and cannot become, a header; ``str()`` is the reason and repeats none of them."""
 
 
 class ProxyHeader(Struct, frozen=True):
@@ -131,7 +131,7 @@ class ProxyHeader(Struct, frozen=True):
 
 
 def parse_proxy_header(octets: bytes) -> ProxyHeader | None:
-    """Read the header at the start of what has come; None: more is needed. Raises BadProxyHeader as early as it can."""
+    """Parse the header at the start of the received bytes; None: more is needed. Raises BadProxyHeader early."""
     if _begins(octets, _V1_START):
         return _parse_v1(octets)
     if _begins(octets, _V2_START):
@@ -194,7 +194,7 @@ def _check_family(family: int, rest_bytes: int) -> None:
 
 
 def _v2_client(family: int, octets: bytes) -> ClientAddress | None:
-    """Return the client of a TCP connection; who comes by anything else has no address here that limits know."""
+    """Return the client of a TCP connection; other transports have no address that limits could use."""
     if family == _V2_TCP4:
         return _ip_text(IPv4Address(octets[16:20])), int.from_bytes(octets[24:26])
     if family == _V2_TCP6:

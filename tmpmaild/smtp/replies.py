@@ -1,7 +1,7 @@
-"""Every reply this server gives, with its enhanced status code (RFC 3463), and the answer to each error; the requests.
+"""Every reply of this server with its enhanced status code (RFC 3463), the reply to each error, and the requests.
 
-Faults of this server are 4xx: the sender tries again. No reply contains an exception's text or repeats input. Requests
-are what the conversation leaves to others to answer.
+Faults of this server are 4xx: the sender tries again. No reply contains an exception's text or repeats input. A request
+is a question that the conversation cannot answer by itself.
 """
 
 from functools import lru_cache
@@ -19,7 +19,7 @@ _LOWEST_NEGATIVE = 400  # RFC 5321 §4.2.1: 2xx and 3xx accept, 4xx and 5xx refu
 class Reply(Struct, frozen=True, gc=False):
     """A reply (RFC 5321 §4.2) as it is sent: ``octets`` are all of its lines, encoded once.
 
-    ``enhanced_status`` is the code of RFC 3463, empty where RFC 2034 §4 wants none.
+    ``enhanced_status`` is the code of RFC 3463, empty where RFC 2034 §4 requires none.
     """
 
     code: int
@@ -28,9 +28,9 @@ class Reply(Struct, frozen=True, gc=False):
     is_positive: bool = True
     """Whether the command was accepted."""
     is_mistake: bool = False
-    """A client that can speak SMTP does not provoke it. A refused recipient is not a mistake."""
+    """Whether only a client that does not follow SMTP provokes it. A refused recipient is not a mistake."""
     is_ordered: bool = False
-    """A tester has asked for it: it says nothing about the client, and its text is not ours to log."""
+    """Whether a tester has ordered it: it says nothing about the client, and its text is not logged."""
 
     @property
     def status(self) -> str:
@@ -123,7 +123,7 @@ _ANSWERS: dict[type[errors.RequestError], Reply] = {
 
 
 def answer_to(error: errors.RequestError) -> Reply:
-    """Return the reply to a mail or a recipient that was refused with ``error``."""
+    """Return the reply to a message or a recipient that was refused with ``error``."""
     return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)
 
 
@@ -134,7 +134,7 @@ def ordered(text: str) -> Reply:
 
 @lru_cache(maxsize=4)
 def greeting(hostname: str) -> bytes:
-    """Return the line with which the conversation begins (RFC 5321 §4.2)."""
+    """Return the first line of the conversation (RFC 5321 §4.2)."""
     return f"220 {hostname} ESMTP tmpmaild\r\n".encode()
 
 
@@ -153,7 +153,7 @@ def ehlo(hostname: str, max_message_bytes: int, *, tls: bool, auth: bool) -> Rep
     return Reply(250, "", f"{lines}250 ENHANCEDSTATUSCODES\r\n".encode())
 
 
-# The requests. ``str()`` of one is its command as it may be kept.
+# The requests. ``str()`` of a request is its command as it may be stored.
 
 END_OF_MAIL = "the end of the mail"
 HANDSHAKE = "the TLS handshake"
@@ -185,7 +185,7 @@ class Recipient(Struct, frozen=True):
 
 
 class Data(Struct, frozen=True):
-    """DATA is in order: may the mail come? ``GO_AHEAD`` starts it."""
+    """DATA is in order: may the message be sent? ``GO_AHEAD`` starts it."""
 
     size_bytes: int
 
@@ -194,7 +194,7 @@ class Data(Struct, frozen=True):
 
 
 class EndOfMail(Struct, frozen=True):
-    """A whole mail has come: store it, then answer.
+    """A complete message has been received: store it, then answer.
 
     ``greeting`` is EHLO or HELO, ``auth`` the mechanism of a login, "" without.
     """

@@ -50,7 +50,7 @@ class SmtpServer:
         self._tls = tls  # the last there was: what listens with TLS does so until the next start
 
     def change_settings(self, settings: SmtpSettings, tls: ssl.SSLContext | None) -> None:
-        """Go by other settings and another certificate; open sessions keep what they were told."""
+        """Apply other settings and another certificate; open sessions keep the settings that they announced."""
         self.connections.change_settings(settings)
         self._unknown.limit(settings.unknown_recipients_per_minute, settings.unknown_recipients_burst)
         self.connections.tls = tls
@@ -58,7 +58,7 @@ class SmtpServer:
         self._warn_if_public()
 
     def metrics(self) -> Iterable[Metric]:
-        """Return what is counted of connections and mails."""
+        """Return the metrics of connections and messages."""
         return self.connections.metrics
 
     @property
@@ -67,7 +67,7 @@ class SmtpServer:
         return bool(self._listeners) and all(listener.is_serving() for listener in self._listeners)
 
     async def start(self, sockets: Sequence[socket.socket], tls_sockets: Sequence[socket.socket] = ()) -> None:
-        """Accept connections on sockets that are bound already; on ``tls_sockets`` they begin with TLS."""
+        """Accept connections on sockets that are bound already; on ``tls_sockets`` they start with TLS."""
         for bound, tls_first in ((sockets, False), (tls_sockets, True)):
             new_protocol = partial(self._new_protocol, tls_first=tls_first)
             for listener in chain.from_iterable(map(listeners, bound)):
@@ -104,7 +104,7 @@ class SmtpServer:
             connection.watch(now)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Accept no connections, close the idle ones; a mail that is coming in is answered within the grace time."""
+        """Stop accepting connections and close the idle ones; an incoming message is answered within the grace time."""
         self.connections.stopping = True
         for listener in self._listeners:
             listener.close()

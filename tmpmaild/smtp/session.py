@@ -22,16 +22,16 @@ from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
 from tmpmaild.smtp.memory import MemoryAccount
 from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, Reply, Request, StartTls
 
-_MAX_BUFFERED_BYTES = 64 * 1024  # of replies that are not sent, and of input that is not read
+_MAX_BUFFERED_BYTES = 64 * 1024  # of unsent replies, and of unread input
 _REPLY_DELAY_SECONDS = 1
 _IDLE_SECONDS = 300
-# When places run out; in a transaction a client may be waiting for the one whose mail it forwards.
+# When all connections are taken; within a transaction a client may be waiting for the sender whose mail it forwards.
 _IDLE_AMONG_MANY_SECONDS = 2
 _IDLE_IN_TRANSACTION_SECONDS = 20
 _LAST_WORD_SECONDS = 1
-_NOTED_SECONDS = 0.1  # what is said in quick succession is noted once
+_NOTED_SECONDS = 0.1  # commands in quick succession are noted once
 _UNREAD_SECONDS = 30
-_RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
+_RESERVED_SECONDS = 30  # for the declared size; after that only what has arrived counts
 _RATE_SECONDS = 300
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
 
@@ -41,14 +41,14 @@ log = logging.getLogger(__name__)
 
 
 class SmtpConnection(SMTP):
-    """The protocol object of one connection, of the client that a proxy has named or of the peer.
+    """The protocol object of one connection. Its client is the one that a proxy has named, or the peer.
 
-    With ``tls_first``, a certificate, nothing is said before the TLS handshake (RFC 8314 §3.3).
+    With ``tls_first``, a certificate, nothing is sent before the TLS handshake (RFC 8314 §3.3).
     """
 
     _transport: asyncio.Transport  # from connection_made on
     _address: ClientAddress
-    _rate: "DataRate"  # of the mail that is coming in
+    _rate: "DataRate"  # of the incoming message
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class SmtpConnection(SMTP):
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Take octets; read them unless an answer is being waited for."""
-        # An incomplete command is not activity: otherwise one octet at a time could keep a connection open for days.
+        """Add bytes, and read them unless an answer is pending."""
+        # An incomplete command is not activity: otherwise one byte at a time could keep a connection open for days.
         conversation, seconds = self._conversation, self.loop.time() - self._active_at
         if seconds > _NOTED_SECONDS and (b"\n" in data or conversation.data is not None):
             self._active_at = self._connections.touch(self)
@@ -112,19 +112,19 @@ class SmtpConnection(SMTP):
         if not self._waiting:
             self._pump()
             if conversation.data is not None and conversation.data.too_big and not conversation.closed:
-                self._transport.pause_reading()  # discarded mail is read in turns, so that it cannot starve others
+                self._transport.pause_reading()  # a discarded message is read in turns, so that it cannot starve others
                 self.loop.call_later(self._connections.seconds_to_drain(), self._go_on)
         elif conversation.input.waiting_bytes > _MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Keep the connection open until a mail that is being stored is answered; nothing more will be received."""
+        """Keep the connection open until the message that is being stored is answered; no more will be received."""
         self._peer_done = True
         self._envelope.end_wait(replies.TIMEOUT)
         return self._waiting and not self._conversation.tls
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Forget the connection; a mail that was handed over is stored all the same."""
+        """Forget the connection; a message that was handed over is stored all the same."""
         del error
         if self.transport is None:
             return
@@ -144,7 +144,7 @@ class SmtpConnection(SMTP):
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Read what has come in the meantime."""
+        """Read the input that has arrived in the meantime."""
         if not self._conversation.closed:
             self._unread_since = None
             self._go_on()
@@ -152,16 +152,16 @@ class SmtpConnection(SMTP):
     # What the server calls.
 
     def stop(self) -> None:
-        """Close the connection, after the answer to a mail that is being received or stored."""
+        """Close the connection, after the reply to a message that is being received or stored."""
         self._stopping = True
         self._envelope.end_wait(replies.STOPPING)
-        if self._handshake and not self._handshake.done():  # no answer is due, and a handshake may never end
+        if self._handshake and not self._handshake.done():  # no reply is due, and a handshake may never end
             self.abort()
         elif not self._busy:
             self._close(replies.STOPPING)
 
     def abort(self) -> None:
-        """Close the connection at once; send 421 if no answer is due (RFC 5321 §3.8)."""
+        """Close the connection at once; send 421 unless a reply is due (RFC 5321 §3.8)."""
         if not self._waiting:
             self._close(replies.STOPPING)
         self._transport.abort()
@@ -188,7 +188,7 @@ class SmtpConnection(SMTP):
         if self._busy or self._conversation.closed or now - self._active_at < limit_seconds:
             return False
         self._close(replies.IDLE)
-        self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # its place is another's already
+        self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # another connection has its place already
         return True
 
     # Between the conversation and the handler.
@@ -217,7 +217,7 @@ class SmtpConnection(SMTP):
             self._transport.pause_reading()
         self._flush()
 
-    # One method for each kind of request; None means that the answer comes later.
+    # One method for each kind of request; None means that the reply follows later.
 
     def _answer_sender(self, request: MailFrom) -> Reply:
         self._envelope = SmtpEnvelope(request, self._connections.client(self.remote_ip), self.remote_ip)
@@ -287,7 +287,7 @@ class SmtpConnection(SMTP):
 
     def _answered(self, reply: Reply | None) -> None:
         self._waiting = False
-        self._envelope.content = None  # a connection may be open for hours after a mail of megabytes
+        self._envelope.content = None  # a connection may stay open for hours after a message of megabytes
         if self.transport is None:
             self._account.release()
             return
@@ -359,7 +359,7 @@ class SmtpConnection(SMTP):
         self.session.ssl = {"version": version, "cipher": cipher}
 
     async def _shake_hands(self, begun: bytes) -> asyncio.Transport | None:
-        """Return the encrypted transport, None if there was no handshake in time; ``begun`` has come of it already."""
+        """Return the encrypted transport, None without a handshake in time; ``begun`` was received of it already."""
         context = self._connections.tls or self._offered_tls
         assert context is not None
         try:
@@ -379,7 +379,7 @@ class SmtpConnection(SMTP):
 
 
 class DataRate:
-    """How fast one mail comes, by loop times and the octets received so far. ``since`` is when it was last measured."""
+    """How fast one message arrives, by loop times and the bytes received so far. ``since``: the last measurement."""
 
     __slots__ = ("_bytes", "since")
 
@@ -388,11 +388,11 @@ class DataRate:
         self._bytes = 0
 
     def is_too_slow(self, now: float, received_bytes: int) -> bool:
-        """Return whether the mail has trickled lately; asked more often, it is measured once in some minutes."""
+        """Return whether the message has trickled lately; measures once in some minutes, however often it is called."""
         seconds = now - self.since
         if seconds <= _RATE_SECONDS:
             return False
-        # Measured since the last time, not since DATA: a mail that comes fast at first could be stretched over a day.
+        # Since the last time, not since DATA: a message that starts fast could otherwise be stretched over a day.
         more_bytes = received_bytes - self._bytes
         self.since, self._bytes = now, received_bytes
         return more_bytes < seconds * _MIN_BYTES_PER_SECOND
