@@ -33,7 +33,7 @@ LIFETIME_MS = 3_600_000
 WITH_VERDICT = frozenset({"verdict"})
 
 
-class World:
+class CheckerHarness:
     """A service over a storage, and its checker."""
 
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
@@ -84,50 +84,50 @@ class World:
 
 
 @pytest.fixture
-async def world(store, zones, clock):
+async def harness(store, zones, clock):
     zones.set(ZONE)
     async with store.open(clock, max_bytes=1 << 30) as storage:
-        yield World(storage, zones.place, clock)
+        yield CheckerHarness(storage, zones.place, clock)
 
 
 @pytest.fixture
 async def deaf(store, clock):
-    """Return a world whose resolver never answers."""
+    """Return a harness whose resolver never answers."""
     with closing(silent()) as dead:
         async with store.open(clock, max_bytes=1 << 30) as storage:
-            yield World(storage, f"127.0.0.1:{dead.getsockname()[1]}", clock, timeout_seconds=1)
+            yield CheckerHarness(storage, f"127.0.0.1:{dead.getsockname()[1]}", clock, timeout_seconds=1)
 
 
 @pytest.mark.both_engines
-async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(world):
-    address = await world.create("ada")
+async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(harness):
+    address = await harness.create("ada")
     with blockbuster_ctx("tmpmaild"):
-        async with world.checking():
-            message_id = await world.deliver(address)
-            found = await world.verdict(address)
-            await world.done()
+        async with harness.checking():
+            message_id = await harness.deliver(address)
+            found = await harness.verdict(address)
+            await harness.done()
     assert (found.authenticated, found.spf.result, found.dmarc.policy) == ("shop.example", "pass", "reject")
     assert [one.name for one in found.dns] == ["shop.example", "_dmarc.shop.example"]
-    assert world.told == [VerdictReached(message_id, "pass", "shop.example")]
+    assert harness.told == [VerdictReached(message_id, "pass", "shop.example")]
 
 
 @pytest.mark.both_engines
-async def test_mail_of_before_and_for_others_is_checked_when_it_is_looked_at(world):
-    ada, bob = await world.create("ada"), await world.create("bob")
-    await world.deliver(ada, bob)
-    async with world.checking():
+async def test_mail_of_before_and_for_others_is_checked_when_it_is_looked_at(harness):
+    ada, bob = await harness.create("ada"), await harness.create("bob")
+    await harness.deliver(ada, bob)
+    async with harness.checking():
         for address in (ada, bob):
-            assert (await world.verdict(address)).authenticated == "shop.example"
-        message = (await world.service.mail.list(ada, Page())).messages[0]
-        shown = await world.service.mail.message(ada, message.id)
+            assert (await harness.verdict(address)).authenticated == "shop.example"
+        message = (await harness.service.mail.list(ada, Page())).messages[0]
+        shown = await harness.service.mail.message(ada, message.id)
         assert shown.full.message == message
-        _, trace, _ = await world.service.mail.source(ada, message.id)
+        _, trace, _ = await harness.service.mail.source(ada, message.id)
         assert trace.startswith(b"Authentication-Results: mx.example.com;\r\n\tspf=pass ")
 
 
 @pytest.mark.both_engines
-async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answer_came(world, zones):
-    deleted, ended, expired = [await world.create(name) for name in ("deleted", "ended", "expired")]
+async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answer_came(harness, zones):
+    deleted, ended, expired = [await harness.create(name) for name in ("deleted", "ended", "expired")]
     answers = anyio.Event()
 
     def late(wire):
@@ -136,19 +136,19 @@ async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answ
 
     token = anyio.lowlevel.current_token()
     zones.spoil = late
-    async with world.checking():
-        message_id = await world.deliver(deleted)
-        await world.deliver(ended)
-        await world.deliver(expired)
+    async with harness.checking():
+        message_id = await harness.deliver(deleted)
+        await harness.deliver(ended)
+        await harness.deliver(expired)
         with anyio.fail_after(PATIENCE_SECONDS):
-            while world.figure("senders_waiting") or not zones.asked:
+            while harness.figure("senders_waiting") or not zones.asked:
                 await anyio.sleep(0.01)
-        await world.service.inboxes.delete_message(deleted, message_id, world.tokens[deleted])
-        await world.service.inboxes.delete(ended, world.tokens[ended])
-        world.clock.advance(ms=LIFETIME_MS)
+        await harness.service.inboxes.delete_message(deleted, message_id, harness.tokens[deleted])
+        await harness.service.inboxes.delete(ended, harness.tokens[ended])
+        harness.clock.advance(ms=LIFETIME_MS)
         answers.set()
-        await world.done()
-    assert not [one for one in world.told if isinstance(one, VerdictReached)]
+        await harness.done()
+    assert not [one for one in harness.told if isinstance(one, VerdictReached)]
 
 
 async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
@@ -182,67 +182,67 @@ async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf, monkeypatc
     assert (waited.id, waited.authentication.dmarc.reason) == (message_id, "not checked")
 
 
-async def test_messages_of_a_silent_name_server_do_not_keep_the_verdicts_of_others_away(world, zones):
+async def test_messages_of_a_silent_name_server_do_not_keep_the_verdicts_of_others_away(harness, zones):
     """All of one client's messages wait for the DNS; another client's does not."""
-    mine, other = await world.create("ada"), await world.create("bob")
+    mine, other = await harness.create("ada"), await harness.create("bob")
     zones.spoil = lambda wire: None if b"\x06silent" in wire else wire
     silent_sender = replace(envelope(), sender="a@silent.example", remote_ip="198.51.100.1")
-    async with world.checking():
+    async with harness.checking():
         for _ in range(40):
-            await world.deliver(other, sent=silent_sender)
-        await world.deliver(mine)
-        assert (await world.verdict(mine)).authenticated == "shop.example"
-        assert all(one is None for one in await world.shown(other))
+            await harness.deliver(other, sent=silent_sender)
+        await harness.deliver(mine)
+        assert (await harness.verdict(mine)).authenticated == "shop.example"
+        assert all(one is None for one in await harness.shown(other))
 
 
 @pytest.mark.parametrize(("client", "is_taken"), [("192.0.2.1", True), ("198.51.100.1", False)])
-async def test_the_client_with_the_most_messages_makes_room_for_others(world, monkeypatch, client, is_taken):
+async def test_the_client_with_the_most_messages_makes_room_for_others(harness, monkeypatch, client, is_taken):
     monkeypatch.setattr(checker, "_MOST_WAITING", 4)
-    asked = world.checker
+    asked = harness.checker
     for number in range(4):
         assert asked.enqueue("ada@mail.example.com", f"msg_{number}", "198.51.100.1")
     assert asked.enqueue("bob@mail.example.com", "msg_9", client) == is_taken
     left = ["msg_0", "msg_1", "msg_2", "msg_9"] if is_taken else ["msg_0", "msg_1", "msg_2", "msg_3"]
-    assert (world.figure("senders_waiting"), world.figure("senders_left_out_total")) == (4, 1)
+    assert (harness.figure("senders_waiting"), harness.figure("senders_left_out_total")) == (4, 1)
     for message_id in left:  # which are queued, so that nothing has to make room
         assert asked.enqueue(f"{'bob' if message_id == 'msg_9' else 'ada'}@mail.example.com", message_id, client)
-    assert world.figure("senders_left_out_total") == 1
+    assert harness.figure("senders_left_out_total") == 1
 
 
-async def test_a_message_waits_once_for_each_inbox_that_may_hold_it_within_bounds(world):
-    asked = world.checker
+async def test_a_message_waits_once_for_each_inbox_that_may_hold_it_within_bounds(harness):
+    asked = harness.checker
     for address in ("ada@mail.example.com", "ada@mail.example.com", "bob@mail.example.com"):
         assert asked.enqueue(address, "msg_1", "192.0.2.1")
-    assert world.figure("senders_waiting") == 2
+    assert harness.figure("senders_waiting") == 2
     assert checker._MOST_WAITING == 256
 
 
 async def test_a_check_that_fails_is_a_verdict_too(store, zones, clock, caplog):
     async with store.open(clock, max_bytes=1 << 30) as storage:
-        world = World(storage, zones.place, clock, timeout_seconds="a fault of ours")
-        address = await world.create("ada")
-        async with world.checking():
-            await world.deliver(address)
-            found = await world.verdict(address)
+        harness = CheckerHarness(storage, zones.place, clock, timeout_seconds="a fault of ours")
+        address = await harness.create("ada")
+        async with harness.checking():
+            await harness.deliver(address)
+            found = await harness.verdict(address)
     assert (found.dmarc.result, found.dmarc.reason) == ("permerror", "the check failed")
     assert "checking a sender failed" in caplog.text
 
 
 async def test_a_verdict_that_cannot_be_stored_and_what_is_no_address_disturb_no_other_check(
-    world, monkeypatch, caplog
+    harness, monkeypatch, caplog
 ):
     async def broken(*_):
         raise RuntimeError("a fault of ours")
 
-    first, second = [await world.create(name) for name in ("ada", "bob")]
-    async with world.checking():
+    first, second = [await harness.create(name) for name in ("ada", "bob")]
+    async with harness.checking():
         with monkeypatch.context() as broken_storage:
-            broken_storage.setattr(world.storage, "set_authentication", broken)
-            world.checker.enqueue("no address", "msg_1", "")
-            world.checker.enqueue(first, await world.deliver(first), "")
-            await world.done()
-        await world.deliver(second)
-        assert (await world.verdict(second)).authenticated == "shop.example"
+            broken_storage.setattr(harness.storage, "set_authentication", broken)
+            harness.checker.enqueue("no address", "msg_1", "")
+            harness.checker.enqueue(first, await harness.deliver(first), "")
+            await harness.done()
+        await harness.deliver(second)
+        assert (await harness.verdict(second)).authenticated == "shop.example"
     assert "storing a verdict failed" in caplog.text
 
 
@@ -259,13 +259,13 @@ async def test_a_dead_resolver_is_no_end_of_a_check_and_of_the_daemon(deaf):
     assert anyio.current_time() - begun < PATIENCE_SECONDS
 
 
-async def test_mail_of_any_size_is_checked(world, signer, zones):
+async def test_mail_of_any_size_is_checked(harness, signer, zones):
     zones.set(ZONE + signer.zone)
-    world.clock.now_ms = int(time.time() * 1000)  # a signature says when it was made
-    address = await world.create("ada")
-    async with world.checking():
-        await world.deliver(address, raw=signer.sign(RAW + b"0123456789 \r\n" * 300_000))
-        assert [one.result for one in (await world.verdict(address)).dkim] == ["pass"]
+    harness.clock.now_ms = int(time.time() * 1000)  # a signature says when it was made
+    address = await harness.create("ada")
+    async with harness.checking():
+        await harness.deliver(address, raw=signer.sign(RAW + b"0123456789 \r\n" * 300_000))
+        assert [one.result for one in (await harness.verdict(address)).dkim] == ["pass"]
 
 
 FLOWED = RAW.replace(
@@ -275,15 +275,15 @@ FLOWED = FLOWED.replace(b"The body.", b"Your code is 4829 \r\n15")
 
 
 async def test_flowed_lines_of_a_relaxed_body_stay_apart_and_lines_that_were_joined_before_prove_nothing(
-    world, signer, zones
+    harness, signer, zones
 ):
     zones.set(ZONE.replace("192.0.2.1", "192.0.2.9") + signer.zone)
-    world.clock.now_ms = int(time.time() * 1000)
+    harness.clock.now_ms = int(time.time() * 1000)
     both = {way: signer.sign(FLOWED, canonicalize=(b"relaxed", way)) for way in (b"relaxed", b"simple")}
-    before = await world.create("before")
-    await world.deliver(before, raw=both[b"relaxed"])
-    async with world.checking():
-        found = await world.verdict(before)
+    before = await harness.create("before")
+    await harness.deliver(before, raw=both[b"relaxed"])
+    async with harness.checking():
+        found = await harness.verdict(before)
         assert (found.authenticated, found.dkim[0].result, found.dkim[0].reason[:25]) == (
             None,
             "policy",
@@ -295,17 +295,19 @@ async def test_flowed_lines_of_a_relaxed_body_stay_apart_and_lines_that_were_joi
             ("eve", both[b"relaxed"].replace(b"4829 \r\n", b"4829\r\n"), "Your code is 4829\n15\n", "pass"),
             ("kim", both[b"simple"].replace(b"4829 \r\n", b"4829\r\n"), "Your code is 4829\n15\n", "fail"),
         ):
-            address = await world.create(name)
-            await world.deliver(address, raw=raw)
-            found = await world.verdict(address)
-            (message,) = (await world.service.mail.list(address, Page())).messages
+            address = await harness.create(name)
+            await harness.deliver(address, raw=raw)
+            found = await harness.verdict(address)
+            (message,) = (await harness.service.mail.list(address, Page())).messages
             assert (message.body, found.dkim[0].result) == (body, result), name
             assert bool(found.authenticated) == (result == "pass")
 
 
-async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_comparison(world, signer, zones, monkeypatch):
+async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_comparison(
+    harness, signer, zones, monkeypatch
+):
     zones.set(ZONE + signer.zone)
-    world.clock.now_ms = int(time.time() * 1000)
+    harness.clock.now_ms = int(time.time() * 1000)
     begun, goes_on, settle = threading.Event(), threading.Event(), shown.verdicts
 
     def waits(raw, signatures, warnings):
@@ -315,54 +317,54 @@ async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_compari
         return settle(raw, signatures, warnings)
 
     monkeypatch.setattr(shown, "verdicts", waits)
-    large, small = [await world.create(name) for name in ("large", "small")]
-    async with world.checking():
-        await world.deliver(large, raw=signer.sign(canonicalize=(b"relaxed", b"relaxed")))
+    large, small = [await harness.create(name) for name in ("large", "small")]
+    async with harness.checking():
+        await harness.deliver(large, raw=signer.sign(canonicalize=(b"relaxed", b"relaxed")))
         try:
             assert await anyio.to_thread.run_sync(begun.wait, PATIENCE_SECONDS)
             for raw in (RAW, signer.sign(canonicalize=(b"simple", b"simple"))):
-                await world.deliver(small, raw=raw)
-                await world.verdict(small)
-            assert await world.shown(large) == [None]
+                await harness.deliver(small, raw=raw)
+                await harness.verdict(small)
+            assert await harness.shown(large) == [None]
         finally:
             goes_on.set()
-        assert (await world.verdict(large)).authenticated == "shop.example"
+        assert (await harness.verdict(large)).authenticated == "shop.example"
 
 
-async def test_a_date_that_is_not_signed_is_not_shown_as_proven(world, signer, zones):
+async def test_a_date_that_is_not_signed_is_not_shown_as_proven(harness, signer, zones):
     zones.set(ZONE.replace("192.0.2.1", "192.0.2.9") + signer.zone)
-    world.clock.now_ms = int(time.time() * 1000)
+    harness.clock.now_ms = int(time.time() * 1000)
     names = [b"from", b"to", b"subject", b"content-type"]
-    async with world.checking():
+    async with harness.checking():
         for name, covered, has_date in (("ada", names, False), ("bob", [*names, b"date"], True)):
-            address = await world.create(name)
-            message_id = await world.deliver(address, raw=signer.sign(FLOWED, include_headers=covered))
-            assert (await world.verdict(address)).authenticated == "shop.example"
-            seen = await world.service.mail.message(address, message_id)
+            address = await harness.create(name)
+            message_id = await harness.deliver(address, raw=signer.sign(FLOWED, include_headers=covered))
+            assert (await harness.verdict(address)).authenticated == "shop.example"
+            seen = await harness.service.mail.message(address, message_id)
             assert (seen.details.date_ms is not None) is has_date
             assert seen.full.message.authentication.dmarc.unsigned == (() if has_date else ("date",))
 
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("ascending", [True, False])
-async def test_a_wait_for_a_verdict_returns_the_mail_when_it_is_known(world, zones, ascending):
-    address = await world.create("ada")
+async def test_a_wait_for_a_verdict_returns_the_mail_when_it_is_known(harness, zones, ascending):
+    address = await harness.create("ada")
     zones.spoil = lambda _: None
     page = Page(has=WITH_VERDICT, ascending=ascending, subject="hello")
-    async with world.checking():
-        message_id = await world.deliver(address)
-        assert (await world.service.follower.wait(address, page, None, 0.05)).messages == ()
+    async with harness.checking():
+        message_id = await harness.deliver(address)
+        assert (await harness.service.follower.wait(address, page, None, 0.05)).messages == ()
         zones.spoil = lambda wire: wire
-        (message,) = (await world.service.follower.wait(address, page, None, 30)).messages
+        (message,) = (await harness.service.follower.wait(address, page, None, 30)).messages
     assert (message.id, message.authentication.authenticated) == (message_id, "shop.example")
 
 
 @pytest.mark.both_engines
-async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(world, zones):
-    address = await world.create("ada")
+async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(harness, zones):
+    address = await harness.create("ada")
     shown = []
-    async with world.checking(), world.service.follower.follow(address, None, None, has=WITH_VERDICT) as following:
-        sent = [await world.deliver(address) for _ in range(5)]
+    async with harness.checking(), harness.service.follower.follow(address, None, None, has=WITH_VERDICT) as following:
+        sent = [await harness.deliver(address) for _ in range(5)]
         with anyio.fail_after(PATIENCE_SECONDS):
             while len(shown) < 5:
                 shown += [one for one in await following.next(5) if isinstance(one, Message)]
@@ -370,10 +372,10 @@ async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(w
     assert all(one.authentication for one in shown)
 
 
-async def test_a_verdict_cannot_be_asked_for_where_none_is_made(world):
-    address = await world.create("ada")
+async def test_a_verdict_cannot_be_asked_for_where_none_is_made(harness):
+    address = await harness.create("ada")
     with pytest.raises(InvalidRequest):
-        await world.service.mail.list(address, Page(has=WITH_VERDICT))
+        await harness.service.mail.list(address, Page(has=WITH_VERDICT))
     with pytest.raises(InvalidRequest):
-        async with world.service.follower.follow(address, None, None, has=WITH_VERDICT):
+        async with harness.service.follower.follow(address, None, None, has=WITH_VERDICT):
             pass

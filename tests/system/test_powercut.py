@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from targets import Target, first_call_fails
-from webhookworld import World
+from webhookharness import WebhookHarness
 
 import powercut
 from daemons import NO_LIMITS, Daemon
@@ -160,14 +160,14 @@ async def test_each_acknowledged_mail_is_told_of_through_power_cuts_and_no_other
 async def told_after(storage, target):
     """Have all told that is waiting; return the ids of the mails."""
     target.told.clear()
-    world = World(storage, after_leases, target)
+    harness = WebhookHarness(storage, after_leases, target)
 
     async def is_done():
         webhooks = await storage.list_webhooks()
         return not any(one.is_waiting or one.state.next_at_ms for one in webhooks)
 
-    async with world.sending():
-        await world.until(is_done)
+    async with harness.sending():
+        await harness.until(is_done)
     for address in {one.document["data"]["to"] for one in target.told}:
         ids = [one.document["data"]["id"] for one in target.told if one.document["data"]["to"] == address]
         assert ids == sorted(set(ids))

@@ -2,11 +2,11 @@
 
 import pytest
 from receivers import receiving
-from webhookworld import World
+from webhookharness import WebhookHarness
 
 
 @pytest.fixture
-async def world(store, clock, monkeypatch):
+async def harness(store, clock, monkeypatch):
     monkeypatch.setattr("random.random", lambda: 0.0)  # calls are made again at the earliest time
     async with receiving() as receiver, store.open(clock, max_bytes=1 << 30) as storage:
-        yield World(storage, clock, receiver)
+        yield WebhookHarness(storage, clock, receiver)

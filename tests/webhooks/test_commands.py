@@ -1,7 +1,7 @@
 """The operator's commands about webhooks, on a storage with webhooks whose URL cannot be parsed."""
 
 import pytest
-from webhookworld import SECRET
+from webhookharness import SECRET
 
 from tmpmaild.host.control import NoArguments
 from tmpmaild.model import Webhook
@@ -11,10 +11,10 @@ pytestmark = pytest.mark.both_engines
 
 
 @pytest.fixture
-async def commands(world):
+async def commands(harness):
     for name, url in (("ada", "no URL"), ("bob", "https://a.example/"), ("cyd", "no URL, too"), ("dan", "")):
-        await world.set(await world.inbox(name), Webhook(url, frozenset({"message"}), frozenset(), SECRET))
-    return WebhookCommands(world.storage, world.service.webhooks, world.service.blocks).commands()
+        await harness.set(await harness.inbox(name), Webhook(url, frozenset({"message"}), frozenset(), SECRET))
+    return WebhookCommands(harness.storage, harness.service.webhooks, harness.service.blocks).commands()
 
 
 async def answered(commands, name, wanted):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from msgspec.structs import replace
-from webhookworld import SECRET
+from webhookharness import SECRET
 
 from tmpmaild.http.schemas import Serializer
 from tmpmaild.model import StoredWebhook, Webhook, WebhookState
@@ -17,12 +17,12 @@ LEASED = StoredWebhook(
 
 
 @pytest.fixture
-def events(world):
-    return Events(world.service.mail, Serializer("").webhook_body)
+def events(harness):
+    return Events(harness.service.mail, Serializer("").webhook_body)
 
 
-async def leased(world, inbox, state=None):
-    stored = await world.storage.read_webhook(inbox.id)
+async def leased(harness, inbox, state=None):
+    stored = await harness.storage.read_webhook(inbox.id)
     return stored if state is None else replace(stored, state=state)
 
 
@@ -30,23 +30,23 @@ async def test_an_end_that_is_not_wanted_removes_the_webhook_without_a_call():
     assert await Events(None, None).next(LEASED, LEASED.expires_at_ms) == Step(event=None, state=None)
 
 
-async def test_messages_are_reported_one_by_one_in_order(world, events):
-    inbox = await world.inbox()
-    ids = [await world.deliver(inbox, subject) for subject in ("first", "second")]
+async def test_messages_are_reported_one_by_one_in_order(harness, events):
+    inbox = await harness.inbox()
+    ids = [await harness.deliver(inbox, subject) for subject in ("first", "second")]
     state, reported = None, []
     for has_more in (True, False):
-        step = await events.next(await leased(world, inbox, state), world.clock())
+        step = await events.next(await leased(harness, inbox, state), harness.clock())
         state = step.state
         reported.append(msgspec.json.decode(step.event.body)["data"]["subject"])
         assert (step.event.name, step.has_more) == (("message.received", state.told_message_id), has_more)
     assert (reported, state.told_message_id) == (["first", "second"], ids[-1])
-    step = await events.next(await leased(world, inbox, state), world.clock())
+    step = await events.next(await leased(harness, inbox, state), harness.clock())
     assert (step.event, step.state, step.has_more) == (None, state, False)
 
 
-async def test_the_expiry_is_the_last_event(world, events):
-    inbox = await world.inbox("ada", "expired")
-    step = await events.next(await leased(world, inbox), inbox.expires_at_ms)
+async def test_the_expiry_is_the_last_event(harness, events):
+    inbox = await harness.inbox("ada", "expired")
+    step = await events.next(await leased(harness, inbox), inbox.expires_at_ms)
     assert (step.event.name, step.state) == (("inbox.expired", inbox.id), None)
 
 
@@ -55,10 +55,10 @@ async def test_the_expiry_is_the_last_event(world, events):
     [(b"a" * 70 + b"\r\n", False), ((b"\x01" * 70 + b"\r\n") * 1000, True), ((b"a" * 70 + b"\r\n") * 5000, True)],
     ids=["short", "six times as long as JSON", "long"],
 )
-async def test_a_document_that_would_be_too_large_is_without_the_text(world, events, body, is_left_out):
-    inbox = await world.inbox()
-    await world.deliver(inbox, "hello", body)
-    step = await events.next(await leased(world, inbox), world.clock())
+async def test_a_document_that_would_be_too_large_is_without_the_text(harness, events, body, is_left_out):
+    inbox = await harness.inbox()
+    await harness.deliver(inbox, "hello", body)
+    step = await events.next(await leased(harness, inbox), harness.clock())
     data = msgspec.json.decode(step.event.body)["data"]
     assert len(step.event.body) <= MOST_BODY_BYTES
     assert (data["subject"], data["body"] == "", data.get("truncated", False)) == ("hello", is_left_out, is_left_out)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from webhookworld import SECRET
+from webhookharness import SECRET
 
 from daemons import environment
 from tmpmaild.webhooks.calling import Caller

@@ -21,7 +21,7 @@ LIFETIME_MS = 3_600_000
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-class World:
+class WebhookHarness:
     """A service and the dispatcher of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
 
     def __init__(self, storage, clock, receiver) -> None:
