@@ -236,7 +236,7 @@ def test_what_the_server_logs(settings, level):
 @pytest.mark.parametrize(
     ("check", "known", "level", "text"),
     [
-        ("schema", {"schema_step": 2, "known_step": 3, "schema_obstacle": ""}, "warning", "step 2 of 3"),
+        ("schema", {"schema_step": 2, "known_step": 3, "schema_refusal": ""}, "warning", "step 2 of 3"),
         ("standby", {"standby_names": "b", "standbys": 0}, "problem", "b: none is connected"),
         ("standby", {"standby_names": "b", "standbys": 1}, "ok", "b: waited for; 1 connected"),
         ("clock", {"clock_ahead_seconds": 3.0}, "warning", "3 s ahead of this machine's"),

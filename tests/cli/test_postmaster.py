@@ -15,7 +15,7 @@ from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite.engine import look, open_storage, operator_mail, upgrade
+from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, read_database, upgrade
 
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"
 HOSTILE = Path(__file__).with_name("postmaster-hostile.eml").read_bytes()
@@ -199,7 +199,7 @@ async def test_a_daemon_that_starts_while_we_read_is_noticed(box):
             raise sqlite3.DatabaseError("torn")
         return "read again"
 
-    assert look(box.path, read) == "read again"
+    assert read_database(box.path, read) == "read again"
     assert len(reads) == 2
 
 

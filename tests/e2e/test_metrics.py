@@ -115,8 +115,7 @@ def test_health_and_readiness_are_told_on_both_ports_the_reason_on_one(start):
     assert ask(f"{daemon.url}/healthz") == (200, "ok\n")
     assert daemon.stop() == 0  # lines are written by a thread
     assert (
-        "WARNING tmpmaild.storage.sqlite.database: storage full: storage.max_bytes, 1 MiB, is used up"
-        in daemon.errors()
+        "WARNING tmpmaild.storage.sqlite.space: storage full: storage.max_bytes, 1 MiB, is used up" in daemon.errors()
     )
 
 

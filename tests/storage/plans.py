@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from tables import rows_of
 from tmpmaild.storage.sqlite.engine import migrate
 
 LIST_LENGTHS = (1, 2, 4, 16, 64, 1000)  # SQLite likes an index better the longer the list of ids is
@@ -30,7 +29,79 @@ class Shape(NamedTuple):
     only_with: str = ""
 
 
-SHAPES = tuple(Shape(*row) for row in rows_of(__file__)["shapes"])
+SHAPES = (
+    Shape(
+        r"(?:CORRELATED )?(?:SCALAR|LIST) SUBQUERY \d+|REUSE LIST SUBQUERY \d+|MULTI-INDEX OR|INDEX \d+", "a heading"
+    ),
+    Shape(r"SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)( LEFT-JOIN)?", "a row for each value"),
+    Shape(r"SEARCH \w+ USING PRIMARY KEY \(hash=\?\)( LEFT-JOIN)?", "a creator's only row"),
+    Shape(r"SEARCH \w+ USING (COVERING )?INDEX sqlite_autoindex_inbox_1 \(name_hash=\?\)", "a unique index"),
+    Shape(
+        r"SEARCH \w+ USING (COVERING )?INDEX message_by_inbox \(inbox_id=\?( AND rowid[<>]\?)*\)",
+        "the mail of one inbox, up to a limit",
+        r"\bLIMIT\b|\bNOT EXISTS\b",
+    ),
+    Shape(
+        r"SEARCH m USING (COVERING )?INDEX message_sharing_content \(content_id=\?\)",
+        "the recipients of one transaction",
+    ),
+    Shape(
+        r"SEARCH inbox USING COVERING INDEX inbox_by_expiry \(swept=\? AND expires_at_ms<\?\)",
+        "what has expired longest ago, up to a limit",
+        r"ORDER BY expires_at_ms LIMIT \?",
+    ),
+    Shape(
+        r"SEARCH inbox USING INDEX inbox_by_expiry \(swept=\? AND expires_at_ms>\? AND expires_at_ms<\?\)",
+        "a page of inboxes",
+        "ORDER BY expires_at_ms, id LIMIT :limit",
+    ),
+    Shape(
+        r"SEARCH inbox USING INDEX inbox_by_expiry \(swept=\?\)",
+        "once, at the start: from then on commits are counted",
+        r"^SELECT count\(\*\), coalesce\(sum\(message_count\), 0\) FROM inbox WHERE swept = 0$",
+    ),
+    Shape(
+        r"SEARCH i USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)",
+        "the twelve inboxes that share a row of addresses",
+        r"i\.id BETWEEN address\.id \* 12 AND address\.id \* 12 \+ 11",
+    ),
+    Shape(r"SEARCH \w+ USING INDEX message_by_inbox \(inbox_id=\? AND rowid=\?\)", "a row for each value"),
+    Shape(
+        r"SEARCH w USING INTEGER PRIMARY KEY \(rowid>\?\)", "a page of webhooks", r"ORDER BY w\.inbox_id LIMIT :limit"
+    ),
+    Shape("SEARCH message", "the last row of the table", r"\bmax\(id\)"),
+    Shape(r"SCAN json_each VIRTUAL TABLE INDEX \d+:.*", "a list that was handed over, or that of one mail"),
+    Shape("USE TEMP B-TREE FOR ORDER BY", "as many rows as that list is long", r"\bIN \(SELECT value FROM json_each\b"),
+    Shape(
+        r"SCAN \d+(?: CONSTANT ROWS|-ROW VALUES CLAUSE)|(?:MATERIALIZE|SCAN) delivery|CO-ROUTINE delivery",
+        "the rows of one batch",
+    ),
+    Shape(
+        r"SCAN \w+(?: USING COVERING INDEX \w+)?",
+        "never begun: what is wanted to be in an empty list is not there",
+        r"^(?:SELECT id FROM|DELETE FROM|UPDATE) [^(]*\bWHERE id IN \(\)(?: AND .*)?$",
+    ),
+    Shape(
+        r"SEARCH inbox USING COVERING INDEX inbox_by_expiry \(swept=\? AND expires_at_ms<\?\)",
+        "the inbox that expires last",
+        "ORDER BY expires_at_ms DESC LIMIT 1$",
+    ),
+    Shape(
+        r"SEARCH block USING COVERING INDEX block_by_expiry \(expires_at_ms<\?\)",
+        "blocks that have expired, up to a limit",
+        r"ORDER BY expires_at_ms LIMIT \?",
+    ),
+    Shape(
+        r"SEARCH block USING (COVERING )?INDEX sqlite_autoindex_block_1 \(kind=\? AND value=\?\)",
+        "a row for each value",
+    ),
+    Shape("SCAN block USING INDEX sqlite_autoindex_block_1", "all blocks, read once at the start"),
+    Shape(r"SEARCH domain USING PRIMARY KEY \(name=\?\)", "a row for each value"),
+    Shape("SCAN domain", "as many rows as the operator has had domains lately"),
+    Shape("SCAN sqlite_(?:master|schema)", "the schema"),
+    Shape(".*", "the schema, compared once at the start", r"\bpragma_table_xinfo\(s\.name\)"),
+    Shape("SCAN daemon", "a table of one row"),
+)
 
 
 class Recorder:

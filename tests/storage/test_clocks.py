@@ -2,7 +2,6 @@
 
 import pytest
 
-from tables import table
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.storage.clocks import MachineClock
 from tmpmaild.storage.sqlite.engine import open_storage
@@ -64,12 +63,14 @@ def test_the_clock_is_looked_at_once_a_second(world):
     assert world.looks - looks <= 10
 
 
-@table(("jump", "followed"), [(0.9, True), (-0.9, True), (90, True), (-90, True), (121, False), (-121, False)])
+@pytest.mark.parametrize(
+    ("jump", "followed"), [(0.9, True), (-0.9, True), (90, True), (-90, True), (121, False), (-121, False)]
+)
 def test_a_jump_of_up_to_two_minutes_is_followed_at_once(jump, followed):
     assert World().after(2, wrong_by=jump) == (jump if followed else 0)
 
 
-@table("jump", [TWO_HOURS, -TWO_HOURS])
+@pytest.mark.parametrize("jump", [TWO_HOURS, -TWO_HOURS])
 def test_a_jump_that_comes_back_changes_nothing_and_is_counted_both_ways(jump, caplog):
     world = World()
     assert world.after(8, wrong_by=jump) == 0

@@ -1,7 +1,6 @@
 """What an engine counts is what the documentation says of it, and what the rules and panels for its kind look at."""
 
 import monitoring
-from tables import table
 
 
 async def test_each_engine_counts_what_is_described_for_it(engine, engine_kind):
@@ -11,12 +10,15 @@ async def test_each_engine_counts_what_is_described_for_it(engine, engine_kind):
     assert all(one.values() is not None for one in metrics if hasattr(one, "values"))
 
 
-@table(("name", "engines", "metrics"), list(monitoring.watched()))
-def test_a_rule_or_panel_looks_at_what_there_is_on_the_engines_that_it_is_for(name, engines, metrics):
-    if name != "TmpmaildDown":  # that is "up", of Prometheus itself
-        assert metrics
-    for engine in engines:
-        assert metrics <= monitoring.described(engine)
+def test_a_rule_or_panel_looks_at_what_there_is_on_the_engines_that_it_is_for(subtests):
+    watched = list(monitoring.watched())
+    assert watched
+    for name, engines, metrics in watched:
+        with subtests.test(name):
+            if name != "TmpmaildDown":  # that is "up", of Prometheus itself
+                assert metrics
+            for engine in engines:
+                assert metrics <= monitoring.described(engine)
 
 
 def test_a_rule_for_one_engine_is_one_that_the_other_could_not_have():

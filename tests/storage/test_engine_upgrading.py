@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tables import rows_of, table
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import opening
 from tmpmaild.storage.sqlite.engine import _statements, bring_up_to_date, migrate, migrations, open_storage
 
 from .conftest import settings
@@ -57,7 +56,32 @@ def test_no_migration_after_the_first_rewrites_a_table(number):
         assert forbidden(migrations()[number].read_text(encoding="utf-8")) == []
 
 
-@table("script", rows_of(__file__)["forbidden"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "CREATE TABLE new_content AS SELECT * FROM content;",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY) STRICT;\nINSERT INTO t SELECT id FROM content;",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY) STRICT;\nINSERT INTO t (id) VALUES ((SELECT max(size_bytes) FROM content));",
+        "INSERT INTO content (id) VALUES (1);",
+        "DROP TABLE content;",
+        "ALTER TABLE content RENAME TO old_content;",
+        "ALTER TABLE content RENAME COLUMN body TO text;",
+        "ALTER TABLE content DROP COLUMN html;",
+        "ALTER TABLE content ADD COLUMN rank INTEGER CHECK (rank > 0);",
+        "UPDATE content SET subject = '';",
+        "UPDATE inbox SET stored_bytes = 0;",
+        "UPDATE daemon SET last_message_id = (SELECT max(id) FROM content);",
+        "DELETE FROM message;",
+        "CREATE INDEX content_by_size ON content (size_bytes);",
+        "REPLACE INTO daemon VALUES (1);",
+        "WITH x AS (SELECT 1) UPDATE content SET html = NULL;",
+        "PRAGMA writable_schema = 1;",
+        "VACUUM;",
+        "REINDEX;",
+        "-- looks harmless\nCREATE TABLE t (x); DROP TABLE content;",
+        "create table copy as select * from content;",
+    ],
+)
 def test_a_migration_that_rewrites_or_reads_a_table_is_found(script):
     assert forbidden(script)
 
@@ -70,7 +94,7 @@ def test_a_migration_that_adds_is_fine():
 def populated(request, path):
     """Fill a database of each version with 300 expired inboxes and one that lives, two mails in each."""
     steps = {number: file for number, file in migrations().items() if number <= request.param}
-    with closing(database.connect(path)) as connection:
+    with closing(opening.connect(path)) as connection:
         migrate(connection, steps)
         fill(connection, inboxes=301, mails_each=2)
         connection.execute("UPDATE inbox SET expires_at_ms = ? WHERE id = ?", (NOW_MS + 1, LIVES))
@@ -114,7 +138,7 @@ def test_a_step_that_fails_leaves_a_swept_database_that_is_checked_at_the_next_s
 
 
 def test_without_a_step_nothing_is_swept(path):
-    with closing(database.connect(path)) as connection:
+    with closing(opening.connect(path)) as connection:
         assert bring_up_to_date(connection, migrations(), NOW_MS) == [file.stem for file in migrations().values()]
         fill(connection, inboxes=1, mails_each=1)
         assert bring_up_to_date(connection, migrations(), NOW_MS) == []
@@ -122,7 +146,7 @@ def test_without_a_step_nothing_is_swept(path):
 
 
 async def test_a_start_on_an_older_database_says_in_one_line_what_it_does_and_later_ones_nothing(path, clock, caplog):
-    with closing(database.connect(path)) as connection:
+    with closing(opening.connect(path)) as connection:
         migrate(connection, {1: migrations()[1]})
     caplog.set_level("INFO", "tmpmaild.storage")
     for _ in range(2):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tmpmaild.config.settings import Addresses, Smtp
 from tmpmaild.mail import mime
 from tmpmaild.model import Envelope, NewMail
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import opening
 from tmpmaild.storage.sqlite.engine import migrate
 from tmpmaild.storage.sqlite.layout import NO_CONTENT, PAGE_BYTES, content_columns, insert
 
@@ -24,7 +24,7 @@ class Table:
     """A database that is written to as the engine does, and what is charged for all of it."""
 
     def __init__(self, path) -> None:
-        self.connection = database.connect(path)
+        self.connection = opening.connect(path)
         migrate(self.connection)
         for inbox_id in range(5, 10):
             sql = "INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private) VALUES (?, ?, 1, 2, 0)"

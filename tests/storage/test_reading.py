@@ -10,8 +10,9 @@ import pytest
 
 from patience import PATIENCE_SECONDS
 from tmpmaild.scheduling.clients import on_behalf_of
-from tmpmaild.storage.sqlite.database import Files, wal_of
+from tmpmaild.storage.sqlite.paths import wal_of
 from tmpmaild.storage.sqlite.reading import Reader, _run_in_thread
+from tmpmaild.storage.sqlite.space import Files
 
 
 async def test_a_function_runs_with_the_connection_on_the_thread_of_aiosqlite():

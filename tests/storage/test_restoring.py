@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tables import table
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
 from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import opening
 from tmpmaild.storage.sqlite.engine import upgrade
 from tmpmaild.storage.sqlite.restoring import restore
 
@@ -92,7 +91,7 @@ async def test_a_database_that_holds_anything_stays(copy, path, open_engine):
 
 
 async def test_nothing_is_restored_while_the_service_runs(copy, path):
-    with database.lock(path), pytest.raises(DatabaseError, match="in use by another tmpmaild"):
+    with opening.lock(path), pytest.raises(DatabaseError, match="in use by another tmpmaild"):
         restore(copy, path)
     assert not path.exists()
 
@@ -119,35 +118,37 @@ def _with_a_log(copy):
     copy.with_name(copy.name + "-wal").write_bytes(b"x")
 
 
-@table(
-    ("spoil", "why"),
-    [
-        (_damage, "damaged"),
-        (_cut, "damaged"),
-        (lambda copy: run(copy, "PRAGMA user_version = 9999"), "schema version 9999 is newer"),
-        (
-            lambda copy: run(copy, "ALTER TABLE inbox ADD COLUMN more TEXT"),
-            "changed by hand: column inbox.more is new",
-        ),
-        (_another("CREATE TABLE notes (text TEXT)"), "a database of another program"),
-        (_another("PRAGMA user_version = 0"), "not a copy made by tmpmaild backup"),
-        (_with_a_log, "a part of it is in tmpmaild.copy-wal"),
-        (lambda copy: copy.write_bytes(b""), "not a copy made by tmpmaild backup"),
-        (lambda copy: copy.write_bytes(b"PGDMP" * 1000), "not a copy made by tmpmaild backup"),
-        (lambda copy: copy.unlink(), "cannot be read: No such file"),
-    ],
-)
-async def test_a_copy_that_is_not_whole_or_not_ours_is_not_put_there(copy, path, spoil, why):
+SPOILED = [
+    (_damage, "damaged"),
+    (_cut, "damaged"),
+    (lambda copy: run(copy, "PRAGMA user_version = 9999"), "schema version 9999 is newer"),
+    (
+        lambda copy: run(copy, "ALTER TABLE inbox ADD COLUMN more TEXT"),
+        "changed by hand: column inbox.more is new",
+    ),
+    (_another("CREATE TABLE notes (text TEXT)"), "a database of another program"),
+    (_another("PRAGMA user_version = 0"), "not a copy made by tmpmaild backup"),
+    (_with_a_log, "a part of it is in tmpmaild.copy-wal"),
+    (lambda copy: copy.write_bytes(b""), "not a copy made by tmpmaild backup"),
+    (lambda copy: copy.write_bytes(b"PGDMP" * 1000), "not a copy made by tmpmaild backup"),
+    (lambda copy: copy.unlink(), "cannot be read: No such file"),
+]
+"""What becomes of a copy, and why it is refused then."""
+
+
+async def test_a_copy_that_is_not_whole_or_not_ours_is_not_put_there(copy, path, subtests):
     whole = copy.read_bytes()
-    try:
-        spoil(copy)
-        with pytest.raises(DatabaseError, match=why) as refused:
-            restore(copy, path)
-    finally:
-        copy.write_bytes(whole)
-        copy.with_name(copy.name + "-wal").unlink(missing_ok=True)
-    assert str(refused.value).startswith(f"{copy}: ")
-    assert files(path) == {"mail.db.lock"}
+    for number, (spoil, why) in enumerate(SPOILED):
+        with subtests.test(why, number=number):
+            try:
+                spoil(copy)
+                with pytest.raises(DatabaseError, match=why) as refused:
+                    restore(copy, path)
+            finally:
+                copy.write_bytes(whole)
+                copy.with_name(copy.name + "-wal").unlink(missing_ok=True)
+            assert str(refused.value).startswith(f"{copy}: ")
+            assert files(path) == {"mail.db.lock"}
 
 
 async def test_a_copy_of_the_first_release_is_restored_and_migrated_at_the_start(path, tmp_path, open_engine):

@@ -5,7 +5,7 @@ import gc
 import tracemalloc
 
 from patience import PATIENCE_SECONDS
-from tmpmaild.storage.sqlite import database, storage
+from tmpmaild.storage.sqlite import space, storage
 
 from .conftest import stranger_that_reads
 
@@ -23,7 +23,7 @@ async def test_what_secrets_permit_goes_when_it_expires_and_the_oldest_where_the
 
 
 async def test_there_is_room_again_soon_after_a_stranger_has_stopped_reading(open_engine, path, monkeypatch):
-    monkeypatch.setattr(database, "_MEASURE_AGAIN_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(space, "_MEASURE_AGAIN_EVERY_SECONDS", 0.01)
     async with open_engine(max_bytes=8 * 1024 * 1024, max_messages_per_inbox=0, max_share_per_creator=1) as engine:
         inbox = await engine.inbox("ada")
         with stranger_that_reads(path):

@@ -29,7 +29,7 @@ from tmpmaild.errors import CommandError, DatabaseRefused
 from tmpmaild.host.logs import is_journal, logging_to_stderr
 from tmpmaild.host.process import drop_to_owner
 from tmpmaild.host.sockets import reachable
-from tmpmaild.storage.sqlite.database import temporary
+from tmpmaild.storage.sqlite.opening import temporary
 
 if TYPE_CHECKING:
     from tmpmaild.daemon import Announce, ReadConfig

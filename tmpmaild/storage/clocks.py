@@ -17,7 +17,7 @@ from tmpmaild.metrics import Count, Gauge, Metric
 _STEP_SECONDS: Final = 1.0
 _DOUBTED_SECONDS: Final = 120.0
 _BELIEVED_AFTER_SECONDS: Final = 600.0
-_LOOK_SECONDS: Final = 1.0
+_READ_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -81,16 +81,16 @@ class MachineClock(FollowingClock):
     def __init__(self, wall: Callable[[], float] = time.time, carry: Callable[[], float] = elapsed) -> None:
         super().__init__("the clock of this machine", carry)
         self._wall = wall
-        self._look_at_seconds = 0.0
-        self._look(carry())
+        self._read_at_seconds = 0.0
+        self._read_wall(carry())
 
     def __call__(self) -> int:
         """Return the time."""
         now_seconds = self._carry()
-        if now_seconds >= self._look_at_seconds:
-            self._look(now_seconds)
+        if now_seconds >= self._read_at_seconds:
+            self._read_wall(now_seconds)
         return int((now_seconds + self._ahead_seconds) * 1000)
 
-    def _look(self, now_seconds: float) -> None:
-        self._look_at_seconds = now_seconds + _LOOK_SECONDS
+    def _read_wall(self, now_seconds: float) -> None:
+        self._read_at_seconds = now_seconds + _READ_SECONDS
         self.follow(self._wall(), now_seconds)

@@ -57,7 +57,7 @@ class PostgresqlSettings(Limits, frozen=True, kw_only=True):
 class ServerFacts(Struct, frozen=True, kw_only=True):
     """A server that takes writes, as our role sees it.
 
-    ``schema_obstacle`` says why a daemon would not start with the schema, ``schema_step`` is None before there is one.
+    ``schema_refusal`` says why a daemon would not start with the schema, ``schema_step`` is None before there is one.
     ``others_may_create``: any role may put objects into our schema, which could be used in place of ours.
     ``others_may_connect``: any role may connect to our database, and so send notifications and take locks there.
     ``settings`` are those that exist of ``_SETTINGS`` in ``postgresql/engine.py``, as text.
@@ -80,7 +80,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     clock_ahead_seconds: float
     schema_step: int | None
     known_step: int
-    schema_obstacle: str
+    schema_refusal: str
 
 
 class OperatorMail:

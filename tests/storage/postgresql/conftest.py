@@ -57,7 +57,7 @@ async def two(cluster, store, clock):
 @pytest.fixture
 def quick_looks(monkeypatch):
     """Have daemons look for what nobody told all the time; to be asked for before they are opened."""
-    monkeypatch.setattr(notifications, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(notifications, "POLL_SECONDS", 0.02)
 
 
 async def connected(url):

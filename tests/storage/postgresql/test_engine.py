@@ -9,7 +9,6 @@ import asyncpg
 import pytest
 
 from daemonsatonce import follow_four_daemons
-from tables import rows_of, table
 from tests.storage.conftest import LIFETIME_MS, Engine, postgresql_settings
 from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError
@@ -20,8 +19,6 @@ from tmpmaild.storage.postgresql.operations import CONTENT
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
 from .conftest import connected, said
-
-ROWS = rows_of(__file__)
 
 
 async def test_a_database_of_something_else_is_left_alone(new_database):
@@ -80,7 +77,24 @@ def octets(kind, body):
     return kind + (len(body) + 4).to_bytes(4, "big") + body
 
 
-@table(("answers", "ending"), ROWS["answers"])
+@pytest.mark.parametrize(
+    ("answers", "ending"),
+    [
+        (
+            [(b"R", b"\0\0\0\0"), (b"S", b"server_version\x0014.11 (Debian)\0"), (b"Z", b"I")],
+            "PostgreSQL 14 is too old; 15 or newer is needed",
+        ),
+        (
+            [(b"E", b"SFATAL\0VFATAL\0C42704\0Munrecognized\0\0")],
+            "PostgreSQL is too old (unrecognized); 15 or newer is needed",
+        ),
+        (
+            [(b"E", b"SERROR\0VERROR\0C08P01\0Munsupported\0\0")],
+            ": unsupported; connect to the server itself, without a pooler",
+        ),
+    ],
+    ids=["version 14", "before version 12, which does not know all settings of a session", "pooler"],
+)
 async def test_what_is_no_server_of_today_is_told_what_is_needed(answers, ending):
     async def answer(reader, writer):
         await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big") - 4)
@@ -95,7 +109,16 @@ async def test_what_is_no_server_of_today_is_told_what_is_needed(answers, ending
     assert (told.startswith(f"postgresql://me@127.0.0.1:{port}/mail: "), told.endswith(ending)) == (True, True), told
 
 
-@pytest.mark.parametrize(("change", "named"), ROWS["changes by hand"])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("ALTER TABLE inbox ADD COLUMN note text", "column inbox.note is new"),
+        ("ALTER TABLE block DROP COLUMN created_at_ms", "column block.created_at_ms is missing or different"),
+        ("DROP INDEX inbox_by_expiry", "index CREATE INDEX inbox_by_expiry ON"),
+        ("DROP VIEW mail", "column mail."),
+    ],
+    ids=["column added", "column dropped", "index dropped", "view dropped"],
+)
 async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(own, run, change, named):
     await engine.bring_up_to_date(postgresql_settings(own))
     run(change)

@@ -114,13 +114,13 @@ async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(quick_loo
 
 
 async def test_a_move_that_was_told_is_not_told_again_by_a_look(two, raw, monkeypatch):
-    monkeypatch.setattr(notifications, "LOOK_SECONDS", 3600)
+    monkeypatch.setattr(notifications, "POLL_SECONDS", 3600)
     first, second = two
     inbox, other = await first.inbox("ada"), await first.inbox("bob")
     ear = Ear(second.storage, inbox.id, other.id)
 
     def look():
-        second.storage._notifications._look_at = 0.0
+        second.storage._notifications._poll_at = 0.0
         second.storage._notifications._woken.set()
 
     look()

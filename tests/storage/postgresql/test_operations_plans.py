@@ -93,7 +93,7 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
         "find": lambda client: reading.find_several(client, [lookup]),
         "list": lambda client: reading.select_messages(client, lookup, Page()),
         "one": lambda client: reading.select_message(
-            client, lookup, bounds_of(1000, source=False), message_id="msg_" + "0" * 26
+            client, lookup, bounds_of(1000, source=False), message_id="msg_" + "0" * 26, is_next=False
         ),
         "next": lambda client: reading.select_message(
             client, lookup, bounds_of(1000, source=True), message_id="", is_next=True

@@ -131,10 +131,10 @@ def test_each_failure_has_an_error_and_a_short_reason_except_a_mistake_of_ours()
 
 async def test_it_is_looked_for_another_host_if_there_is_one_and_not_all_the_time(database):
     two = Server(replace(database, hosts=(*database.hosts, "/nowhere"), ports=(5432, 5433)))
-    assert [two.look_elsewhere() for _ in range(3)] == [True, False, False]
+    assert [two.try_next_host() for _ in range(3)] == [True, False, False]
     session = Session(Server(database))
     connection = await session.connection()
-    session.look_elsewhere()
+    session.try_next_host()
     assert not connection.is_closed()
     await session.close()
 

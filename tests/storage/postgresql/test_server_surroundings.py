@@ -8,7 +8,6 @@ import asyncpg
 import pytest
 
 from patience import PATIENCE_SECONDS
-from tables import rows_of
 from tests.storage.conftest import Engine, postgresql_settings
 from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
@@ -23,13 +22,29 @@ READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 
 
+SETTINGS = [
+    ("client_min_messages", "error", "warning"),
+    ("default_transaction_isolation", "serializable", "read committed"),
+    ("standard_conforming_strings", "off", "on"),
+    ("statement_timeout", "1ms", "0"),
+    ("lock_timeout", "1ms", "0"),
+    ("idle_session_timeout", "1ms", "0"),
+    ("idle_in_transaction_session_timeout", "0", "10s"),
+    ("enable_seqscan", "on", "off"),
+    ("enable_nestloop", "off", "on"),
+    ("exit_on_error", "on", "off"),
+    ("quote_all_identifiers", "on", "off"),
+    ("plpgsql.extra_errors", "all", "none"),
+]
+"""What a database is set to, and what a session of ours has all the same."""
+
+
 async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(own, cluster):
-    settings = rows_of(__file__)["settings"]
-    cluster.execute(*(f"ALTER DATABASE {own.database} SET {name} = '{value}'" for name, value, _ in settings))
+    cluster.execute(*(f"ALTER DATABASE {own.database} SET {name} = '{value}'" for name, value, _ in SETTINGS))
     client = await server.Server(own).connect()
-    found = [await client.fetchval(f"SHOW {name}") for name, _, _ in settings]
+    found = [await client.fetchval(f"SHOW {name}") for name, _, _ in SETTINGS]
     await client.close()
-    assert found == [expected for _, _, expected in settings]
+    assert found == [expected for _, _, expected in SETTINGS]
 
 
 @pytest.mark.parametrize("which", [1, 2])

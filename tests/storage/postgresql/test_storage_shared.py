@@ -84,7 +84,7 @@ async def test_blocks_are_told_and_found_by_who_was_not_told(quick_looks, two, m
     async with asyncio.timeout(PATIENCE_SECONDS):
         while await heard.get() != [block]:
             pass
-        monkeypatch.setattr(one.storage._notifications, "tell_blocks", lambda: None)
+        monkeypatch.setattr(one.storage._notifications, "announce_blocks", lambda: None)
         await one.storage.change_blocks(removed=[("name", "admin")])
         while await heard.get() != []:
             pass

@@ -74,8 +74,8 @@ def at_fault(reason: str) -> str:
 
 def schema(found: ServerFacts) -> Result:
     """Report the schema that the database has."""
-    if found.schema_obstacle:
-        return problem(_SCHEMA, found.schema_obstacle, "a daemon does not start")
+    if found.schema_refusal:
+        return problem(_SCHEMA, found.schema_refusal, "a daemon does not start")
     if found.schema_step is None:
         return warning(_SCHEMA, "none yet", "the first tmpmaild serve creates it, or tmpmaild migrate")
     if found.schema_step < found.known_step:

@@ -33,7 +33,8 @@ from tmpmaild.host.status import Status
 from tmpmaild.model import counted
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.sqlite import engine
-from tmpmaild.storage.sqlite.database import disk_reserve_bytes, sensible_cap_bytes, wal_of
+from tmpmaild.storage.sqlite.paths import wal_of
+from tmpmaild.storage.sqlite.space import disk_reserve_bytes, sensible_cap_bytes
 
 _SERVICE, _SMTP, _FORWARDED = "service", "SMTP answers", "X-Forwarded-For"
 _SECONDS = 5.0

@@ -287,8 +287,8 @@ async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None 
     fails has changed nothing.
     """
     steps = steps or migrations()
-    newest, obstacle = await _examined(connection, steps)
-    if newest is not None and newest >= max(steps) and not obstacle:
+    newest, refusal = await _examined(connection, steps)
+    if newest is not None and newest >= max(steps) and not refusal:
         return []  # if not, it is looked at again when nobody is changing it
     await _lock(connection)
     try:
@@ -395,11 +395,12 @@ def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
     lookup = operator_lookup(_OPERATOR_NAME)
     return OperatorMail(
-        lambda page: _look(settings, lambda connection: reading.select_messages(connection, lookup, page)),
-        lambda message_id, bounds: _look(
-            settings, lambda connection: reading.select_message(connection, lookup, bounds, message_id=message_id)
+        lambda page: _read_once(settings, lambda connection: reading.select_messages(connection, lookup, page)),
+        lambda message_id, bounds: _read_once(
+            settings,
+            lambda connection: reading.select_message(connection, lookup, bounds, message_id=message_id, is_next=False),
         ),
-        lambda: _look(settings, reading.operator_box),
+        lambda: _read_once(settings, reading.operator_box),
     )
 
 
@@ -410,19 +411,19 @@ def summary(settings: PostgresqlSettings) -> Summary:
         row = await single_row(connection, _SUMMARY)
         return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
 
-    return _look(settings, read)
+    return _read_once(settings, read)
 
 
 def secret(settings: PostgresqlSettings) -> bytes:
     """Return the secret of the database, which keys hashes. Raises ``DatabaseError``."""
-    return _look(settings, _secret)
+    return _read_once(settings, _secret)
 
 
 async def _secret(connection: asyncpg.Connection) -> bytes:
     return bytes(await connection.fetchval("SELECT hash_key FROM service"))
 
 
-def _look(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+def _read_once(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
     """Connect, read, and close. Raises ``DatabaseError``."""
 
     async def connect_and_read() -> T:
@@ -438,7 +439,7 @@ def _look(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection], Awa
 
 def facts(settings: PostgresqlSettings) -> ServerFacts:
     """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
-    return _look(settings, _facts)
+    return _read_once(settings, _facts)
 
 
 async def _facts(connection: asyncpg.Connection) -> ServerFacts:
@@ -447,13 +448,13 @@ async def _facts(connection: asyncpg.Connection) -> ServerFacts:
     settings = await connection.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", _SETTINGS)
     clock, steps = DatabaseClock(), migrations()
     await clock.measure(connection)
-    step, obstacle = await _examined(connection, steps)
+    step, refusal = await _examined(connection, steps)
     return ServerFacts(
         settings={row["name"]: row["setting"] for row in settings},
         free_connections=max(min(limit for limit in limits if limit is not None), 0),
         clock_ahead_seconds=clock.ahead_seconds(),
         schema_step=step,
         known_step=max(steps),
-        schema_obstacle=obstacle,
+        schema_refusal=refusal,
         **{name: value for name, value in row.items() if name in ServerFacts.__struct_fields__},
     )

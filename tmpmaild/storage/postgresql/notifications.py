@@ -26,7 +26,7 @@ from tmpmaild.storage.postgresql.server import FAILURES, PROBE_SECONDS, Session,
 from tmpmaild.storage.rows import verdict_reached
 
 CHANNEL: Final = "tmpmaild"
-LOOK_SECONDS: Final = 2.0
+POLL_SECONDS: Final = 2.0
 MAX_OCTETS: Final = 7_900  # the server takes less than 8,000
 
 _MISSED: Final = "!"  # in place of a change: some could not be told
@@ -34,11 +34,11 @@ _BLOCKS: Final = "b"  # in place of a change: the blocks have been changed
 _FULL: Final = "f"
 _SHARE_FULL: Final = "s"
 _MAX_DIGITS: Final = 18  # fits into the server's bigint
-_TELL_SECONDS: Final = 0.001
+_PAUSE_AFTER_SECONDS: Final = 0.001
 _RETRY_SECONDS: Final = 0.5
 _MAX_WORDS: Final = 20_000
 
-_TELL: Final = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest($1::text[]) AS n(payload)"
+_NOTIFY: Final = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest($1::text[]) AS n(payload)"
 _STATES: Final = """
 SELECT i.id, i.expires_at_ms, m.keys, m.verdicts FROM inbox AS i CROSS JOIN LATERAL (
     SELECT array_agg(key) AS keys, array_agg(authentication) AS verdicts
@@ -46,7 +46,7 @@ SELECT i.id, i.expires_at_ms, m.keys, m.verdicts FROM inbox AS i CROSS JOIN LATE
 ) AS m WHERE i.id = ANY($1::bigint[])
 """
 # No inbox has the id 0: that row has the version of the blocks.
-_LOOK: Final = """
+_POLL: Final = """
 SELECT id, last_key, expires_at_ms FROM inbox WHERE id = ANY($1::bigint[])
 UNION ALL SELECT 0, blocks_version, 0 FROM service
 """
@@ -171,10 +171,10 @@ class ChangeNotifications:
         self._listened: Listened = tuple
         self._blocks_version: int | None = None
         self._words: dict[str, None] = {}  # to be told, in order
-        self._doubted: list[InboxChange] = []
+        self._unconfirmed: list[InboxChange] = []
         self._seen: dict[int, tuple[int, int]] = {}
         self._listening_on: asyncpg.Connection | None = None
-        self._look_at = 0.0
+        self._poll_at = 0.0
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -184,7 +184,7 @@ class ChangeNotifications:
         await self._connection()
         self._task = asyncio.create_task(self._work())
 
-    def on_heard(self, callback: OnCommitted) -> None:
+    def on_received(self, callback: OnCommitted) -> None:
         """Register ``callback``; it gets the changes of other daemons."""
         self._callbacks.append(callback)
 
@@ -193,12 +193,12 @@ class ChangeNotifications:
         self._listened = listened
         self._on_missed = on_missed
 
-    def tell_blocks(self) -> None:
+    def announce_blocks(self) -> None:
         """Tell the others that this daemon has changed the blocks."""
         self._words[_BLOCKS] = None
         self._woken.set()
 
-    def tell(self, changes: Sequence[InboxChange]) -> None:
+    def announce(self, changes: Sequence[InboxChange]) -> None:
         """Note changes of this daemon, to be told to the others."""
         self._note(changes)
         self._words.update(dict.fromkeys(map(word, changes)))
@@ -232,16 +232,16 @@ class ChangeNotifications:
 
     async def _do_next(self) -> None:
         """Wait until there is something to do, and do it."""
-        await _within(self._woken, self._look_at - time.monotonic())
+        await _within(self._woken, self._poll_at - time.monotonic())
         self._woken.clear()
         connection = await self._connection()
-        if self._doubted:
+        if self._unconfirmed:
             await self._confirm(connection)
         if self._words:
             await self._send(connection)
-        if time.monotonic() >= self._look_at:
-            await self._look(connection)
-        await asyncio.sleep(_TELL_SECONDS)
+        if time.monotonic() >= self._poll_at:
+            await self._poll(connection)
+        await asyncio.sleep(_PAUSE_AFTER_SECONDS)
 
     async def _connection(self) -> asyncpg.Connection:
         """Return the connection that listens; when it is a new one, changes may have been missed."""
@@ -249,7 +249,7 @@ class ChangeNotifications:
         if connection is not self._listening_on:
             is_first = self._listening_on is None
             with deadline(connection, PROBE_SECONDS):
-                await connection.add_listener(CHANNEL, self._hear)
+                await connection.add_listener(CHANNEL, self._receive)
             connection.add_termination_listener(lambda _: self._woken.set())
             self._listening_on = connection
             if not is_first:
@@ -260,18 +260,18 @@ class ChangeNotifications:
         words, self._words = self._words, {}
         try:
             with deadline(connection, PROBE_SECONDS):
-                await connection.fetch(_TELL, list(payloads(words)))
+                await connection.fetch(_NOTIFY, list(payloads(words)))
         except FAILURES:
             self._words = {_MISSED: None} | self._words
             raise
 
-    async def _look(self, connection: asyncpg.Connection) -> None:
+    async def _poll(self, connection: asyncpg.Connection) -> None:
         """Read the inboxes that are waited for; those that have changed since the last time wake their listeners."""
-        self._look_at = time.monotonic() + LOOK_SECONDS
+        self._poll_at = time.monotonic() + POLL_SECONDS
         wanted = [int(inbox_id) for inbox_id in self._listened()]
         # A host that is silent now has been silent to the other connections as well.
         with deadline(connection, PROBE_SECONDS, self._session.server.terminate_all):
-            rows = await connection.fetch(_LOOK, wanted)
+            rows = await connection.fetch(_POLL, wanted)
         if self.reason_not_ready:
             self.reason_not_ready = ""
             log.info("the database is back", extra={"about": time.monotonic()})  # each time
@@ -288,7 +288,7 @@ class ChangeNotifications:
             self._on_blocks()
         self._blocks_version = version
 
-    def _hear(
+    def _receive(
         self, connection: asyncpg.Connection | asyncpg.pool.PoolConnectionProxy, pid: int, channel: str, payload: object
     ) -> None:
         del channel
@@ -300,17 +300,17 @@ class ChangeNotifications:
         if _BLOCKS in words:
             self._on_blocks()
         heard = changes(words)
-        if not self._doubted and all(change.notice is None for change in heard):
+        if not self._unconfirmed and all(change.notice is None for change in heard):
             notify(self._callbacks, heard)
-        elif len(self._doubted) < _MAX_WORDS:
-            self._doubted += heard
+        elif len(self._unconfirmed) < _MAX_WORDS:
+            self._unconfirmed += heard
             self._woken.set()
         else:
             self._on_missed()
 
     async def _confirm(self, connection: asyncpg.Connection) -> None:
         """Tell the changes that were heard and are so, in their order."""
-        heard, self._doubted = self._doubted, []
+        heard, self._unconfirmed = self._unconfirmed, []
         try:
             with deadline(connection, PROBE_SECONDS):
                 heard = await confirmed(connection, heard, self._clock())
@@ -321,7 +321,7 @@ class ChangeNotifications:
         notify(self._callbacks, heard)
 
     def _note(self, heard: Sequence[InboxChange]) -> None:
-        """Remember expiries that were moved and told, so that ``_look`` does not tell them again."""
+        """Remember expiries that were moved and told, so that ``_poll`` does not tell them again."""
         for change in heard:
             key = int(change.inbox_id)
             if isinstance(change.notice, ExpiryMoved) and key in self._seen:

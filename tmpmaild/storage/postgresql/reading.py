@@ -305,7 +305,7 @@ async def select_inboxes(connection: asyncpg.Connection, between: Between, creat
 
 
 async def select_message(
-    connection: asyncpg.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool = False
+    connection: asyncpg.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool
 ) -> tuple[Inbox, FullMessage | None] | None:
     """Read one message and its inbox as ``Storage.read_message``."""
 

@@ -35,7 +35,7 @@ STATEMENT_SECONDS: Final = 10.0
 PROBE_SECONDS: Final = 3.0
 HOST_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.5  # between two tries to connect
-_LOOK_SECONDS: Final = 2.0
+_NEXT_HOST_SECONDS: Final = 2.0
 _PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)  # before a statement is repeated
 _MOST_READERS: Final = 4
 _OLDEST_VERSION: Final = 15
@@ -124,7 +124,7 @@ class Server:
         self._logged = ""  # it is tried every other second
         self._refused_until = 0.0
         self._timeline = ""
-        self._look_at = 0.0
+        self._next_host_at = 0.0
         self._open: set[asyncpg.Connection] = set()
         self._connects = Count("storage_connects_total", "Connections to the database server that were opened.")
 
@@ -152,11 +152,11 @@ class Server:
         self._connects.add()
         return connection
 
-    def look_elsewhere(self) -> bool:
+    def try_next_host(self) -> bool:
         """Begin with another host the next time; False if there is none, or if that was done a moment ago."""
-        if len(self._hosts) == 1 or time.monotonic() < self._look_at:
+        if len(self._hosts) == 1 or time.monotonic() < self._next_host_at:
             return False
-        self._look_at = time.monotonic() + _LOOK_SECONDS
+        self._next_host_at = time.monotonic() + _NEXT_HOST_SECONDS
         self._hosts.append(self._hosts.pop(0))
         return True
 
@@ -254,9 +254,9 @@ class Session:
             self._connection.add_log_listener(self._note)
             return self._connection
 
-    def look_elsewhere(self) -> None:
+    def try_next_host(self) -> None:
         """Look for a newer primary: this one does not get its commits to a standby, which may have been promoted."""
-        if self.server.look_elsewhere() and self._connection is not None:
+        if self.server.try_next_host() and self._connection is not None:
             self._connection.terminate()
 
     def _note(self, _: object, message: asyncpg.PostgresLogMessage) -> None:

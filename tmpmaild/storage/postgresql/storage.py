@@ -267,7 +267,7 @@ class PostgresqlStorage(Storage):
         self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # a batch that is read, and one that is next
         self._counting: asyncio.Future[None] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
-        self._writer.on_committed(self._notifications.tell)
+        self._writer.on_committed(self._notifications.announce)
 
     async def listen(self) -> None:
         """Hear other daemons from now on. Raises as ``Session.connection``."""
@@ -281,7 +281,7 @@ class PostgresqlStorage(Storage):
 
     async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
         await self._writer.submit(Alone(operations.change_blocks, added, removed))
-        self._notifications.tell_blocks()
+        self._notifications.announce_blocks()
 
     def buckets(self, *, tokens_per_minute: int, burst: int, name: str) -> SharedBuckets:
         return SharedBuckets(self.sharing.take_token, tokens_per_minute, burst, name=name)
@@ -449,7 +449,7 @@ class PostgresqlStorage(Storage):
 
     def on_committed(self, callback: OnCommitted) -> None:
         self._writer.on_committed(callback)
-        self._notifications.on_heard(callback)
+        self._notifications.on_received(callback)
 
     def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
         self._notifications.watch(listened, on_missed)

@@ -242,7 +242,7 @@ class Writer:
         if self._left_pid is not None:
             with deadline(connection):
                 if await connection.fetchval(_WAITS, self._left_pid):
-                    self._session.look_elsewhere()
+                    self._session.try_next_host()
                     raise StorageUnavailable("the server waits for a standby")
             self._left_pid = None
         return connection

@@ -1,6 +1,6 @@
 """Opens the SQLite engine: creates, checks, migrates and closes a database, and puts the parts over it together.
 
-Pragmas are in ``database.py``, the steps of the schema in ``migrations/``. What the engine does is in ``storage.py``.
+Pragmas are in ``opening.py``, the steps of the schema in ``migrations/``. What the engine does is in ``storage.py``.
 """
 
 import asyncio
@@ -23,22 +23,15 @@ from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.base import Limits, Summary
 from tmpmaild.storage.clocks import MachineClock
 from tmpmaild.storage.engines import OperatorMail, SqliteSettings, differences, log_steps, operator_lookup, steps_in
-from tmpmaild.storage.sqlite import database, reading
-from tmpmaild.storage.sqlite.database import (
-    APPLICATION_ID,
-    DiskSpace,
-    Files,
-    cap_pages,
-    check_identity,
-    erase_wal,
-    open_to_read,
-    real,
-    remove_unfinished,
-    sensible_cap_bytes,
-    wal_of,
-)
+from tmpmaild.storage.sqlite import checking, errors, opening, reading
+from tmpmaild.storage.sqlite.checking import check_identity
+from tmpmaild.storage.sqlite.copies import remove_unfinished
+from tmpmaild.storage.sqlite.opening import APPLICATION_ID, open_to_read
+from tmpmaild.storage.sqlite.paths import real, wal_of
+from tmpmaild.storage.sqlite.space import DiskSpace, Files, cap_pages, sensible_cap_bytes
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
+from tmpmaild.storage.sqlite.wal import erase_wal
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer
 
 _OURS: Final = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
@@ -133,22 +126,23 @@ def operator_mail(settings: SqliteSettings) -> OperatorMail:
     """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
     path, lookup = settings.path, operator_lookup(_OPERATOR_NAME)
     return OperatorMail(
-        lambda page: look(path, lambda connection: reading.select_messages(connection, lookup, page)),
-        lambda message_id, bounds: look(
-            path, lambda connection: reading.select_message(connection, lookup, bounds, message_id=message_id)
+        lambda page: read_database(path, lambda connection: reading.select_messages(connection, lookup, page)),
+        lambda message_id, bounds: read_database(
+            path,
+            lambda connection: reading.select_message(connection, lookup, bounds, message_id=message_id, is_next=False),
         ),
-        lambda: look(path, reading.operator_box),
+        lambda: read_database(path, reading.operator_box),
     )
 
 
 def summary(settings: SqliteSettings) -> Summary:
     """Return what the database holds. Raises ``DatabaseError``."""
-    return look(settings.path, partial(_summary, path=settings.path))
+    return read_database(settings.path, partial(_summary, path=settings.path))
 
 
 def secret(settings: SqliteSettings) -> bytes:
     """Return the secret of the database, which keys hashes. Raises ``DatabaseError``."""
-    return look(settings.path, _secret)
+    return read_database(settings.path, _secret)
 
 
 def _secret(connection: sqlite3.Connection) -> bytes:
@@ -164,7 +158,7 @@ def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
     return Summary(bool(clean_stop), inboxes, messages, sum(file.stat().st_size for file in files))
 
 
-def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
+def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
     """Call ``read`` inside one read transaction and return its result; a daemon may be using the database or not.
 
     Neither the file nor its schema is changed, and no lock is taken that a daemon could wait for. Raises
@@ -183,7 +177,7 @@ def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
         if immutable and wal.exists():
             continue  # a daemon has started meanwhile and may have changed pages while they were read
         if isinstance(outcome, sqlite3.Error):
-            raise database.refusal(path, outcome, writing=False) from outcome
+            raise errors.refusal(path, outcome, writing=False) from outcome
         return outcome
 
 
@@ -197,7 +191,7 @@ def _assert_readable(path: Path) -> None:
         if not os.access(path, os.R_OK, effective_ids=True):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise database.refusal(path, error, writing=False) from error
+        raise errors.refusal(path, error, writing=False) from error
 
 
 def _read(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *, immutable: bool) -> T:
@@ -223,7 +217,7 @@ async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> 
     Without ``clock`` it goes by that of this machine.
     """
     path, clock = settings.path, clock or MachineClock()
-    with database.lock(path, create=True) as descriptor:
+    with opening.lock(path, create=True) as descriptor:
         remove_unfinished(path)
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
         connection, applied = await asyncio.to_thread(prepare, path, clock(), cap_bytes)
@@ -241,8 +235,8 @@ async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> 
 
 def assert_usable(path: Path) -> None:
     """Raise ``DatabaseError`` if a start would refuse the database; its pages are not read."""
-    database.check(path, max(migrations()), difference, pages=False)
-    database.assert_writable(path)
+    checking.check(path, max(migrations()), difference, pages=False)
+    checking.assert_writable(path)
 
 
 def upgrade(settings: SqliteSettings) -> list[str]:
@@ -250,7 +244,7 @@ def upgrade(settings: SqliteSettings) -> list[str]:
 
     Raises ``DatabaseError``.
     """
-    with database.lock(settings.path, create=True):
+    with opening.lock(settings.path, create=True):
         connection, applied = prepare(settings.path, MachineClock()())
         close(connection, clean=True)
     return applied
@@ -269,9 +263,9 @@ async def _assemble(
             space = DiskSpace(files, connection, cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
             hash_key = _secret(connection)
             # The last step that may fail: from here on the connection belongs to the writer's thread.
-            writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.look)
+            writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.check)
         except (OSError, sqlite3.Error) as error:
-            raise database.refusal(settings.path, error) from error
+            raise errors.refusal(settings.path, error) from error
         opened.pop_all()
     reader, maintenance = reading.Reader(readers[0], files), readers[1]
     eraser = Eraser(writer, maintenance, space, descriptor)
@@ -286,8 +280,8 @@ def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connec
     What has expired is not migrated. ``max_bytes`` 0 sets no cap. Raises ``DatabaseError``.
     """
     steps = migrations()
-    database.check(path, max(steps), difference)
-    connection = database.connect(path)
+    checking.check(path, max(steps), difference)
+    connection = opening.connect(path)
     try:
         applied = bring_up_to_date(connection, steps, now_ms)
         if max_bytes:  # not earlier: a step may need a page more than the cap
@@ -296,7 +290,7 @@ def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connec
         erase_wal(connection)  # so that the file itself says it, whatever becomes of the WAL
     except (OSError, sqlite3.Error) as error:
         connection.close()
-        raise database.refusal(path, error) from error
+        raise errors.refusal(path, error) from error
     except DatabaseError as error:
         connection.close()
         raise DatabaseError(f"{path}: {error}") from error

@@ -24,7 +24,6 @@ from tmpmaild.storage.deleting import Deleted, Selection, deleted_at_once
 from tmpmaild.storage.keys import InboxKey, MessageKey, message_id_of
 from tmpmaild.storage.paging import NEVER_MS
 from tmpmaild.storage.rows import StateRow, verdict_reached
-from tmpmaild.storage.sqlite.database import DiskSpace, cap_pages
 from tmpmaild.storage.sqlite.layout import (
     EMPTY_SLOTS,
     FILLER,
@@ -40,6 +39,7 @@ from tmpmaild.storage.sqlite.layout import (
     padding_bytes,
 )
 from tmpmaild.storage.sqlite.reading import operator_box
+from tmpmaild.storage.sqlite.space import DiskSpace, cap_pages
 from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Operation
 
 _LAST_EXPIRY: Final = (

@@ -31,9 +31,9 @@ from tmpmaild.storage.paging import (
     with_bodies,
 )
 from tmpmaild.storage.rows import Bounds, FoundInbox, FullRow, InboxRow, ListedRow, WebhookRow, is_of_html
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import opening, space
+from tmpmaild.storage.sqlite.errors import translate
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
-from tmpmaild.storage.sqlite.writer import translate
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -187,7 +187,7 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
 
 
 def select_message(
-    connection: sqlite3.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool = False
+    connection: sqlite3.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool
 ) -> tuple[Inbox, FullMessage | None] | None:
     """Read one message and its inbox as ``Storage.read_message``."""
     inbox = select_inbox(connection, lookup)
@@ -245,7 +245,7 @@ class Reader:
     def __init__(
         self,
         connection: aiosqlite.Connection,
-        files: database.Files,
+        files: space.Files,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._connection = connection
@@ -329,7 +329,7 @@ async def connect(path: Path) -> aiosqlite.Connection:
     """Open a connection that changes nothing on a database that has been opened for writing before."""
     connection = await aiosqlite.connect(path, isolation_level=None)
     try:
-        for statement in database.READER_PRAGMAS:
+        for statement in opening.READER_PRAGMAS:
             await connection.execute(statement)
     except sqlite3.Error:
         await connection.close()

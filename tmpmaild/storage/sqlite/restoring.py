@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import counted
-from tmpmaild.storage.sqlite import database, engine
-from tmpmaild.storage.sqlite.database import real, remove_unfinished, unfinished, wal_of
+from tmpmaild.storage.sqlite import checking, engine, errors, opening
+from tmpmaild.storage.sqlite.copies import remove_unfinished
+from tmpmaild.storage.sqlite.paths import real, unfinished, wal_of
 
 _BEGINNING = b"SQLite format 3\0"
 
@@ -31,7 +32,7 @@ def restore(copy: Path, path: Path) -> Restored:
 
     What is there may be empty: that is what a first start leaves.
     """
-    with database.lock(path):
+    with opening.lock(path):
         _expect_nothing(path)
         found = _checked(copy)
         target, file = unfinished(path), real(path)
@@ -45,7 +46,7 @@ def restore(copy: Path, path: Path) -> Restored:
             _sync(file.parent)
         except OSError as error:
             remove_unfinished(path)
-            raise database.refusal(path, error) from error
+            raise errors.refusal(path, error) from error
     return found
 
 
@@ -55,7 +56,7 @@ def _expect_nothing(path: Path) -> None:
     name = real(path).name
     away = f"move {name}, {name}-wal and {name}-shm away together, and restore again"
     try:
-        found = engine.look(path, _count)
+        found = engine.read_database(path, _count)
     except DatabaseError as error:
         raise DatabaseError(f"{error}\n{path}: is there already; {away}") from error
     if found.inboxes or found.messages:
@@ -71,7 +72,7 @@ def _checked(copy: Path) -> Restored:
             raise DatabaseError(f"{copy}: not a copy made by tmpmaild backup")
         if wal_of(copy).exists() and wal_of(copy).stat().st_size:
             raise DatabaseError(f"{copy}: a part of it is in {wal_of(copy).name}; use a copy made by tmpmaild backup")
-        with closing(database.open_to_read(copy, immutable=True)) as connection:
+        with closing(opening.open_to_read(copy, immutable=True)) as connection:
             return _read(copy, connection)
     except OSError as error:
         raise DatabaseError(f"{copy}: cannot be read: {error.strerror}") from error
@@ -80,7 +81,7 @@ def _checked(copy: Path) -> Restored:
 
 
 def _read(copy: Path, connection: sqlite3.Connection) -> Restored:
-    version = database.check_identity(connection, copy, max(engine.migrations()))
+    version = checking.check_identity(connection, copy, max(engine.migrations()))
     if not version:
         raise DatabaseError(f"{copy}: not a copy made by tmpmaild backup")
     if what := engine.difference(connection, version):
@@ -98,7 +99,7 @@ def _count(connection: sqlite3.Connection) -> Restored:
 
 
 def _write(copy: Path, target: Path) -> None:
-    database.create_new(target)
+    opening.create_new(target)
     with copy.open("rb") as source, target.open("wb") as file:
         shutil.copyfileobj(source, file, 1 << 20)
         file.flush()

@@ -60,7 +60,8 @@ from tmpmaild.storage.rows import (
     webhook_text,
 )
 from tmpmaild.storage.sqlite import operations, reading
-from tmpmaild.storage.sqlite.database import BackupMaker, DiskSpace, Remeasuring, sensible_cap_bytes
+from tmpmaild.storage.sqlite.copies import BackupMaker
+from tmpmaild.storage.sqlite.space import DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_step_size
 from tmpmaild.storage.sqlite.writer import Call, Change, Clock, Pause, Writer
 

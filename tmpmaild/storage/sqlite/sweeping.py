@@ -3,6 +3,7 @@
 And removes deleted text from the WAL, where old copies of pages are, and returns freed space to the file system.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -14,10 +15,12 @@ import aiosqlite
 from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
 from tmpmaild.storage.keys import InboxKey, first_key
-from tmpmaild.storage.sqlite.database import DiskSpace, erase_wal, tail_without_text
+from tmpmaild.storage.sqlite.errors import translate
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, address_place
 from tmpmaild.storage.sqlite.operations import MESSAGE_ROWS, MessageRow, delete_messages, json_array, write_slots
-from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer, translate
+from tmpmaild.storage.sqlite.space import DiskSpace
+from tmpmaild.storage.sqlite.wal import erase_wal
+from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer
 
 STEP_SECONDS = 0.005
 """How long a step should take, including its commit."""
@@ -28,6 +31,10 @@ _LARGEST_CUT = 0.5
 # What deleting costs, in units of one page of a large mail.
 _MESSAGE_UNITS = 6
 _INBOX_UNITS = 3
+
+_MAPPED_PAGES = PAGE_BYTES // 5
+_LOCK_BYTE_PAGE = (1 << 30) // PAGE_BYTES + 1
+_KINDS_WITHOUT_TEXT = (b"\2", b"\5")  # free, and of a b-tree below its root
 
 _MAX_VACUUM_STEPS = 1000  # per call of erase(), some seconds: the next sweep must not wait for a file of many gigabytes
 
@@ -212,6 +219,25 @@ class Vacuum(Operation[bool]):
         self.step_size.end(freed)
         batch.state.unerased = batch.state.unerased or freed > 0
         return freed > 0
+
+
+def tail_without_text(descriptor: int, pages: int, most: int) -> int:
+    """Return how many pages at the end of the file are free, which are zeros, or of b-trees, which hold no text.
+
+    At most ``most``. The file must be as long as the database, and the WAL be copied into it. Read from the pointer map
+    (https://www.sqlite.org/fileformat2.html#pointer_map_or_ptrmap_pages), whose own pages do not count.
+    """
+    count, page = 0, pages
+    while count < most and page > 1:
+        place = (page - 2) % (_MAPPED_PAGES + 1)
+        if place > 0 and page != _LOCK_BYTE_PAGE:
+            map_page = page - place
+            kind = os.pread(descriptor, 1, (map_page - 1) * PAGE_BYTES + 5 * (place - 1))
+            if kind not in _KINDS_WITHOUT_TEXT:
+                break
+            count += 1
+        page -= 1
+    return count
 
 
 def _pages(connection: sqlite3.Connection) -> int:

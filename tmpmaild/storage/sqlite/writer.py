@@ -18,12 +18,13 @@ from typing import ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, cas
 
 from msgspec.structs import replace
 
-from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageLost, StorageUnavailable
+from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageLost
 from tmpmaild.metrics import Gauge, Metric
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReached
 from tmpmaild.storage.base import Limits, OnCommitted
 from tmpmaild.storage.batching import CommitMetrics, failures, notify, settle
 from tmpmaild.storage.keys import InboxKey, MessageKey, next_key
+from tmpmaild.storage.sqlite.errors import translate
 from tmpmaild.storage.sqlite.layout import InboxQuotas, forget_values
 
 MAX_BATCH_OPERATIONS = 64
@@ -371,15 +372,3 @@ def _is_locked(error: Exception) -> bool:
 
 def _is_damage(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def translate(error: Exception) -> Exception:
-    """Turn an operational error of SQLite into one of ``tmpmaild.errors``; a programming error is returned as it is."""
-    if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
-        return error
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
-        return StorageFull("the database or the disk is full")
-    if isinstance(error, sqlite3.DatabaseError):
-        log.error("the database did not answer as it should: %s", error)
-        return StorageUnavailable(str(error))
-    return error

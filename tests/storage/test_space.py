@@ -10,7 +10,7 @@ import pytest
 
 from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.storage.sqlite.database import DiskSpace, Files, Remeasuring
+from tmpmaild.storage.sqlite.space import DiskSpace, Files, Remeasuring
 
 from .conftest import stranger_that_reads
 
@@ -68,7 +68,7 @@ def test_a_wal_behind_a_foreign_reader_counts_as_used(path, connection, seconds,
 
     def measure():
         seconds.now += 1
-        files.look()
+        files.check()
         space.measure()
 
     with stranger_that_reads(path):

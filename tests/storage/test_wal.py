@@ -6,17 +6,13 @@ from contextlib import closing
 
 import pytest
 
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import copies, paths, space, sweeping, wal
 from tmpmaild.storage.sqlite.engine import close, prepare
 from tmpmaild.storage.sqlite.layout import FILLER, PAGE_BYTES
 
 from .conftest import LIFETIME_MS, new_mail, stranger_that_reads
 
 SECRET = b"secret-octets"
-
-
-def wal(path):
-    return path.with_name(path.name + "-wal")
 
 
 def fill(connection, rows, secret=SECRET):
@@ -41,10 +37,10 @@ def test_a_log_of_any_length_is_overwritten_to_its_end_and_the_database_stays_as
     fill(connection, rows)
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
     before = path.read_bytes(), connection.execute("PRAGMA max_page_count").fetchone()
-    length = wal(path).stat().st_size
-    assert SECRET in wal(path).read_bytes()
-    database.overwrite_wal(connection)
-    octets = wal(path).read_bytes()
+    length = paths.wal_of(path).stat().st_size
+    assert SECRET in paths.wal_of(path).read_bytes()
+    wal.overwrite_wal(connection)
+    octets = paths.wal_of(path).read_bytes()
     assert len(octets) >= length
     assert SECRET not in octets
     assert (path.read_bytes(), connection.execute("PRAGMA max_page_count").fetchone()) == before
@@ -57,18 +53,18 @@ def test_a_log_that_was_longer_once_is_overwritten_to_its_old_end(path, connecti
     fill(connection, 500)
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
     fill(connection, 3, b"later")  # from the beginning; SQLite must not truncate what follows
-    assert SECRET in wal(path).read_bytes()
+    assert SECRET in paths.wal_of(path).read_bytes()
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
-    database.overwrite_wal(connection)
-    assert SECRET not in wal(path).read_bytes()
+    wal.overwrite_wal(connection)
+    assert SECRET not in paths.wal_of(path).read_bytes()
 
 
 def test_a_full_database_is_erased_too_and_keeps_its_cap(path, connection):
     fill(connection, 100)
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    database.cap_pages(connection, pages * PAGE_BYTES)
-    assert database.erase_wal(connection)
-    assert wal(path).stat().st_size == 0
+    space.cap_pages(connection, pages * PAGE_BYTES)
+    assert wal.erase_wal(connection)
+    assert paths.wal_of(path).stat().st_size == 0
     assert connection.execute("PRAGMA max_page_count").fetchone() == (pages,)
     with pytest.raises(sqlite3.OperationalError, match="full"):
         fill(connection, 300)
@@ -78,10 +74,10 @@ def test_a_log_that_is_being_read_is_left_alone(path, connection):
     fill(connection, 100)
     with stranger_that_reads(path):
         fill(connection, 100, b"later")
-        before = wal(path).read_bytes()
-        assert not database.erase_wal(connection)
-        assert wal(path).read_bytes() == before
-    assert database.erase_wal(connection)
+        before = paths.wal_of(path).read_bytes()
+        assert not wal.erase_wal(connection)
+        assert paths.wal_of(path).read_bytes() == before
+    assert wal.erase_wal(connection)
 
 
 @pytest.mark.parametrize("rows", [50, 2000])
@@ -92,25 +88,25 @@ def test_whoever_truncates_has_overwritten(path, connection, monkeypatch, rows):
 
     def overwrite(connection):
         really(connection)
-        overwritten.append(SECRET not in wal(path).read_bytes())
+        overwritten.append(SECRET not in paths.wal_of(path).read_bytes())
 
-    really = database.overwrite_wal
-    monkeypatch.setattr(database, "overwrite_wal", overwrite)
+    really = wal.overwrite_wal
+    monkeypatch.setattr(wal, "overwrite_wal", overwrite)
     close(connection, clean=True)
-    assert (overwritten, wal(path).exists()) == ([True], False)
+    assert (overwritten, paths.wal_of(path).exists()) == ([True], False)
 
 
 def test_the_end_of_the_file_is_known_by_what_is_in_it(path, connection):
     """Text stands in overflow pages; those of b-trees and free ones have none."""
     fill(connection, 400)
-    assert database.erase_wal(connection)
+    assert wal.erase_wal(connection)
 
     def tail(most=10_000):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         descriptor = os.open(path, os.O_RDONLY)
         try:
-            return database.tail_without_text(descriptor, pages, most)
+            return sweeping.tail_without_text(descriptor, pages, most)
         finally:
             os.close(descriptor)
 
@@ -153,9 +149,9 @@ async def test_a_copy_is_overwritten_before_its_blocks_are_freed(open_engine, pa
         with same:
             same.seek(0)
             assert set(same.read()) == {0}
-        left = database.unfinished(path)
+        left = paths.unfinished(path)
         left.write_bytes(SECRET)
         with left.open("rb") as same:
-            database.remove_unfinished(path)
+            copies.remove_unfinished(path)
             assert set(same.read()) == {0}
         assert not left.exists()

@@ -18,7 +18,7 @@ from tmpmaild.config import databaseurl
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.storage import engines
 from tmpmaild.storage.engines import PostgresqlSettings, SqliteSettings, steps_in
-from tmpmaild.storage.sqlite import database, engine
+from tmpmaild.storage.sqlite import engine, opening
 from tmpmaild.storage.sqlite.engine import (
     assert_usable,
     close,
@@ -140,7 +140,7 @@ def test_a_text_is_not_called_damaged_without_doubt(path):
 def locked(path, monkeypatch):
     """Hold the write lock as another program; who wants it does not wait."""
     upgrade(SqliteSettings(path=path))
-    monkeypatch.setitem(database._PRAGMAS, "busy_timeout", 0)
+    monkeypatch.setitem(opening._PRAGMAS, "busy_timeout", 0)
     connection, _ = prepare(path, 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -240,7 +240,7 @@ def test_a_file_system_that_is_read_only_is_called_that(path):
 
 
 async def test_a_reader_that_cannot_connect_leaves_nothing_running(path, clock, monkeypatch):
-    monkeypatch.setattr(database, "READER_PRAGMAS", (*database.READER_PRAGMAS, "SELECT no_such_column"))
+    monkeypatch.setattr(opening, "READER_PRAGMAS", (*opening.READER_PRAGMAS, "SELECT no_such_column"))
     before = set(threading.enumerate())
     with pytest.raises(DatabaseError, match=r"mail\.db: cannot be used as a database \(no such column"):
         async with open_storage(settings(path), clock):

@@ -62,7 +62,7 @@ async def test_everything_is_refused_from_the_first_commit_on(open_engine, path,
             await engine.storage.lost.wait()
         assert told == []
     (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert (line.levelname, line.name) == ("ERROR", "tmpmaild.storage.sqlite.database")
+    assert (line.levelname, line.name) == ("ERROR", "tmpmaild.storage.sqlite.space")
     assert str(path) in line.getMessage()
 
 

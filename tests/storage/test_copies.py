@@ -12,7 +12,7 @@ import pytest
 from patience import PATIENCE_SECONDS
 from tmpmaild.errors import StorageFull, StorageUnavailable
 from tmpmaild.model import Page
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import copies
 
 from .conftest import run
 
@@ -32,8 +32,8 @@ def gate(monkeypatch):
         gate.reached.set()
         gate.go.wait(PATIENCE_SECONDS)
 
-    monkeypatch.setattr(database, "_COPIED_PAGES", 1)
-    monkeypatch.setattr(database, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
+    monkeypatch.setattr(copies, "_COPIED_PAGES", 1)
+    monkeypatch.setattr(copies, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
     yield gate
     gate.go.set()
 
@@ -64,7 +64,7 @@ async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path,
 
 @pytest.mark.parametrize("pages", [1, 10_000])
 async def test_who_is_cancelled_leaves_nothing(engine, path, gate, monkeypatch, pages):
-    monkeypatch.setattr(database, "_COPIED_PAGES", pages)  # of many, the copy is complete when it is cancelled
+    monkeypatch.setattr(copies, "_COPIED_PAGES", pages)  # of many, the copy is complete when it is cancelled
     before = files(path)
     making = asyncio.ensure_future(octets(engine))
     await asyncio.to_thread(gate.reached.wait, 10)

@@ -3,9 +3,9 @@
 import pytest
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.database import temporary
+from tmpmaild.storage.sqlite import opening
 from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.storage.sqlite.opening import temporary
 
 from .conftest import settings
 
@@ -41,7 +41,7 @@ def test_a_database_that_is_there_is_refused_and_stays(path):
 
 def test_a_database_that_another_daemon_has_taken_over_stays(path):
     with temporary(path):
-        taken_over = database.lock(path)
+        taken_over = opening.lock(path)
         taken_over.__enter__()
     taken_over.__exit__(None, None, None)
     assert path.exists()

@@ -15,17 +15,14 @@ import anyio
 import pytest
 
 import tmpmaild
-from tables import rows_of
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.engines import SqliteSettings
 from tmpmaild.storage.postgresql.engine import migrations as postgresql_migrations
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import opening
 from tmpmaild.storage.sqlite.engine import migrate, migrations, open_storage, upgrade
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 
 from .conftest import run, settings
-
-ROWS = rows_of(__file__)
 
 LEFT_BEHIND = ("", "-wal")
 AWAY = "mail.db, mail.db-wal and mail.db-shm away together"
@@ -112,7 +109,27 @@ async def test_a_newer_or_damaged_database_or_one_of_another_program_is_refused(
     await assert_refused_untouched(path, clock, reason)
 
 
-@pytest.mark.parametrize(("changes", "named"), ROWS["changes by hand"])
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (["ALTER TABLE block DROP COLUMN created_at_ms"], "column block.created_at_ms is missing or different"),
+        (["ALTER TABLE inbox ADD COLUMN note TEXT"], "column inbox.note is new"),
+        (["DROP INDEX inbox_by_expiry"], "index inbox_by_expiry is missing or different"),
+        (["CREATE INDEX by_subject ON content (subject)"], "index by_subject is new"),
+        (["CREATE TRIGGER copy AFTER INSERT ON message BEGIN SELECT 1; END"], "trigger copy is new"),
+        (["DROP VIEW mail", "CREATE VIEW mail AS SELECT 1 AS one"], "view mail is missing or different"),
+        (["DROP TABLE content"], "column content."),
+    ],
+    ids=[
+        "column dropped",
+        "column added",
+        "index dropped",
+        "index added",
+        "trigger added",
+        "view replaced",
+        "table dropped",
+    ],
+)
 async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(path, clock, changes, named):
     upgrade(SqliteSettings(path=path))
     run(path, *changes)
@@ -157,7 +174,7 @@ async def test_a_missing_folder_is_refused(path, clock):
 
 def begin(path):
     """Leave what a first start does that is cut short: the first page, and no table."""
-    database.connect(path).close()
+    opening.connect(path).close()
     assert path.stat().st_size > 0
 
 
@@ -187,7 +204,19 @@ async def test_every_file_is_its_owners_alone(open_engine, path):
 
 
 async def test_the_writers_pragmas_hold(open_engine):
-    wanted = dict(ROWS["pragmas of the writer"])
+    wanted = {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "busy_timeout": 5000,
+        "secure_delete": 1,
+        "auto_vacuum": 2,
+        "temp_store": 2,
+        "trusted_schema": 0,
+        "cell_size_check": 1,
+        "page_size": 4096,
+        "max_page_count": 1000,
+    }
     async with open_engine(max_bytes=4096 * 1000) as engine:
         execute = engine.storage._writer._connection.execute
         assert {name: execute(f"PRAGMA {name}").fetchone()[0] for name in wanted} == wanted
@@ -203,14 +232,14 @@ async def test_readers_cannot_write(open_engine):
 def test_a_pragma_that_does_not_hold_stops_the_start(path):
     run(path, "PRAGMA auto_vacuum = NONE", "CREATE TABLE early (x)")
     with pytest.raises(DatabaseError, match="auto_vacuum is 0, wanted 2"):
-        database.connect(path)
+        opening.connect(path)
 
 
 @pytest.mark.parametrize("last", ["CREATE TABLE inbox (x);", "THIS IS NO SQL;", "SELECT 1; SELECT 2;"])
 def test_a_failed_migration_leaves_nothing_behind(path, tmp_path, last):
     step = tmp_path / "0001_broken.sql"
     step.write_text(f"CREATE TABLE one (x);\nINSERT INTO one VALUES (1);\nCREATE TABLE inbox (x);\n{last}\n")
-    with closing(database.connect(path)) as connection:
+    with closing(opening.connect(path)) as connection:
         with pytest.raises(DatabaseError, match=r"0001_broken\.sql failed"):
             migrate(connection, {1: step})
         assert not connection.in_transaction
@@ -234,7 +263,7 @@ def test_a_trigger_in_a_migration_stays_one_statement(path, tmp_path):
         "CREATE TABLE one (x); -- a comment; with a semicolon\n"
         "CREATE TRIGGER t AFTER INSERT ON one BEGIN\n  DELETE FROM one;\n  SELECT 1;\nEND;\n-- the end\n"
     )
-    with closing(database.connect(path)) as connection:
+    with closing(opening.connect(path)) as connection:
         assert migrate(connection, {1: step}) == ["0001_trigger"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
 from tmpmaild.storage.engines import SqliteSettings
-from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite import space
 from tmpmaild.storage.sqlite.engine import assert_usable, open_storage, operator_mail, summary, upgrade
 from tmpmaild.storage.sqlite.restoring import restore
 
@@ -151,7 +151,7 @@ def test_the_disk_that_counts_is_that_of_the_file_and_not_of_the_link(other, pat
         pytest.skip("needs /dev/shm")
     other.symlink_to(target)
     free_bytes = shutil.disk_usage(target.parent).free
-    assert database.sensible_cap_bytes(other) == pytest.approx(min(10 * 1024**3, free_bytes // 2), rel=0.1)
+    assert space.sensible_cap_bytes(other) == pytest.approx(min(10 * 1024**3, free_bytes // 2), rel=0.1)
 
 
 async def test_after_a_kill_only_the_name_that_has_the_log_opens_the_database(path, other, open_engine, clock):

@@ -1,0 +1,210 @@
+"""Opens the database file: with our pragmas, readable by its owner only, locked against other daemons."""
+
+import errno
+import fcntl
+import os
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.sqlite.errors import refusal
+from tmpmaild.storage.sqlite.layout import PAGE_BYTES
+from tmpmaild.storage.sqlite.paths import real
+
+APPLICATION_ID = 0x746D7064  # "tmpd"
+BUSY_TIMEOUT_MS = 5000
+_PRAGMAS: dict[str, str | int] = {
+    "page_size": PAGE_BYTES,
+    "auto_vacuum": 2,  # incremental; like the page size it takes effect before the first table only
+    "journal_mode": "wal",
+    "synchronous": 2,  # FULL: a COMMIT that returns is fsynced
+    "foreign_keys": 1,
+    "busy_timeout": BUSY_TIMEOUT_MS,
+    "secure_delete": 1,
+    "temp_store": 2,  # memory: no mail in temporary files
+    "trusted_schema": 0,
+    "cell_size_check": 1,
+    "journal_size_limit": -1,  # none: what is truncated must be overwritten first
+}
+READER_PRAGMAS = (
+    *(
+        f"PRAGMA {name} = {_PRAGMAS[name]}"
+        for name in ("busy_timeout", "temp_store", "trusted_schema", "cell_size_check")
+    ),
+    "PRAGMA query_only = 1",
+)
+"""For a connection that only reads, of a file that was opened for writing before."""
+_LOCKED_OCTET = 1 << 62  # SQLite's own locks are on the 512 octets from 1 GiB on
+_LOCKED_HERE: set[tuple[int, int]] = set()  # device and inode; POSIX locks belong to the process, and so does this
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the database for writing; set every pragma and check its value.
+
+    Transactions are begun explicitly. Raises ``DatabaseError``.
+    """
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    except sqlite3.Error as error:
+        raise refusal(path, error) from error
+    try:
+        for name, wanted in _PRAGMAS.items():
+            connection.execute(f"PRAGMA {name} = {wanted}")
+            _assert_pragma(connection, name, wanted)
+    except sqlite3.Error as error:
+        connection.close()
+        raise refusal(path, error) from error
+    except DatabaseError as error:
+        connection.close()
+        raise DatabaseError(f"{path}: cannot be used as a database ({error})") from error
+    return connection
+
+
+def _assert_pragma(connection: sqlite3.Connection, name: str, wanted: str | int) -> None:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    if value != wanted:
+        raise DatabaseError(f"PRAGMA {name} is {value!r}, wanted {wanted!r}")
+
+
+def open_to_read(file: Path, *, immutable: bool = False) -> sqlite3.Connection:
+    """Open a file for reading only; ``immutable``, if it is not in use, keeps SQLite from creating a WAL for that.
+
+    Closing it does not checkpoint a left-over WAL into the file.
+    """
+    uri = f"{file.absolute().as_uri()}?mode=ro&immutable={int(immutable)}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    for statement in READER_PRAGMAS:
+        connection.execute(statement)
+    return connection
+
+
+@contextmanager
+def lock(path: Path, *, create: bool = False) -> Iterator[int]:
+    """Keep every other daemon, migration and ``restore`` out of the database, whatever links lead to it.
+
+    Locks the file next to the real database, and the database itself, which may have hard links in other folders.
+    Yields a descriptor of the database for reading, or -1 if there is none; with ``create`` an empty one is created.
+    Raises ``DatabaseError`` at once when another process holds a lock. The kernel releases them when the process ends.
+
+    Connections must be closed before this ends: closing a descriptor of a file drops the locks that SQLite holds on it
+    for this process. For the same reason a database that is locked already is not opened a second time.
+    """
+    with ExitStack() as held:
+        for lock_path in _lock_paths(path):
+            held.enter_context(_locked_beside(path, lock_path))
+        if create:
+            create_private(path)
+        yield held.enter_context(_locked_itself(path))
+
+
+def _lock_paths(path: Path) -> Iterator[Path]:
+    file = real(path)
+    yield file.with_name(file.name + ".lock")
+    as_written = path.with_name(path.name + ".lock")
+    if path.is_symlink() and as_written.exists():  # daemons up to 1.0.3 lock the file next to the link
+        yield as_written
+
+
+@contextmanager
+def _locked_beside(path: Path, lock_path: Path) -> Iterator[None]:
+    try:
+        descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise refusal(path, error) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _in_use(path) from None
+        except OSError as error:
+            raise _cannot_be_locked(path, lock_path.name, error) from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _locked_itself(path: Path) -> Iterator[int]:
+    try:
+        found = path.stat()
+        if (found.st_dev, found.st_ino) in _LOCKED_HERE:
+            raise _in_use(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield -1
+        return
+    except OSError as error:
+        raise refusal(path, error) from error
+    opened = os.fstat(descriptor)
+    identity = opened.st_dev, opened.st_ino
+    _LOCKED_HERE.add(identity)
+    try:
+        _lock_range(descriptor, path)
+        yield descriptor
+    finally:
+        _LOCKED_HERE.remove(identity)
+        os.close(descriptor)
+
+
+def _lock_range(descriptor: int, path: Path) -> None:
+    """Lock an octet that SQLite does not use, by an open file description lock (Linux): no other close drops it."""
+    if not hasattr(fcntl, "F_OFD_SETLK"):
+        return
+    wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_OCTET, 1, 0)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            raise _in_use(path) from None
+        if error.errno != errno.EINVAL:  # such as gVisor, which has no such locks
+            raise _cannot_be_locked(path, path.name, error) from error
+
+
+def _in_use(path: Path) -> DatabaseError:
+    return DatabaseError(f"{path}: in use by another tmpmaild")
+
+
+def _cannot_be_locked(path: Path, name: str, error: OSError) -> DatabaseError:
+    return DatabaseError(f"{path}: {name} cannot be locked ({error.strerror}); keep the database on a local disk")
+
+
+def create_private(path: Path) -> None:
+    """Create the file if it is missing, readable by its owner only; SQLite gives -wal and -shm the same mode."""
+    with suppress(FileExistsError):
+        create_new(real(path))  # O_EXCL does not follow a link
+
+
+def create_new(path: Path) -> None:
+    """Create the file as ``create_private``. Raises ``FileExistsError``, ``DatabaseError``."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise refusal(path, error) from error
+
+
+@contextmanager
+def temporary(path: Path) -> Iterator[None]:
+    """Create an empty file for the database; delete it in the end, and its folder if nothing else is in that.
+
+    Raises ``DatabaseError`` if it is there already: nothing is deleted that was not made here.
+    """
+    try:
+        create_new(path)
+    except FileExistsError:
+        raise DatabaseError(f"{path}: is there already, and would be deleted at the end; name another file") from None
+    try:
+        yield
+    finally:
+        _delete(path)
+
+
+def _delete(path: Path) -> None:
+    with suppress(DatabaseError, OSError), lock(path):  # in use by another daemon, or gone already
+        for end in ("-wal", "-shm", "-journal", ".lock", ""):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+        path.absolute().parent.rmdir()

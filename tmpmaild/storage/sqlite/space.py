@@ -1,0 +1,234 @@
+"""Watches the open files: whether they are still at their paths, and whether there is space for more mail."""
+
+import asyncio
+import logging
+import math
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tmpmaild.errors import RequestError
+from tmpmaild.metrics import Gauge, Metric
+from tmpmaild.storage.sqlite.layout import PAGE_BYTES
+from tmpmaild.storage.sqlite.paths import real, wal_of
+from tmpmaild.storage.sqlite.wal import MAX_IDLE_WAL_BYTES, erase_wal
+
+_MEASURE_EVERY_SECONDS = 0.1
+_MEASURE_AGAIN_EVERY_SECONDS = 1.0
+_MIB = 1024 * 1024
+# By how much the file and the WAL together may exceed the cap while free pages of the file are used again.
+_SLACK_BYTES = 32 * 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class Files:
+    """The database and its WAL as they were opened; used in the writer's thread.
+
+    ``lost`` is true once one of them was removed or replaced; ``wal_bytes`` is the length of the WAL at the last check.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Absolute, as SQLite keeps it: a renamed folder is missing for both.
+        self.path = path.absolute()
+        self.lost = False
+        self.wal_bytes = 0
+        self.folder = real(path).parent
+        self._paths = str(self.path), str(wal_of(path))
+        self._opened = self._identities()
+
+    def check(self) -> bool:
+        """Compare the files at the paths with those that were opened; return ``lost``, which stays true.
+
+        That takes two calls of stat(2). No descriptor is needed: SQLite keeps both files open, so no other file can
+        have their inode numbers. And closing one would drop the locks that SQLite holds for this process on the same
+        file.
+        """
+        if not self.lost:
+            try:
+                self.lost = self._identities() != self._opened
+                reason = "is not the file that was opened"
+            except OSError as error:
+                self.lost = True
+                reason = f"cannot be found ({error.strerror})"
+            if self.lost:
+                log.error("%s: the database or its -wal %s; no mail is accepted any more, stopping", self.path, reason)
+        return self.lost
+
+    def _identities(self) -> tuple[int, ...]:
+        database, wal = map(os.stat, self._paths)
+        self.wal_bytes = wal.st_size
+        return database.st_dev, database.st_ino, wal.st_dev, wal.st_ino
+
+
+def disk_reserve_bytes(cap_bytes: int, reserve_bytes: int) -> int:
+    """Return what must stay free on the disk; ``reserve_bytes`` is for mail that is being received."""
+    return max(256 * _MIB, cap_bytes // 10, reserve_bytes)
+
+
+def sensible_cap_bytes(path: Path) -> int:
+    """Return the default size limit of a database: half of what the disk has for it, at most 10 GiB."""
+    held_bytes = path.stat().st_size if path.exists() else 0
+    return min(10 * 1024**3, (shutil.disk_usage(real(path).parent).free + held_bytes) // 2)
+
+
+def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
+    """Set the largest size of the file: this, or its present size if that is more."""
+    connection.execute(f"PRAGMA max_page_count = {max(cap_bytes // PAGE_BYTES, 1)}")
+
+
+class DiskSpace:
+    """Whether there is space: measured in the writer's thread, answered from memory."""
+
+    def __init__(
+        self,
+        files: Files,
+        connection: sqlite3.Connection,
+        *,
+        cap_bytes: int,
+        reserve_bytes: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._files = files
+        self._connection = connection
+        self._monotonic = monotonic
+        self.change(cap_bytes=cap_bytes, reserve_bytes=reserve_bytes)
+        self._moved_bytes = 0.0
+        self._measured_wal_bytes = 0
+        self._used_bytes = self._free_bytes = 0
+        self.has_room = True
+        self.wal_is_too_long = False
+        self.measure()
+
+    def change(self, *, cap_bytes: int, reserve_bytes: int) -> None:
+        """Set the cap and what must stay free; the next ``measure`` measures in any case."""
+        self._cap_bytes = cap_bytes
+        self._disk_reserve_bytes = disk_reserve_bytes(cap_bytes, reserve_bytes)
+        self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
+        self._measured_at_seconds = -math.inf
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return what is known of the space, as last measured."""
+        return (
+            Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._used_bytes),
+            Gauge("storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._cap_bytes),
+            Gauge("storage_free_disk_bytes", "Free octets of the disk.", lambda: self._free_bytes),
+            Gauge("storage_wal_bytes", "Length of the write-ahead log.", lambda: self._files.wal_bytes),
+            Gauge("storage_has_room", "1 while new mail and addresses are accepted.", lambda: self.has_room),
+        )
+
+    def measure(self, moved_bytes: float = 0.0) -> None:
+        """Metric again, unless that was done just now and little was written since: it releases the GIL six times.
+
+        ``max_page_count`` does not limit the WAL, which grows as long as another process reads: what it has more than
+        an idle WAL counts as used.
+        """
+        now = self._monotonic()
+        self._moved_bytes += moved_bytes
+        grown_bytes = self._files.wal_bytes - self._measured_wal_bytes
+        fresh = now - self._measured_at_seconds < _MEASURE_EVERY_SECONDS
+        few = max(self._moved_bytes, grown_bytes) < self._cap_reserve_bytes // 8
+        # When space is short little is written: the batch that frees some by deleting may be the last one for long.
+        if self.has_room and fresh and few:
+            return
+        self._measured_at_seconds, self._moved_bytes = now, 0.0
+        fits = self._fits()
+        self._measured_wal_bytes = self._files.wal_bytes
+        self._free_bytes = shutil.disk_usage(self._files.folder).free
+        self._decide(fits=fits)
+
+    @property
+    def wal_is_long(self) -> bool:
+        """Whether the WAL is longer than an idle one, as of the last check."""
+        return self._files.wal_bytes > MAX_IDLE_WAL_BYTES
+
+    @property
+    def path(self) -> Path:
+        """The database."""
+        return self._files.path
+
+    def missing_bytes(self, wanted_bytes: int) -> int:
+        """Return how much the disk lacks for a file of that size in addition to its reserve; at most 0 if it fits.
+
+        Measured now; may be called in any thread.
+        """
+        return wanted_bytes + self._disk_reserve_bytes - shutil.disk_usage(self._files.folder).free
+
+    def _decide(self, *, fits: bool) -> None:
+        had_room, self.has_room = self.has_room, fits and self._free_bytes >= self._disk_reserve_bytes
+        if had_room and not self.has_room and not self.wal_is_too_long:  # that has a line of its own
+            text = "storage full: %s; new mail and addresses are refused"
+            log.warning(text, self._shortage(fits=fits), extra={"event": "storage_full"})
+        elif self.has_room and not had_room:
+            log.info("storage has room again; mail and addresses are accepted", extra={"event": "storage_has_room"})
+
+    def _shortage(self, *, fits: bool) -> str:
+        if not fits:
+            return f"storage.max_bytes, {self._cap_bytes // _MIB} MiB, is used up"
+        free_mib, reserve_mib = self._free_bytes // _MIB, self._disk_reserve_bytes // _MIB
+        return f"the disk has {free_mib} MiB free, and {reserve_mib} MiB must stay free"
+
+    def _fits(self) -> bool:
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        # Free pages can be used again, but the file does not become shorter.
+        self._used_bytes = (pages - free) * PAGE_BYTES
+        left_bytes = self._cap_bytes - max(
+            self._used_bytes + self._cap_reserve_bytes, pages * PAGE_BYTES - _SLACK_BYTES
+        )
+        self.wal_is_too_long = 0 <= left_bytes < self._wal_excess_bytes()
+        if self.wal_is_too_long and erase_wal(self._connection):
+            self._files.check()
+            self.wal_is_too_long = left_bytes < self._wal_excess_bytes()
+        if self.wal_is_too_long:
+            self._warn()
+        return bool(left_bytes >= self._wal_excess_bytes())
+
+    def _wal_excess_bytes(self) -> int:
+        return max(0, self._files.wal_bytes - MAX_IDLE_WAL_BYTES)
+
+    def _warn(self) -> None:
+        log.warning(
+            "the write-ahead log has grown to %d MiB, which count as used space, and new mail is refused: another"
+            " process keeps a read transaction on the database open",
+            self._files.wal_bytes // _MIB,
+            extra={"about": "wal"},
+        )
+
+
+class Remeasuring:
+    """Measures again while all mail is refused, because then no batch does; at most once a second.
+
+    ``measure`` is called in the event loop; a ``RequestError`` that it raises is ignored until the next time.
+    """
+
+    def __init__(
+        self, measure: Callable[[], Awaitable[object]], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._measure = measure
+        self._monotonic = monotonic
+        self._begun_at_seconds = -math.inf
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Metric in the background, unless that is running or was done within the last second."""
+        now = self._monotonic()
+        if self._task is None and now - self._begun_at_seconds >= _MEASURE_AGAIN_EVERY_SECONDS:
+            self._begun_at_seconds = now
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._measure()
+        except RequestError as error:
+            log.debug("measuring again failed: %s", error)
+        finally:
+            self._task = None
+
+    async def close(self) -> None:
+        """Wait until a running measurement is done."""
+        if self._task is not None:
+            await self._task
