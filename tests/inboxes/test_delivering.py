@@ -1,4 +1,4 @@
-"""Where mails are parsed, and what that leaves behind."""
+"""Recipients and their inboxes; where messages are parsed, and what that leaves behind."""
 
 import asyncio
 import time
@@ -6,11 +6,13 @@ import time
 import pytest
 
 from growth import cpu_seconds
-from tmpmaild.errors import MailboxFull
+from tmpmaild.errors import AddressNotFound, MailboxFull
 from tmpmaild.mail import mime
-from tmpmaild.model import Page
+from tmpmaild.mail.addresses import Mailbox
+from tmpmaild.model import Envelope, Page
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
-from .conftest import MAIL
+from .conftest import LIFETIME_MS, MAIL, mailbox_of
 
 
 async def test_a_large_mail_is_parsed_in_a_thread_and_stored(world):
@@ -55,3 +57,40 @@ async def test_memory_is_given_back_after_large_mail_and_once_a_second_at_most(w
         assert len(world.gave_back) == times
     await world.deliver(inbox.address)
     assert len(world.gave_back) == 2
+
+
+async def test_a_full_inbox_is_full_at_rcpt_and_at_the_commit(world):
+    inbox, _ = await world.create()
+    mailbox = mailbox_of(inbox.address)
+    inbox_id = await world.service.deliverer.recipient(mailbox)
+    assert world.service.deliverer.recipient_now(mailbox) == inbox_id
+    envelope = Envelope("", (inbox.address,), "", "", tls=False)
+    outcomes = await asyncio.gather(
+        *(world.service.deliverer.deliver(envelope, [inbox_id], MAIL) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [str, str, MailboxFull]
+    assert world.service.deliverer.recipient_now(mailbox) is None
+    with pytest.raises(MailboxFull):
+        await world.service.deliverer.recipient(mailbox)
+
+
+async def test_a_recipient_is_known_without_waiting_from_its_first_mail_until_it_is_over(world):
+    inbox, _ = await world.create()
+    mailbox = mailbox_of(inbox.address)
+    assert world.service.deliverer.recipient_now(mailbox) is None  # its creator may have no room left
+    assert await world.service.deliverer.recipient(mailbox) == inbox.id
+    assert world.service.deliverer.recipient_now(mailbox) == inbox.id
+    world.clock.advance(ms=LIFETIME_MS)
+    assert world.service.deliverer.recipient_now(mailbox) is None
+    with pytest.raises(AddressNotFound):
+        await world.service.deliverer.recipient(mailbox)
+
+
+@pytest.mark.parametrize("address", ["postmaster@mail.example.com", "ABUSE@second.test", "Postmaster@"])
+async def test_postmaster_and_abuse_of_ours_reach_the_operator_and_nobody_else(world, address):
+    with pytest.raises(AddressNotFound):
+        await world.service.deliverer.recipient(Mailbox("postmaster", "elsewhere.test"))
+    assert await world.service.deliverer.recipient(mailbox_of(address)) == OPERATOR_INBOX_ID
+    await world.deliver(address)
+    with pytest.raises(AddressNotFound):
+        await world.service.access.find(address)

@@ -5,11 +5,9 @@ import asyncio
 import pytest
 from services import rules
 
-from tmpmaild.errors import AddressNotFound, MailboxFull, Unauthorized
+from tmpmaild.errors import AddressNotFound, Unauthorized
 from tmpmaild.inboxes.faults import Fault
-from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Block, Envelope, Page
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.model import Block, Page
 
 from .conftest import DOMAINS, LIFETIME_MS, MAIL, mailbox_of
 
@@ -28,33 +26,6 @@ async def test_other_rules_hold_at_once(world):
     assert other.expires_at_ms - other.created_at_ms == 1000
 
 
-async def test_a_full_inbox_is_full_at_rcpt_and_at_the_commit(world):
-    inbox, _ = await world.create()
-    mailbox = mailbox_of(inbox.address)
-    inbox_id = await world.service.deliverer.recipient(mailbox)
-    assert world.service.deliverer.recipient_now(mailbox) == inbox_id
-    envelope = Envelope("", (inbox.address,), "", "", tls=False)
-    outcomes = await asyncio.gather(
-        *(world.service.deliverer.deliver(envelope, [inbox_id], MAIL) for _ in range(3)), return_exceptions=True
-    )
-    assert [type(outcome) for outcome in outcomes] == [str, str, MailboxFull]
-    assert world.service.deliverer.recipient_now(mailbox) is None
-    with pytest.raises(MailboxFull):
-        await world.service.deliverer.recipient(mailbox)
-
-
-async def test_a_recipient_is_known_without_waiting_from_its_first_mail_until_it_is_over(world):
-    inbox, _ = await world.create()
-    mailbox = mailbox_of(inbox.address)
-    assert world.service.deliverer.recipient_now(mailbox) is None  # its creator may have no room left
-    assert await world.service.deliverer.recipient(mailbox) == inbox.id
-    assert world.service.deliverer.recipient_now(mailbox) == inbox.id
-    world.clock.advance(ms=LIFETIME_MS)
-    assert world.service.deliverer.recipient_now(mailbox) is None
-    with pytest.raises(AddressNotFound):
-        await world.service.deliverer.recipient(mailbox)
-
-
 async def test_the_memory_forgets_what_is_over(world):
     inbox, _ = await world.create()
     world.service.change_rules(rules(*DOMAINS, faults=True, keep_refusals=True))
@@ -68,16 +39,6 @@ async def test_the_memory_forgets_what_is_over(world):
     world.service.forget_expired(world.clock())
     assert [len(one) for one in remembered] == [0, 0, 0]
     assert list(world.service.refusals.newest()) == []
-
-
-@pytest.mark.parametrize("address", ["postmaster@mail.example.com", "ABUSE@second.test", "Postmaster@"])
-async def test_postmaster_and_abuse_of_ours_reach_the_operator_and_nobody_else(world, address):
-    with pytest.raises(AddressNotFound):
-        await world.service.deliverer.recipient(Mailbox("postmaster", "elsewhere.test"))
-    assert await world.service.deliverer.recipient(mailbox_of(address)) == OPERATOR_INBOX_ID
-    await world.deliver(address)
-    with pytest.raises(AddressNotFound):
-        await world.service.access.find(address)
 
 
 async def test_who_has_been_answered_finds_the_mail_however_often_was_read_before(world):

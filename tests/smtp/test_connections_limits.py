@@ -1,4 +1,4 @@
-"""What the server refuses and whom it sends away: stops, counts, memory, full disks and faults of ours."""
+"""What the server refuses and whom it sends away: counts, memory, full disks and faults of ours."""
 
 import asyncio
 import re
@@ -13,56 +13,6 @@ from tmpmaild.smtp.memory import ALLOWANCE_BYTES
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 OTHER = ("127.0.0.2", 0)
 LOCALHOST = ip_network("127.0.0.0/8")
-
-
-# Stopping
-
-
-async def test_at_a_stop_a_mail_gets_its_answer_and_all_others_are_sent_away(serve):
-    async with serve() as house:
-        others, busy = [await house.greeted() for _ in range(3)], await house.at_data()
-        for count, client in enumerate(others):
-            await client.say(*MAIL[:count], "NOOP")
-        stopping = asyncio.ensure_future(house.server.stop(5))
-        assert [await client.rest() for client in others] == [f"{replies.STOPPING}\r\n"] * 3
-        assert not house.server.listening
-        with pytest.raises(ConnectionRefusedError):
-            await house.connect()
-        busy.send("Subject: last", ".", *MAIL)
-        assert (await busy.reply()).startswith("250 2.0.0 Ok: stored as")
-        assert await busy.rest() == f"{replies.STOPPING}\r\n"
-        await stopping
-        assert len(house.sources()) == 1
-
-
-@pytest.mark.parametrize("mail", ["\n.\n\r\n.", "x" * 3000 + "\r\n."])
-async def test_at_a_stop_a_mail_that_is_refused_is_the_last_too(serve, mail):
-    async with serve(max_message_bytes=2000) as house:
-        client = await house.at_data()
-        stopping = asyncio.ensure_future(house.server.stop(5))
-        await asyncio.sleep(0)
-        client.send(mail)
-        assert (await client.reply())[:3] in ("550", "552")
-        assert await client.rest() == str(replies.STOPPING) + "\r\n"
-        await stopping
-
-
-async def test_a_stop_waits_no_longer_than_its_grace_time(serve):
-    async with serve() as house:
-        client = await house.at_data()
-        client.send("never ends")
-        await house.server.stop(0.05)
-        assert await client.rest() in (str(replies.STOPPING) + "\r\n", "")
-        assert not house.sources()
-        await house.until(lambda: not house.server.connections.open)
-        assert house.server.connections.memory.held_bytes == 0
-
-
-@pytest.mark.parametrize("trusted_proxies", [[], [LOCALHOST]])
-async def test_who_comes_while_the_server_stops_is_refused(serve, trusted_proxies):
-    async with serve(trusted_proxies=trusted_proxies) as house:
-        house.server.connections.stopping = True
-        assert await (await house.connect()).rest() == str(replies.STOPPING) + "\r\n"
 
 
 # How many

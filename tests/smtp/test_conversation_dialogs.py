@@ -164,7 +164,7 @@ GIVEN_ELSEWHERE = {
     "MAILBOX_FULL": "test_handler_transactions.py",
     "MEMORY_FULL": "test_connections_limits.py",
     "OUR_FAULT": "test_connections_limits.py",
-    "STOPPING": "test_connections_limits.py",
+    "STOPPING": "test_server.py",
     "SYSTEM_FULL": "test_conversation.py",
     "TIMEOUT": "test_session.py",
     "TOO_MANY_CONNECTIONS": "test_connections_giving_way.py",
