@@ -10,7 +10,7 @@ import pytest
 
 from tmpmaild.http import streams
 from tmpmaild.http.app import OPERATIONS
-from tmpmaild.http.files import bundle, docs_files, web_files
+from tmpmaild.http.files import docs_files, join, minify_script, web_files
 
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "tmpmaild/web"
@@ -117,11 +117,17 @@ def test_every_import_names_a_file_that_is_served():
 
 def test_the_page_fetches_ahead_what_its_joined_script_imports():
     """So nothing is asked for only when something else that was asked for has come."""
-    joined = bundle(WEB, "app")
+    joined = {name: minify_script(text) for name, text in join(WEB, "app").items()}
     assert References(TEXTS["index.html"]).preloaded == ["web/messages.js"]
-    assert static_imports(joined) == ["./messages.js"]
-    exported = {name for text in MODULES.values() for name in exports(text)}
-    assert exported == {name for name in exported if re.search(rf"(?:const|class|function) {name}\b", joined)}
+    assert static_imports(joined.pop("app")) == ["./messages.js"]
+    assert {one for text in joined.values() for one in static_imports(text)} == {"./app.js"}
+
+
+def test_every_module_is_part_of_one_script():
+    joined = "".join(join(WEB, "app").values())
+    exported = [name for text in MODULES.values() for name in exports(text)]
+    declared = re.findall(r"^(?:const|class|(?:async )?function) (\w+)", joined, re.MULTILINE)
+    assert [name for name in exported if declared.count(name) != 1] == []
 
 
 def test_what_the_manifest_refers_to_is_there():

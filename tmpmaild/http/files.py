@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -77,7 +77,8 @@ _OF_THE_CONTENT = ("Content-Encoding", "Content-Language")
 _indentation = re.compile(r"^ +(?=<)", re.MULTILINE)
 _versioned_references = re.compile(r'(?<=")web/(?=[\w.-]+\.(?:css|js)")')
 
-_IMPORT = re.compile(r'^import \{ ?(?:\w+, )*\w+ ?\} from "\./([\w-]+)\.js";$')
+_IMPORT = re.compile(r'^import \{ ?((?:\w+, )*\w+) ?\} from "\./([\w-]+)\.js";$')
+_later_imports = re.compile(r'\bimport\("\./([\w-]+)\.js"\)').findall
 _OUTER_IMPORT = re.compile(r'^import \w+ from "\./[\w-]+\.js";$')
 _EXPORT = re.compile(r"^export ((?:const|class|function|async function) \w+.*)$", re.DOTALL)
 _declared = re.compile(r"^(?:const|let|class|function|async function) +(?:(\w+)|[\[{]([\w, ]+))").match
@@ -195,13 +196,15 @@ def web_files() -> WebFiles:
     """Return the page of the inbox, which is ``/``, and the files that it loads.
 
     Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
-    ``messages``. The page loads all scripts as one, and all style sheets as one, without comments and spaces. They lie
+    ``messages``. The page loads all scripts that it begins with as one, each that it imports later (``import()``) as
+    one with those that only this one needs, and all style sheets as one, without comments and spaces. They lie
     below a version, which changes with any of them and with the page: a browser that has them asks for none, and the
     service worker, which names them, is another with each version. Raises ``OSError`` when a file is missing, such as
     the words of the default language.
     """
     tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name != _WORKER]
+    joined = {name: minify_script(text).encode() for name, text in join(_FOLDER, "app").items()}
     images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
     web = f"web/{_version()}/"
     page, worker = (
@@ -214,7 +217,7 @@ def web_files() -> WebFiles:
         ),
         **{f"/web/{name}": static_file(name) for name in images},
         **{f"/{web}{name}": static_file(name, _KEPT_FOR_GOOD) for name in scripts},
-        f"/{web}app.js": StaticContent(bundle(_FOLDER, "app").encode(), "text/javascript", _KEPT_FOR_GOOD),
+        **{f"/{web}{name}.js": StaticContent(text, "text/javascript", _KEPT_FOR_GOOD) for name, text in joined.items()},
         f"/{web}inbox.css": StaticContent(_joined_styles(), "text/css", _KEPT_FOR_GOOD),
         f"/{web}messages.js": Translated({tag: _words_in(tag) for tag in tags}),
     }
@@ -265,54 +268,88 @@ def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
     return _Representation(body, {**headers, "ETag": f'"{tag}"'})
 
 
-def bundle(folder: Path, name: str) -> str:
-    """Return the module ``name`` with all that it imports as one module, without comments and spaces.
+def join(folder: Path, name: str) -> dict[str, str]:
+    """Return the scripts that a page with the module ``name`` loads, by name, before anything is left out.
+
+    One is ``name`` with all that it imports. Each module that ``import()`` names is one more, with what it imports and
+    the first has not; it imports the rest from the first.
 
     Raises ``UnreadableScriptError`` for another form of ``import`` or ``export`` (a default import stays: the server
-    chooses that file by the reader's language), for modules that import each other in a circle, and for a name that two
-    modules declare, since all of them share one scope.
+    chooses that file by the reader's language), for modules that import each other in a circle, for a module that
+    two later scripts would have, and for a name that two modules declare, since those of a script share one scope.
     """
-    return minify_script(join(folder, name))
-
-
-def join(folder: Path, name: str) -> str:
-    """Return what ``bundle`` does, before anything is left out."""
-    found = _Bundle(folder)
-    found.add(name, ())
-    return "\n".join([*found.outer_imports, *found.lines, ""])
+    first = _Bundle(folder, name)
+    later: dict[str, _Bundle] = {}
+    wanted = list(first.later)
+    for one in wanted:
+        if one not in later and one not in first.added:
+            later[one] = _Bundle(folder, one, first)
+            wanted += later[one].later
+    modules = [module for bundle in later.values() for module in bundle.added]
+    if twice := {module for module in modules if modules.count(module) > 1}:
+        raise UnreadableScriptError(f"{', '.join(sorted(twice))}.js: in several scripts that are loaded later")
+    shared = {needed for bundle in later.values() for needed in bundle.needed}
+    return {name: first.text(exported=shared)} | {one: bundle.text() for one, bundle in later.items()}
 
 
 class _Bundle:
-    """The modules joined so far, in the order in which a browser would run them."""
+    """A module joined with all that it imports, in the order in which a browser would run them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str, first: "_Bundle | None" = None) -> None:
         self._folder = folder
-        self._added: set[str] = set()
+        self.name = name
+        self._first = first
         self._declarers: dict[str, str] = {}
-        self.outer_imports: dict[str, None] = {}
-        self.lines: list[str] = []
+        self._exports: list[str] = []
+        self._outer_imports: dict[str, None] = {}
+        self._lines: list[str] = []
+        self.added: set[str] = set()
+        self.needed: set[str] = set()
+        """Names of the first script."""
+        self.later: list[str] = []
+        """Modules that are imported where the script runs."""
+        self._add(name, ())
 
-    def add(self, name: str, importers: tuple[str, ...]) -> None:
+    def text(self, exported: Iterable[str] = ()) -> str:
+        """Return the script; without a first one it exports these names, else those of its module."""
+        names = self._exports if self._first else sorted(exported)
+        lines = [*self._outer_imports, *self._lines, ""]
+        if self._first and self.needed:
+            lines.insert(0, f'import {{ {", ".join(sorted(self.needed))} }} from "./{self._first.name}.js";')
+        if names:
+            lines.insert(-1, f"export {{ {', '.join(names)} }};")
+        return "\n".join(lines)
+
+    def _add(self, name: str, importers: tuple[str, ...]) -> None:
         """Join a module after those that it imports."""
         if name in importers:
             raise UnreadableScriptError(f"{name}.js imports itself by way of {', '.join(importers)}")
-        if name in self._added:
+        if name in self.added:
             return
-        self._added.add(name)
+        self.added.add(name)
         kept: list[str] = []
         for line in (self._folder / f"{name}.js").read_text("utf-8").splitlines():
             if imported := _IMPORT.match(line):
-                self.add(imported[1], (*importers, name))
+                self._import(imported[2], imported[1].split(", "), (*importers, name))
             elif _OUTER_IMPORT.match(line):
-                self.outer_imports[line] = None
+                self._outer_imports[line] = None
             else:
                 kept.append(self._line(line, name))
-        self.lines += kept
+                self.later += _later_imports(line)
+        self._lines += kept
+
+    def _import(self, name: str, names: Sequence[str], importers: tuple[str, ...]) -> None:
+        if self._first and name in self._first.added:
+            self.needed.update(names)
+        else:
+            self._add(name, importers)
 
     def _line(self, line: str, name: str) -> str:
         """Return a line without ``export``."""
         if exports := _EXPORT.match(line):
             line = exports[1]
+            if name == self.name and (exported := _declared(line)):
+                self._exports.append(exported[1])
         if line.startswith(("import", "export")) or line.count("`") % 2:
             raise UnreadableScriptError(f"{name}.js: {line}")
         if found := _declared(line):

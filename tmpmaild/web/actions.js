@@ -1,13 +1,13 @@
 // What the buttons do: create, extend, delete, choose a name, copy; and the words for what goes wrong.
 
 import { announce, toast } from "./alerts.js";
-import { ApiError } from "./api.js";
+import { ApiError, later } from "./api.js";
+import { canShare, share } from "./browser.js";
 import { extensionOf } from "./card.js";
-import { askForLabel, showLink } from "./dialogs.js";
+import { askForLabel } from "./dialogs.js";
 import { copy, countdown, h, icon, save } from "./dom.js";
-import { chooseName } from "./namedialog.js";
 import { whenAllowed } from "./paced.js";
-import { keep } from "./store.js";
+import { keep, linkTo } from "./store.js";
 import { knows, t } from "./words.js";
 
 // Return the text for an error of the API; any other error is a bug and goes on.
@@ -48,11 +48,20 @@ export class Actions {
   }
 
   copy = (event) => copyText(this.#inboxes.inbox.address, event);
-  qr = () => showLink(this.#inboxes.inbox, copyText);
+
+  qr = attempt(async () => {
+    const { inbox } = this.#inboxes;
+    const link = linkTo(inbox);
+    if (canShare()) return share(link);
+    const { showLink } = await later(import("./linkdialog.js"));
+    showLink(link, inbox, copyText);
+  });
+
   new = attempt(() => this.#create());
 
   "choose-name" = attempt(async () => {
     this.#domains ??= await this.#api.domains();
+    const { chooseName } = await later(import("./namedialog.js"));
     chooseName(this.#domains, (wish) => this.#create(wish), wordsOf);
   });
 

@@ -19,6 +19,9 @@ export class ApiError extends Error {
   }
 }
 
+// Return a module that is loaded when it is first needed.
+export const later = (loading) => loading.catch(() => Promise.reject(new ApiError(0)));
+
 // `base` is the URL of "api/v1/". An inbox is anything with `address` and `token`.
 export class Api {
   #base;

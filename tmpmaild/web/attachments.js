@@ -1,11 +1,24 @@
 // The attachments of an open mail: previews, and saving them one by one or all as one archive.
 
+import { later } from "./api.js";
 import { button, h, icon, plain, said, save, tool } from "./dom.js";
-import { drawPreview, kindOf } from "./preview.js";
-import { saveAll } from "./saving.js";
 import { bytes, t } from "./words.js";
 
+const MAX_PREVIEW_BYTES = 10 * 1024 * 1024;
+const NAMED_IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
+const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patch|diff)$/i;
+const TYPED_IMAGE = /^image\/(?:(?:x-)?png|jpe?g|pjpeg|gif|webp|avif|(?:x-(?:ms-)?)?bmp)$/;
+const TYPED_TEXT = /^(?:text\/.+|application\/(?:json|xml|x-yaml|yaml))$/;
+
 const fileNameOf = ({ filename }) => plain(filename) || t("unnamed");
+
+// Return "image" or "text" if an attachment can probably be shown; "" if not.
+function kindOf({ content_type, filename, size }) {
+  if (size > MAX_PREVIEW_BYTES) return "";
+  const says = (typed, named) => typed.test(content_type) || (content_type === "application/octet-stream" && named.test(filename));
+  if (says(TYPED_IMAGE, NAMED_IMAGE)) return "image";
+  return says(TYPED_TEXT, NAMED_TEXT) ? "text" : "";
+}
 
 // Return what a file is called in brief: PDF, PNG.
 function kindName({ filename, content_type }) {
@@ -75,6 +88,7 @@ export class Attachments {
 
   async #toggle(one, kind) {
     const isOpen = this.#shown === one.index;
+    const { drawPreview } = await later(import("./preview.js"));
     const drawn = isOpen ? [] : [await drawPreview(kind, await this.#blobOf(one), fileNameOf(one), this.#urls)].flat();
     this.#shown = isOpen ? undefined : one.index;
     this.#preview.replaceChildren(...drawn.filter(Boolean));
@@ -89,7 +103,8 @@ export class Attachments {
     return this.#blobs.get(index);
   }
 
-  #saveAll() {
+  async #saveAll() {
+    const { saveAll } = await later(import("./saving.js"));
     const { subject, received_at } = this.#message;
     const files = this.#listed.map((one) => ({ name: fileNameOf(one), load: () => this.#blobOf(one), isHere: this.#blobs.has(one.index) }));
     const tell = (text) => (this.#progress.textContent = text);

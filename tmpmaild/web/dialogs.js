@@ -1,9 +1,6 @@
-// Opens dialogs: the way to the phone, the label of an inbox, and whose an inbox is that this browser did not make.
+// Opens dialogs: the label of an inbox, and whose an inbox is that this browser did not make.
 
-import { canShare, share } from "./browser.js";
-import { at, button, drawing, h, plain, tool } from "./dom.js";
-import { qrPath } from "./qr.js";
-import { linkTo } from "./store.js";
+import { at, button, h, plain, tool } from "./dom.js";
 import { t } from "./words.js";
 
 const READING_MS = 500; // for a second click that was meant for another page
@@ -20,17 +17,6 @@ export function openDialog(title, ...content) {
 
 export function closeAll() {
   for (const dialog of document.querySelectorAll("dialog")) dialog.close();
-}
-
-// Show the link that opens an inbox on another device, or share it.
-export function showLink(inbox, copy) {
-  const link = linkTo(inbox);
-  if (canShare()) return share(link);
-  const { d, size } = qrPath(link);
-  return openDialog(t("qr-title"),
-    h("div.qr", drawing(size, d, t("qr"))),
-    h("p", t(inbox.token ? "qr-text" : "qr-text-reading")),
-    button("copy", t("copy-link"), { class: "main", click: (event) => copy(link, event) }));
 }
 
 // Ask for a name, the present one filled in, and call `rename` with it; "" stands for none.

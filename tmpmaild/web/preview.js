@@ -1,25 +1,12 @@
-// Which attachments can be shown here, and how: what the server sends as an image, text as text. Anything else is only saved.
+// Shows an attachment on the page: what the server sends as an image, text as text. Loaded when it is first needed.
 
 import { eventOf } from "./calendar.js";
 import { h, plain, said } from "./dom.js";
 import { dayOf, t } from "./words.js";
 
-const MAX_BYTES = 10 * 1024 * 1024;
 const PREVIEW_CHARACTERS = 100_000;
-const NAMED_IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
-const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patch|diff)$/i;
-const TYPED_IMAGE = /^image\/(?:(?:x-)?png|jpe?g|pjpeg|gif|webp|avif|(?:x-(?:ms-)?)?bmp)$/;
-const TYPED_TEXT = /^(?:text\/.+|application\/(?:json|xml|x-yaml|yaml))$/;
 // What the server has recognised. SVG is not among it: it is a document with scripts and links.
 const SENT_IMAGE = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
-
-// Return "image" or "text" if an attachment can probably be shown; "" if not.
-export function kindOf({ content_type, filename, size }) {
-  if (size > MAX_BYTES) return "";
-  const says = (typed, named) => typed.test(content_type) || (content_type === "application/octet-stream" && named.test(filename));
-  if (says(TYPED_IMAGE, NAMED_IMAGE)) return "image";
-  return says(TYPED_TEXT, NAMED_TEXT) ? "text" : "";
-}
 
 // Return text of several lines without what hides or turns around the characters next to it.
 const legible = (text) => text.replaceAll(/\r\n?/g, "\n").replaceAll(/[^\n\t ]+/g, (word) => plain(word));
