@@ -2,13 +2,12 @@
 
 import { get, set } from "./browser.js";
 import { h } from "./dom.js";
+import { fit, whenCome } from "./fit.js";
 import { bar } from "./pane.js";
 import { t } from "./words.js";
 
 // No scripts. The origin lets this page, which has them, measure and print what is in the frame.
 const SANDBOX = "allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox";
-const MOST_PX = 30_000;
-const MOST_CHANGES = 30; // a mail that is higher than its frame, however high that is, would grow for ever
 const DARK = "tmpmaild:dark-mail";
 
 export const isDark = () => get(DARK) === "on";
@@ -17,27 +16,15 @@ export const setDark = (dark) => set(DARK, dark ? "on" : "off");
 // The part after the `#` is never sent: changing it asks for nothing.
 const withMode = (url) => `${url}#${isDark() ? "dark" : "light"}`;
 
-// Make the frame of a view. `doubt()` is called if the view has not come.
-export function frameOf(url, doubt) {
+// Make the frame of a view. `doubt()` is called if the view has not come; `fitting` is what fit.js has to know.
+export function frameOf(url, fitting, doubt) {
   const about = { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: withMode(url), "data-url": url };
   const frame = h("iframe", about, { class: isDark() && "dark" });
-  // Once: a change of the mode is a load, too.
-  frame.addEventListener("load", () => frame.isConnected && (hasCome(frame) ? fit(frame) : doubt()), { once: true });
+  whenCome(frame, () => hasCome(frame), () => fitting.begin(fit(frame, fitting)), doubt);
   return frame;
 }
 
 const hasCome = ({ contentDocument }) => Boolean(contentDocument?.getElementById("light")); // as each view has
-
-// Keep a frame as high as its mail, where the page is to scroll and not the frame.
-function fit(frame) {
-  const { documentElement } = frame.contentDocument;
-  let changes = 0;
-  new ResizeObserver(() => {
-    const { scrollHeight, clientHeight, offsetHeight } = documentElement;
-    const height = scrollHeight > clientHeight ? scrollHeight : offsetHeight;
-    if (changes++ < MOST_CHANGES) frame.style.setProperty("--height", `${Math.min(MOST_PX, height)}px`);
-  }).observe(documentElement);
-}
 
 // Make a frame follow the choice of the dark view; setting `src` would add a step to the history.
 export function applyMode(frame) {

@@ -8,7 +8,7 @@ import { applyMode, blockedNote, frameOf, isDark, setDark } from "./frame.js";
 import { bar, Pane } from "./pane.js";
 import { partsOf, subjectOf } from "./sender.js";
 import { verdictOf } from "./verdict.js";
-import { fullTime, t } from "./words.js";
+import { fullTime, percent, t } from "./words.js";
 
 const SHOWN_CHARACTERS = 100_000; // five times as many, all links, took 3.5 s to draw
 
@@ -27,6 +27,13 @@ export class Reader {
   #whole;
   #attachments;
   #withImages; // as was asked for this mail
+  #isWhole; // whether the HTML is to have its own size, however narrow the frame is
+  #fitAgain;
+  #fitting = {
+    isWhole: () => this.#isWhole,
+    told: (size) => this.#tellSize(size),
+    begin: (again) => (this.#fitAgain = again)(),
+  };
   #measure = new ResizeObserver(() => this.#fitSubject());
   #forms = {
     html: (pane) => this.#html(pane),
@@ -66,7 +73,7 @@ export class Reader {
     this.#attachments?.close();
     this.#measure.disconnect();
     this.#panes = this.#message = this.#whole = undefined;
-    this.#withImages = false;
+    this.#withImages = this.#isWhole = false;
     this.#element.classList.remove("outlived");
     this.#element.hidden = true;
     this.#element.replaceChildren();
@@ -170,12 +177,26 @@ export class Reader {
   #modes() {
     const names = Object.keys(this.#forms).filter((name) => name !== "html" || this.#message.has_html);
     const one = (name) => button("", t(`as-${name}`), { "data-mode": name, click: () => this.present(name) });
-    return h("div.modes", { role: "group", "aria-label": t("show-as") }, names.map(one));
+    const size = button("", "", { class: "quiet size of-html", title: t("full-size"), "aria-pressed": "false", hidden: true, click: () => this.#resize() });
+    return h("div.modes", { role: "group", "aria-label": t("show-as") }, names.map(one), size);
+  }
+
+  // Offer the own size of a mail that is shown smaller.
+  #tellSize(size) {
+    const offer = this.#part(".size");
+    offer.hidden = size === 1;
+    offer.replaceChildren(icon("size"), percent(this.#isWhole ? 1 : size), h("span.unseen", ` ${t("full-size")}`));
+  }
+
+  #resize() {
+    this.#isWhole = !this.#isWhole;
+    this.#part(".size").ariaPressed = this.#isWhole;
+    this.#fitAgain();
   }
 
   async #html(pane) {
     const { url, remote_images: n } = await this.#api.view(this.#inbox, this.id, this.#withImages);
-    const frame = frameOf(url, () => this.#ascertain(url, pane));
+    const frame = frameOf(url, this.#fitting, () => this.#ascertain(url, pane));
     return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frame, this.#meanwhile()];
   }
 

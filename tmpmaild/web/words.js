@@ -15,6 +15,8 @@ const calendar = dates("medium", "medium");
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
 const number = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
 
+export const percent = new Intl.NumberFormat(language, { style: "percent" }).format;
+
 export const isFromRight = document.dir === "rtl";
 // What is filled into such a line keeps a direction of its own (FSI and PDI of UAX #9).
 const isolated = (value) => (isFromRight ? `\u2068${value}\u2069` : value);

@@ -72,6 +72,7 @@ export default {
   "as-source": "المصدر",
   dark: "داكن",
   width: "العرض",
+  "full-size": "العرض بالحجم الكامل",
   "mail-as-html": "الرسالة بصيغة HTML",
   blocked: {
     zero: "لم تُحجب أي صورة خارجية.",

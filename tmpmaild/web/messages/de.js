@@ -72,6 +72,7 @@ export default {
   "as-source": "Quelltext",
   dark: "Dunkel",
   width: "Breite",
+  "full-size": "In voller Größe zeigen",
   "mail-as-html": "Die Mail als HTML",
   blocked: {
     one: "1 Bild aus dem Netz blockiert. Es zu laden verrät dem Absender, dass du liest.",

@@ -72,6 +72,7 @@ export default {
   "as-source": "Source",
   dark: "Dark",
   width: "Width",
+  "full-size": "Show at full size",
   "mail-as-html": "The mail as HTML",
   blocked: {
     one: "1 remote image blocked. Loading it tells the sender that you are reading.",

@@ -72,6 +72,7 @@ export default {
   "as-source": "Original",
   dark: "Oscuro",
   width: "Ancho",
+  "full-size": "Mostrar a tamaño completo",
   "mail-as-html": "El correo en HTML",
   blocked: {
     one: "1 imagen remota bloqueada. Cargarla le dice al remitente que estás leyendo.",

@@ -72,6 +72,7 @@ export default {
   "as-source": "Source",
   dark: "Sombre",
   width: "Largeur",
+  "full-size": "Afficher en taille réelle",
   "mail-as-html": "L’e-mail en HTML",
   blocked: {
     one: "{n} image distante bloquée. La charger indique à l’expéditeur que vous lisez.",

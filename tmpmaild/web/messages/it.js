@@ -72,6 +72,7 @@ export default {
   "as-source": "Sorgente",
   dark: "Scuro",
   width: "Larghezza",
+  "full-size": "Mostra a grandezza naturale",
   "mail-as-html": "L’e-mail in HTML",
   blocked: {
     one: "1 immagine remota bloccata. Caricandola, il mittente saprà che stai leggendo.",

@@ -72,6 +72,7 @@ export default {
   "as-source": "ソース",
   dark: "ダーク",
   width: "幅",
+  "full-size": "原寸で表示",
   "mail-as-html": "メール（HTML）",
   blocked: {
     other: "外部画像 {n} 件をブロックしました。読み込むと、読んでいることが差出人に伝わります。",

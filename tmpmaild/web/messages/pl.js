@@ -72,6 +72,7 @@ export default {
   "as-source": "Źródło",
   dark: "Ciemny",
   width: "Szerokość",
+  "full-size": "Pokaż w pełnym rozmiarze",
   "mail-as-html": "Wiadomość jako HTML",
   blocked: {
     one: "Zablokowano 1 zdalny obraz. Jego wczytanie zdradzi nadawcy, że czytasz.",

@@ -72,6 +72,7 @@ export default {
   "as-source": "Original",
   dark: "Escuro",
   width: "Largura",
+  "full-size": "Mostrar no tamanho real",
   "mail-as-html": "O e-mail em HTML",
   blocked: {
     one: "{n} imagem remota bloqueada. Ao carregar, o remetente fica sabendo que você está lendo.",

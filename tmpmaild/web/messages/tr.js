@@ -72,6 +72,7 @@ export default {
   "as-source": "Kaynak",
   dark: "Koyu",
   width: "Genişlik",
+  "full-size": "Tam boyutta göster",
   "mail-as-html": "HTML olarak e-posta",
   blocked: {
     one: "1 uzak resim engellendi. Yüklerseniz gönderen okuduğunuzu öğrenir.",

@@ -72,6 +72,7 @@ export default {
   "as-source": "原文",
   dark: "深色",
   width: "宽度",
+  "full-size": "以原始大小显示",
   "mail-as-html": "HTML 格式的邮件",
   blocked: {
     other: "已拦截 {n} 张远程图片。加载后发件人会知道你正在阅读。",
