@@ -159,7 +159,7 @@ async def open_mail(page: Page, subject: str, text: str) -> None:
     """Open a mail and wait until it is drawn."""
     await page.locator("#list .open", has_text=subject).click()
     await page.frame_locator("iframe").get_by_text(text).first.wait_for()
-    await page.get_by_text(re.compile("^Signed by")).filter(visible=True).first.wait_for()
+    await page.get_by_text(re.compile("^Sender verified:")).filter(visible=True).first.wait_for()
 
 
 async def take_mail(studio: Studio, running: Service) -> None:
@@ -172,7 +172,7 @@ async def take_mail(studio: Studio, running: Service) -> None:
             await studio.take(page, name)
             await open_mail(page, LETTER.subject, "The harbour")
             if options is DARK:
-                await page.get_by_role("button", name="Show mails in dark colors").click()
+                await page.get_by_role("button", name="Show messages in dark colors").click()
             await studio.take(page, f"{name}-newsletter")
     for name, options in {"phone": PHONE, "phone-dark": DARK_PHONE}.items():
         async with studio.page(running.url, options, [inbox]) as page:

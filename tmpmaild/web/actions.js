@@ -77,7 +77,7 @@ export class Actions {
     const load = () => (toast(t("saving-mail")), this.#api.mbox(inbox));
     const onWait = (n) => toast(t("error-rate-limited", { n }));
     save(await whenAllowed(this.#api, load, { onWait }), `${inbox.address}.mbox`);
-    toast(t("saved", { n: 1 }));
+    toast(t("saved-mail", { n: this.#inboxes.mailbox.messages.length }));
   });
 
   // Show a new address, and delete the present one unless that is undone.

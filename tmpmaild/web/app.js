@@ -4,7 +4,7 @@ import { Actions, attempt, copyText, wordsOf } from "./actions.js";
 import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
 import { Api } from "./api.js";
 import { arrivals } from "./arrived.js";
-import { inTurn, registerWorker } from "./browser.js";
+import { inTurn, registerWorker, wide } from "./browser.js";
 import { Card } from "./card.js";
 import { choosing } from "./choosing.js";
 import { askWhose, closeAll } from "./dialogs.js";
@@ -16,20 +16,21 @@ import { listen, showKeys } from "./keys.js";
 import { List } from "./list.js";
 import { setUpBell } from "./notifications.js";
 import { Reader } from "./reader.js";
-import { Reading, wide } from "./reading.js";
+import { Reading } from "./reading.js";
 import { searchBox } from "./search.js";
 import { connectionStatus } from "./status.js";
-import { onChange, takeLink } from "./store.js";
+import { onChange, takeEnded, takeLink } from "./store.js";
 import { nameOf, newest, switcher } from "./switcher.js";
 import { Removals } from "./undo.js";
 import { endWelcome, welcome } from "./welcome.js";
-import { t, translate } from "./words.js";
+import { moment, t, translate } from "./words.js";
 
 const link = takeLink(); // before anything else: a token has no place in the address bar
 
 const RETRY_SECONDS = 5;
 let retrying;
 let shownMs; // since when the inbox is shown, by the server's clock
+let told = ""; // of an inbox that ended while the page was closed, to be said with the one that is shown instead
 let latest; // of the inboxes that were asked for; an answer that comes later is dropped
 
 const api = new Api(new URL("api/v1/", document.baseURI));
@@ -70,7 +71,8 @@ const endChoosing = choosing(document.querySelector(".mail-head"), at("chosen"),
 const tickEnding = endingBar(at("ending"), { extend: actions.extend, save: actions.saveMail });
 const incoming = incomingBar(at("incoming"), { open: read, copy: copyText });
 const drawInboxes = switcher(at("inboxes"), {
-  open: (inbox) => inboxes.show(inbox),
+  open: openInboxOf,
+  now: () => api.now(),
   copy: copyText,
   end: (inbox) => (inbox.token ? actions.remove : inboxes.forget)(inbox),
 });
@@ -86,6 +88,13 @@ function openFromList(message) {
   reading.read(message);
 }
 
+// Show an inbox that was chosen, and its message if only one is unread.
+function openInboxOf(inbox) {
+  inboxes.show(inbox);
+  const unread = inboxes.mailbox.messages.filter(({ id }) => !inboxes.mailbox.isSeen(id));
+  if (unread.length === 1) reading.read(unread[0]);
+}
+
 function showInList(id) {
   if (list.rowsOf([{ id }])[0]?.hidden) search.clear();
   list.focus(id);
@@ -93,6 +102,8 @@ function showInList(id) {
 
 function onShown(inbox) {
   shownMs = api.now();
+  [card.notice, told] = [told, ""];
+  announce(card.notice);
   onExtended(inbox);
   list.add(inboxes.mailbox.messages.toReversed(), inboxes.mailbox.isSeen);
   reading.reopen(inboxes.mailbox.messages);
@@ -159,7 +170,7 @@ function onRestored(messages) {
 // Take a message away, and delete it when it is not wanted back.
 function remove(id) {
   const { inbox } = inboxes;
-  if (inbox.token && inboxes.mailbox.find(id)) removals.add(inbox, inboxes.hide(id));
+  if (inbox?.token && inboxes.mailbox.find(id)) removals.add(inbox, inboxes.hide(id));
 }
 
 function onServerDeleted(inbox, ids, n) {
@@ -201,6 +212,7 @@ function onSeen(id) {
 
 function onState(state) {
   connection.show(state);
+  at("refresh").hidden = !state.name; // there is nothing to look at
   if (state.name === "live") reader.heal();
 }
 
@@ -219,12 +231,22 @@ async function openInbox(wanted) {
   inboxes.leave();
   card.showLoading();
   const turn = (latest = Symbol("turn"));
+  const known = inboxes.all.map(({ address }) => address);
   try {
     const found = await inTurn("tmpmaild:begin", () => inboxes.find(wanted)); // two tabs that are opened together want one address
-    if (turn === latest) inboxes.show(found);
+    if (turn !== latest) return;
+    if (ended) told = endOf(ended, !wanted && !known.includes(found.address));
+    ended = undefined;
+    inboxes.show(found);
   } catch (error) {
     if (turn === latest) showFailure(wanted, error);
   }
+}
+
+// Say when an inbox ended, with how many messages.
+function endOf({ address, expires_at, count = 0 }, isReplaced) {
+  const said = t(count > 0 ? "ended-with-mail" : "ended-at", { address, time: moment(expires_at), n: count });
+  return isReplaced ? `${said} ${t("is-new")}` : said;
 }
 
 // Say why there is no inbox to open, and go on by itself where that may help.
@@ -258,6 +280,7 @@ function onChanged() {
   at("empty-text").textContent = t(inbox?.foreign ? "empty-foreign" : "empty-text", { address: inbox?.address });
   search.update();
   at("panes").hidden = !inbox && !reading.id;
+  at("mail").hidden = !inbox;
   at("panes").classList.toggle("nothing", messages.length === 0);
 }
 
@@ -269,6 +292,7 @@ function tick() {
   connection.tick();
   list.tick();
   inboxes.prune();
+  drawInboxes(inboxes.entries, inboxes.inbox);
   check();
 }
 
@@ -277,11 +301,11 @@ listen({
   previous: () => reading.step(-1),
   "copy-found-code": () => reading.press(".code button", t("no-code-here")),
   "open-found-link": () => reading.press(".link a", t("no-link-here")),
-  "delete-mail": () => remove(reading.meant),
+  "delete-mail": () => reading.mayGo() && remove(reading.meant),
   undo: () => removals.undo(),
   print: () => reader.print(),
   search: () => search.focus(),
-  close: () => reading.leave(),
+  close: () => reading.mayGo() && reading.leave(),
 });
 
 translate();
@@ -292,6 +316,7 @@ addEventListener("hashchange", () => {
   if (followed) begin(followed);
 });
 onChange(() => inboxes.sync());
+let ended = takeEnded(api.now());
 inboxes.start();
 setInterval(tick, 1000);
 begin(link);

@@ -10,7 +10,13 @@ const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patc
 const TYPED_IMAGE = /^image\/(?:(?:x-)?png|jpe?g|pjpeg|gif|webp|avif|(?:x-(?:ms-)?)?bmp)$/;
 const TYPED_TEXT = /^(?:text\/.+|application\/(?:json|xml|x-yaml|yaml))$/;
 
-const fileNameOf = ({ filename }) => plain(filename) || t("unnamed");
+// What a file without a name is called by its kind: a key of the words, and an ending.
+const KINDS = { "message/rfc822": ["forwarded", ".eml"], "text/calendar": ["event", ".ics"] };
+
+function fileNameOf({ filename, content_type }) {
+  const [key, ending] = KINDS[content_type] ?? ["unnamed", ""];
+  return plain(filename ?? "") || t(key) + ending;
+}
 
 // Return "image" or "text" if an attachment can probably be shown; "" if not.
 function kindOf({ content_type, filename, size }) {

@@ -23,6 +23,9 @@ export function set(key, value, area = "localStorage") {
   }
 }
 
+// Whether the list and a message are side by side.
+export const wide = matchMedia("(min-width: 60rem)");
+
 // Return the locks that tabs share, if there are any. A browser that may store nothing refuses each request for one.
 export const locks = () => tryTo(() => navigator.locks);
 

@@ -1,7 +1,7 @@
 // The card with the address: how long it lives, and what can be done with it.
 
 import { canShare } from "./browser.js";
-import { button, h, plain, redraw } from "./dom.js";
+import { button, h, icon, plain, redraw, tool } from "./dom.js";
 import { menuButton } from "./menu.js";
 import { moment, remaining, t } from "./words.js";
 
@@ -31,6 +31,7 @@ export class Card {
   #time = h("span.time", { role: "timer" });
   #bar = h("div");
   #extend;
+  notice = ""; // what is said above the address until the reader dismisses it
 
   constructor(element, actions) {
     [this.#element, this.#actions] = [element, actions];
@@ -43,12 +44,21 @@ export class Card {
   show(inbox, nowMs) {
     [this.#inbox, this.#nowMs] = [inbox, nowMs];
     this.#extend = button("time", extensionOf(inbox, nowMs)?.label ?? "", { class: "quiet", click: () => this.#actions.extend() });
-    this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox),
+    this.#extend.ariaLabel = this.#extend.title = this.#extend.textContent; // on a low screen its words are hidden
+    this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox), this.#drawNotice(),
       h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "")),
       h("div.lifetime", inbox.private && h("span.private", t("is-private")), this.#time, this.#extend),
       h("div.brief", this.#fresh(), inbox.token && this.#button("change", "change", "quiet"), this.#menu()),
       h("div.life", this.#bar));
     this.tick(nowMs);
+  }
+
+  #drawNotice() {
+    const dismiss = () => {
+      this.notice = "";
+      this.show(this.#inbox, this.#nowMs);
+    };
+    return this.notice && h("div.note.small", { role: "note" }, icon("time"), h("span", this.notice), tool("close", t("dismiss"), { click: dismiss }));
   }
 
   // Say why there is no address, and what to do.

@@ -9,7 +9,7 @@ const READING_MS = 500; // for a second click that was meant for another page
 export function openDialog(title, ...content) {
   const close = () => dialog.close();
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", close: () => dialog.remove() },
-    h("header", h("h2", { id: "dialog-title" }, title), tool("close", t("close"), { click: close })), content);
+    h("div.dialog-head", h("h2", { id: "dialog-title" }, title), tool("close", t("close"), { click: close })), content);
   at("dialogs").append(dialog);
   dialog.showModal();
   return close;

@@ -2,6 +2,7 @@
 
 import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
+import { senderOf } from "./sender.js";
 import { choose, chosen, forget, keep, SCOPE, storedInboxes, update } from "./store.js";
 
 const GRACE_MS = 3000; // between the server's clock and what we know of it
@@ -257,12 +258,19 @@ export class Inboxes {
   #arrive(messages, address) {
     this.#with(address, (entry) => {
       const added = this.#add(messages, entry);
+      if (added.length > 0 && !entry.inbox.sender) this.#learn({ sender: senderOf(entry.mailbox.messages.at(-1)) }, address);
       const isNews = ({ id, received_at }) => !entry.mailbox.isSeen(id) && Date.parse(received_at) > entry.sinceMs - GRACE_MS;
       const news = added.filter(isNews);
       if (entry === this.#shown) this.#on.messages(added, news);
       else if (news.length > 0) this.#on.elsewhere(news, entry.inbox);
+      this.#count(entry);
       if (added.length > 0) this.#on.changed();
     });
+  }
+
+  // Note how many messages there are, to say so when the inbox has ended.
+  #count({ inbox, mailbox: { messages: { length } } }) {
+    if ((inbox.count ?? 0) !== length) update(inbox.address, { count: (inbox.count = length) });
   }
 
   // Return what is new to the list.
@@ -309,6 +317,7 @@ export class Inboxes {
 
   #drop(entry, id) {
     entry.mailbox.remove(id);
+    this.#count(entry);
     if (entry === this.#shown) this.#on.deleted(id);
     this.#on.changed();
   }

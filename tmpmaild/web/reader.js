@@ -2,6 +2,7 @@
 
 import { ApiError } from "./api.js";
 import { Attachments } from "./attachments.js";
+import { wide } from "./browser.js";
 import { button, h, icon, plain, redraw, said, save, tool } from "./dom.js";
 import { found, leave } from "./findings.js";
 import { applyMode, blockedNote, frameOf, isDark, setDark } from "./frame.js";
@@ -45,6 +46,7 @@ export class Reader {
   constructor(element, api, actions) {
     [this.#element, this.#api, this.#actions] = [element, api, actions];
     addEventListener("online", () => this.heal());
+    wide.addEventListener("change", () => this.#placeTools());
   }
 
   get id() {
@@ -62,6 +64,7 @@ export class Reader {
     this.#body = h("div.body");
     this.#element.hidden = false;
     this.#element.replaceChildren(...this.#parts().filter(Boolean));
+    this.#placeTools(this.#tools());
     this.#element.dataset.width = "";
     this.#element.scrollTop = 0;
     this.#measure.observe(this.#part("h1"));
@@ -83,6 +86,12 @@ export class Reader {
   outlive() {
     this.#element.classList.add("outlived");
     this.#part("header").before(bar("warn", t("already-gone"), t("close"), this.#actions.close));
+    const details = this.#part("details:not(:has(dd))"); // the reasons of a verdict can no longer be read
+    details?.replaceWith(h("span.small.soft", ...details.querySelector("summary").childNodes));
+  }
+
+  get isOutlived() {
+    return this.#element.classList.contains("outlived");
   }
 
   // It is known now who sent the message.
@@ -114,7 +123,14 @@ export class Reader {
   }
 
   #parts() {
-    return [this.#tools(), this.#header(), found(this.#message, this.#actions.copy), this.#attachments.element, this.#modes(), this.#body];
+    return [this.#header(), found(this.#message, this.#actions.copy), this.#attachments.element, this.#modes(), this.#body];
+  }
+
+  // The order of the tab key is that of the drawing: on a wide screen the tools come after what the message was sent for.
+  #placeTools(tools = this.#part(".tools")) {
+    if (!tools) return;
+    if (wide.matches) this.#body.before(tools);
+    else this.#element.prepend(tools);
   }
 
   #tools() {

@@ -1,13 +1,11 @@
 // Which mail is open: opening, closing, seen or not, the step back in history on a phone, the focus.
 
 import { toast } from "./alerts.js";
-import { get, set } from "./browser.js";
+import { get, set, wide } from "./browser.js";
 import { at } from "./dom.js";
 import { t } from "./words.js";
 
 const OPEN = "tmpmaild:open";
-
-export const wide = matchMedia("(min-width: 60rem)");
 
 export class Reading {
   #reader;
@@ -60,12 +58,20 @@ export class Reading {
 
   // Show the next older message (`by` is 1) or the next newer one (-1); with none open, go there in the list.
   step(by) {
+    if (!this.mayGo()) return;
     const { id } = this;
     const message = this.#list.beside(id ?? this.#list.focused, by);
     const staysInList = this.#list.focused;
     if (!message) return toast(t("no-more-mail"));
     if (id) this.read(message);
     if (!id || staysInList) this.#list.focus(message.id);
+  }
+
+  // Tell whether a key may close the message; of one that has expired the only copy stays until its button is pressed.
+  mayGo() {
+    const isLast = this.#reader.isOutlived && !this.#list.focused;
+    if (isLast) toast(t("already-gone"));
+    return !isLast;
   }
 
   // Press what a message has, in the list or the reader; say so if it has no such thing.

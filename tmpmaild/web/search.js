@@ -1,44 +1,46 @@
-// The search above the list: shows what of the inbox has a text, and asks the server where this page has only a part of it.
+// The search above the list: shows the messages that match all terms, and asks the server where this page has only a part of one.
 
 import { h, plain } from "./dom.js";
+import { matches, termsOf } from "./terms.js";
 import { t } from "./words.js";
 
-const has = ({ from, from_name, subject, body, codes }, text) =>
-  [from, from_name, subject, body, ...codes.map(({ value }) => value)].some((one) => one.toLowerCase().includes(text));
+const MOST_ASKED = 3; // words, with a request each
 
 // `list` is the List; `find(text)` resolves to the messages that the server finds. Returns focus(), clear(), and update(), which
 // counts again after mail came or went.
 export function searchBox(element, list, find) {
-  let asked; // of the server; an answer that comes later is dropped
-  let found = new Set(); // ids that only the server knew of
-  const about = { type: "search", "aria-label": t("search"), placeholder: t("search"), autocomplete: "off", spellcheck: "false", enterkeyhint: "search" };
+  let terms = [];
+  let isAsked = false; // the server, for these terms
+  let found = new Map(); // by text: ids that only the server knew of
+  const about = { type: "search", "aria-label": t("search"), placeholder: t("search"), title: t("search-hint"), autocomplete: "off", spellcheck: "false", enterkeyhint: "search" };
   const input = h("input", about, { input: () => change(), keydown: onKey });
-  const status = h("p.small.soft", { role: "status" });
-  const none = h("p.soft.none", { hidden: true }, t("none-found"));
-  element.append(input, status);
-  element.after(none);
-
-  const wanted = () => plain(input.value).toLowerCase();
+  const count = h("p.small.soft", { role: "status" });
+  const more = h("p.small.soft.none", { role: "status" });
+  element.append(input, count);
+  element.after(more);
 
   // What the server may find and this page cannot.
-  const cut = () => (asked === wanted() ? [] : list.messages.filter(({ truncated }) => truncated));
+  const cut = () => (isAsked || !terms.some(({ field }) => !field) ? [] : list.messages.filter(({ truncated }) => truncated));
+
+  const say = (place, text) => text !== place.textContent && (place.textContent = text);
 
   function update() {
-    const [n, all, more] = [list.shown, list.messages.length, cut().length];
-    const said = wanted() && t("found", { n, all }) + (more ? ` ${t("search-cut", { n: more })}` : "");
-    none.hidden = !wanted() || n > 0;
-    if (said !== status.textContent) status.textContent = said;
+    const [n, all, unseen] = [list.shown, list.messages.length, cut().length];
+    const isEmpty = terms.length > 0 && n === 0;
+    say(count, terms.length > 0 && n > 0 ? t("found", { n, all }) : "");
+    say(more, [isEmpty && t("none-found"), unseen > 0 && t("search-cut", { n: unseen })].filter(Boolean).join(" "));
+    more.classList.toggle("empty", isEmpty);
   }
 
   function filter() {
-    const text = wanted();
-    list.filter((message) => !text || has(message, text) || found.has(message.id));
+    list.filter((message) => terms.every((term) => matches(message, term) || found.get(term.text)?.has(message.id)));
     update();
   }
 
   function change() {
-    asked = undefined;
-    found = new Set();
+    terms = termsOf(plain(input.value));
+    isAsked = false;
+    found = new Map();
     filter();
   }
 
@@ -51,16 +53,19 @@ export function searchBox(element, list, find) {
     const { key, isComposing } = event;
     if (isComposing || !["Enter", "Escape", "ArrowDown"].includes(key)) return;
     event.preventDefault();
-    if (key === "Escape" && wanted()) clear();
-    else if (key === "Enter" && wanted() && cut().length) ask();
+    if (key === "Escape" && terms.length > 0) clear();
+    else if (key === "Enter" && cut().length > 0) ask();
     else list.focus();
   }
 
   async function ask() {
-    const text = (asked = wanted());
-    const messages = await find(text);
-    if (text !== asked) return;
-    found = new Set(messages.map(({ id }) => id));
+    isAsked = true;
+    const asked = terms;
+    for (const { given, text } of asked.filter(({ field }) => !field).slice(0, MOST_ASKED)) {
+      const messages = await find(given);
+      if (asked !== terms) return;
+      found.set(text, new Set(messages.map(({ id }) => id)));
+    }
     filter();
   }
 

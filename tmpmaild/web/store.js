@@ -1,8 +1,8 @@
 // Keeps the inboxes in the browser, and takes and makes the links that carry one. Knows nothing of the page's elements.
 //
 // An inbox is what the API says of an address, its `token`, and `seen`, the ids of the messages that were opened. It may have
-// `label`, the reader's name for it, `used_ms`, when it was last shown, `removing`, the ids of messages that the server is asked
-// to delete, and `foreign`, if this browser did not make it but followed a link to it.
+// `label`, the reader's name for it, `sender`, who wrote to it first, `used_ms`, when it was last shown, `removing`, the ids of messages that the server is asked
+// to delete, `count`, how many messages it had, and `foreign`, if this browser did not make it but followed a link to it.
 
 import { get, set } from "./browser.js";
 
@@ -27,6 +27,13 @@ export function storedInboxes(nowMs) {
   const alive = all.filter(({ expires_at }) => Date.parse(expires_at) > nowMs);
   if (alive.length < all.length) write(alive);
   return alive;
+}
+
+// Forget the inboxes that have ended by `nowMs`, and return that which was shown last if it is one of them.
+export function takeEnded(nowMs) {
+  const ended = readAll().filter(({ expires_at }) => Date.parse(expires_at) <= nowMs);
+  storedInboxes(nowMs);
+  return ended.find(({ address, foreign }) => address === chosen() && !foreign);
 }
 
 // Add an inbox, or take over what is new of one that is known, and return it.

@@ -9,11 +9,12 @@ const DOMAIN_CHARACTERS = 60;
 const BRIEF_CHARACTERS = 20; // a row on a phone shows them all
 const ICONS = { pass: "done", fail: "warn" };
 
-function marked(name, characters, { dmarc, authenticated, from }, ...more) {
+function marked(name, characters, { dmarc, authenticated, from }, failed = "dmarc-fail") {
   const domain = short(plain(authenticated ?? from.split("@").at(-1)), characters);
-  const key = knows(`dmarc-${dmarc}`) ? `dmarc-${dmarc}` : "dmarc-none"; // a newer server may know other words
+  const known = knows(`dmarc-${dmarc}`) ? `dmarc-${dmarc}` : "dmarc-none"; // a newer server may know other words
+  const key = dmarc === "fail" ? failed : known;
   const image = ICONS[dmarc];
-  return h(`${name}.is-${dmarc}`, image && icon(image), h(image === "warn" ? "b" : "span", t(key, { domain })), more);
+  return h(`${name}.is-${dmarc}`, image && icon(image), h(image === "warn" ? "b" : "span", t(key, { domain })));
 }
 
 // Draw the verdict in brief.
@@ -31,7 +32,7 @@ export function verdictOf(message, load, attempt) {
     const { authentication } = await load();
     if (authentication) results.append(...resultsOf(authentication)); // else it is being checked now, and the verdict comes
   };
-  return h("details.small.soft", { toggle: attempt(fill) }, marked("summary", DOMAIN_CHARACTERS, message, dmarc === "fail" && t("as-claimed")), results);
+  return h("details.small.soft", { toggle: attempt(fill) }, marked("summary", DOMAIN_CHARACTERS, message, "false-claim"), results);
 }
 
 function resultsOf({ spf, dkim, dmarc, arc }) {

@@ -37,8 +37,8 @@ export function translate() {
 }
 
 export const timeOfDay = (time) => clock.format(new Date(time));
-// Return the time of day of a moment, with the day unless it comes within the next 20 hours.
-export const moment = (time) => (new Date(time) - Date.now() < 72_000_000 ? clock : dayAndTime).format(new Date(time));
+// Return the time of day of a moment, with the day unless it is less than 20 hours away.
+export const moment = (time) => (Math.abs(new Date(time) - Date.now()) < 72_000_000 ? clock : dayAndTime).format(new Date(time));
 // Return the day of a time, with the time of day if that is said.
 export const dayOf = (time, hasTime) => (hasTime ? dayAndTime : day).format(new Date(time));
 export const fullTime = (time) => calendar.format(new Date(time));

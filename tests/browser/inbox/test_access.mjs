@@ -40,3 +40,6 @@ export const OVERFLOWING = () => {
   const clipped = [...document.querySelectorAll("body *")].filter((one) => visible(one) && !isMeant(one) && lost(one));
   return [...wider, ...clipped.map((one) => one.outerHTML.slice(0, 120))];
 };
+
+export const PLACES = (all) =>
+  all.map((one) => one.getBoundingClientRect()).filter(({ height }) => height > 0).map(({ top, bottom }) => [top, bottom]);

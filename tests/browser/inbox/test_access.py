@@ -1,6 +1,8 @@
 """The inbox for everybody: axe-core finds nothing in any state, and what it cannot see is looked at here."""
 
 from importlib.resources import files
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -122,7 +124,7 @@ async def test_axe_finds_nothing_in_what_is_read(visit):
     await one.page.locator("#undo button").wait_for()
     found["preview, search and undo"] = await one.complaints()
     await one.page.route("**/events", lambda route: route.abort())
-    await one.press("Check for mail now")
+    await one.press("Check for new messages now")
     await one.page.locator("#state.lost").wait_for()
     found["no connection"] = await one.complaints("header, #card")
     assert {state: told for state, told in found.items() if told} == {}
@@ -176,12 +178,49 @@ async def test_axe_finds_nothing_in_what_a_phone_lays_out_in_another_way(visit):
     found["note, marks and menu"] = await one.complaints()
     await one.page.keyboard.press("Escape")
     await one.page.locator(".inbox.new .open-inbox").click()
-    await one.open()
+    await one.show("html")
     found["mail"] = await one.complaints()
     await one.page.locator(".attachments [aria-expanded]").click()
     await one.page.locator(".preview pre").wait_for()
     found["preview"] = await one.complaints("#reader")
     assert {state: told for state, told in found.items() if told} == {}
+
+
+LOW = {"viewport": {"width": 640, "height": 400}}
+LANDSCAPE = {"viewport": {"width": 844, "height": 390}}
+
+
+@pytest.mark.parametrize("size", [LOW, LANDSCAPE], ids=["low", "landscape"])
+async def test_axe_finds_nothing_on_low_screens(visit, size):
+    one = await visit(**size)
+    one.daemon.extend(SimpleNamespace(address=await one.address, token=(await kept(one))["token"]), 600)
+    await one.page.get_by_role("button", name="Extend to").wait_for()
+    found = {"empty": await one.complaints()}
+    assert await one.page.get_by_role("heading", level=1).count() == 1
+    await one.receive("First", "Second", **CODE)
+    found["list"] = await one.complaints()
+    await one.ask("QR code")
+    found["dialog"] = await one.complaints()
+    assert await one.page.get_by_role("banner").count() == 1
+    await one.close()
+    await one.open()
+    found["mail"] = await one.complaints()
+    assert {state: told for state, told in found.items() if told} == {}
+
+
+async def kept(one):
+    return await one.page.evaluate("JSON.parse(localStorage['tmpmaild:/'])[0]")
+
+
+@DEVICES
+async def test_the_tab_key_goes_through_a_message_as_it_is_drawn(visit, device):
+    one = await visit(**device)
+    await one.receive("First", **CODE)
+    await one.open()
+    order = "#reader :is(button, a, select, summary):not(:disabled)"
+    places = await one.page.locator(order).evaluate_all(SCRIPTS["PLACES"])
+    assert len(places) > 9
+    assert [(one, other) for one, other in pairwise(places) if other[1] <= one[0]] == []  # none leads upwards
 
 
 async def test_whatever_has_the_focus_shows_it_in_light_and_dark(visit):

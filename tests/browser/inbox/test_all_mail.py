@@ -20,7 +20,7 @@ async def three(open_inbox, daemon, inbox):
 
 
 async def choose_of_all(tab, name):
-    await tab.button("All mail").click()
+    await tab.button("All messages").click()
     await tab.page.get_by_role("menuitem", name=name).click()
 
 
@@ -36,7 +36,7 @@ async def test_all_mail_is_marked_as_read_at_once_in_every_tab(three, new_tab, e
 async def test_several_mails_are_chosen_and_deleted_together_and_one_undo_brings_them_back(
     three, daemon, inbox, expect
 ):
-    await choose_of_all(three, "Choose several")
+    await choose_of_all(three, "Select several")
     for subject in ("one", "three"):
         await three.page.get_by_role("checkbox", name=subject).check()
     await three.button("Delete (2)").click()
@@ -44,7 +44,7 @@ async def test_several_mails_are_chosen_and_deleted_together_and_one_undo_brings
     await expect(three.page.get_by_role("checkbox")).to_have_count(0)
     await three.button("Undo").click()
     await three.until_subjects("three", "two/..", "one")
-    await choose_of_all(three, "Choose several")
+    await choose_of_all(three, "Select several")
     await three.page.get_by_role("searchbox").fill("This is two")
     await three.button("All").click()
     await three.button("Delete (1)").click()
@@ -70,18 +70,18 @@ async def test_all_mail_is_saved_as_one_mbox_file_with_one_request(open_inbox, d
     await tab.until_subjects("three", "two/..", "one")
     tab.asked.clear()
     async with tab.saving() as saved:
-        await choose_of_all(tab, "Save all mail as mbox")
+        await choose_of_all(tab, "Save all messages as mbox")
     assert saved.name == f"{inbox.address}.mbox"
     found = mails_in(saved, tmp_path)
     assert [subject for subject, _ in found] == ["one", "two/..", "three"]
     assert "This is one." in found[0][1]
-    await expect(tab.page.get_by_text("1 file saved.")).to_be_visible()
+    await expect(tab.page.get_by_text("Saved 3 messages.")).to_be_visible()
     assert tab.asked == [("GET", f"addresses/{quote(inbox.address, safe='')}/messages.mbox")] or not tab.tells
 
 
 async def test_mail_that_is_not_sent_whole_is_not_saved(three, expect):
     await three.page.route("**/messages.mbox", lambda route: route.abort())
-    await choose_of_all(three, "Save all mail as mbox")
+    await choose_of_all(three, "Save all messages as mbox")
     await expect(three.page.locator("#toast")).to_have_text("The service cannot be reached.")
 
 
@@ -94,9 +94,9 @@ async def test_before_the_end_more_time_and_saving_are_offered_even_while_readin
     warning = tab.page.get_by_role("alert")
     await expect(warning).to_be_hidden()
     daemon.extend(inbox, 240)
-    await expect(warning).to_contain_text("This address ends at")
+    await expect(warning).to_contain_text("This address expires at")
     async with tab.saving() as saved:
-        await tab.button("Save all mail as mbox", warning).tap()
+        await tab.button("Save all messages as mbox", warning).tap()
     assert [subject for subject, _ in mails_in(saved, tmp_path)] == ["one"]
     await tab.button(re.compile("^Extend to"), warning).tap()
     await expect(warning).to_be_hidden()
@@ -123,7 +123,7 @@ async def test_mail_that_comes_out_of_sight_is_told_by_a_button_that_leads_there
     pill = tab.page.locator("#arrived")
     daemon.deliver(inbox.address, "new")
     daemon.deliver(inbox.address, "newer")
-    await expect(pill).to_have_text("2 new mails")
+    await expect(pill).to_have_text("2 new messages")
     await pill.click()
     await expect(tab.row("newer")).to_be_focused()
     await expect(tab.row("newer")).to_be_in_viewport()

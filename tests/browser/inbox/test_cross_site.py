@@ -23,8 +23,8 @@ async def test_the_page_creates_shows_and_deletes_and_its_frames_ask_nothing_of_
     await tab.open("Welcome")
     await expect(tab.mail.get_by_alt_text("Logo")).to_have_js_property("naturalWidth", 1)
     assert {url.partition("/view/")[1] for url in framed if not url.startswith("data:")} == {"/view/"}
-    await tab.button("Delete mail").click()
+    await tab.button("Delete message").click()
     await tab.until_subjects()
     await tab.end()
-    await expect(tab.heading("This address is deleted")).to_be_visible()
+    await expect(tab.heading("This address was deleted")).to_be_visible()
     assert {method for method, _ in tab.asked} == {"POST", "DELETE"}

@@ -27,8 +27,8 @@ async def fill(tab, count):
 
 
 async def delete_all(tab):
-    await tab.button("All mail").click()
-    await tab.page.get_by_role("menuitem", name="Choose several").click()
+    await tab.button("All messages").click()
+    await tab.page.get_by_role("menuitem", name="Select several").click()
     await tab.button("All").click()
     await tab.button(re.compile(r"^Delete \(\d+\)$")).click()
     await tab.until_subjects()
@@ -60,12 +60,12 @@ async def test_all_mail_goes_with_one_request_and_is_called_deleted_when_the_ser
     await tab.page.route("**/messages?*", hold)
     await delete_all(tab)
     undo = tab.page.locator("#undo")
-    await expect(undo).to_have_text(f"Deleting {MANY} mails…Undo")
+    await expect(undo).to_have_text(f"Deleting {MANY} messages…Undo")
     await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
-    await expect(undo).to_have_text(f"Deleting {MANY} mails…")
+    await expect(undo).to_have_text(f"Deleting {MANY} messages…")
     assert count_of(tab, address) == MANY
     answered.set()
-    await expect(tab.page.locator("#toast")).to_have_text(f"{MANY} mails deleted.")
+    await expect(tab.page.locator("#toast")).to_have_text(f"{MANY} messages deleted.")
     await expect(undo).to_be_empty()
     assert count_of(tab, address) == 0
     [asked] = deletions(tab)
@@ -92,7 +92,7 @@ async def test_what_is_not_deleted_is_shown_again_and_why(tab, expect):
     await delete_all(tab)
     await tab.page.evaluate("dispatchEvent(new Event('pagehide'))")
     await tab.until_subjects(*subjects(3))
-    await expect(tab.page.locator("#toast")).to_have_text("3 mails are not deleted. The service cannot be reached.")
+    await expect(tab.page.locator("#toast")).to_have_text("3 messages are not deleted. The service cannot be reached.")
     assert count_of(tab, address) == 3
     assert all(not inbox.get("removing") for inbox in await tab.kept())
 

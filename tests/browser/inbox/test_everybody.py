@@ -32,7 +32,7 @@ async def test_on_a_phone_a_mail_takes_the_screen_and_going_back_or_deleting_it_
     await expect(tab.page).to_have_title("tmpmaild")
     daemon.deliver(inbox.address, "two")
     await tab.row("two").tap()
-    await tab.button("Delete mail").tap()
+    await tab.button("Delete message").tap()
     await tab.until_subjects("Hello phone")
     await tab.row("Hello phone").tap()
     await expect(tab.heading("Hello phone")).to_be_visible()
@@ -50,7 +50,7 @@ async def test_in_the_background_the_desktop_is_told_of_mail_only_after_a_click_
     noticed, expect
 ):
     address = await noticed.address()
-    bell = noticed.button("Notify me of new mail")
+    bell = noticed.button("Notify me of new messages")
     assert await noticed.page.evaluate("asked") == 0
     await noticed.page.evaluate("hide(true)")
     noticed.daemon.deliver(address, "before the click")

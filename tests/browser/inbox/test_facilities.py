@@ -19,7 +19,7 @@ async def test_without_storage_locks_channels_notifications_and_clipboard_mail_i
     await tab.button("Copy code 482913", tab.rows).click()
     assert await tab.pasted() == "482913"
     await expect(tab.reader).to_contain_text("482913")
-    bell = tab.button("Notify me of new mail")
+    bell = tab.button("Notify me of new messages")
     if await bell.is_visible():
         await bell.click()
         await expect(tab.page.get_by_text("This browser does not allow notifications from here.")).to_be_visible()

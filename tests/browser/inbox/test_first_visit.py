@@ -86,7 +86,7 @@ async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, any_
     await tab.page.reload()
     await tab.until_subjects("one")
     await tab.open("one")
-    await tab.button("Delete mail").click()
+    await tab.button("Delete message").click()
     await tab.until_subjects()
     assert urls
     assert all(inbox.token not in url for url in urls)
@@ -113,7 +113,7 @@ async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_a_private_
     await tab.until_subjects("one")
     await tab.open("one")
     assert await tab.reader.get_by_text("It works.").is_visible()
-    assert await tab.button("Delete mail").count() == await tab.button("Delete").count() == 0
+    assert await tab.button("Delete message").count() == await tab.button("Delete").count() == 0
 
 
 async def test_what_went_wrong_on_a_dead_line_is_gone_as_soon_as_the_line_is_back(any_tab, expect):

@@ -123,7 +123,7 @@ async def test_the_end_of_the_own_inbox_never_leads_into_a_foreign_one(tab, inbo
     await tab.until_live()
     await tab.choices.last.click()
     await tab.end()
-    await expect(tab.heading("This address is deleted")).to_be_visible()
+    await expect(tab.heading("This address was deleted")).to_be_visible()
     await expect(tab.inboxes).to_contain_text("by a link")
     await tab.choices.click()
     await expect(tab.heading(FOREIGN)).to_be_visible()

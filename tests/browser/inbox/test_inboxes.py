@@ -51,9 +51,9 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
     error = tab.dialog.get_by_role("alert")
     await expect(error).to_have_text("This name is taken.")
     await choose_name(tab, "postmaster")
-    await expect(error).to_have_text("This name is reserved. Choose another one.")
+    await expect(error).to_have_text("This name is reserved. Choose a different one.")
     await choose_name(tab, "two..dots")
-    await expect(error).to_contain_text("no two dots stand together")
+    await expect(error).to_contain_text("do not put two dots next to each other")
     name = tab.dialog.get_by_role("textbox", name="Name")
     await expect(name).to_be_focused()
     await expect(name).to_have_attribute("aria-invalid", "true")
@@ -156,3 +156,115 @@ async def test_an_inbox_that_was_extended_while_nobody_looked_is_kept(generous_d
     await tab.page.clock.set_system_time(time.time() + 3700)
     await tab.card.get_by_text("Expires in 11").wait_for()
     assert [one["token"] for one in await tab.kept()] == [kept["token"]]
+
+
+async def until_expired(tab, inbox, *, left="Already deleted on the server."):
+    tab.daemon.extend(inbox, 1)
+    await tab.reader.get_by_text(left).wait_for()
+
+
+@pytest.mark.browsers("firefox")
+async def test_the_only_copy_of_an_expired_message_is_closed_by_its_button_alone_and_nothing_else_is_left_to_press(
+    open_inbox, daemon, inbox, expect
+):
+    daemon.deliver(inbox.address, "Soon gone", text="Your verification code is 482913.", html="<p>Code 482913")
+    tab = await open_inbox(inbox)
+    await tab.open("Soon gone")
+    await until_expired(tab, inbox)
+    for key in ("#", "Delete", "Escape", "j", "k", "z"):
+        await tab.page.keyboard.press(key)
+    await expect(tab.page.locator("#toast")).to_contain_text("It will stay here until you close it.")
+    await expect(tab.heading("Soon gone")).to_be_visible()
+    await tab.page.keyboard.press("c")
+    await expect(tab.reader.get_by_text("Copied")).to_be_visible()
+    for gone in ("Check for new messages now", "All messages", "Delete message", "Print", "Source"):
+        await expect(tab.button(gone)).to_be_hidden()
+    await expect(tab.page.get_by_role("searchbox")).to_be_hidden()
+    await tab.button("Close", tab.reader).click()
+    await expect(tab.reader).to_be_hidden()
+    await tab.another()
+    await tab.until_live()
+    await expect(tab.button("Check for new messages now")).to_be_visible()
+
+
+@pytest.mark.browsers("firefox")
+async def test_after_the_end_the_next_visit_says_which_address_expired_when_and_with_how_many_messages(
+    any_tab, daemon, inbox, keep, expect
+):
+    for subject in ("one", "two"):
+        daemon.deliver(inbox.address, subject)
+    tab = await any_tab()
+    await keep(tab.page, daemon, inbox)
+    await (await tab.visit()).until_subjects("two", "one")
+    await tab.page.goto(f"{daemon.url}/left")
+    await tab.page.evaluate(
+        "() => { const [one] = JSON.parse(localStorage['tmpmaild:/']);"
+        " one.expires_at = new Date(Date.now() - 60_000).toISOString();"
+        " localStorage['tmpmaild:/'] = JSON.stringify([one]); }"
+    )
+    await tab.visit()
+    note = tab.card.get_by_role("note")
+    await expect(note).to_contain_text(
+        re.compile(
+            rf"{re.escape(inbox.address)} expired at .*[AP]M; its 2 messages were deleted\. This is a new address\."
+        )
+    )
+    assert await tab.address() != inbox.address
+    await tab.button("Dismiss", note).click()
+    await expect(note).to_have_count(0)
+    await tab.page.reload()
+    await tab.until_live()
+    await expect(note).to_have_count(0)
+
+
+async def test_the_inboxes_keep_their_order_under_the_pointer_and_a_second_click_deletes_no_other(
+    any_tab, daemon, keep, expect
+):
+    inboxes = [daemon.create() for _ in range(4)]
+    names = [one.address.partition("@")[0] for one in inboxes]
+    tab = await any_tab()
+    await keep(tab.page, daemon, *inboxes)
+    await (await tab.visit()).until_live()
+    rows = tab.inboxes.locator(".inbox")
+    await expect(rows).to_have_count(4)
+    before = await tab.choices.evaluate_all("all => all.map((one) => one.title)")
+    await rows.nth(1).hover()
+    daemon.deliver(before[3], "Sign in", text="Your verification code is 482913.")
+    await expect(rows.nth(3)).to_contain_text("482913")
+    assert await tab.choices.evaluate_all("all => all.map((one) => one.title)") == before
+    boxes = await rows.evaluate_all("all => all.map((one) => one.getBoundingClientRect().height)")
+    assert max(boxes) - min(boxes) < 1
+    await tab.page.mouse.move(1000, 500)
+    await expect(rows.first).to_contain_text("482913")
+    other = names[[one.address for one in inboxes].index(before[1])]
+    await tab.button(f"Delete: {other}").dblclick()
+    await expect(rows).to_have_count(3)
+
+
+async def test_an_inbox_is_called_by_who_wrote_first_until_the_reader_calls_it_otherwise(
+    open_inbox, daemon, inbox, expect
+):
+    tab = await open_inbox(inbox)
+    await tab.another()
+    for subject in ("Welcome", "Again"):
+        daemon.deliver(inbox.address, subject, sender=f"{subject} Shop <a@shop.example>")
+    row = tab.inboxes.locator(".inbox").filter(has=tab.page.locator(f"[title='{inbox.address}']"))
+    await expect(row.locator("b")).to_have_text("Welcome Shop")
+    await expect(row.locator(".last")).to_have_text("Again")
+    await row.locator(".open-inbox").click()
+    await tab.row("Welcome").click()
+    await tab.page.reload()
+    await expect(row.locator("b")).to_have_text("Welcome Shop")
+    await tab.choose("Label")
+    await tab.dialog.get_by_role("textbox").fill("Mine")
+    await tab.page.keyboard.press("Enter")
+    await expect(row.locator("b")).to_have_text("Mine")
+
+
+async def test_choosing_an_inbox_opens_its_only_unread_message(open_inbox, daemon, inbox, expect):
+    tab = await open_inbox(inbox)
+    await tab.another()
+    daemon.deliver(inbox.address, "Only one")
+    row = tab.inboxes.locator(".inbox.new .open-inbox")
+    await row.click()
+    await expect(tab.heading("Only one")).to_be_focused()

@@ -66,8 +66,8 @@ async def test_the_skip_link_leads_to_the_mail_and_arrows_move_through_the_list_
     three, expect
 ):
     await press(three, "Tab")
-    assert await three.focused() == "Skip to the mail"
-    await expect(three.page.get_by_role("link", name="Skip to the mail")).to_be_in_viewport()
+    assert await three.focused() == "Skip to the messages"
+    await expect(three.page.get_by_role("link", name="Skip to the messages")).to_be_in_viewport()
     await press(three, "Enter", "Tab")
     await expect(three.row("three")).to_be_focused()
     await expect(three.page).to_have_url(f"{three.daemon.url}/")
@@ -87,7 +87,7 @@ async def test_the_skip_link_leads_to_the_mail_and_arrows_move_through_the_list_
     ):
         await press(three, key)
         await expect(three.heading(subject)).to_be_focused()
-    await expect(three.page.get_by_text("There is no further mail.")).to_be_attached()
+    await expect(three.page.get_by_text("There are no more messages.")).to_be_attached()
     await press(three, "Tab", "Escape")
     await expect(three.reader).to_be_hidden()
     await expect(three.row("one")).to_be_focused()
@@ -106,7 +106,7 @@ async def test_deleting_moves_the_focus_to_a_neighbour_and_undoing_brings_all_of
     await press(three, "#")
     await three.until_subjects("three")
     await expect(three.row("three")).to_be_focused()
-    await expect(shown.filter(has_text="Deleting 2 mails…")).to_be_visible()
+    await expect(shown.filter(has_text="Deleting 2 messages…")).to_be_visible()
     await press(three, "z")
     await three.until_subjects("three", "two", "one")
     await expect(three.row("one")).to_be_focused()
@@ -116,7 +116,7 @@ async def test_deleting_moves_the_focus_to_a_neighbour_and_undoing_brings_all_of
     await expect(three.reader).to_be_hidden()
     assert [method for method, _ in three.asked].count("DELETE") == 0
     await three.send_deletions(3)
-    await expect(shown.filter(has_text="3 mails deleted.")).to_be_visible()
+    await expect(shown.filter(has_text="3 messages deleted.")).to_be_visible()
     await expect(shown.filter(has_text="Deleting")).to_have_count(0)
     assert [method for method, _ in three.asked].count("DELETE") == 1 or not three.tells
     assert three.daemon.request(f"addresses/{await three.address()}/messages") == {"messages": []}
@@ -139,12 +139,12 @@ async def test_single_keys_search_copy_and_open_what_a_mail_was_sent_for_unless_
     await (await opened.value).close()
     await tab.page.bring_to_front()
     await press(tab, "j", "c")
-    await expect(tab.page.get_by_text("There is no code in this mail.")).to_be_attached()
+    await expect(tab.page.get_by_text("There is no code in this message.")).to_be_attached()
     await press(tab, "/")
     await tab.page.keyboard.type("jkcoz#?")
     await expect(tab.page.get_by_role("searchbox")).to_have_value("jkcoz#?")
     await press(tab, "Escape", "Escape", "?")
-    await expect(tab.dialog).to_contain_text("Copy the code of the mail")
+    await expect(tab.dialog).to_contain_text("Copy the code of the message")
     await press(tab, "j", "Tab", "Space", "Escape", "j", "?")
     await expect(tab.dialog).to_have_count(0)
     await expect(tab.heading("plain")).to_be_visible()

@@ -93,7 +93,7 @@ async def test_a_link_that_leads_where_it_says_is_not_warned_of_and_a_mail_that_
     tab.daemon.deliver_octets(await tab.address(), b"\r\n\r\n", sender="")
     await tab.open("No subject")
     assert await tab.reader.get_by_text("No sender").is_visible()
-    assert await tab.reader.get_by_text("There is no text in this mail.").is_visible()
+    assert await tab.reader.get_by_text("There is no text in this message.").is_visible()
 
 
 @pytest.mark.browsers("firefox", "webkit")
@@ -101,21 +101,21 @@ async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are
     reading, expect
 ):
     await reading.choose("Delete")
-    await expect(reading.heading("This address is deleted")).to_be_visible()
+    await expect(reading.heading("This address was deleted")).to_be_visible()
     await reading.button("Undo").click()
     await reading.until_subjects("Confirm your account")
     await reading.row("Confirm your account").click()
     assert reading.daemon.request(f"addresses/{reading.address_shown}")["message_count"] == 1
-    await reading.button("Delete mail").click()
+    await reading.button("Delete message").click()
     await reading.until_subjects()
     await reading.reader.wait_for(state="hidden")
-    assert await reading.heading("Waiting for mail…").is_visible()
+    assert await reading.heading("Waiting for messages…").is_visible()
     await reading.send_deletions()
     assert reading.daemon.request(f"addresses/{reading.address_shown}/messages") == {"messages": []}
     reading.daemon.deliver_octets(reading.address_shown, sign_up("Another"))
     await reading.until_subjects("Another")
     await reading.end()
-    await expect(reading.page.locator("#toast")).to_contain_text("is deleted, with its mail")
+    await expect(reading.page.locator("#toast")).to_contain_text("was deleted, with its messages")
     assert await reading.page.get_by_text(CODE).count() == 0
     assert await reading.kept() == []
     with pytest.raises(HTTPError) as refused:
@@ -246,12 +246,13 @@ async def test_a_search_asks_the_server_only_on_enter_for_text_that_is_not_here(
     found = tab.page.get_by_role("search").get_by_role("status")
     search = tab.page.get_by_role("searchbox", name="Search this inbox")
     await search.fill("needle")
-    await expect(found).to_have_text(
-        "1 of 3 mails found. 2 long mails are here only in part: Enter searches more of them, which takes a request."
-    )
+    await expect(found).to_have_text("1 of 3")
+    await expect(
+        tab.page.get_by_text("2 long messages are only partly loaded. Press Enter to search the rest.")
+    ).to_be_visible()
     before = await tab.answered()
     await search.press("Enter")
-    await expect(found).to_have_text("2 of 3 mails found.")
+    await expect(found).to_have_text("2 of 3")
     address = (await tab.address()).replace("@", "%40")
     assert await tab.answered() == [*before, f"addresses/{address}/messages?q=needle"]
     await expect(tab.list.locator("li:visible .subject")).to_have_text(["short", "long"])

@@ -84,11 +84,11 @@ async def test_attachments_are_saved_as_fast_as_allowed_and_what_is_not_deleted_
     assert len(tab.asked) == asked
     async with tab.expect_deletions(1):
         await tab.page.clock.fast_forward(1500)
-    await expect(tab.page.get_by_text("3 mails deleted.")).to_be_visible()
+    await expect(tab.page.get_by_text("3 messages deleted.")).to_be_visible()
     assert tab.refused == []
     daemon.stop()
     await tab.page.keyboard.press("Delete")
     await tab.until_subjects()
     await tab.page.clock.fast_forward(5500)
     await tab.until_subjects("four")
-    await expect(tab.page.get_by_text("The mail is not deleted. The service cannot be reached.")).to_be_visible()
+    await expect(tab.page.get_by_text("The message is not deleted. The service cannot be reached.")).to_be_visible()

@@ -42,7 +42,7 @@ async def test_the_mail_gets_most_of_a_small_screen_and_nothing_jumps_when_it_op
     )
     assert await tab.reader.evaluate("one => one.scrollHeight - one.clientHeight") == 0
     assert [await tab.rows.evaluate_all(HEIGHTS), await box(tab.list), await box(tab.card)] == closed
-    modes, delete = await box(tab.button("Source")), await box(tab.button("Delete mail"))
+    modes, delete = await box(tab.button("Source")), await box(tab.button("Delete message"))
     assert delete["top"] < modes["bottom"]
     assert modes["top"] < delete["bottom"]
 
@@ -92,7 +92,7 @@ async def test_what_was_drawn_stays_and_the_dark_view_is_a_choice_that_is_rememb
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
     assert [path.rpartition("/")[2] for _, path in tab.asked] == ["raw"]
     tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
-    dark = tab.button("Show mails in dark colors")
+    dark = tab.button("Show messages in dark colors")
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
     await tab.reader.get_by_role("combobox", name="Width").select_option("360 px")
     await expect(tab.reader.locator("iframe")).to_have_css("width", "360px")
@@ -249,7 +249,7 @@ async def test_the_search_keeps_its_place_whatever_comes_and_an_empty_one_says_s
         assert await box(search) == place
     assert "http" not in await tab.list.inner_text()
     await search.fill("nothing like it")
-    await expect(tab.page.get_by_text("No mail matches.")).to_be_visible()
+    await expect(tab.page.get_by_text("No message matches.")).to_be_visible()
     assert (await box(search), (await box(title))["top"]) == (place, height)
 
 

@@ -13,7 +13,7 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
         await one.until_subjects("two", "one")
     assert await second.answered() == second.asked == []
     await second.open("one")
-    await second.button("Delete mail").click()
+    await second.button("Delete message").click()
     await second.until_subjects("two")
     await second.page.reload()  # which sends the deletion, and once more where the page was left before the answer
     for one in (tab, second):
@@ -30,7 +30,7 @@ async def test_an_address_that_one_tab_deletes_is_gone_in_the_other(tab, new_tab
     second = await (await (await new_tab(beside=tab)).visit()).until_live()
     await second.end()
     for one in (tab, second):
-        await expect(one.heading("This address is deleted")).to_be_visible()
+        await expect(one.heading("This address was deleted")).to_be_visible()
 
 
 @pytest.mark.browsers("firefox", "webkit")

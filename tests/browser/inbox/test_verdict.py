@@ -61,9 +61,9 @@ async def test_it_is_said_by_the_sender_and_in_the_list_as_soon_as_it_is_known(o
     verdict = tab.reader.get_by_role("status")
     await expect(verdict).to_be_empty()
     answering.set()
-    await expect(verdict).to_have_text(f"Signed by {ours}")
-    await expect(tab.row("ours")).to_contain_text(f"Signed by {ours}Text.")
-    await verdict.get_by_text("Signed by").click()
+    await expect(verdict).to_have_text(f"Sender verified: {ours}")
+    await expect(tab.row("ours")).to_contain_text(f"Sender verified: {ours}Text.")
+    await verdict.get_by_text("Sender verified:").click()
     await expect(verdict.locator("dl > div").last).to_have_text("ARCnone")
     assert await verdict.locator("dl > div").all_text_contents() == [
         f"SPFpass · {ours} · ip4:127.0.0.1",
@@ -74,13 +74,13 @@ async def test_it_is_said_by_the_sender_and_in_the_list_as_soon_as_it_is_known(o
     sender.send("theirs", "bank.example")
     sender.send("anybody's", "nobody.example")
     await tab.open("anybody's")
-    await expect(verdict).to_have_text("Not proven")
+    await expect(verdict).to_have_text("Not verified")
     await tab.open("theirs")
-    await expect(verdict).to_have_text("Not from bank.example, as it claims")
+    await expect(verdict).to_have_text("Claims to be bank.example, but is not")
     await expect(tab.row("theirs")).to_contain_text("Not from bank.exampleText.")
     await tab.page.reload()
     await expect(tab.list.locator(".verdict")).to_have_text(
-        ["Not proven", "Not from bank.example", f"Signed by {ours}"]
+        ["Not verified", "Not from bank.example", f"Sender verified: {ours}"]
     )
 
 
@@ -91,8 +91,8 @@ async def test_in_german_at_320_pixels_a_long_name_that_does_not_hold_fits_with_
     tab = await open_inbox(sender.inbox, **PHONE)
     await tab.row("fremd").click()
     verdict = tab.reader.get_by_role("status")
-    await expect(verdict).to_contain_text("Nicht von")
-    await expect(verdict).to_contain_text("bank.example, wie behauptet")
+    await expect(verdict).to_contain_text("Gibt sich als")
+    await expect(verdict).to_contain_text("bank.example aus, ist es aber nicht")
     await verdict.locator("summary").click()
     await expect(verdict.get_by_text("p=reject")).to_be_visible()
     assert await tab.page.evaluate(OVERFLOWING) == []
