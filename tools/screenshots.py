@@ -63,6 +63,7 @@ CODE = Mail("Orchard <no-reply@orchard.example>", "Confirm your e-mail address",
 OTHER_CODE = Mail("Harbour Bank <no-reply@harbour.example>", "Sign in", "Your sign-in code is 730418.\n")
 
 WIDE: Final[Mapping[str, Any]] = {"viewport": {"width": 1280, "height": 800}}
+WIDEST: Final[Mapping[str, Any]] = {"viewport": {"width": 1920, "height": 1080}}
 DARK: Final[Mapping[str, Any]] = {**WIDE, "color_scheme": "dark"}
 PHONE: Final[Mapping[str, Any]] = {
     "viewport": {"width": 390, "height": 844},
@@ -171,8 +172,6 @@ async def take_mail(studio: Studio, running: Service) -> None:
             await open_mail(page, CODE.subject, "Not you?")
             await studio.take(page, name)
             await open_mail(page, LETTER.subject, "The harbour")
-            if options is DARK:
-                await page.get_by_role("button", name="Show messages in dark colors").click()
             await studio.take(page, f"{name}-newsletter")
     for name, options in {"phone": PHONE, "phone-dark": DARK_PHONE}.items():
         async with studio.page(running.url, options, [inbox]) as page:
@@ -194,6 +193,8 @@ async def take_inboxes(studio: Studio, running: Service) -> None:
         await page.locator(".inbox.new", has_text="730418").wait_for()
         await open_mail(page, CODE.subject, "Not you?")
         await studio.take(page, "inboxes")
+        await page.set_viewport_size(WIDEST["viewport"])
+        await studio.take(page, "columns")
 
 
 async def take_first_visits(studio: Studio, running: Service) -> None:

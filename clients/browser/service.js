@@ -5,6 +5,7 @@ const LONGEST_PAUSE_SECONDS = 3600;
 const ADDRESS = /^[!-?A-~]{1,64}@[!-?A-~]{1,253}$/;
 const TOKEN = /^[\w-]{1,200}$/;
 const CODE = /^[a-z0-9-]{1,60}$/; // of an error
+const NOTHING_THERE = /^(?:not-found|status-(?:404|405|410))$/;
 const SENTENCES = {
   "address-expired": "error_address_expired",
   "address-not-found": "error_address_not_found",
@@ -52,7 +53,9 @@ export class Service {
 
   // Throw a Fault unless a tmpmaild answers.
   async check() {
-    const answer = await this.#json("openapi.json");
+    const answer = await this.#json("openapi.json").catch((fault) => {
+      throw NOTHING_THERE.test(fault.code) ? new Fault("no_tmpmaild") : fault;
+    });
     if (answer?.info?.title !== "tmpmaild") throw new Fault("no_tmpmaild");
   }
 

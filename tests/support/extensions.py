@@ -383,6 +383,8 @@ class Firefox(Browser):
 
     def connect(self, base, answer=ALLOW):
         """Enter a service, and answer the question for the permission, if there is one."""
+        if self.is_popup_open():
+            self.close_popup()  # it would lie over the button
         self.open(f"moz-extension://{self.host()}/options.html")
         until(lambda: self.page("document.activeElement?.id === 'service'"), "the options page")
         self.page(

@@ -124,7 +124,7 @@ def waits(browser, site):
     browser.open(site.url("/react"))
     browser.press_button()
     browser.click("#new")
-    browser.says("Waiting for mail")
+    browser.says("Waiting for messages")
     return browser.popup("document.querySelector('.address').textContent")
 
 

@@ -4,7 +4,6 @@ import { announce, toast } from "./alerts.js";
 import { ApiError, later } from "./api.js";
 import { canShare, share } from "./browser.js";
 import { extensionOf } from "./card.js";
-import { askForLabel } from "./dialogs.js";
 import { copy, countdown, h, icon, save } from "./dom.js";
 import { whenAllowed } from "./paced.js";
 import { keep, linkTo } from "./store.js";
@@ -96,10 +95,11 @@ export class Actions {
   forget = () => this.#inboxes.forget(this.#inboxes.inbox);
   delete = () => this.remove(this.#inboxes.inbox);
 
-  rename = () => {
+  rename = attempt(async () => {
     const { inbox } = this.#inboxes;
+    const { askForLabel } = await later(import("./labeldialog.js"));
     askForLabel(inbox.label, (label) => this.#inboxes.rename(inbox, label));
-  };
+  });
 
   // One request is left to follow what was made.
   async #create(wish) {

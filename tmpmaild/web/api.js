@@ -94,6 +94,12 @@ export class Api {
     return this.#read("blob", `${pathOf(inbox)}/messages/${id}/raw`, { inbox });
   }
 
+  // Return the shell command that reads a message.
+  curl(inbox, id) {
+    const url = new URL(`${pathOf(inbox)}/messages/${id}`, this.#base);
+    return `curl${inbox.token ? ` -H "Authorization: Bearer ${inbox.token}"` : ""} "${url}"`;
+  }
+
   // Return the content at the `url` of an attachment.
   attachment(inbox, url) {
     return this.#read("blob", url, { inbox });

@@ -130,6 +130,7 @@ function onMessages(added, news) {
   if (added.length > 0) endWelcome();
   if (news.length === 0) return;
   if (reading.id) incoming.add(news);
+  for (const row of list.rowsOf(news)) row.classList.add("fresh");
   arrived.add(list.rowsOf(news.filter(({ received_at }) => Date.parse(received_at) > shownMs)));
   tellOf(news, read);
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));

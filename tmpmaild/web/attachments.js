@@ -8,7 +8,7 @@ const MAX_PREVIEW_BYTES = 10 * 1024 * 1024;
 const NAMED_IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
 const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patch|diff)$/i;
 const TYPED_IMAGE = /^image\/(?:(?:x-)?png|jpe?g|pjpeg|gif|webp|avif|(?:x-(?:ms-)?)?bmp)$/;
-const TYPED_TEXT = /^(?:text\/.+|application\/(?:json|xml|x-yaml|yaml))$/;
+const TYPED_TEXT = /^(?:text\/.+|message\/rfc822|application\/(?:json|xml|x-yaml|yaml))$/;
 
 // What a file without a name is called by its kind: a key of the words, and an ending.
 const KINDS = { "message/rfc822": ["forwarded", ".eml"], "text/calendar": ["event", ".ics"] };

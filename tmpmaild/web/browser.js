@@ -23,8 +23,9 @@ export function set(key, value, area = "localStorage") {
   }
 }
 
-// Whether the list and a message are side by side.
-export const wide = matchMedia("(min-width: 60rem)");
+// Whether the list and a message are side by side, and whether there is room for the tools of a message beside its forms.
+export const wide = matchMedia("(width >= 60rem) or ((width >= 48rem) and (height >= 30rem))");
+export const roomy = matchMedia("(width >= 60rem)");
 
 // Return the locks that tabs share, if there are any. A browser that may store nothing refuses each request for one.
 export const locks = () => tryTo(() => navigator.locks);

@@ -12,7 +12,7 @@ export function choosing(head, bar, list, { seeAll, saveAll, mayDelete, remove }
     bar.hidden = !list.isChoosing;
     redraw(bar, "button", bar.hidden ? [] : [
       button("done", t("choose-all"), { class: "quiet", click: () => list.chooseAll() }),
-      button("bin", t("delete-chosen", { n: ids.length }), { class: "main danger", disabled: ids.length === 0, click: () => (choose(false), remove(ids)) }),
+      button("bin", t("delete-chosen", { n: ids.length }), { class: ids.length > 0 ? "main danger" : "quiet", disabled: ids.length === 0, click: () => (choose(false), remove(ids)) }),
       button("", t("cancel"), { click: () => choose(false) })]);
   };
   const choose = (isChoosing) => {

@@ -1,4 +1,4 @@
-// Opens dialogs: the label of an inbox, and whose an inbox is that this browser did not make.
+// Opens dialogs, and that which asks whose an inbox is that this browser did not make.
 
 import { at, button, h, plain, tool } from "./dom.js";
 import { t } from "./words.js";
@@ -17,21 +17,6 @@ export function openDialog(title, ...content) {
 
 export function closeAll() {
   for (const dialog of document.querySelectorAll("dialog")) dialog.close();
-}
-
-// Ask for a name, the present one filled in, and call `rename` with it; "" stands for none.
-export function askForLabel(label = "", rename) {
-  const field = h("input", { value: label, autofocus: true, maxlength: 40, autocomplete: "off", "aria-describedby": "label-hint" });
-  const submit = (event) => {
-    event.preventDefault();
-    close();
-    rename(field.value.trim());
-  };
-  const close = openDialog(t("rename-title"),
-    h("form", { submit },
-      h("label", t("label"), field),
-      h("p.soft.small", { id: "label-hint" }, t("label-hint")),
-      button("done", t("save"), { class: "main", type: "submit" })));
 }
 
 // Return "own" or "foreign", as the reader says of the inbox of a link; closing the dialog is "", and opens nothing.

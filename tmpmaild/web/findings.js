@@ -41,11 +41,13 @@ function codeBox(value, copy, brief) {
   return h("p.code", h("b", { dir: "ltr" }, value), button("copy", t("copy"), { class: "main", ...about }));
 }
 
-// Draw a link as a button that names the host; of a long one the end, which says whose it is.
-function linkButton({ href }, kind) {
+// Draw a link as a button that names the host, of a long one the end, which says whose it is; with `text` in the message's words.
+function linkButton({ href }, kind, text) {
   const host = hostOf(href);
   const shown = host.length > HOST_CHARACTERS ? `\u2026${host.slice(-HOST_CHARACTERS)}` : host;
-  return leave(href, { class: `button ${kind}`, title: href.slice(0, 300) }, icon("out"), h("span", t("open-at", { host: shown })));
+  const about = { class: `button ${kind}`, title: href.slice(0, 300) };
+  if (text) return leave(href, { ...about, class: "button verb" }, said("b", text), h("small", icon("out"), h("bdi", shown)));
+  return leave(href, about, icon("out"), h("span", t("open-at", { host: shown })));
 }
 
 // Draw a link after the warning where its text names another host; it stands out only where it is what the mail was sent for.
@@ -54,7 +56,7 @@ function linkBox(link, message, copy, brief) {
   const isMain = !brief && !codeOf(message) && !claimed && isOfSender(host, message);
   return [
     claimed && h("p.warning.small", icon("warn"), h("span", t("other-host", { claimed, host }))),
-    h("p.link", linkButton(link, brief ? "quiet" : isMain ? "main" : ""),
+    h("p.link", linkButton(link, isMain ? "main" : "", brief && !claimed && text),
       !brief && [text && !claimed && said("small.said", text), tool("copy", t("copy-link"), { click: (event) => copy(link.href, event) })])];
 }
 

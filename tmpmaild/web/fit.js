@@ -5,6 +5,7 @@ const MOST_CHANGES = 30; // a mail that is higher than its frame, however high t
 const MOST_ELEMENTS = 4000; // that are measured
 const MOST_TURNS = 4; // what is as wide as its frame grows when it is made smaller
 const SMALLEST = 0.25;
+const LEGIBLE = 0.5; // below it lines that are laid out are broken
 const CLIPS_FROM_PX = 100; // what is narrower hides its text on purpose
 const MARGINS_PX = 17; // of a page that says nothing of them, and a pixel that is rounded
 const EARLY_MS = 100;
@@ -32,7 +33,12 @@ function fitWidth(page) {
   const { documentElement: root } = page;
   const room = root.clientWidth;
   scale(page, 1);
+  for (const line of page.querySelectorAll("pre")) line.style.removeProperty("white-space");
   let size = Math.min(1, room / widthOf(page));
+  if (size < LEGIBLE) {
+    for (const line of page.querySelectorAll("pre")) line.style.setProperty("white-space", "pre-wrap", "important");
+    size = Math.min(1, room / widthOf(page));
+  }
   for (let turn = 0; room > 0 && size < 1 && turn < MOST_TURNS; turn++) {
     size = Math.max(SMALLEST, size);
     scale(page, size);

@@ -10,7 +10,9 @@ import { t } from "./words.js";
 const SANDBOX = "allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox";
 const DARK = "tmpmaild:dark-mail";
 
-export const isDark = () => get(DARK) === "on";
+// A message is dark where the page is, unless the reader wants it otherwise.
+export const scheme = matchMedia("(prefers-color-scheme: dark)");
+export const isDark = () => (get(DARK) ?? (scheme.matches ? "on" : "off")) === "on";
 export const setDark = (dark) => set(DARK, dark ? "on" : "off");
 
 // The part after the `#` is never sent: changing it asks for nothing.

@@ -2,7 +2,6 @@
 
 import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
-import { senderOf } from "./sender.js";
 import { choose, chosen, forget, keep, SCOPE, storedInboxes, update } from "./store.js";
 
 const GRACE_MS = 3000; // between the server's clock and what we know of it
@@ -258,7 +257,6 @@ export class Inboxes {
   #arrive(messages, address) {
     this.#with(address, (entry) => {
       const added = this.#add(messages, entry);
-      if (added.length > 0 && !entry.inbox.sender) this.#learn({ sender: senderOf(entry.mailbox.messages.at(-1)) }, address);
       const isNews = ({ id, received_at }) => !entry.mailbox.isSeen(id) && Date.parse(received_at) > entry.sinceMs - GRACE_MS;
       const news = added.filter(isNews);
       if (entry === this.#shown) this.#on.messages(added, news);

@@ -1,9 +1,9 @@
-// The keyboard's shortcuts: which key does what, the dialog that lists them, and the switch for those of one character.
+// The keyboard's shortcuts: which key does what; keysdialog.js lists them.
 
+import { attempt } from "./actions.js";
+import { later } from "./api.js";
 import { get, set } from "./browser.js";
-import { openDialog } from "./dialogs.js";
-import { h } from "./dom.js";
-import { isFromRight, knows, t } from "./words.js";
+import { isFromRight } from "./words.js";
 
 const KEPT = "tmpmaild:keys";
 const [AHEAD, BACK] = isFromRight ? ["ArrowLeft", "ArrowRight"] : ["ArrowRight", "ArrowLeft"];
@@ -18,9 +18,6 @@ const KEYS = {
   keys: ["?"],
   close: ["Escape"],
 };
-// The names of keys that are no characters, and keys that only the list knows.
-const KEY_LABELS = { ArrowRight: "→", ArrowLeft: "←", Delete: "key-delete", Escape: "key-escape" };
-const IN_LIST = { "move-in-list": ["↓", "↑"], "open-mail": ["key-enter"] };
 const TYPED_INTO = "dialog, input:not([type=checkbox]), textarea, select, [contenteditable]";
 
 // Characters can be switched off: they are in the way of those who speak to their computer (WCAG 2.1.4).
@@ -47,16 +44,7 @@ export function listen(actions) {
   });
 }
 
-export function showKeys() {
-  const draw = ([name, keys]) => h("div", h("dt", keys.map((key) => h("kbd", label(key)))), h("dd", t(`does-${name}`)));
-  const change = ({ target }) => set(KEPT, target.checked ? "on" : "off");
-  openDialog(t("keys"),
-    h("dl.keys", Object.entries({ ...IN_LIST, ...KEYS }).map(draw)),
-    h("label.check", h("input", { type: "checkbox", checked: areOn(), change }), h("b", t("keys-on")), h("small", t("keys-hint"))),
-    h("p.soft.small", t("keys-frame")));
-}
-
-function label(key) {
-  const shown = KEY_LABELS[key] ?? key;
-  return knows(shown) ? t(shown) : shown;
-}
+export const showKeys = attempt(async () => {
+  const { showAll } = await later(import("./keysdialog.js"));
+  showAll(KEYS, areOn(), (value) => set(KEPT, value ? "on" : "off"));
+});

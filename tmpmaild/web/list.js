@@ -25,6 +25,7 @@ export class List {
   #rows = new Map();
   #messages = new Map();
   #matches = () => true;
+  #chosenLast; // a row
   isChoosing = false;
   onChoice = () => {}; // is called when more or fewer messages are chosen
 
@@ -32,6 +33,7 @@ export class List {
     [this.#element, this.#actions] = [element, actions];
     element.addEventListener("keydown", (event) => this.#onKey(event));
     element.addEventListener("change", () => this.onChoice());
+    element.addEventListener("click", (event) => event.target.matches(".choice") && this.#chooseTo(event.target.closest("li"), event));
   }
 
   // Put in messages, each at its place by id.
@@ -106,6 +108,24 @@ export class List {
     this.onChoice();
   }
 
+  // Choose a message by its row, or no more.
+  #toggle(id, event) {
+    const row = this.#rows.get(id);
+    const box = row.querySelector(".choice");
+    box.checked = !box.checked;
+    this.#chooseTo(row, event);
+    this.onChoice();
+  }
+
+  // With Shift, choose all from the row that was chosen last to this one.
+  #chooseTo(row, { shiftKey }) {
+    const rows = this.#visible;
+    const [from, to] = [rows.indexOf(this.#chosenLast), rows.indexOf(row)].sort((one, other) => one - other);
+    const isChosen = row.querySelector(".choice").checked;
+    if (shiftKey && from >= 0) for (const one of rows.slice(from, to + 1)) one.querySelector(".choice").checked = isChosen;
+    this.#chosenLast = row;
+  }
+
   // Return the rows of these messages.
   rowsOf(messages) {
     return messages.map(({ id }) => this.#rows.get(id)).filter(Boolean);
@@ -159,7 +179,7 @@ export class List {
     const snippet = plain(body.slice(0, 4 * SNIPPET_CHARACTERS).replaceAll(NO_SNIPPET, " ").slice(0, SNIPPET_CHARACTERS));
     const files = attachments.filter(({ inline }) => !inline).length;
     return h("li", { "data-id": id },
-      h("button.open", { click: () => this.#actions.open(message) },
+      h("button.open", { click: (event) => (this.isChoosing ? this.#toggle(id, event) : this.#actions.open(message)) },
         h("span.dot", said("span", senderOf(message)), h("span.unseen", `, ${t("unread")}`)),
         files > 0 && h("span.soft.small", { title: t("files", { n: files }) }, icon("clip"), String(files)),
         h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, ago(received_at, this.#actions.now())),

@@ -11,7 +11,7 @@ const KNOWN_DETAILS = [[/^this name is reserved/, "name-reserved"], [/^3 to 64 o
 // Ask for a name. `offer` is what the API says about domains. `create` is called with the wish and may reject with an
 // ApiError, which `words` turns into text.
 export function chooseName(offer, create, words) {
-  const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off",
+  const local = h("input", { autofocus: true, minlength: 3, maxlength: 64, autocomplete: "off",
     autocapitalize: "none", spellcheck: "false", "aria-describedby": "name-hint" });
   const domain = h("select", { "aria-label": t("domain") }, offer.domains.filter((name) => !name.startsWith("*.")).map((name) => h("option", name)));
   const life = choicesOf(offer);
@@ -20,7 +20,8 @@ export function chooseName(offer, create, words) {
   const submit = (event) => {
     event.preventDefault();
     errors.clear();
-    const wish = { local_part: local.value.trim(), domain: domain.value, private: secret.checked };
+    const name = local.value.trim();
+    const wish = { ...(name && { local_part: name }), domain: domain.value, private: secret.checked };
     if (life.length > 1) wish.expires_in_seconds = Number(life.value);
     return create(wish).catch(errors.show);
   };

@@ -1,19 +1,46 @@
 // Shows one message: what it was sent for, then as HTML, as text, its headers or its source.
 
-import { ApiError } from "./api.js";
+import { ApiError, later } from "./api.js";
 import { Attachments } from "./attachments.js";
-import { wide } from "./browser.js";
-import { button, h, icon, plain, redraw, said, save, tool } from "./dom.js";
+import { roomy } from "./browser.js";
+import { button, h, icon, plain, redraw, said, tool } from "./dom.js";
 import { found, leave } from "./findings.js";
-import { applyMode, blockedNote, frameOf, isDark, setDark } from "./frame.js";
+import { applyMode, blockedNote, frameOf, isDark, scheme, setDark } from "./frame.js";
 import { bar, Pane } from "./pane.js";
 import { partsOf, subjectOf } from "./sender.js";
 import { verdictOf } from "./verdict.js";
 import { fullTime, percent, t } from "./words.js";
 
-const SHOWN_CHARACTERS = 100_000; // five times as many, all links, took 3.5 s to draw
+export const SHOWN_CHARACTERS = 100_000; // five times as many, all links, took 3.5 s to draw
 
-const cut = (length) => length > SHOWN_CHARACTERS && h("p.soft", t("cut"));
+// Return the sections of a text, each `{ start, end, isQuoted }`: several lines that begin with ">" are one.
+function sectionsOf(chars) {
+  const sections = [];
+  let start = 0;
+  for (const line of chars.join("").split(/(?<=\n)/)) {
+    const end = start + [...line].length;
+    const isQuoted = line.startsWith(">");
+    const last = sections.at(-1);
+    if (last?.isQuoted === isQuoted) Object.assign(last, { end, lines: last.lines + 1 });
+    else sections.push({ start, end, isQuoted, lines: 1 });
+    start = end;
+  }
+  const isFolded = sections.some(({ isQuoted, lines }) => isQuoted && lines >= FOLDED_LINES);
+  return isFolded ? sections : [{ start: 0, end: chars.length }];
+}
+
+// Draw a section with its links; one that is quoted opens on a click.
+function drawSection(chars, { start, end, isQuoted, lines }, links) {
+  let at = start;
+  const upTo = (next) => chars.slice(at, (at = next)).join("");
+  const inside = links.filter((one) => one.start >= start && one.end <= end);
+  const text = said("pre.text", inside.map((one) => [upTo(one.start), leave(one.href, upTo(one.end))]), upTo(end));
+  return isQuoted && lines >= FOLDED_LINES ? h("details.quoted", h("summary.soft.small", t("quoted")), text) : text;
+}
+
+const FOLDED_LINES = 3; // quoted ones
+
+export const cut = (length) => length > SHOWN_CHARACTERS && h("p.soft", t("cut"));
 
 // `actions` has close(), step(by), remove(id), copy(text, event), words(error), and attempt(task) that shows what went wrong.
 export class Reader {
@@ -26,6 +53,7 @@ export class Reader {
   #panes; // by mode; what is drawn stays until the mail is closed
   #body;
   #whole;
+  #source; // a blob
   #attachments;
   #withImages; // as was asked for this mail
   #isWhole; // whether the HTML is to have its own size, however narrow the frame is
@@ -40,13 +68,14 @@ export class Reader {
     html: (pane) => this.#html(pane),
     text: () => this.#text(),
     headers: () => this.#headers(),
-    source: () => this.#source(),
+    source: () => this.#drawSource(),
   };
 
   constructor(element, api, actions) {
     [this.#element, this.#api, this.#actions] = [element, api, actions];
     addEventListener("online", () => this.heal());
-    wide.addEventListener("change", () => this.#placeTools());
+    scheme.addEventListener("change", () => this.#applyMode());
+    roomy.addEventListener("change", () => this.#placeTools());
   }
 
   get id() {
@@ -75,7 +104,7 @@ export class Reader {
     for (const pane of this.#panes?.values() ?? []) pane.stop();
     this.#attachments?.close();
     this.#measure.disconnect();
-    this.#panes = this.#message = this.#whole = undefined;
+    this.#panes = this.#message = this.#whole = this.#source = undefined;
     this.#withImages = this.#isWhole = false;
     this.#element.classList.remove("outlived");
     this.#element.hidden = true;
@@ -129,7 +158,7 @@ export class Reader {
   // The order of the tab key is that of the drawing: on a wide screen the tools come after what the message was sent for.
   #placeTools(tools = this.#part(".tools")) {
     if (!tools) return;
-    if (wide.matches) this.#body.before(tools);
+    if (roomy.matches) this.#body.before(tools);
     else this.#element.prepend(tools);
   }
 
@@ -143,14 +172,15 @@ export class Reader {
       this.#inbox.token && tool("bin", t("delete-mail"), { click: () => remove(this.id) }));
   }
 
+  #applyMode() {
+    const [button, frame] = [this.#part(".dark-mail"), this.#part("iframe")];
+    if (button) button.ariaPressed = isDark();
+    if (frame) applyMode(frame);
+  }
+
   #darkButton() {
-    const click = ({ currentTarget }) => {
-      setDark(!isDark());
-      currentTarget.ariaPressed = isDark();
-      const frame = this.#part("iframe");
-      if (frame) applyMode(frame);
-    };
-    return button("dark", t("dark"), { class: "quiet tool of-html", "aria-label": t("dark-mail"), title: t("dark-mail"), "aria-pressed": String(isDark()), click });
+    const click = () => (setDark(!isDark()), this.#applyMode());
+    return button("dark", t("dark"), { class: "quiet tool of-html dark-mail", "aria-label": t("dark-mail"), title: t("dark-mail"), "aria-pressed": String(isDark()), click });
   }
 
   // Show the HTML as wide as on another screen.
@@ -239,24 +269,27 @@ export class Reader {
 
   // Only the whole message has `body_links`, in code points.
   #drawText({ body, body_links = [] } = this.#message) {
+    if (!body.trim()) return [said("pre.text", t("no-text"))];
     const chars = [...body.slice(0, SHOWN_CHARACTERS)];
-    let at = 0;
-    const upTo = (end) => chars.slice(at, (at = end)).join("");
-    const parts = body_links.map(({ start, end, href }) => end <= chars.length && [upTo(start), leave(href, upTo(end))]);
-    return [said("pre.text", body.trim() ? [parts, upTo()] : t("no-text")), cut(body.length)];
+    return [...sectionsOf(chars).map((section) => drawSection(chars, section, body_links)), cut(body.length)];
   }
 
   async #headers() {
-    const { headers } = await this.#full();
-    const draw = ([name, value]) => h("div", h("dt", name), said("dd", plain(value)));
-    return [h("dl.small", { dir: "ltr" }, headers.map(draw))];
+    const [{ headers }, raw, { drawHeaders }] = [await this.#full(), await this.#raw(), await later(import("./technical.js"))];
+    return drawHeaders(headers, raw);
   }
 
-  async #source() {
-    const { id } = this;
-    const blob = await this.#api.source(this.#inbox, id);
-    const text = await blob.slice(0, SHOWN_CHARACTERS).text();
-    return [button("file", t("save-source"), { click: () => save(blob, `${id}.eml`) }), h("pre", { dir: "ltr" }, text), cut(blob.size)];
+  async #drawSource() {
+    const [raw, { drawSource }] = [await this.#raw(), await later(import("./technical.js"))];
+    return drawSource(raw, subjectOf(this.#message), this.#api.curl(this.#inbox, this.id), this.#actions);
+  }
+
+  // Return the source, which is fetched once.
+  async #raw() {
+    const message = this.#message;
+    const blob = this.#source ?? (await this.#api.source(this.#inbox, message.id));
+    if (message === this.#message) this.#source = blob;
+    return blob;
   }
 
   // Return the message with all that the list does not say of it; what was read before the verdict does not have that.

@@ -5,6 +5,9 @@ import { whenAllowed } from "./paced.js";
 import { t } from "./words.js";
 import { safeName, zip } from "./zip.js";
 
+// Return the name of a file that has the subject of a message.
+export const nameOfFile = (subject, ending) => `${safeName(subject)}${ending}`;
+
 // `files` are `{ name, load(), isHere }`, where what is here already takes no request; `name` and `date` are those of the archive.
 // `tell(text)` is told how far it is. A file that is no longer there is left out. One request
 // is left to the reader.

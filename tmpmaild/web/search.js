@@ -1,7 +1,7 @@
 // The search above the list: shows the messages that match all terms, and asks the server where this page has only a part of one.
 
+import { later } from "./api.js";
 import { h, plain } from "./dom.js";
-import { matches, termsOf } from "./terms.js";
 import { t } from "./words.js";
 
 const MOST_ASKED = 3; // words, with a request each
@@ -9,6 +9,7 @@ const MOST_ASKED = 3; // words, with a request each
 // `list` is the List; `find(text)` resolves to the messages that the server finds. Returns focus(), clear(), and update(), which
 // counts again after mail came or went.
 export function searchBox(element, list, find) {
+  let reading; // terms.js, loaded with the first search
   let terms = [];
   let isAsked = false; // the server, for these terms
   let found = new Map(); // by text: ids that only the server knew of
@@ -22,7 +23,7 @@ export function searchBox(element, list, find) {
   // What the server may find and this page cannot.
   const cut = () => (isAsked || !terms.some(({ field }) => !field) ? [] : list.messages.filter(({ truncated }) => truncated));
 
-  const say = (place, text) => text !== place.textContent && (place.textContent = text);
+  const say = (place, text) => void (text !== place.textContent && (place.textContent = text));
 
   function update() {
     const [n, all, unseen] = [list.shown, list.messages.length, cut().length];
@@ -33,12 +34,14 @@ export function searchBox(element, list, find) {
   }
 
   function filter() {
-    list.filter((message) => terms.every((term) => matches(message, term) || found.get(term.text)?.has(message.id)));
+    list.filter((message) => terms.every((term) => reading.matches(message, term) || found.get(term.text)?.has(message.id)));
     update();
   }
 
-  function change() {
-    terms = termsOf(plain(input.value));
+  async function change() {
+    if (input.value) reading ??= await later(import("./terms.js")).catch(() => undefined);
+    if (input.value && !reading) return say(more, t("error-unreachable"));
+    terms = reading?.termsOf(plain(input.value)) ?? [];
     isAsked = false;
     found = new Map();
     filter();

@@ -1,7 +1,7 @@
 // Keeps the inboxes in the browser, and takes and makes the links that carry one. Knows nothing of the page's elements.
 //
 // An inbox is what the API says of an address, its `token`, and `seen`, the ids of the messages that were opened. It may have
-// `label`, the reader's name for it, `sender`, who wrote to it first, `used_ms`, when it was last shown, `removing`, the ids of messages that the server is asked
+// `label`, the reader's name for it, `used_ms`, when it was last shown, `removing`, the ids of messages that the server is asked
 // to delete, `count`, how many messages it had, and `foreign`, if this browser did not make it but followed a link to it.
 
 import { get, set } from "./browser.js";

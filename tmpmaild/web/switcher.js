@@ -2,13 +2,17 @@
 
 import { button, h, icon, plain, said, tool } from "./dom.js";
 import { codeOf } from "./findings.js";
-import { subjectOf } from "./sender.js";
+import { senderOf, subjectOf } from "./sender.js";
 import { t, timeOfDay } from "./words.js";
 
 // Return what an inbox is called: the name that the reader gave it, else its local part.
 export const nameOf = ({ label, address }) => plain(label ?? "") || address.split("@")[0];
-// Return what its row is called: without a name of the reader's, who wrote first.
-const titleOfRow = (inbox) => (inbox.label ? nameOf(inbox) : plain(inbox.sender ?? "") || nameOf(inbox));
+// Return what its row is called: without a name of the reader's, who wrote first, unless it is somebody else's inbox. The browser
+// keeps nothing of that.
+function titleOfRow({ inbox, mailbox }) {
+  const first = !inbox.label && !inbox.foreign && mailbox.messages.at(-1);
+  return first ? senderOf(first) : nameOf(inbox);
+}
 
 // Return entries of Inboxes, that with the latest mail first; without mail counts when an inbox was made.
 const timeOf = ({ inbox, mailbox: { messages } }) => Date.parse(messages[0]?.received_at ?? inbox.created_at);
@@ -33,8 +37,9 @@ export function switcher(element, { open, copy, end, now }) {
   const isHeld = () => element.matches(":hover, :focus-within");
   for (const event of ["pointerleave", "focusout"]) element.addEventListener(event, () => setTimeout(() => draw(...last)));
 
-  function contentsOf({ inbox, mailbox }, isShown) {
-    const [title, name] = [titleOfRow(inbox), nameOf(inbox)];
+  function contentsOf(entry, isShown) {
+    const { inbox, mailbox } = entry;
+    const [title, name] = [titleOfRow(entry), nameOf(inbox)];
     const [message] = mailbox.messages;
     const code = !isShown && message && codeOf(message);
     // A second click that was meant for the row which is gone deletes nothing.
@@ -54,7 +59,7 @@ export function switcher(element, { open, copy, end, now }) {
     const { inbox, mailbox } = entry;
     const [message] = mailbox.messages;
     const known = drawn.get(inbox.address) ?? { row: h("div.inbox") };
-    const told = JSON.stringify([titleOfRow(inbox), nameOf(inbox), isShown, mailbox.unread, message?.id, inbox.expires_at, inbox.token, inbox.foreign]);
+    const told = JSON.stringify([titleOfRow(entry), nameOf(inbox), isShown, mailbox.unread, message?.id, inbox.expires_at, inbox.token, inbox.foreign]);
     const { row } = known;
     if (told !== known.told) {
       const hadFocus = row.contains(document.activeElement);

@@ -12,6 +12,7 @@ const clock = dates(undefined, "short");
 const dayAndTime = dates("medium", "short");
 const day = dates("medium");
 const calendar = dates("medium", "medium");
+const shortDay = new Intl.DateTimeFormat(language, { day: "numeric", month: "short" });
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
 const number = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
 
@@ -54,9 +55,10 @@ export function lasting(seconds, most = 1, unitDisplay = "long") {
 // Return 3540 seconds as "59 min", and 90 as "90 sec".
 export const remaining = (seconds) => lasting(seconds, 2, "short");
 
-// Return how long ago a time was, "2 min. ago", and the time of day of what is older than an hour.
+// Return how long ago a time was, "2 min. ago", the time of day of what is older than an hour, and the day of what is older than a day.
 export function ago(time, nowMs) {
   const minutes = Math.floor((nowMs - Date.parse(time)) / 60_000);
+  if (minutes >= 20 * 60) return shortDay.format(new Date(time));
   if (minutes >= 60) return timeOfDay(time);
   return minutes > 0 ? relative.format(-minutes, "minute") : relative.format(0, "second");
 }

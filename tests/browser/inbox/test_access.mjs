@@ -36,7 +36,7 @@ export const OVERFLOWING = () => {
     const isSqueezed = !one.childElementCount && one.textContent.length > 2 && height > 1.5 * width && width < 24;
     return left < -0.5 || right > innerWidth + 0.5 || isCut || isSqueezed;
   };
-  const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .address *, .open [dir]");
+  const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .address *, .open [dir], .verb > *");
   const clipped = [...document.querySelectorAll("body *")].filter((one) => visible(one) && !isMeant(one) && lost(one));
   return [...wider, ...clipped.map((one) => one.outerHTML.slice(0, 120))];
 };

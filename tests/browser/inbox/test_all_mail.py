@@ -54,6 +54,27 @@ async def test_several_mails_are_chosen_and_deleted_together_and_one_undo_brings
     assert subjects == ["three", "one"]
 
 
+async def test_in_the_choosing_mode_a_tap_selects_shift_selects_a_range_and_delete_is_quiet_at_zero(
+    three, daemon, inbox, expect
+):
+    for number in range(4):
+        daemon.deliver(inbox.address, f"more {number}")
+        await three.row(f"more {number}").wait_for()
+    await choose_of_all(three, "Select several")
+    delete = three.page.get_by_role("button", name="Delete (")
+    await expect(delete).to_be_disabled()
+    await expect(delete).not_to_have_class("danger")
+    await three.row("more 3").click()
+    await expect(three.button("Delete (1)")).to_have_class("main danger")
+    await three.row("three").click(modifiers=["Shift"])
+    await expect(three.button("Delete (5)")).to_be_enabled()
+    await three.page.get_by_role("checkbox", name="one").click(modifiers=["Shift"])
+    await expect(three.button("Delete (7)")).to_be_enabled()
+    await three.row("more 0").click()
+    await expect(three.button("Delete (6)")).to_be_enabled()
+    await expect(three.heading("more 0")).to_have_count(0)
+
+
 def mails_in(saved, folder):
     """Return what another program finds in a saved file: subjects and texts."""
     (folder / "saved").write_bytes(saved.octets)

@@ -39,6 +39,7 @@ WIDE = {
     "a standard page": f"<!doctype html><html><body style='width:640px'><p>{WORDS}</body></html>",
 }
 FITS = {
+    "a preformatted paragraph": f"<pre>{WORDS * 5}</pre>",
     "text alone": f"<p>{WORDS}</p>",
     "a fluid table": f"<table width='100%' style='max-width:600px'><tr><td>{WORDS}</table>",
     "a picture of its own": PICTURE.format("max-width:100%", WIDE_PICTURE),

@@ -62,7 +62,7 @@ async def test_on_a_phone_the_address_of_an_open_mail_is_in_sight_and_marked(ope
     daemon.deliver(inbox.address, "theirs")
     tab = await open_inbox(inbox, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     await tab.choices.last.tap()
-    await tab.row("theirs").tap()
+    await tab.heading("theirs").wait_for()  # the only one that is unread
     card, address = [await one.bounding_box() for one in (tab.card, tab.card.locator(".address"))]
     assert 0 <= address["y"] < address["y"] + address["height"] <= card["height"]
     mark = "getComputedStyle(document.querySelector('.address'), '::before').content"

@@ -161,11 +161,17 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its
     await reading.button("Headers").click()
     await expect(reader.get_by_role("term").filter(has_text="X-Campaign")).to_be_visible()
     assert await reader.get_by_role("definition").filter(has_text="sign-up").is_visible()
+    for trace in ("Return-Path", "Received"):
+        assert await reader.get_by_role("term").filter(has_text=trace).is_visible()
     await reading.button("Source").click()
     await expect(reader.get_by_text("Return-Path: <alice@example.com>")).to_be_visible()
     assert await reading.button("Source").get_attribute("aria-pressed") == "true"
     async with reading.saving() as saved:
         await reading.button("Save as .eml").click()
+    assert saved.name == "Confirm your account.eml"
+    await reading.button("Copy as curl").click()
+    await expect(reading.page.get_by_text("Copied").first).to_be_attached()
+    assert (await reading.pasted()).startswith('curl -H "Authorization: Bearer ')
     source = saved.octets
     assert source.startswith(b"Return-Path: <alice@example.com>\r\n")
     assert source.endswith(sign_up("Confirm your account")[-200:])

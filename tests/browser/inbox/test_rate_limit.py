@@ -43,7 +43,7 @@ async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_d
     tab = await (await any_tab(at=daemon)).visit()
     await expect(tab.heading("Too many requests")).to_be_visible()
     await expect(tab.card).to_contain_text(
-        re.compile(r"has used its 12 requests of this minute\. .* by itself in (a second|\d seconds)")
+        re.compile(r"has used its 12 requests for this minute\. .* ready in (a second|\d seconds)")
     )
     assert "@mail.example.com" in await tab.address()
 
@@ -56,7 +56,7 @@ async def test_a_new_address_beyond_the_limit_comes_by_itself_and_says_when(star
         await expect(tab.choices).to_have_count(1 + made)
         await tab.until_live()
     await tab.another()
-    await expect(tab.page.locator("#toast")).to_have_text(re.compile(r"Your new address comes in \d s\."))
+    await expect(tab.page.locator("#toast")).to_have_text(re.compile(r"Your new address will be ready in \d s\."))
     await expect(tab.choices).to_have_count(4, timeout=15_000)
     assert tab.refused == []
 

@@ -312,3 +312,15 @@ async def test_the_links_of_a_text_are_where_the_server_says(open_inbox, daemon,
     await tab.open("None")
     await expect(tab.reader.locator("pre.text")).to_have_text("Nothing to follow")
     assert [url for url in asked if "/messages/" in url] == []
+
+
+async def test_quoted_lines_of_a_text_are_folded_and_open_with_their_links(open_inbox, daemon, inbox, expect):
+    quoted = "".join(f"> line {number} https://shop.example/{number}\n" for number in range(4))
+    daemon.deliver(inbox.address, "Re: one", text=f"🎉 Agreed.\n\nAlice wrote:\n{quoted}\nBye\n> only one\n")
+    tab = await open_inbox(inbox)
+    await tab.open("Re: one")
+    await expect(tab.reader.get_by_text("line 2")).to_be_hidden()
+    await expect(tab.reader.get_by_text("> only one")).to_be_visible()
+    await tab.reader.get_by_text("Quoted text").click()
+    await expect(tab.reader.get_by_role("link", name="https://shop.example/2")).to_be_visible()
+    assert "Agreed." in await tab.reader.locator("pre.text").first.inner_text()

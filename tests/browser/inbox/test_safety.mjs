@@ -9,7 +9,7 @@ export const READ = async ([row, modes]) => {
   const foreign = () => [
     ...document.querySelectorAll(`html > :not(head, body), body :not(${madeByThePage}), #reader :is(script, noscript)`),
     ...[...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => /^on|^srcdoc$/.test(name))),
-    ...document.querySelectorAll("[style]:not(.life div, .address, iframe), iframe:not([src*='/view/'])"),
+    ...document.querySelectorAll("[style]:not(.life div, .address, .inbox, iframe), iframe:not([src*='/view/'])"),
     ...document.querySelectorAll("#list a:not([href^='http']), #reader a:not([href^='http'])"),
   ].map((one) => one.outerHTML.slice(0, 200));
   document.querySelector("#reader:not([hidden]) .back")?.click(); // a mail that is open is not drawn again

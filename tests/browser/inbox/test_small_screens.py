@@ -50,8 +50,8 @@ async def test_in_german_no_tab_breaks_inside_its_word_at_320_pixels(visit):  # 
     assert bottom - top < 10
 
 
-async def test_on_a_tablet_the_address_is_one_line(visit):  # noqa: F811
-    one = await visit(viewport={"width": 768, "height": 1024})
+async def test_on_a_small_tablet_the_address_is_one_line(visit):  # noqa: F811
+    one = await visit(viewport={"width": 720, "height": 1024})
     parts = [await one.page.locator(f".address > .{name}").bounding_box() for name in ("local", "domain")]
     assert parts[0]["y"] == parts[1]["y"]
 

@@ -38,6 +38,14 @@ test("an address is taken with its token and its times", async () => {
   assert.equal((await SERVICE.create()).address, GOOD.address);
 });
 
+const MISSING = { "a server of another kind": ["<!doctype html>", 404], "a tmpmaild at another path": ['{"code": "not-found"}', 404], "a page that is gone": ["", 410] };
+for (const [name, [text, status]] of Object.entries(MISSING)) {
+  test(`where ${name} answers, there is no tmpmaild`, async () => {
+    answering(text, { status });
+    await assert.rejects(SERVICE.check(), { key: "no_tmpmaild" });
+  });
+}
+
 const NOT_OURS = {
   "no JSON": "<!doctype html>",
   null: "null",
