@@ -250,7 +250,9 @@ def _with_nested(
         own = text.partition("{")[0].rpartition(";")[0] if "{" in text else text
         yield applies, hiding.plain(selectors_text), hiding.plain(own).lower()
         pieces = stylesheets.pieces_of(text, budget, leave=leave) if "{" in text else ()
-        found += [(False, one.prelude.rpartition(";")[2].strip(), one.block) for one in pieces if one.kind == "rule"]
+        found += [
+            (False, inner.rpartition(";")[2].strip(), content) for kind, inner, content in pieces if kind == "rule"
+        ]
 
 
 def _applies(prelude: str) -> bool | None:

@@ -6,7 +6,7 @@ declarations stay text here; ``selectors``, ``mediaqueries``, ``hiding`` and ``d
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.htmltokens import collapsed
@@ -31,18 +31,15 @@ _BRACKET = re.compile(
 _DEEPER = {"rule": 0, "start": 1, "end": -1}
 _CLOSING = {"{": "}", "(": ")", "[": "]"}
 _BETWEEN_RULES = re.compile(r"(?>(?:[ \t\r\n\f]++|<!--|-->|/\*.*?(?:\*/|\Z))*)", re.DOTALL)
+_MAY_BE_BETWEEN = frozenset(" \t\r\n\f</-")
 _AT_KEYWORD = re.compile(r"@(?:-?(?:[^\W\d]|[\x80-\U0010ffff]|\\[^\n])|--)")
 
 
-class Piece(NamedTuple):
-    """A rule, or the start or the end of an at-rule around rules.
+Piece = tuple[Literal["rule", "start", "end"], str, str]
+"""A rule, or the start or the end of an at-rule around rules; then its prelude, and the text of its block.
 
-    ``prelude`` is the text before the block: the selectors of a rule, the keyword and the condition of an at-rule.
-    """
-
-    kind: Literal["rule", "start", "end"]
-    prelude: str = ""
-    block: str = ""
+The prelude is the text before the block: the selectors of a rule, the keyword and the condition of an at-rule.
+"""
 
 
 def pieces_of(sheet: str, budget: Budget | None = None, *, leave: int = 0) -> Iterator[Piece]:
@@ -55,33 +52,35 @@ def pieces_of(sheet: str, budget: Budget | None = None, *, leave: int = 0) -> It
     depth = 0
     while (found := _BRACKET.match(sheet, position)) and (bracket := found[1]):
         position = found.end()
-        piece = None
-        if bracket in ("(", "["):
-            position = _closing(sheet, bracket, position).end()
-            continue
+        piece: Piece | None = None
         if bracket[0] == "{":
             piece, position = _opened(sheet, start, found)
         elif bracket == "}" and depth:
-            piece = Piece("end")
+            piece = "end", "", ""
+        elif bracket in ("(", "["):
+            position = _closing(sheet, bracket, position).end()
+            continue
         elif bracket != ";" or not _AT_KEYWORD.match(sheet, start):
             continue
         if budget and not budget.take(1 + (position - start) // _CHARACTERS_A_STEP, leave=leave):
             return
         if piece:
-            depth += _DEEPER[piece.kind]
+            depth += _DEEPER[piece[0]]
             yield piece
-        start = position = _rule_start(sheet, position)
+        start = position = (
+            _rule_start(sheet, position) if sheet[position : position + 1] in _MAY_BE_BETWEEN else position
+        )
 
 
 def _opened(sheet: str, start: int, found: re.Match[str]) -> tuple[Piece | None, int]:
     """Return the piece that a brace opens whose prelude starts at ``start``, and where it ends."""
     prelude, bracket = sheet[start : found.start(1)], found[1]
-    if _AT_KEYWORD.match(prelude):
-        return Piece("start", prelude) if bracket == "{" else None, found.end()
+    if prelude[:1] == "@" and _AT_KEYWORD.match(prelude):
+        return ("start", prelude, "") if bracket == "{" else None, found.end()
     if bracket != "{":
-        return Piece("rule", prelude, bracket[1:-1]), found.end()
+        return ("rule", prelude, bracket[1:-1]), found.end()
     closing = _closing(sheet, bracket, found.end())
-    return Piece("rule", prelude, sheet[found.end() : closing.start(1)]), closing.end()
+    return ("rule", prelude, sheet[found.end() : closing.start(1)]), closing.end()
 
 
 def _closing(sheet: str, bracket: str, position: int) -> re.Match[str]:

@@ -2,14 +2,13 @@
 
 import re
 
-from tinycss2.ast import AtKeywordToken, CurlyBracketsBlock
+from tinycss2.ast import AtKeywordToken
 
 from tmpmaild.mail import declarations, mediaqueries, selectors, stylesheets
 from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.cssnodes import affordable, declarations_of, nodes_of
 from tmpmaild.mail.htmltokens import collapsed
 from tmpmaild.mail.selectors import SCOPE
-from tmpmaild.mail.stylesheets import Piece
 
 MAX_SELECTORS = 2000
 MAX_MATCHES = 5_000_000
@@ -88,15 +87,15 @@ class Sheet:
         """Write the rules of a style element for these media. ``@media`` is the only at-rule that stays."""
         is_dark = mediaqueries.is_dark(query)
         around: list[tuple[str | None, list[str]]] = [(query, [])]  # the media of what is open, and its rules
-        for piece in stylesheets.pieces_of(text):
+        for kind, prelude, block in stylesheets.pieces_of(text):
             depth = len(around) - 1 + is_dark
-            if piece.kind == "start":
+            if kind == "start":
                 is_left_out = around[-1][0] is None or depth >= _MAX_BLOCK_DEPTH
-                around.append((None if is_left_out else _media(piece.prelude), []))
-            elif piece.kind == "end":
+                around.append((None if is_left_out else _media(prelude), []))
+            elif kind == "end":
                 self._end(around, doubled=depth == 1)
             elif around[-1][0] is not None and self._weight < MAX_SELECTORS:
-                around[-1][1].append(self._rule(piece, is_conditional=depth > 0))
+                around[-1][1].append(self._rule(prelude, block, is_conditional=depth > 0))
         while len(around) > 1:
             self._end(around, doubled=len(around) - 1 + is_dark == 1)
         return _conditional(query, "".join(around[0][1]), doubled=is_dark)
@@ -105,16 +104,13 @@ class Sheet:
         query, rules = around.pop()
         around[-1][1].append(_conditional(query, "".join(rules), doubled=doubled))
 
-    def _rule(self, piece: Piece, *, is_conditional: bool) -> str:
-        *prelude, block = nodes_of(f"{piece.prelude}{{{piece.block}}}")
-        if not isinstance(block, CurlyBracketsBlock):
-            return ""
-        found = selectors.written(prelude, MAX_SELECTORS - self._weight)
+    def _rule(self, prelude: str, block: str, *, is_conditional: bool) -> str:
+        found = selectors.written(nodes_of(prelude), MAX_SELECTORS - self._weight)
         self._weight += sum(map(selectors.weight_of, found))
         self._selectors += found
         if not found:
             return ""
-        declared = declarations_of(block.content)
+        declared = declarations_of(nodes_of(block))
         self.remote_images = min(_MAX_REMOTE_IMAGES, self.remote_images + declarations.remote_images(declared))
         written = declarations.written(declared)
         if not is_conditional and _FLUID.search(written):
