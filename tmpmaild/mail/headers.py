@@ -117,7 +117,7 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
     text = block[:_SCANNED_BYTES].decode("ascii", "surrogateescape")
     if len(text) <= MAX_FIELD_BYTES and text.endswith("\n"):  # a short header of nothing but fields is read at once
         found = _FIELDS.findall(text)
-        folds = sum([value.count("\n") for _, value in found])
+        folds = "".join([value for _, value in found]).count("\n")
         if len(found) + folds == text.count("\n") and len(found) <= max_fields:
             return Cut(found, len(block), is_short="\x1b" not in text)
     fields: list[tuple[str, str]] = []
@@ -176,10 +176,7 @@ def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
 
 def first_values(fields: list[tuple[str, str]]) -> dict[str, str]:
     """Return values by lower-case name; of a repeated field the first counts."""
-    found: dict[str, str] = {}
-    for name, value in fields:
-        found.setdefault(name.lower(), value)
-    return found
+    return {name.lower(): value for name, value in reversed(fields)}
 
 
 def _unfolded(value: str, warnings: dict[str, None]) -> str:

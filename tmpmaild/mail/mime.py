@@ -139,8 +139,12 @@ def _parsed(raw: bytes, *, is_checked: bool) -> ParsedMail:
 
 
 def _decoded(fields: list[tuple[str, str]], warnings: dict[str, None]) -> tuple[tuple[str, str], ...]:
-    if headers.is_plain("".join([value for _, value in fields])):
+    """Return fields with their values as text of one line; in most headers only tabs change, where lines were folded."""
+    values = "".join([value for _, value in fields])
+    if headers.is_plain(values):
         return tuple(fields)
+    if "~" not in values and headers.is_plain(values.replace("\t", " ")):  # "~" may begin a text in HZ
+        return tuple([(name, value.replace("\t", " ")) for name, value in fields])
     return tuple([(name, headers.decode(value, warnings)) for name, value in fields])
 
 
