@@ -172,3 +172,15 @@ def test_any_octets_in_any_charset_give_clean_text(octets, charset):
 def test_octets_that_make_a_codec_fail_internally_are_still_text():
     octets = b"\x1b.A\x1bN" + bytes(range(128, 256)) * 20 + b"\x1b\x4e\xd6" * 10
     charsets.to_text(octets, "iso-2022-jp-2", {}).encode()
+
+
+@given(
+    st.lists(st.sampled_from([b"a", "é".encode(), "€".encode(), "\U0001f600".encode(), b"\xc3", b"\x80"])),
+    st.integers(1, 5),
+)
+def test_a_text_is_utf_8_wherever_a_step_ends(pieces, step_bytes):
+    octets = b"".join(pieces)
+    whole = charsets.is_utf8(octets)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(charsets, "_STRICT_STEP_BYTES", step_bytes)
+        assert charsets.is_utf8(octets) == whole

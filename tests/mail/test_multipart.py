@@ -3,6 +3,8 @@
 import base64
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from parsing import read
 
 from tmpmaild.mail import mime, multipart
@@ -77,3 +79,17 @@ def test_no_more_than_1000_parts_are_looked_at():
     mail = read(b"Content-Type: application/octet-stream; name=a.bin\n" + BASE64 + base64.encodebytes(content))
     assert [(a.filename, a.size_bytes) for a in mail.attachments] == [("a.bin", len(content))]
     assert mail.warnings == ()
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"\r\n", b"\n", b"--x", b"--x--", b"--", b"-", b"text", b"Content-Type: a/b\n\n"]), max_size=30
+    ),
+    st.integers(3, 12),
+)
+def test_a_boundary_is_found_wherever_a_step_ends(pieces, step_bytes):
+    raw = MIXED + b"".join(pieces)
+    whole = mime.parse(raw)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multipart, "_STEP_BYTES", step_bytes)
+        assert mime.parse(raw) == whole

@@ -23,6 +23,7 @@ UNDECODABLE_TEXT = "Some text does not fit its charset and was repaired."
 # Octet by octet, codecs other than UTF-8 repair at 5 MB/s.
 _MOST_REPAIRED_BYTES = 256 * 1024
 _STEP_BYTES = 64 * 1024
+_STRICT_STEP_BYTES = 1024 * 1024
 
 _NO_TEXT = {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"}
 _OF_THE_MACHINE = {"mbcs", "oem"}
@@ -158,7 +159,12 @@ def by_escapes(octets: bytes) -> str | None:
 def is_utf8(octets: bytes) -> bool:
     """Return whether the octets are well-formed UTF-8 (RFC 3629)."""
     try:
-        octets.decode()
+        if len(octets) <= _STRICT_STEP_BYTES:
+            octets.decode()
+            return True
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        for at in range(0, len(octets), _STRICT_STEP_BYTES):
+            decoder.decode(octets[at : at + _STRICT_STEP_BYTES], at + _STRICT_STEP_BYTES >= len(octets))
     except UnicodeDecodeError:
         return False
     return True

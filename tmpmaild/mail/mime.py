@@ -139,7 +139,7 @@ def _parsed(raw: bytes, *, is_checked: bool) -> ParsedMail:
 
 
 def _decoded(fields: list[tuple[str, str]], warnings: dict[str, None]) -> tuple[tuple[str, str], ...]:
-    """Return fields with their values as text of one line; in most headers only tabs change, where lines were folded."""
+    """Return fields with their values as text of one line; in most headers only the tabs of folded lines change."""
     values = "".join([value for _, value in fields])
     if headers.is_plain(values):
         return tuple(fields)
@@ -296,7 +296,7 @@ def _is_verbatim(raw: bytes, part: Part) -> bool:
     if part.encoding not in transferencoding.IDENTITIES or flowed.is_flowed(part) or raw.find(b"\0", start, end) >= 0:
         return False
     # ISO-2022 and HZ escape from ASCII.
-    if raw.find(b"\x1b", start, end) >= 0 or raw.find(b"~{", start, end) >= 0:
+    if raw.find(b"\x1b", start, end) >= 0 or (raw.find(b"~", start, end) >= 0 and raw.find(b"~{", start, end) >= 0):
         return False
     charset = part.parameters.get("charset", "").lower()
     ascii_only = raw.isascii()

@@ -25,6 +25,7 @@ _GUESSED_BY_BYTES = 1024
 _GUESSED_WITHIN_BYTES = 512 * 1024  # white space may have been added to a signed body
 _MAX_TYPES = 5
 _PREAMBLE_BYTES = 4096
+_STEP_BYTES = 1024 * 1024  # no other thread gets the GIL while a pattern searches so much
 
 _HYPHEN_LINE = re.compile(rb"\n--([^\n]*)")
 # White space at the end of a line may have been added to a signed body (RFC 6376 §3.4.4), and more of it within one.
@@ -146,7 +147,7 @@ class _Splitter:
         # A body may begin with a delimiter; the line break before it is then the header's.
         position = max(top.start - 1, 0)
         for _ in range(_MAX_HYPHEN_LINES):
-            line = _HYPHEN_LINE.search(self._raw, position) if self._open else None
+            line = _hyphen_line(self._raw, position) if self._open else None
             if line is None:
                 break
             position = self._take(line)
@@ -245,6 +246,16 @@ class _Splitter:
         if any(multipart.children for multipart in self._open):
             self._warnings[NOT_CLOSED] = None
         self._close(0, len(self._raw))
+
+
+def _hyphen_line(raw: bytes, position: int) -> re.Match[bytes] | None:
+    """Return the next line that begins with two hyphens."""
+    while len(raw) - position > _STEP_BYTES:
+        found = _HYPHEN_LINE.search(raw, position, position + _STEP_BYTES)
+        if found:
+            return _HYPHEN_LINE.match(raw, found.start())  # the step may have cut the line
+        position += _STEP_BYTES - len(b"\n-")
+    return _HYPHEN_LINE.search(raw, position)
 
 
 def _one_spaced(boundary: bytes) -> bytes:

@@ -21,7 +21,7 @@ BROKEN_QUOTED_PRINTABLE = "Some quoted-printable is malformed and was repaired."
 UNKNOWN_ENCODING = "A content transfer encoding is unknown; the content is shown as it is."
 
 _STEP_BYTES = 256 * 1024
-_BASE64_STEP_BYTES = 1024 * 1024
+_BASE64_STEP_BYTES = 256 * 1024
 _NOT_BASE64 = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="))
 _MAX_RUNS = 1000
 
