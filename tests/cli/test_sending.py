@@ -67,7 +67,7 @@ def test_a_url_of_another_service_is_wrong_usage_that_names_the_option(call):
     done = call("send", "a@mail.example.com", TMPMAILD_URL="http://tmpmaild:8025")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "$TMPMAILD_URL is http://tmpmaild:8025, " in done.stderr
-    assert "say where it takes mail with --server HOST:PORT" in done.stderr
+    assert "specify where it accepts mail with --server HOST:PORT" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a file that opens and cannot be read")
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_read_is_one_line(call, smtp):
 def test_a_refusal_is_told_in_the_words_of_the_server(call, smtp, address):
     done = call("send", address, "--server", smtp)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == f"tmpmaild: {smtp} did not take the mail: 550 5.1.1 No such address here\n"
+    assert done.stderr == f"tmpmaild: {smtp} did not accept the message: 550 5.1.1 No such address here\n"
 
 
 def test_nobody_there_is_told_with_the_option_for_another_place(call):
@@ -88,7 +88,9 @@ def test_nobody_there_is_told_with_the_option_for_another_place(call):
         place = f"127.0.0.1:{taken.getsockname()[1]}"
     done = call("send", "a@mail.example.com", "--server", place)
     assert done.exit_code == 1
-    assert done.stderr == f"tmpmaild: {place}: connection refused; if mail is taken elsewhere, use --server HOST:PORT\n"
+    assert (
+        done.stderr == f"tmpmaild: {place}: connection refused; if mail is accepted elsewhere, use --server HOST:PORT\n"
+    )
 
 
 @pytest.mark.parametrize("place", ["nowhere", "127.0.0.1:0", "127.0.0.1:port"])

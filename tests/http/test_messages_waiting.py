@@ -52,7 +52,7 @@ async def test_a_wait_for_nothing_says_what_came_instead_and_what_was_refused(wo
         assert all(answer.pop("messages") == [] for answer in answers)
         return [answer["reason"] for answer in answers]
 
-    assert await said("") == ["no mail came; what was refused is kept with smtp.keep_refusals"]
+    assert await said("") == ["no mail came; set smtp.keep_refusals to see what was refused"]
     clock.advance(ms=-1)
     world.service.change_rules(rules(*world.service.rules.domains, keep_refusals=True))
     world.service.refusals.add("127.0.0.1", "RCPT TO:<x@before.example>", "550 5.7.1 Relaying denied")

@@ -43,14 +43,20 @@ def _expect_a_name(wanted: Mapping[str, object]) -> None:
     "An IP address or a network, such as 192.0.2.0/24.",
 )
 @click.option(
-    "--for", "seconds", type=configured.Duration(), metavar="TIME", help="Such as 1d; without it, or 0: for good."
+    "--for",
+    "seconds",
+    type=configured.Duration(),
+    metavar="TIME",
+    help="How long, such as 1d; without it, or with 0, permanently.",
 )
-@click.option("--force", is_flag=True, help="Also this machine, trusted proxies, and who is exempt from limits.")
+@click.option(
+    "--force", is_flag=True, help="Also block this machine, trusted proxies, and clients that are exempt from limits."
+)
 @with_service
 def block(config: Config, *, seconds: float | None, **wanted: tuple[str, ...]) -> None:
     """Block clients, names or senders from now on. Each option may be given more than once.
 
-    Clients can neither connect to SMTP nor create addresses; what they have created already stays (see purge).
+    Clients can neither connect to SMTP nor create addresses; addresses that they have created stay (see purge).
     """
     _expect_a_name(wanted)
     changed = control.last(config, "block", {**wanted, "seconds": configured.limit_seconds(seconds)}, Changed)
@@ -59,13 +65,13 @@ def block(config: Config, *, seconds: float | None, **wanted: tuple[str, ...]) -
 
 @click.command()
 @_named(
-    "A sender, or a domain whose senders were blocked: their mail is taken again.",
+    "A sender, or a domain whose senders were blocked: their mail is accepted again.",
     "A local part that was blocked: addresses with it can be created again.",
-    "A client that was blocked, or a network, written as it was then: it may connect again.",
+    "A client or a network that was blocked, written the same way: it may connect again.",
 )
 @with_service
 def unblock(config: Config, **wanted: tuple[str, ...]) -> None:
-    """End blocks that block has made, as blocks lists them. Each option may be given more than once."""
+    """Remove blocks, as blocks lists them. Each option may be given more than once."""
     _expect_a_name(wanted)
     changed = control.last(config, "unblock", wanted, Changed)
     if not changed.count:

@@ -25,8 +25,8 @@ from tmpmaild.model import counted
 def backup(file: Path, config: Config) -> None:
     """Write a copy of the whole database to FILE, which must not exist yet.
 
-    Mail goes on coming in meanwhile. FILE holds all mail, also when it has expired in the service: delete it when it is
-    no longer needed. With storage.url it says which command of PostgreSQL makes the copy.
+    The service keeps accepting mail meanwhile. FILE contains all messages, even after they expire in the service:
+    delete it when it is no longer needed. With storage.url, it names the PostgreSQL command that makes the copy.
     """
     if config.storage.url:
         raise CommandError(_dump(databaseurl.parse(config.storage.url), file))
@@ -50,10 +50,10 @@ def _server(url: DatabaseUrl) -> list[str]:
 @click.argument("file", type=click.Path(path_type=Path))
 @with_config
 def restore(file: Path, config: Config) -> None:
-    """Put the copy FILE, which backup has made, in the place of a database that holds nothing.
+    """Restore the copy FILE, made by backup, in place of an empty database.
 
-    Refused while the service runs. It also makes the folder that the service's unit has below /var/lib, as systemd
-    would. FILE stays: delete it. With storage.url it says which command of PostgreSQL restores a copy.
+    Refused while the service runs. It also creates the folder of the service's unit below /var/lib, as systemd would.
+    FILE stays: delete it. With storage.url, it names the PostgreSQL command that restores a copy.
     """
     if config.storage.url:
         raise CommandError(_undump(databaseurl.parse(config.storage.url), file))

@@ -22,20 +22,24 @@ _WEBHOOKS_HEADING = "WEBHOOKS  WAITING  FAILING  LAST CALL                 RESUL
 
 
 @click.command()
-@click.option("--pause", metavar="HOST", help="Call it no longer; what is to be told waits.")
+@click.option("--pause", metavar="HOST", help="Stop calling this host; pending events wait.")
 @click.option(
-    "--for", "seconds", type=configured.Duration(), metavar="TIME", help="Such as 1h; without it, or 0: until --resume."
+    "--for",
+    "seconds",
+    type=configured.Duration(),
+    metavar="TIME",
+    help="How long, such as 1h; without it, or with 0, until --resume.",
 )
-@click.option("--resume", metavar="HOST", help="Call it again.")
-@click.option("--forget", metavar="HOST", help="Take all webhooks away that lead to it.")
+@click.option("--resume", metavar="HOST", help="Resume calling this host.")
+@click.option("--forget", metavar="HOST", help="Remove all webhooks that call this host.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
 @with_service
 def webhooks(
     pause: str | None, resume: str | None, forget: str | None, seconds: float | None, config: Config, *, as_json: bool
 ) -> None:
-    """List the hosts that webhooks lead to, or pause, resume or forget one.
+    """List the hosts that webhooks call, or pause, resume or forget a host.
 
-    WAITING are webhooks with something to tell, FAILING those whose last call has failed. Neither URLs nor addresses
+    WAITING counts webhooks with pending events, FAILING those whose last call has failed. Neither URLs nor addresses
     are shown.
     """
     if [pause, resume, forget].count(None) < 2:  # noqa: PLR2004 - at most one is given

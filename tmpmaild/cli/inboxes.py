@@ -28,14 +28,16 @@ _INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES
 
 
 @click.command()
-@click.option("--client", metavar="IP", callback=configured.expect_client, help="Only those that this client created.")
+@click.option(
+    "--client", metavar="IP", callback=configured.expect_client, help="Only inboxes that this client created."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
 @with_service
 def inboxes(client: str | None, config: Config, *, as_json: bool) -> None:
-    """List the inboxes that are alive, the next to expire first.
+    """List all inboxes, the next to expire first.
 
     A client is an IPv4 address, or the /64 of an IPv6 address. Inboxes of clients in limits.exempt belong to no client.
-    Who knows the address of an inbox that is not private can read it: this list is for you alone.
+    Anyone who knows the address of an inbox that is not private can read it: keep this list to yourself.
     """
     line_of, heading = (_inbox_as_json, "") if as_json else (_inbox_as_text, _INBOXES_HEADING)
     show_list(config, "inboxes", "inboxes", line_of, heading, client=client)
@@ -83,14 +85,14 @@ class _Purged(Result, frozen=True, kw_only=True):
 @click.command()
 @click.argument("address", required=False, callback=configured.expect_address)
 @click.option("--client", metavar="IP", callback=configured.expect_client, help="The inboxes that this client created.")
-@click.option("--expired", is_flag=True, help="Those that have expired already and are not erased yet.")
+@click.option("--expired", is_flag=True, help="Inboxes that have expired and are not erased yet.")
 @click.option("--all", "is_all", is_flag=True, help="All inboxes of everybody.")
-@click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation of --all.")
 @with_service
 def purge(address: str | None, client: str | None, config: Config, *, expired: bool, is_all: bool, yes: bool) -> None:
-    """End the inbox ADDRESS, or several, now, and erase their mail from the disk.
+    """Purge the inbox ADDRESS, or several inboxes, and erase their messages from the disk.
 
-    Their names are not given out again for a day, as after each inbox. Mail to postmaster and abuse stays.
+    Their names cannot be created again for a day, as with every inbox. Mail to postmaster and abuse stays.
     """
     if [address is not None, client is not None, expired, is_all].count(True) != 1:
         raise click.UsageError("exactly one of ADDRESS, --client, --expired and --all is expected")
@@ -107,7 +109,7 @@ def purge(address: str | None, client: str | None, config: Config, *, expired: b
     "--day",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="YYYY-MM-DD",
-    help="The day of the lines, in UTC; without it today.",
+    help="The day of the log lines, in UTC; default today.",
 )
 @config_option
 @clear_errors

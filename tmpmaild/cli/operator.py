@@ -25,9 +25,9 @@ from tmpmaild.storage import engines
 @config_option
 @clear_errors
 def check_config(config_path: Path | None) -> None:
-    """Read the configuration and list every mistake in it, and what it names that is not there.
+    """Read the configuration and list every error in it, and every file or package that it names and is missing.
 
-    Variables of the environment that look like ours and set nothing are named, too.
+    Environment variables that look like settings but have no effect are listed too.
     """
     source = configfile.find(config_path, os.environ)
     config = configfile.load(config_path, os.environ)
@@ -43,7 +43,7 @@ def check_config(config_path: Path | None) -> None:
 @config_option
 @clear_errors
 def migrate(config_path: Path | None) -> None:
-    """Bring the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
+    """Upgrade the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
     config = load(config_path)
     settings = engines.settings_of(config)
     applied = engines.upgrade(settings)
@@ -62,7 +62,7 @@ class _Reloaded(Struct, frozen=True):
 def reload(config: Config) -> None:
     """Make the service read its configuration again, as SIGHUP does.
 
-    All of it takes effect. If anything in it is wrong, nothing does, and the mistakes are listed.
+    All of it takes effect, or, if anything in it is wrong, nothing does, and the errors are listed.
     """
     done = control.last(config, "reload", {}, _Reloaded)
     say("reloaded")

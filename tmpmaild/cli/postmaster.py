@@ -85,11 +85,13 @@ def _no_such_mail() -> StartError:
 @click.command("postmaster")
 @click.argument("message_id", metavar="[ID]", required=False)
 @click.option(
-    "--raw", is_flag=True, help="The mail as received, with its control characters. Redirect it to a file if in doubt."
+    "--raw",
+    is_flag=True,
+    help="The message as received, with its control characters. Redirect it to a file if in doubt.",
 )
 @click.option("--delete", is_flag=True, help="Delete the message with ID, or with --all every message.")
 @click.option("--all", "is_all", is_flag=True, help="With --delete: all mail to postmaster and abuse.")
-@click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation of --all.")
 @config_option
 @clear_errors
 def read_postmaster(
@@ -106,7 +108,7 @@ def read_postmaster(
     if is_all or yes:
         raise click.UsageError("--all and --yes need --delete")
     if raw and message_id is None:
-        raise click.UsageError("--raw needs the ID of a mail")
+        raise click.UsageError("--raw needs the ID of a message")
     config = load(config_path)
     mail = engines.operator_mail(engines.settings_of(config))
     if raw and message_id is not None:

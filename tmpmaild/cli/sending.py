@@ -52,9 +52,9 @@ _REPLY_SECONDS = 60
 @config_option
 @clear_errors
 def send(address: str, file: BinaryIO | None, server: str | None, sender: str, config_path: Path | None) -> None:
-    """Send a mail to ADDRESS at a running tmpmaild over SMTP.
+    """Send a message to ADDRESS at a running tmpmaild over SMTP.
 
-    FILE is the mail (- for standard input); without it a short sample is sent.
+    FILE is the message (- for standard input); without it, a short sample is sent.
     """
     url = os.environ.get("TMPMAILD_URL", "")
     target = server or default_server(configfile.load(config_path, os.environ), url)
@@ -71,15 +71,15 @@ def _octets(file: BinaryIO) -> bytes:
 
 
 def default_server(config: Config, url: str) -> str:
-    """Return where the service of a configuration takes mail.
+    """Return where the service of a configuration accepts mail.
 
     ``url`` is what ``$TMPMAILD_URL`` holds, "" if nothing. Raises UsageError if that is another service, whose SMTP may
     be anywhere.
     """
     if url and not _is_served_by(config, url):
         raise click.UsageError(
-            f"$TMPMAILD_URL is {url}, which is not the service of this configuration: "
-            "say where it takes mail with --server HOST:PORT"
+            f"$TMPMAILD_URL is {url}, which is not the service configured here: "
+            "specify where it accepts mail with --server HOST:PORT"
         )
     return reachable(config.smtp.listen[0])
 
@@ -107,13 +107,15 @@ def deliver(octets: bytes, sender: str, address: str, target: str, greeting_seco
             _converse(client, sender, address, octets)
     except smtplib.SMTPRecipientsRefused as error:
         ((code, text),) = error.recipients.values()
-        raise StartError(f"{target} did not take the mail: {_reply(code, text)}") from error
+        raise StartError(f"{target} did not accept the message: {_reply(code, text)}") from error
     except smtplib.SMTPResponseException as error:
-        raise StartError(f"{target} did not take the mail: {_reply(error.smtp_code, error.smtp_error)}") from error
+        raise StartError(f"{target} did not accept the message: {_reply(error.smtp_code, error.smtp_error)}") from error
     except UnicodeEncodeError as error:
         raise StartError(f"{target} does not accept addresses with characters outside of ASCII") from error
     except (OSError, smtplib.SMTPException) as error:
-        raise StartError(f"{target}: {_reason(error)}; if mail is taken elsewhere, use --server HOST:PORT") from error
+        raise StartError(
+            f"{target}: {_reason(error)}; if mail is accepted elsewhere, use --server HOST:PORT"
+        ) from error
 
 
 def _greeted(target: str, seconds: float) -> smtplib.SMTP:

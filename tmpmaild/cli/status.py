@@ -33,10 +33,10 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 @with_service
 def status(config: Config, *, as_json: bool) -> None:
-    """Show how the service is: what it serves, holds and has done.
+    """Show the state of the service: what it serves, stores and has done.
 
-    If it does not run, what its database holds. Exit codes: 0 running and ready, 1 the service or the database cannot
-    be asked, 3 running but not ready, 4 not running.
+    If it does not run, show what its database stores. Exit codes: 0 running and ready, 1 the service or the database
+    cannot be queried, 3 running but not ready, 4 not running.
     """
     try:
         (found,) = control.ask(config, "status")

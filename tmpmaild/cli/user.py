@@ -18,7 +18,7 @@ _USAGE = 2
 _NO_OUTPUT = 4
 _CTRL_C = 128 + signal.SIGINT
 _server = click.option(
-    "--server", metavar="URL", help="Where the service is. Default: $TMPMAILD_URL, else http://127.0.0.1:8025."
+    "--server", metavar="URL", help="URL of the service. Default: $TMPMAILD_URL, or else http://127.0.0.1:8025."
 )
 _token = click.option(
     "--token", envvar="TMPMAILD_TOKEN", help="The token of the address, if it is private. Default: $TMPMAILD_TOKEN."
@@ -58,19 +58,25 @@ _with_mcp = partial(_needing, "tmpmaild.mcp_server")
     "expires_in_seconds",
     metavar="TIME",
     type=configured.Duration(),
-    help="How long the address lives: seconds, or with a unit, as 10m. Default and maximum are the service's.",
+    help="Lifetime of the address, in seconds or with a unit, such as 10m. The service sets default and maximum.",
 )
-@click.option("--fault", "faults", metavar="'AT REPLY'", multiple=True, help="As 'rcpt 451 4.7.1 Greylisted', once.")
-@click.option("--webhook", metavar="URL", help="Call it when a mail comes; its secret is then shown.")
+@click.option(
+    "--fault",
+    "faults",
+    metavar="'AT REPLY'",
+    multiple=True,
+    help="A fault, such as 'rcpt 451 4.7.1 Greylisted'; it occurs once.",
+)
+@click.option("--webhook", metavar="URL", help="Call this URL for each message; the secret is then shown.")
 @click.option("--keep", is_flag=True, help="Do not delete the address on exit.")
 @_json
 @_server
 @_with_client
 def new(server: str | None, *, keep: bool, as_json: bool, **options: object) -> int:
-    """Create an address, print it, and show its mail as it comes.
+    """Create an address, print it, and show its messages as they arrive.
 
-    It runs until the address expires. Ctrl-C stops it and deletes the address, unless --keep is given. If the output is
-    not a terminal, its first line is the bare address.
+    The command runs until the address expires. Ctrl-C stops it and deletes the address, unless --keep is given. If the
+    output is not a terminal, its first line is the bare address.
     """
     from tmpmaild.cli import watching  # noqa: PLC0415
 
@@ -84,7 +90,7 @@ def new(server: str | None, *, keep: bool, as_json: bool, **options: object) -> 
 @_server
 @_with_client
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
-    """Show the mail of ADDRESS, old and new, until the address expires."""
+    """Show the messages of ADDRESS, old and new, until the address expires."""
     from tmpmaild.cli import watching  # noqa: PLC0415
 
     return watching.watch(address, token, server, as_json=as_json)
@@ -100,21 +106,21 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
     multiple=True,
     default=["message"],
     show_default=True,
-    help="What to tell: a mail came, it is known who sent it, the address ended; repeatable.",
+    help="Events: a message was received, its sender was checked, the address expired; repeatable.",
 )
 @click.option(
-    "--has", type=click.Choice(["code", "link", "attachment"]), multiple=True, help="Only mail with such; repeatable."
+    "--has", type=click.Choice(["code", "link", "attachment"]), multiple=True, help="Only messages with it; repeatable."
 )
-@click.option("--after", metavar="ID", help="Only mail that came after the one with this id.")
+@click.option("--after", metavar="ID", help="Only messages after the one with this id.")
 @click.option("--once", is_flag=True, help="Stop after the first event, with the exit code of the command.")
 @_token
 @_server
 @_with_client
 def listen(address: str, token: str | None, server: str | None, **options: object) -> int:
-    """Run a command for each mail of ADDRESS, old and new, until the address expires.
+    """Run a command for each message of ADDRESS, old and new, until the address expires.
 
-    On its standard input the command has one JSON document, the one that a webhook would be told. The next is started
-    when it has ended; if it fails, that is said. Without --run each document is a line of the output.
+    The command gets one JSON document on its standard input, the same that a webhook would get. Commands run one after
+    another; a failure is reported. Without --run, each document is a line of the output.
     """
     from tmpmaild.cli import listening  # noqa: PLC0415
 
@@ -123,20 +129,20 @@ def listen(address: str, token: str | None, server: str | None, **options: objec
 
 @click.command()
 @_address
-@click.option("--subject", metavar="TEXT", help="Only a mail with this in its subject, in any case.")
-@click.option("--from", "sender", metavar="TEXT", help="Only a mail with this in its sender's address or name.")
-@click.option("--text", metavar="TEXT", help="Only a mail with this in its subject, sender or text.")
+@click.option("--subject", metavar="TEXT", help="Only a message with this in its subject; case is ignored.")
+@click.option("--from", "sender", metavar="TEXT", help="Only a message with this in its sender's address or name.")
+@click.option("--text", metavar="TEXT", help="Only a message with this in its subject, sender or text.")
 @click.option(
     "--has",
     type=click.Choice(["code", "link", "attachment", "verdict"]),
     multiple=True,
-    help="Only a mail with such; repeatable.",
+    help="Only a message with it; repeatable.",
 )
-@click.option("--verdict", is_flag=True, help="Only a mail of which it is known who sent it (authenticated in --json).")
-@click.option("--after", metavar="ID", help="Only a mail that came after the one with this id.")
-@click.option("--code", is_flag=True, help="Print the code of the first mail that has one.")
-@click.option("--link", is_flag=True, help="Print the link to follow in the first mail that has one.")
-@click.option("--json", "as_json", is_flag=True, help="Print the mail as one line of JSON, its id included.")
+@click.option("--verdict", is_flag=True, help="Only a message whose sender has been checked (authenticated in --json).")
+@click.option("--after", metavar="ID", help="Only a message after the one with this id.")
+@click.option("--code", is_flag=True, help="Print the code of the first message that has one.")
+@click.option("--link", is_flag=True, help="Print the action link of the first message that has one.")
+@click.option("--json", "as_json", is_flag=True, help="Print the message as one line of JSON, with its id.")
 @click.option(
     "--timeout",
     "timeout_seconds",
@@ -144,7 +150,7 @@ def listen(address: str, token: str | None, server: str | None, **options: objec
     type=configured.Duration(),
     default="60s",
     show_default=True,
-    help="How long to wait: seconds, or with a unit, as 30s, 5m or 1h.",
+    help="How long to wait, in seconds or with a unit, such as 30s, 5m or 1h.",
 )
 @_token
 @_server
@@ -160,10 +166,10 @@ def wait(
     server: str | None,
     **options: object,
 ) -> int:
-    """Wait for a mail to ADDRESS and print its text, or its code or link alone.
+    """Wait for a message to ADDRESS and print its text, or only its code or link.
 
-    A mail that is there already counts; the oldest that matches is taken. Exit codes: 0 found, 1 nothing in time, 2
-    wrong usage, 3 no such address or it expired, 4 the service cannot be reached or refuses, 130 ctrl-C.
+    Messages that have already arrived count; the oldest match is printed. Exit codes: 0 found, 1 no match in time, 2
+    wrong usage, 3 the address does not exist or has expired, 4 the service cannot be reached or refuses, 130 ctrl-C.
     """
     from tmpmaild.cli import waiting  # noqa: PLC0415
 
@@ -176,13 +182,13 @@ def wait(
 
 
 @click.command()
-@click.option("--url", "--server", help="Where the service is. Default: $TMPMAILD_URL, else http://127.0.0.1:8025.")
+@click.option("--url", "--server", help="URL of the service. Default: $TMPMAILD_URL, or else http://127.0.0.1:8025.")
 @_with_mcp
 def mcp(url: str | None) -> int:
-    """Serve MCP on standard input and output: tools with which an agent creates inboxes and reads their mail.
+    """Serve MCP on standard input and output: tools with which an agent creates inboxes and reads their messages.
 
-    An agent starts this command by its configuration. It reads only inboxes that it has created, and deletes them when
-    its input ends.
+    An agent's configuration starts this command. It reads only inboxes that it has created, and deletes them when its
+    input ends.
     """
     from tmpmaild import mcp_server  # noqa: PLC0415
     from tmpmaild.cli import exits  # noqa: PLC0415

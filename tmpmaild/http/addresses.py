@@ -1,4 +1,4 @@
-"""The endpoints of addresses: each reads a request, calls the service and makes the answer."""
+"""The endpoints of addresses: each reads a request, calls the service and returns the response."""
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -41,8 +41,8 @@ class AddressEndpoints:
     async def create(self, request: Request) -> Response:
         """Create an address.
 
-        Without a body the address is random and lives as long as the operator has set. The token is the key to the
-        address and is shown only here.
+        Without a body, the address is random and has the default lifetime. The token controls the address and is
+        returned only here.
         """
         who = client(request)
         if self._service.blocks.has_client(who.ip):
@@ -65,9 +65,9 @@ class AddressEndpoints:
 
     @Operation(f"GET {ADDRESS}", "getAddress", Returns(200, "The address.", AddressResource), tag="Addresses")
     async def show(self, request: Request) -> Response:
-        """Look at an address.
+        """Read an address.
 
-        When it ends, how far it can be extended, and how many messages it has.
+        When it expires, how far it can be extended, and how many messages it has.
         """
         key = token(request)
         inbox = await self._service.access.find(request.path_params["address"], key)
@@ -85,8 +85,8 @@ class AddressEndpoints:
     async def extend(self, request: Request) -> Response:
         """Extend or shorten an address, set its faults or its webhook.
 
-        The operator sets how long an address may live; by default 60 minutes. Where the operator allows it, `faults`
-        make the next mails fail, and `webhook` is called when something happens.
+        The operator sets how long an address may live; the default is 60 minutes. If the operator allows them, `faults`
+        make the next messages fail, and `webhook` is called when something happens.
         """
         address, key = request.path_params["address"], holder_token(request)
         errors = ValidationErrors()
@@ -100,12 +100,16 @@ class AddressEndpoints:
         return JsonResponse(await self._resource(inbox, key, webhook))
 
     @Operation(
-        f"DELETE {ADDRESS}", "deleteAddress", Returns(204, "It is deleted."), tag="Addresses", security="required"
+        f"DELETE {ADDRESS}",
+        "deleteAddress",
+        Returns(204, "The address is deleted."),
+        tag="Addresses",
+        security="required",
     )
     async def delete(self, request: Request) -> Response:
-        """Delete an address and its mail.
+        """Delete an address and its messages.
 
-        It ends at once. For 24 hours it answers `410`, and its name cannot be created again.
+        Both are gone at once. For 24 hours the response to requests is `410`, and the name cannot be created again.
         """
         await self._service.inboxes.delete(request.path_params["address"], holder_token(request))
         return Response(status_code=204)
@@ -120,7 +124,7 @@ class AddressEndpoints:
     async def domains(self, _request: Request) -> Response:
         """List the domains and the lifetimes.
 
-        The first domain is the default. The lifetimes are the default and the maximum of a new address.
+        The first domain is the default. The lifetimes are the default and the maximum for a new address.
         """
         config = self._service.rules.config
         lifetimes = config.addresses.lifetime_seconds, config.addresses.max_lifetime_seconds
@@ -138,7 +142,7 @@ class AddressEndpoints:
     async def refusals(self, _request: Request) -> Response:
         """List what the mail server refused.
 
-        For tests: why a mail did not come. Only where the operator has set `smtp.keep_refusals`.
+        For tests: why a message did not arrive. Only if the operator has set `smtp.keep_refusals`.
         """
         refusals = self._service.refusals
         if not refusals.wanted:
@@ -147,7 +151,7 @@ class AddressEndpoints:
         return JsonResponse(RefusalList(items))
 
     def _webhook(self, asked: WebhookRequest | UnsetType | None) -> Webhook | UnsetType | None:
-        """Return the webhook that is to be set, with a new secret."""
+        """Return the webhook to set, with a new secret."""
         if not isinstance(asked, WebhookRequest):
             return asked
         if not self._service.webhooks.allowed:
@@ -157,7 +161,7 @@ class AddressEndpoints:
     async def _resource(
         self, inbox: Inbox, key: str | None, set_now: Webhook | UnsetType | None = UNSET
     ) -> AddressResource:
-        """Return an address as the holder of a token sees it; a webhook that was set with its secret."""
+        """Return an address as the holder of the token sees it; a webhook that was just set has its secret."""
         resource = self._serializer.address(inbox, self._service.rules.extendable_until_ms(inbox))
         if not is_holder(inbox, key):
             return resource

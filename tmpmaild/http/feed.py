@@ -1,6 +1,6 @@
-"""Feeds: an inbox as Atom (RFC 4287), for programs that know nothing of this API and ask again and again.
+"""Feeds: an inbox as Atom (RFC 4287), for programs that do not know this API and poll.
 
-All of a mail is text in a feed, never markup.
+Everything in a message is text in a feed, never markup.
 """
 
 import hashlib
@@ -50,12 +50,12 @@ class FeedEndpoints:
         self._serializer = serializer
         self._slots = slots
 
-    @Operation(f"POST {_FEED}", "createFeed", Returns(201, "Where the feed is.", FeedItem, headers=("Location",)))
+    @Operation(f"POST {_FEED}", "createFeed", Returns(201, "The path of the feed.", FeedItem, headers=("Location",)))
     async def create(self, request: Request) -> Response:
         """Get a path to read an address as a feed.
 
-        For feed readers, which cannot send a token. The path of a private address has a secret in it, which permits to
-        read this feed and nothing else; it ends with the address.
+        For feed readers, which cannot send a token. The path of a private address contains a secret that gives access
+        to this feed and nothing else; it expires with the address.
         """
         inbox = await self._service.access.find(request.path_params["address"], token(request))
         feed = self._serializer.feed(inbox, self._service.access.feed_secret(inbox))
@@ -65,7 +65,7 @@ class FeedEndpoints:
     async def show(self, request: Request) -> ASGIApp:
         """Read an address as a feed.
 
-        Atom (RFC 4287): the newest 50 messages, each as text with its codes and links above it.
+        Atom (RFC 4287): the newest 50 messages, each as text below its codes and links.
         """
         return await self._feed(request, token(request))
 
@@ -80,7 +80,7 @@ class FeedEndpoints:
     async def show_by_secret(self, request: Request) -> ASGIApp:
         """Read an address as a feed by its secret path.
 
-        The same for a path that `createFeed` has given; no token is needed.
+        The same feed, at a path from `createFeed`; no token is needed.
         """
         return await self._feed(request, FeedSecret(request.path_params["secret"]))
 

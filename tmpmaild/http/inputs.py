@@ -73,12 +73,12 @@ Has = Annotated[
 
 
 class FaultItem(Struct, frozen=True):
-    """A fault for the next mails; with a delay only, the usual answer comes late."""
+    """A fault for the next messages; with only a delay, the usual reply comes late."""
 
     at: Annotated[
         Step,
         _takes(
-            "rcpt, data or end", "What fails: RCPT, DATA, or the end of the mail, which is then not stored.", "rcpt"
+            "rcpt, data or end", "What fails: RCPT, DATA, or the end of the message, which is then not stored.", "rcpt"
         ),
     ]
     reply: (
@@ -86,22 +86,22 @@ class FaultItem(Struct, frozen=True):
             str,
             _takes(
                 "a code from 400 to 599, a space, and 1 to 400 printable characters of ASCII",
-                "What the server says; `421` also closes the connection.",
+                "The reply of the server; `421` also closes the connection.",
                 "451 4.7.1 Greylisted",
                 pattern=r"^[45][0-9]{2} [ -~]{1,400}(?![\s\S])$",
             ),
         ]
         | UnsetType
     ) = UNSET
-    times: Annotated[int, _number(1, 100, "How many times; then the usual answer.", 2)] = 1
-    delay_seconds: Annotated[float, _number(0, 60, "How long the answer is held back.", 3)] = 0
+    times: Annotated[int, _number(1, 100, "How many times it occurs; then come the usual replies.", 2)] = 1
+    delay_seconds: Annotated[float, _number(0, 60, "How long the reply is delayed.", 3)] = 0
 
 
 Faults = Annotated[
     list[FaultItem],
     _takes(
         f"a list of up to {MOST_FAULTS} objects",
-        "For the next mails, in place of those before; where the operator has set `smtp.faults`.",
+        "For the next messages, replacing earlier faults; if the operator has set `smtp.faults`.",
         [],
         max_length=MOST_FAULTS,
     ),
@@ -109,13 +109,13 @@ Faults = Annotated[
 
 
 class WebhookRequest(Struct, frozen=True):
-    """Who is called when something happens to an address."""
+    """A webhook, which is called when something happens to an address."""
 
     url: Annotated[
         str,
         _takes(
             f"a string of up to {MOST_URL_CHARACTERS} characters",
-            "Where the operator allows it; without user information and fragment.",
+            "A URL that the operator allows, without user information and fragment.",
             "https://hooks.example.org/mail",
             max_length=MOST_URL_CHARACTERS,
         ),
@@ -124,7 +124,7 @@ class WebhookRequest(Struct, frozen=True):
         list[WebhookEvent],
         _takes(
             "one to three of message, verdict and expired",
-            "A message has come, it is known who sent one, the address has ended; default `message`.",
+            "A message was received, its sender was checked, the address expired; default `message`.",
             ["message", "expired"],
             min_length=1,
             max_length=3,
@@ -142,13 +142,13 @@ NewWebhook = Annotated[
     WebhookRequest | None,
     _takes(
         "an object or null",
-        "In place of the one before; null ends it. Where the operator has set `webhooks.allow`.",
+        "Replaces the webhook; null removes it. If the operator has set `webhooks.allow`.",
     ),
 ]
 
 
 class CreateRequest(Struct, frozen=True):
-    """Wishes for a new address; all are optional."""
+    """The properties of a new address; all are optional."""
 
     local_part: (
         Annotated[
@@ -160,12 +160,10 @@ class CreateRequest(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    domain: Annotated[str, _text("One of the server's; default the first.", EXAMPLE_DOMAIN)] | UnsetType = UNSET
-    private: Annotated[bool, _switch("Reading needs the token too.")] = False
+    domain: Annotated[str, _text("One of the server's domains; default the first.", EXAMPLE_DOMAIN)] | UnsetType = UNSET
+    private: Annotated[bool, _switch("Whether reading needs the token too.")] = False
     expires_in_seconds: (
-        Annotated[
-            int, _number(1, None, "How long it lives, up to `max_lifetime_seconds`; default `lifetime_seconds`.", 600)
-        ]
+        Annotated[int, _number(1, None, "The lifetime, up to `max_lifetime_seconds`; default `lifetime_seconds`.", 600)]
         | UnsetType
     ) = UNSET
     faults: Faults | UnsetType = UNSET
@@ -173,7 +171,7 @@ class CreateRequest(Struct, frozen=True):
 
 
 class ExtendRequest(Struct, frozen=True):
-    """When an address is to end, which faults it is to have, and who is called; at least one of them."""
+    """The new expiry, faults or webhook of an address; at least one of them."""
 
     expires_in_seconds: (
         Annotated[int, _number(1, None, "Counted from now; shortening is allowed.", 1800)] | UnsetType
@@ -183,18 +181,18 @@ class ExtendRequest(Struct, frozen=True):
 
 
 class ViewRequest(Struct, frozen=True):
-    """How a message is shown."""
+    """The options of a view."""
 
-    remote_images: Annotated[bool, _switch("Load remote images, which tells their servers that the mail is read.")] = (
-        False
-    )
+    remote_images: Annotated[
+        bool, _switch("Load remote images, which reveals to their servers that the message is read.")
+    ] = False
 
 
 class FollowedInbox(Struct, frozen=True):
     """An inbox to follow."""
 
     address: Annotated[
-        str, _text("In any form that mail reaches it by; its events name it so.", f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}")
+        str, _text("In any form that accepts mail; its events name it in this form.", f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}")
     ]
     token: Annotated[str, _text("Needed for a private address.", "…")] | UnsetType = UNSET
     after: Annotated[MessageId, Meta(description="Resume after this message.")] | UnsetType = UNSET
@@ -202,7 +200,7 @@ class FollowedInbox(Struct, frozen=True):
 
 
 class FollowRequest(Struct, frozen=True):
-    """Inboxes to follow with one stream, the most important first."""
+    """The inboxes to follow in one stream, the most important first."""
 
     inboxes: Annotated[
         list[FollowedInbox], Meta(min_length=1, max_length=20, extra={"expected": "a list of 1 to 20 objects"})
@@ -210,53 +208,53 @@ class FollowRequest(Struct, frozen=True):
 
 
 class PageQuery(Struct, frozen=True):
-    """Which messages of an inbox are returned."""
+    """The messages of an inbox to return."""
 
-    limit: Annotated[int, _number(1, 100, "How many messages at most.", 20)] = 100
+    limit: Annotated[int, _number(1, 100, "The largest number of messages.", 20)] = 100
     order: Annotated[
         Literal["asc", "desc"], Meta(description="Oldest or newest first.", extra={"expected": "asc or desc"})
     ] = "desc"
-    after: Annotated[MessageId, Meta(description="Only what came after this message; it need not exist.")] | None = None
-    before: Annotated[MessageId, Meta(description="Only what came before this message; it need not exist.")] | None = (
-        None
-    )
-    sender: Annotated[str, _text("A part of the sender's address or name, in any case.", "no-reply@")] = field(
+    after: Annotated[MessageId, Meta(description="Only messages after this one, which need not exist.")] | None = None
+    before: Annotated[MessageId, Meta(description="Only messages before this one, which need not exist.")] | None = None
+    sender: Annotated[str, _text("A part of the sender's address or name; case is ignored.", "no-reply@")] = field(
         name="from", default=""
     )
-    subject: Annotated[str, _text("A part of the subject, in any case.", "confirm")] = ""
+    subject: Annotated[str, _text("A part of the subject; case is ignored.", "confirm")] = ""
     q: Annotated[
-        str, _text("A part of sender, subject or the first 64 Ki characters of the text, in any case.", "code")
+        str, _text("A part of sender, subject or the first 64 Ki characters of the text; case is ignored.", "code")
     ] = ""
     has: Has = []
     wait: Annotated[int, _number(0, 50, "Seconds to wait for the first match; then the list is empty.", 30)] = 0
-    explain: Annotated[bool, _switch("An empty list after a wait gets a `reason`, for people.")] = False
+    explain: Annotated[bool, _switch("Whether an empty list after a wait has a `reason`, for people.")] = False
 
 
 class AllMailQuery(PageQuery, frozen=True):
-    """Which messages of all are returned."""
+    """The messages to return, of all."""
 
-    to: Annotated[str, _text("A recipient of the envelope, whole, in any case.", f"anna+shop@{EXAMPLE_DOMAIN}")] = ""
+    to: Annotated[
+        str, _text("A complete recipient of the envelope; case is ignored.", f"anna+shop@{EXAMPLE_DOMAIN}")
+    ] = ""
 
 
 class DeleteQuery(Struct, frozen=True):
-    """Which messages of an inbox are deleted; all without parameters."""
+    """The messages of an inbox to delete; all messages without parameters."""
 
     id: Annotated[
         list[MessageId],
         _takes(
             "up to 100 message ids",
-            "These messages; those that are not there, or no longer, are not counted. Not together with `up_to`.",
+            "The ids of the messages; missing messages are not counted. Not together with `up_to`.",
             ["msg_01m7y0sgyf0000000000000000"],
             max_length=100,
         ),
     ] = []
     up_to: (
-        Annotated[MessageId, Meta(description="This message and all that came before it; it need not exist.")] | None
+        Annotated[MessageId, Meta(description="This message and all earlier messages; it need not exist.")] | None
     ) = None
 
 
 class StreamQuery(Struct, frozen=True):
-    """Where a stream begins, and which messages it has."""
+    """The start of a stream, and its messages."""
 
     after: (
         Annotated[MessageId, Meta(description="Resume after this message; `Last-Event-ID` takes precedence.")] | None

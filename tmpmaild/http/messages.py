@@ -1,4 +1,4 @@
-"""The endpoints of messages, and of views of them: each reads a request, calls the service and makes the answer."""
+"""The endpoints of messages and of their views: each reads a request, calls the service and returns the response."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,11 +36,11 @@ from tmpmaild.mail import viewpage
 from tmpmaild.model import Feature, Inbox, Listing, Message, Page
 from tmpmaild.validation import ValidationErrors
 
-_NEWEST = page(PageQuery())  # what most clients ask for
-_MOST_NAMED = 3  # of what came and of what was refused, where a wait found nothing
+_NEWEST = page(PageQuery())  # most clients request this page
+_MOST_NAMED = 3  # messages and refusals in the reason why a wait found nothing
 _MAX_NAMED_CHARACTERS = 100
 _NONE_REFUSED = ", and none was refused: does your application send to {}?"
-_NOT_KEPT = "; what was refused is kept with smtp.keep_refusals"
+_NOT_KEPT = "; set smtp.keep_refusals to see what was refused"
 # Without scripts. The origin lets the inbox measure and print its frame: see docs/security.md.
 _POLICY = (
     "sandbox allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox; default-src 'none'; "
@@ -49,7 +49,7 @@ _POLICY = (
 
 
 class MessageEndpoints:
-    """The endpoints over one service. Large answers share ``slots``, waits and streams ``stream_slots``.
+    """The endpoints over one service. Large responses share ``slots``, waits and streams ``stream_slots``.
 
     ``smtp`` names where mail is accepted, for the reason that a wait found nothing.
     """
@@ -80,10 +80,10 @@ class MessageEndpoints:
     async def list(self, request: Request) -> ASGIApp:
         """List messages, or wait for one.
 
-        Bodies are whole up to 4 MiB an answer, newest first; beyond that they are cut to 1 KiB. With `wait` the answer
-        comes as soon as there is a match; give `after` to wait for what is new. With `explain=true` a wait that finds
-        nothing gives the `reason`: what came instead, and what was refused. For codes and links (`has`) up to 200
-        messages are looked at an answer; it may be short, and `Link` goes on.
+        Bodies are complete up to 4 MiB per response, newest first; beyond that they are cut to 1 KiB. With `wait`, the
+        response is sent as soon as a message matches; set `after` to wait for new messages. With `explain=true`, a wait
+        that finds nothing returns the `reason`: the messages that arrived instead, and what was refused. With `has`, up
+        to 200 messages are examined for codes and links per response; the list may be short, and `Link` continues it.
         """
         address, key = request.path_params["address"], token(request)
         kind = AllMailQuery if address is ALL_MAIL else PageQuery
@@ -106,15 +106,16 @@ class MessageEndpoints:
     @Operation(
         f"DELETE {ADDRESS}/messages",
         "deleteMessages",
-        Returns(200, "They are deleted.", DeletedMessages),
+        Returns(200, "The messages are deleted.", DeletedMessages),
         security="required",
         query=DeleteQuery,
     )
     async def delete_several(self, request: Request) -> Response:
         """Delete all messages, or some.
 
-        Those that are named by `id`, or all up to one by `up_to`; without either all. It costs one request, however
-        many there are, and may be repeated: what is not there is not counted. An unknown parameter is refused.
+        The messages with these `id`s, or all up to and including `up_to`; without either, all messages. It counts as
+        one request, however many messages there are, and may be repeated: missing messages are not counted. Unknown
+        parameters are refused.
         """
         key = holder_token(request)
         query = wanted_deletion(request)
@@ -131,8 +132,9 @@ class MessageEndpoints:
     async def mbox(self, request: Request) -> ASGIApp:
         """Save all messages as one file.
 
-        An mbox file (RFC 4155; lines that begin with `From ` are quoted as in mboxrd), which mail programs read: each
-        message as it came, oldest first, below `Return-Path` and `Received` fields of this server. Lines end in LF.
+        An mbox file (RFC 4155; lines that begin with `From ` are quoted as in mboxrd), which mail programs can read.
+        Each message is as received, oldest first, preceded by `Return-Path` and `Received` fields of this server. Lines
+        end in LF.
         """
         address, key = request.path_params["address"], token(request)
         inbox = await self._service.access.find(address, key)
@@ -146,7 +148,7 @@ class MessageEndpoints:
     async def show(self, request: Request) -> ASGIApp:
         """Read one message.
 
-        With its headers, its HTML as it was received, the SMTP envelope and what the parser forgave.
+        With its headers, its HTML as received, the SMTP envelope, and the errors that the parser tolerated.
         """
         address, message_id, key = _message_of(request)
         shown = await self._mail.message(address, message_id, key, up_to_bytes=IN_LOOP_BYTES)
@@ -158,11 +160,11 @@ class MessageEndpoints:
 
         return self._large(request, again, shown.inbox, message_id)
 
-    @Operation(f"DELETE {MESSAGE}", "deleteMessage", Returns(204, "It is deleted."), security="required")
+    @Operation(f"DELETE {MESSAGE}", "deleteMessage", Returns(204, "The message is deleted."), security="required")
     async def delete(self, request: Request) -> Response:
         """Delete one message.
 
-        It is deleted at once, and its space is free for other mail.
+        It is deleted at once, and its space is free for other messages.
         """
         address, message_id, _ = _message_of(request)
         await self._service.inboxes.delete_message(address, message_id, holder_token(request))
@@ -171,13 +173,13 @@ class MessageEndpoints:
     @Operation(
         f"GET {MESSAGE}/raw",
         "getSource",
-        Returns(200, "The mail.", media_types=("message/rfc822",), schema=OCTETS),
+        Returns(200, "The message.", media_types=("message/rfc822",), schema=OCTETS),
         problems=("busy",),
     )
     async def source(self, request: Request) -> ASGIApp:
-        """Read a message as it came.
+        """Read a message as received.
 
-        Below `Return-Path` and `Received` fields of this server.
+        Preceded by `Return-Path` and `Received` fields of this server.
         """
         address, message_id, key = _message_of(request)
         name = f'attachment; filename="{message_id}.eml"'
@@ -201,7 +203,7 @@ class MessageEndpoints:
     async def attachment(self, request: Request) -> ASGIApp:
         """Fetch an attachment.
 
-        Always as a download, with the media type that the mail states; what a browser would run is
+        Always as a download, with the media type stated in the message; types that a browser would run become
         `application/octet-stream`.
         """
         address, message_id, key = _message_of(request)
@@ -216,7 +218,7 @@ class MessageEndpoints:
         return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make, inbox, message_id)
 
     def _asked(self, query_string: bytes, kind: type[PageQuery]) -> tuple[Page, int, bool]:
-        """Return the requested page, the number of seconds to wait for it, and whether an empty one is explained."""
+        """Return the requested page, the number of seconds to wait for it, and whether to explain an empty page."""
         if not query_string:
             return _NEWEST, 0, False
         errors = ValidationErrors()
@@ -226,9 +228,10 @@ class MessageEndpoints:
         return page(query), query.wait, query.explain
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
-        """Wait for a page that holds a message; None when there is none to show, or the client has disconnected.
+        """Wait for a page with a message; None if it cannot be shown any more, or the client has disconnected.
 
-        A client that only sends no more (a half-closed connection) looks the same: it is answered without waiting.
+        A client that has only closed its sending side (a half-closed connection) looks the same: it gets its response
+        without waiting.
         """
 
         async def wait() -> tuple[Listing, Invalidation]:
@@ -241,11 +244,11 @@ class MessageEndpoints:
         if found is None:
             return None
         listing, since = found
-        left = await self._mail.remaining(listing, since)  # ending the task group takes a step of the event loop
+        left = await self._mail.remaining(listing, since)  # the event loop may have run since, to end the task group
         return left if left.messages or not listing.messages else None
 
     async def _reason(self, address: str, wanted: Page, key: str | None) -> str:
-        """Say why a wait found nothing: which mail came instead, and what was refused since the address was created."""
+        """Return why a wait found nothing: the messages that arrived instead, and what was refused."""
         listing = await self._mail.list(address, Page(limit=_MOST_NAMED, after=wanted.after), key)
         refusals = self._service.refusals
         refused = [one for one in refusals.newest() if one.at_ms >= listing.inbox.created_at_ms]
@@ -267,7 +270,7 @@ class MessageEndpoints:
         return await encode_in_turn(self._service.scheduler, self._serializer.full_message, shown, characters)
 
     def _small_page(self, listing: Listing, wanted: Page) -> Response:
-        """Return the answer with a page, made once for as long as the page is remembered."""
+        """Return the response with a page. It is made once for as long as the page is cached."""
         kept, key = self._pages.get(id(listing)), id(listing)
         if kept is not None and kept[0]() is listing:
             return kept[1]
@@ -284,7 +287,7 @@ class MessageEndpoints:
     def _large(
         self, request: Request, make: Callable[[], Awaitable[Response]], inbox: Inbox, message_id: str = ""
     ) -> CutOff:
-        """Return a large answer with something of an inbox, or of one message, that may be shown at this moment."""
+        """Return a large response about an inbox or one of its messages, cut off when that may no longer be shown."""
         return CutOff(
             LargeResponse(self._slots, client(request), make), self._service.follower.watch(inbox, message_id)
         )
@@ -302,12 +305,12 @@ def wanted_deletion(request: Request) -> DeleteQuery:
 
 
 def _message_of(request: Request) -> tuple[str, str, str | None]:
-    """Return the address and the id of the message that a request is about, and the token of the client."""
+    """Return the address and the message id in the path of a request, and its token."""
     return request.path_params["address"], request.path_params["id"], token(request)
 
 
 def _named(message: Message, has: Collection[Feature]) -> str:
-    """Name a mail that a wait passed over, with what it lacks."""
+    """Describe a message that a wait skipped, with what it lacks."""
     lacks = [one for one in ("code", "link") if one in has and not getattr(message.findings, f"{one}s")]
     lacking = f" without a {' or a '.join(lacks)}" if lacks else ""
     return f'"{message.subject[:_MAX_NAMED_CHARACTERS]}" from {message.from_address[:_MAX_NAMED_CHARACTERS]}{lacking}'
@@ -315,7 +318,7 @@ def _named(message: Message, has: Collection[Feature]) -> str:
 
 @contextmanager
 def _no_reasons() -> Iterator[None]:
-    """Answer 404 whatever the reason why a view has ended, so that its path tells nothing of the address."""
+    """Raise the same 404 whatever the reason why a view has expired, so that it reveals nothing about the address."""
     try:
         yield
     except (AddressExpired, AddressNotFound, MessageNotFound):
@@ -323,7 +326,7 @@ def _no_reasons() -> Iterator[None]:
 
 
 class ViewEndpoints:
-    """The endpoints over one service. ``host`` is who says that it shows a view; ``cors_origins`` may frame one."""
+    """The endpoints over one service. ``host`` is named as the source of a view; ``cors_origins`` may frame it."""
 
     def __init__(
         self,
@@ -343,14 +346,14 @@ class ViewEndpoints:
     @Operation(
         f"POST {MESSAGE}/view",
         "createView",
-        Returns(201, "Where to look.", ViewItem, headers=("Location",)),
+        Returns(201, "The path of the view.", ViewItem, headers=("Location",)),
         body=ViewRequest,
     )
     async def create(self, request: Request) -> Response:
-        """Get a path to look at a message as HTML.
+        """Get a path to view a message as HTML.
 
-        For a frame, which cannot send a token. The path works for a minute, and needs no token. It counts for the rate
-        limit of pages (`page`), and when it is refused for that of the API too.
+        For a frame, which cannot send a token. The path is valid for a minute and needs no token. The request counts
+        towards the rate limit of pages (`page`), and towards that of the API too if it is refused.
         """
         asked = await read_json(request, ViewRequest)
         address, message_id, key = _message_of(request)
@@ -368,9 +371,9 @@ class ViewEndpoints:
         problems=("not-found", "busy", "storage-unavailable"),
     )
     async def show(self, request: Request) -> ASGIApp:
-        """Look at a message as HTML.
+        """View a message as HTML.
 
-        Sanitised, under a policy that allows neither scripts nor, unless asked for, anything remote.
+        Sanitised, with a policy that allows no scripts, and nothing remote unless requested.
         """
         secret = request.path_params["secret"]
         with _no_reasons():

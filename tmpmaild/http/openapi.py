@@ -31,9 +31,9 @@ _PROBLEMS_OF_BODIES = (
 )
 
 TAGS = {
-    "Addresses": "Create, read, extend and delete addresses. They expire by themselves.",
-    "Messages": "Mail that was received for an address: read it, wait for it, view it, delete it.",
-    "Events": "What happens to an address, as it happens.",
+    "Addresses": "Create, read, extend and delete addresses. They expire automatically.",
+    "Messages": "Messages that were received for an address: read, wait for, view and delete them.",
+    "Events": "Events of an address, as they happen.",
     "Description": "The API about itself.",
 }
 TEXT: dict[str, object] = {"type": "string"}
@@ -41,46 +41,46 @@ OCTETS: dict[str, object] = {"type": "string", "format": "binary"}
 
 _REF = "#/components/schemas/{name}"
 _DESCRIPTION = f"""\
-Disposable mail addresses: create one, receive mail for it, read the mail until the address expires.
+Disposable email addresses: create an address, receive messages for it, and read them until the address expires.
 
-Reading an inbox needs its address; a private one needs its token as well, and every change needs it
-(`Authorization: Bearer …`). The address in a path is folded as SMTP folds it: any case, `+tag` ignored. Each client has
-a bucket of requests that refills evenly, and every answer says what is left. Errors are problem documents (RFC 9457)
-with a stable `code`. HEAD works where GET does; OPTIONS answers `Allow`. Bodies: {MAX_BODY_BYTES // 1024} KiB at most.
-Version 1 only grows: ignore members you do not know."""
+To read an inbox you need its address, and its token if it is private; every change needs the token
+(`Authorization: Bearer …`). An address in a path matches as in SMTP: in any case, and with any `+tag`. Each client has
+a bucket of requests that refills evenly, and every response states how many are left. Errors are problem documents
+(RFC 9457) with a stable `code`. HEAD works wherever GET does; the response to OPTIONS has `Allow`. A request body may
+have at most {MAX_BODY_BYTES // 1024} KiB. Version 1 only grows: ignore members that you do not know."""
 
 _PATH_PARAMETERS: dict[str, tuple[str, dict[str, object]]] = {
     "address": (
-        "The address, in any form that mail reaches it by.",
+        "The address, in any form that accepts mail.",
         TEXT | {"examples": [f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"]},
     ),
     "id": ("The id of a message.", msgspec.json.schema(MessageId)),
     "index": ("The attachment's `index`.", {"type": "integer", "minimum": 0}),
-    "secret": ("From the `url` of a view or a feed.", TEXT),
+    "secret": ("The last part of the `url` of a view or a feed.", TEXT),
 }
 _REQUEST_HEADERS = {
-    "If-None-Match": "The `ETag` of what the client holds: the answer is `304` if nothing has changed since.",
-    "Last-Event-ID": "The id of the last event that was received; an invalid one is ignored.",
+    "If-None-Match": "The `ETag` of the client's copy: the response is `304` if nothing has changed since.",
+    "Last-Event-ID": "The id of the last event that was received; an invalid id is ignored.",
 }
 _RESPONSE_HEADERS = {
-    "Location": "The path of what was created.",
-    "ETag": "Another one as soon as anything of the answer has changed.",
-    "Link": 'The next page, with `rel="next"`, where there is one (RFC 8288).',
-    "RateLimit-Policy": "How many requests a client has (IETF draft *RateLimit header fields*).",
-    "RateLimit": "How many are left (`r`), and in how many seconds there is one more (`t`).",
-    "Retry-After": "Seconds to wait.",
+    "Location": "The path of the new resource.",
+    "ETag": "Changes whenever the response changes.",
+    "Link": 'The next page, if there is one, with `rel="next"` (RFC 8288).',
+    "RateLimit-Policy": "How many requests a client may send (IETF draft *RateLimit header fields*).",
+    "RateLimit": "How many requests are left (`r`), and the seconds until the next one is added (`t`).",
+    "Retry-After": "The number of seconds to wait.",
     "WWW-Authenticate": "`Bearer`",
 }
 _EXTRA_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
 _WEBHOOK_HEADERS = {
-    "webhook-id": "The same for each call about this event.",
-    "webhook-timestamp": "When this call was made, in Unix seconds.",
-    "webhook-signature": "Standard Webhooks, version 1: made with the `secret` of the webhook.",
+    "webhook-id": "The same for every call about this event.",
+    "webhook-timestamp": "The time of this call, in Unix seconds.",
+    "webhook-signature": "Standard Webhooks, version 1: signed with the `secret` of the webhook.",
 }
 _WEBHOOK_RESPONSES = {
-    "2XX": "The event is taken.",
-    "410": "The webhook is taken away.",
-    "default": "The call is made again later; after `429` and `503` when `Retry-After` says.",
+    "2XX": "The event was accepted.",
+    "410": "The webhook is removed.",
+    "default": "The call is repeated later; after `429` and `503` at the time in `Retry-After`.",
 }
 _parameter = re.compile(r"{(\w+)}").findall
 
@@ -169,9 +169,9 @@ class WebhookEvent(Struct, frozen=True):
 
 
 WEBHOOK_EVENTS = (
-    WebhookEvent("messageReceived", "message.received", "A message has come", WebhookMessage),
-    WebhookEvent("verdictReached", "verdict.reached", "It is known who sent a message", WebhookMessage),
-    WebhookEvent("inboxExpired", "inbox.expired", "The address has ended", WebhookExpiry),
+    WebhookEvent("messageReceived", "message.received", "A message was received", WebhookMessage),
+    WebhookEvent("verdictReached", "verdict.reached", "The sender of a message was checked", WebhookMessage),
+    WebhookEvent("inboxExpired", "inbox.expired", "The address expired", WebhookExpiry),
 )
 
 
@@ -181,7 +181,7 @@ def document(operations: Sequence[Operation], domain: str, public_url: str) -> b
         "title": "tmpmaild",
         "version": __version__,
         "description": _DESCRIPTION,
-        "contact": {"name": "Who runs this server", "email": f"postmaster@{domain}"},
+        "contact": {"name": "The operator of this server", "email": f"postmaster@{domain}"},
         "license": {"name": "MIT", "identifier": "MIT"},
     }
     described = {
@@ -265,7 +265,7 @@ def _webhook(event: WebhookEvent) -> dict[str, object]:
         "operationId": event.id,
         "tags": ["Events"],
         "summary": event.summary,
-        "description": "A call of this server to the `url` of a webhook whose `events` have it.",
+        "description": "This server's call to the `url` of a webhook whose `events` include this event.",
         "security": [],
         "parameters": [
             {"name": name, "in": "header", "required": True, "description": text, "schema": TEXT}

@@ -1,4 +1,4 @@
-"""Every error answer of the HTTP edge, as one table (RFC 9457); the errors are raised elsewhere."""
+"""Every error response of the HTTP edge, in one table (RFC 9457); the errors are raised elsewhere."""
 
 import logging
 import secrets
@@ -29,7 +29,7 @@ class BadRequest(errors.RequestError):
 
 
 class Problem(Struct, frozen=True):
-    """The constant part of an error answer: its status, its title and an explanation."""
+    """The constant part of an error response: its status, its title and an explanation."""
 
     status: int
     title: str
@@ -37,49 +37,63 @@ class Problem(Struct, frozen=True):
 
 
 PROBLEMS: dict[str, Problem] = {
-    "malformed-request": Problem(400, "Malformed request", "The body is not what its media type says."),
-    "bad-host": Problem(400, "Bad Host header", "The Host header is missing, malformed, or not one served here."),
-    "unauthorized": Problem(401, "Token needed", "Send the token from the answer to create: Authorization: Bearer …"),
+    "malformed-request": Problem(400, "Malformed request", "The body does not match its media type."),
+    "bad-host": Problem(
+        400, "Bad Host header", "The Host header is missing, malformed, or names a host that is not served here."
+    ),
+    "unauthorized": Problem(
+        401, "Token needed", "Send the token from the creation of the address: Authorization: Bearer …"
+    ),
     "cross-site": Problem(
         403,
         "Cross-site request",
-        "A web page of another origin sent this. http.cors_origins names the origins that may; behind a proxy that "
-        "changes the Host header http.public_url names the server's own.",
+        "A web page of another origin sent this request. http.cors_origins lists the origins that may; behind a proxy "
+        "that changes the Host header, http.public_url must name the server's own origin.",
     ),
-    "webhooks-off": Problem(403, "Webhooks off", "The operator allows no webhooks (webhooks.allow)."),
-    "blocked": Problem(403, "Blocked", "The operator gives no addresses to this client."),
-    "address-not-found": Problem(404, "Address not found", "There is no such address, or not for you."),
-    "message-not-found": Problem(404, "Message not found", "This inbox holds no message with that id."),
+    "webhooks-off": Problem(403, "Webhooks off", "The operator does not allow webhooks (webhooks.allow)."),
+    "blocked": Problem(403, "Blocked", "The operator does not allow this client to create addresses."),
+    "address-not-found": Problem(404, "Address not found", "There is no such address, or you may not read it."),
+    "message-not-found": Problem(404, "Message not found", "This inbox has no message with that id."),
     "catch-all-off": Problem(
         404,
         "Catch-all off",
-        "This service keeps a list for each address, not one of all mail: see tmpmaild catch, and serve --catch-all.",
+        "This service lists the messages of each address, not all messages: see tmpmaild catch and serve --catch-all.",
     ),
     "not-found": Problem(404, "Not found", "There is nothing at this path."),
-    "method-not-allowed": Problem(405, "Method not allowed", "The Allow header lists what this path answers to."),
-    "request-timeout": Problem(408, "Request timeout", "The body did not come in time."),
-    "address-taken": Problem(409, "Address taken", "The name is in use, or was in the last 24 hours."),
-    "address-expired": Problem(410, "Address expired", "The address has lived its time, or its holder deleted it."),
-    "body-too-large": Problem(413, "Body too large", "A request body has at most 64 KiB."),
-    "unsupported-media-type": Problem(
-        415, "Unsupported media type", "A request body is JSON, and its Content-Type application/json."
+    "method-not-allowed": Problem(
+        405, "Method not allowed", "The Allow header lists the methods that this path supports."
     ),
-    "invalid-request": Problem(422, "Invalid request", "The errors say which part was not as expected."),
+    "request-timeout": Problem(408, "Request timeout", "The request body did not arrive in time."),
+    "address-taken": Problem(409, "Address taken", "The name is in use, or was in use in the last 24 hours."),
+    "address-expired": Problem(410, "Address expired", "The address has expired, or was deleted by its user."),
+    "body-too-large": Problem(413, "Body too large", "A request body may have at most 64 KiB."),
+    "unsupported-media-type": Problem(
+        415, "Unsupported media type", "A request body must be JSON, with the Content-Type application/json."
+    ),
+    "invalid-request": Problem(422, "Invalid request", "The errors list the parts that are invalid."),
     "rate-limited": Problem(
         429,
         "Too many requests",
-        "Each client has a number of requests a minute; wait and retry. Tests on your own machine are not limited with "
-        "tmpmaild serve --for-tests.",
+        "Each client may send a limited number of requests per minute; wait and retry. tmpmaild serve --for-tests does "
+        "not limit tests on your own machine.",
     ),
     "too-many-streams": Problem(
-        429, "Too many streams", "Each client has a number of event streams and waits; close one first."
+        429, "Too many streams", "Each client may have a limited number of event streams and waits; close one first."
     ),
-    "headers-too-large": Problem(431, "Headers too large", "At most 100 header fields, of 16 KiB together."),
-    "internal-error": Problem(500, "Internal error", "A fault of this server; the id finds it in the operator's log."),
-    "busy": Problem(503, "Busy", "Too many large answers are on their way; ask again, or for fewer messages at once."),
-    "storage-full": Problem(503, "Storage full", "There is no room at the moment; it comes back as mail expires."),
-    "storage-unavailable": Problem(503, "Storage unavailable", "The database did not answer; trying again may help."),
-    "stopping": Problem(503, "Stopping", "The server is on its way down; try again shortly."),
+    "headers-too-large": Problem(
+        431, "Headers too large", "A request may have at most 100 header fields, with 16 KiB in total."
+    ),
+    "internal-error": Problem(
+        500, "Internal error", "The server failed; the operator's log has the error with this id."
+    ),
+    "busy": Problem(
+        503, "Busy", "Too many large responses are being sent; try again, or request fewer messages at once."
+    ),
+    "storage-full": Problem(
+        503, "Storage full", "There is no space at the moment; space becomes free as messages expire."
+    ),
+    "storage-unavailable": Problem(503, "Storage unavailable", "The database did not respond; try again."),
+    "stopping": Problem(503, "Stopping", "The server is shutting down; try again shortly."),
 }
 
 _CODES: dict[type[errors.RequestError], str] = {
@@ -97,7 +111,7 @@ _CODES: dict[type[errors.RequestError], str] = {
     errors.Stopping: "stopping",
 }
 _FRAMEWORK_CODES = {404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
-# Limits that a client has reached, or the service: the log tells of them.
+# A client or the service has reached a limit: these are logged.
 _REPORTED = frozenset({"blocked", "too-many-streams", "busy", "storage-full"})
 _EXTRA_HEADERS = {
     "unauthorized": {"WWW-Authenticate": "Bearer"},
@@ -111,7 +125,7 @@ _EXTRA_HEADERS = {
 
 
 class FieldError(Struct, frozen=True):
-    """One part of a request that was not as expected."""
+    """An invalid part of a request."""
 
     pointer: str
     detail: str
@@ -129,7 +143,7 @@ class Document(Struct, frozen=True):
 
 
 class Problems:
-    """Makes the answers. ``base_path`` is the path of ``http.public_url``, below which ``type`` points."""
+    """Makes the error responses. ``base_path`` is the path of ``http.public_url``, with which ``type`` starts."""
 
     def __init__(self, base_path: str) -> None:
         self._base_path = base_path
@@ -142,7 +156,7 @@ class Problems:
         field_errors: tuple[tuple[str, str], ...] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Return the answer for a code; without a detail it has the explanation of the code."""
+        """Return the response for a code; without a detail it has the explanation of the code."""
         problem = PROBLEMS[code]
         document = Document(
             type=f"{self._base_path}/problems/{code}",
@@ -160,9 +174,9 @@ class Problems:
         )
 
     def response_to(self, request: Request, error: Exception, *, has_begun: bool = False) -> Response:
-        """Return the answer to what was raised: a problem of the table, else a fault, which is logged.
+        """Return the response to an exception: a problem from the table, or else a fault, which is logged.
 
-        After an answer has begun, which only a fault can break off, its problem has no reader but the log.
+        Once a response has begun, only a fault can cut it off, and only the log can report it.
         """
         if isinstance(error, errors.InvalidRequest) and not has_begun:
             return self.response("invalid-request", field_errors=error.errors)
@@ -171,14 +185,16 @@ class Problems:
             return self._fault(request, error)
         _report(request, code)
         headers = error.headers if isinstance(error, HTTPException) else None
-        return self._answer(request, code, _detail(request, error), headers)
+        return self._page_or_document(request, code, _detail(request, error), headers)
 
     def _fault(self, request: Request, error: Exception) -> Response:
-        """Answer an unexpected exception with an id that is in the log too, and nothing else."""
+        """Return the response to an unexpected exception: only an id, which is in the log too."""
         fault_id = secrets.token_hex(4)
         extra = {"event": "http_fault", "client": client_of(request.scope), "code": "internal-error", "id": fault_id}
         log.error("HTTP request failed, id %s", fault_id, exc_info=error, extra=extra)
-        return self._answer(request, "internal-error", f"The operator's log tells more under the id {fault_id}.")
+        return self._page_or_document(
+            request, "internal-error", f"The operator's log has the error with the id {fault_id}."
+        )
 
     async def page(self, request: Request) -> Response:
         """Explain one code to a person (``/problems/{code}``)."""
@@ -189,10 +205,10 @@ class Problems:
         text = pages.problem("..", code, problem.status, problem.title, problem.explanation)
         return pages.response(text, 200)
 
-    def _answer(
+    def _page_or_document(
         self, request: Request, code: str, detail: str = "", headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Return what ``response`` does, as a page if a person is going to read it."""
+        """Return the response, as a page if a person is going to read it."""
         headers = {**(headers or {}), **pages.vary(request)}
         if not pages.is_problem_wanted(request):
             return self.response(code, detail, headers=headers)
@@ -220,7 +236,7 @@ def _detail(request: Request, error: Exception) -> str:
 
 def client_of(scope: Scope) -> str:
     """Return the name of a request's client for the log."""
-    client = scope.get("tmpmaild.client")  # not there when the request was refused before it was looked at
+    client = scope.get("tmpmaild.client")  # missing if the request was refused before its client was known
     if client is not None:
         return str(client.name)
     return scope["client"][0] if scope.get("client") else LOCAL

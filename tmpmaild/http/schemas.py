@@ -1,4 +1,7 @@
-"""The answers of API version 1 as types, which the OpenAPI document is made from. Requests are in ``requests.py``."""
+"""The responses of API version 1 as types, from which the OpenAPI document is generated, and their serializer.
+
+Requests are in ``inputs.py``.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -50,72 +53,74 @@ class WebhookCall(Struct, frozen=True):
     """The last call of a webhook."""
 
     at: Time
-    result: Annotated[str, Meta(description="The status of the answer, or why there was none.", examples=["204"])]
+    result: Annotated[str, Meta(description="The status of the response, or why there was none.", examples=["204"])]
 
 
 class WebhookItem(Struct, frozen=True):
-    """Who is called when something happens to an address, and how the calls go."""
+    """The webhook of an address, and the state of its calls."""
 
     url: Annotated[str, Meta(examples=["https://hooks.example.org/mail"])]
     events: list[WebhookEvent]
     has: list[Feature]
-    failures: Annotated[int, Meta(description="Calls in a row that have failed.", examples=[0])]
+    failures: Annotated[int, Meta(description="The number of failed calls in a row.", examples=[0])]
     last_call: WebhookCall | None
     next_call_at: Annotated[Time | None, Meta(description="Null unless the last call has failed.")]
     secret: (
         Annotated[
             str,
-            Meta(description="Signs the calls. Only in the answer to the request that set it.", examples=["whsec_…"]),
+            Meta(description="Signs the calls. Only in the response to the request that set it.", examples=["whsec_…"]),
         ]
         | UnsetType
     ) = UNSET
 
 
 class AddressResource(Struct, frozen=True):
-    """An address; ``token`` only in the answer to create, the last two members only for the holder where allowed."""
+    """An address; ``token`` only when it is created, the last two members only with the token, if allowed."""
 
     address: Annotated[str, Meta(examples=[f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"])]
     created_at: Time
     expires_at: Time
-    extendable_until: Annotated[Time, Meta(description="The latest moment that `expires_at` can be moved to.")]
+    extendable_until: Annotated[Time, Meta(description="The latest time to which `expires_at` can be moved.")]
     private: bool
     message_count: Annotated[int, Meta(examples=[1])]
-    token: Annotated[str, Meta(description="Only in the answer to create.", examples=["…"])] | UnsetType = UNSET
+    token: (
+        Annotated[str, Meta(description="Only in the response that created the address.", examples=["…"])] | UnsetType
+    ) = UNSET
     faults: (
         Annotated[
             list[FaultItem],
-            Meta(description="The faults that are still to come; with the token, if the operator allows."),
+            Meta(description="The faults that are still pending; with the token, if the operator allows them."),
         ]
         | UnsetType
     ) = UNSET
     webhook: (
-        Annotated[WebhookItem | None, Meta(description="Who is called; with the token, if the operator allows.")]
+        Annotated[WebhookItem | None, Meta(description="The webhook; with the token, if the operator allows webhooks.")]
         | UnsetType
     ) = UNSET
 
 
 class AttachmentItem(Struct, frozen=True, gc=False):
-    """What is known of an attachment; size and hash are of its decoded content."""
+    """An attachment; size and hash are those of its decoded content."""
 
     index: int
     filename: Annotated[str, Meta(examples=["terms.pdf"])]
     content_type: Annotated[str, Meta(examples=["application/pdf"])]
     size: Annotated[int, Meta(examples=[48213])]
     sha256: str
-    inline: Annotated[bool, Meta(description="An image that the HTML refers to by its `content_id`.")]
+    inline: Annotated[bool, Meta(description="Whether it is an image that the HTML refers to by its `content_id`.")]
     content_id: str | None
     url: Path
 
 
 class CodeItem(Struct, frozen=True, gc=False):
-    """A one-time password or verification code, as a reader would type it."""
+    """A one-time password or verification code, as a person would type it."""
 
     value: Annotated[str, Meta(examples=["481516"])]
     confidence: Confidence
 
 
 class LinkItem(Struct, frozen=True, gc=False):
-    """A link to the web; confidence is that following it is what the mail asks for."""
+    """A link to the web; its confidence is that the message asks to follow it."""
 
     href: Annotated[str, Meta(examples=["https://shop.example/confirm?token=a1b2c3"])]
     text: Annotated[str, Meta(examples=["Confirm my address"])]
@@ -131,7 +136,7 @@ class BodyLinkItem(Struct, frozen=True, gc=False):
 
 
 class MessageItem(Struct, frozen=True, gc=False):
-    """A message in a list; ``to`` is the envelope's recipient as it was written."""
+    """A message in a list; ``to`` is the envelope's recipient as written."""
 
     id: MessageId
     sender: Annotated[
@@ -164,15 +169,14 @@ class MessageItem(Struct, frozen=True, gc=False):
         ),
     ]
     recipients: (
-        Annotated[list[Recipient], Meta(description="The whole envelope's; only among all messages.")] | UnsetType
+        Annotated[list[Recipient], Meta(description="All recipients of the envelope; only in lists of all messages.")]
+        | UnsetType
     ) = UNSET
-    truncated: Annotated[bool, Meta(description="Present and true where the body was cut to 1 KiB.")] | UnsetType = (
-        UNSET
-    )
+    truncated: Annotated[bool, Meta(description="Present and true if the body was cut to 1 KiB.")] | UnsetType = UNSET
 
 
 class MessageList(Struct, frozen=True):
-    """The response to *messages*: exactly one field, `messages`, unless the request has `explain=true`."""
+    """The response to *messages*: exactly one member, `messages`, unless the request has `explain=true`."""
 
     messages: list[MessageItem]
     reason: (
@@ -189,7 +193,7 @@ class MessageList(Struct, frozen=True):
 
 
 class EnvelopeItem(Struct, frozen=True):
-    """The SMTP transaction that brought a message; ``to`` is this inbox's recipient alone."""
+    """The SMTP transaction that delivered a message; ``to`` is only this inbox's recipient."""
 
     sender: MailAddressText = field(name="from")
     to: Recipient
@@ -199,27 +203,29 @@ class EnvelopeItem(Struct, frozen=True):
 
 
 class SessionRecipient(Struct, frozen=True):
-    """An address that the sender named, and when it was accepted (RCPT)."""
+    """A recipient that the sender named, and when it was accepted (RCPT)."""
 
     address: Recipient
     accepted_at: Time
 
 
 class SessionItem(Struct, frozen=True):
-    """How the mail was handed over; ``recipients`` are this inbox's alone."""
+    """The SMTP session that delivered a message; ``recipients`` are only this inbox's."""
 
     remote_ip: Annotated[str, Meta(examples=["192.0.2.7"])]
     helo: Annotated[str, Meta(examples=["mx.shop.example"])]
     greeting: Annotated[str, Meta(description="`EHLO` or `HELO`.", examples=["EHLO"])]
     tls_version: Annotated[str | None, Meta(description="Null without TLS.", examples=["TLSv1.3"])]
     tls_cipher: Annotated[str | None, Meta(examples=["TLS_AES_256_GCM_SHA384"])]
-    auth: Annotated[str | None, Meta(description="The mechanism of the login, null without.", examples=["PLAIN"])]
+    auth: Annotated[
+        str | None, Meta(description="The mechanism of the login; null without a login.", examples=["PLAIN"])
+    ]
     parameters: Annotated[
         list[str], Meta(description="ESMTP parameters of MAIL, as written.", examples=[["SIZE=2112", "BODY=8BITMIME"]])
     ]
     recipients: list[SessionRecipient]
     data_at: Annotated[Time, Meta(description="When DATA was accepted.")]
-    committed_at: Annotated[Time, Meta(description="When the mail was written to disk; `received_at` says the same.")]
+    committed_at: Annotated[Time, Meta(description="When the message was written to disk; the same as `received_at`.")]
 
 
 class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
@@ -229,29 +235,27 @@ class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
         list[BodyLinkItem],
         Meta(description="Every web address in `body`, in order; the first 1,000 in 128 Ki characters."),
     ]
-    html: Annotated[str | None, Meta(description="As received: never put it into a page as it is.")]
+    html: Annotated[str | None, Meta(description="As received: never insert it into a page without sanitising it.")]
     headers: Annotated[list[HeaderField], Meta(description="Name and decoded value, in order.")]
     cc: list[Person]
     reply_to: list[Person]
-    date: Annotated[Time | None, Meta(description="What the Date field says.")]
+    date: Annotated[Time | None, Meta(description="The time in the Date field.")]
     message_id: Annotated[str, Meta(description="The Message-ID field, without angle brackets.")]
     envelope: EnvelopeItem
-    authentication: Annotated[
-        Authentication | None, Meta(description="Null while it is not known, and where it is never checked.")
-    ]
-    session: Annotated[SessionItem | None, Meta(description="Null for a mail that did not come over SMTP.")]
+    authentication: Annotated[Authentication | None, Meta(description="Null if it is not known yet or never checked.")]
+    session: Annotated[SessionItem | None, Meta(description="Null for a message that did not arrive over SMTP.")]
     raw_url: Path
-    warnings: Annotated[list[str], Meta(description="Errors in the mail that the parser passed over.")]
+    warnings: Annotated[list[str], Meta(description="Errors in the message that the parser tolerated.")]
 
 
 class EndedAddress(Struct, frozen=True):
-    """The address that has ended."""
+    """The address that has expired."""
 
     address: str
 
 
 class WebhookMessage(Struct, frozen=True):
-    """What a webhook is told of a message."""
+    """The body of a call about a message."""
 
     type: Annotated[str, Meta(extra_json_schema={"enum": ["message.received", "verdict.reached"]})]
     timestamp: Time
@@ -259,7 +263,7 @@ class WebhookMessage(Struct, frozen=True):
 
 
 class WebhookExpiry(Struct, frozen=True):
-    """What a webhook is told when its address has ended."""
+    """The body of a call about an expired address."""
 
     type: Annotated[str, Meta(extra_json_schema={"enum": ["inbox.expired"]})]
     timestamp: Time
@@ -267,7 +271,7 @@ class WebhookExpiry(Struct, frozen=True):
 
 
 class ViewItem(Struct, frozen=True):
-    """Where the sanitised HTML of one message can be viewed for a minute."""
+    """The path at which the sanitised HTML of a message can be viewed for a minute."""
 
     url: Path
     expires_at: Time
@@ -275,35 +279,34 @@ class ViewItem(Struct, frozen=True):
 
 
 class FeedItem(Struct, frozen=True):
-    """Where the messages of an address can be read as a feed, for as long as it lives."""
+    """The path at which the messages of an address can be read as a feed, until the address expires."""
 
     url: Path
     expires_at: Time
 
 
 class DomainList(Struct, frozen=True):
-    """The domains that addresses can be created at, the first is the default; and how long addresses live."""
+    """The domains at which addresses can be created, the default first, and the lifetimes of addresses."""
 
     domains: Annotated[list[str], Meta(examples=[[EXAMPLE_DOMAIN]])]
-    lifetime_seconds: Annotated[int, Meta(description="Of an address that asks for no other.", examples=[3600])]
+    lifetime_seconds: Annotated[int, Meta(description="The default lifetime of an address.", examples=[3600])]
     max_lifetime_seconds: Annotated[
-        int, Meta(description="The longest that can be asked for, and extended to, from creation.", examples=[3600])
+        int, Meta(description="The longest lifetime that can be requested, counted from creation.", examples=[3600])
     ]
     catch_all: (
-        Annotated[bool, Meta(description="Present and true where every recipient is accepted, at any domain.")]
-        | UnsetType
+        Annotated[bool, Meta(description="Present and true if every recipient is accepted, at any domain.")] | UnsetType
     ) = UNSET
 
 
 class RefusalItem(Struct, frozen=True):
-    """A command of an SMTP client that was refused, or how a connection ended that brought no mail."""
+    """A refused command of an SMTP client, or the end of a connection that delivered no message."""
 
     at: Time
     client: Annotated[str, Meta(description="Its IP address.", examples=["127.0.0.1"])]
     command: Annotated[
         str,
         Meta(
-            description="Never what follows AUTH; empty where it is not known.",
+            description="Never the arguments of AUTH; empty if the command is not known.",
             examples=[f"RCPT TO:<k7m3wq9xt2ab@{EXAMPLE_DOMAIN}>"],
         ),
     ]
@@ -319,19 +322,19 @@ class RefusalList(Struct, frozen=True):
 
 
 class Deletion(Struct, frozen=True):
-    """What was deleted: a message, or, without an id, the address."""
+    """The message that was deleted, or the address if there is no id."""
 
     id: MessageId | UnsetType = UNSET
 
 
 class DeletedMessages(Struct, frozen=True):
-    """What has become of a request to delete messages."""
+    """The result of a request to delete messages."""
 
-    deleted: Annotated[int, Meta(description="How many messages were deleted.", examples=[32])]
+    deleted: Annotated[int, Meta(description="The number of deleted messages.", examples=[32])]
 
 
 class Checked(Struct, frozen=True):
-    """The message of which it is known now who sent it; the other members are those of the message."""
+    """A message whose sender has been checked; the other members are those of the message."""
 
     id: MessageId
     dmarc: str
@@ -339,17 +342,17 @@ class Checked(Struct, frozen=True):
 
 
 class Extension(Struct, frozen=True):
-    """When the address ends now."""
+    """The new expiry of the address."""
 
     expires_at: Time
 
 
 class Nothing(Struct, frozen=True):
-    """The data of an event that has none."""
+    """The data of an event without data."""
 
 
 class Serializer:
-    """Turns what the service returns into JSON forms; paths are below ``base_path``, that of ``http.public_url``.
+    """Converts the service's types to the JSON forms. Paths start with ``base_path``, that of ``http.public_url``.
 
     ``origin`` is the rest of that, "" if it is not set.
     """
@@ -386,7 +389,7 @@ class Serializer:
         return MessageList([self._message(listing.inbox.address, message) for message in listing.messages])
 
     def full_message(self, shown: ShownMessage) -> FullMessageItem:
-        """Return one message, whole."""
+        """Return one message with all its members."""
         full, details, address = shown.full, shown.details, shown.inbox.address
         envelope = full.envelope
         item = self._message(address, full.message)
@@ -427,7 +430,7 @@ class Serializer:
                 return "expired", Nothing()
 
     def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
-        """Return the JSON document that a webhook is told; without a message its inbox has ended."""
+        """Return the body of a call; without a message, it is about the expired inbox."""
         at = rfc3339(at_ms)
         if message is None:
             return json.encode(WebhookExpiry(kind, at, EndedAddress(address)))
@@ -448,7 +451,7 @@ class Serializer:
         return f"{self.base_path}/api/v1/addresses/{quote(address, safe='@')}"
 
     def feed(self, inbox: Inbox, secret: str | None) -> FeedItem:
-        """Return where the feed of an address is; with a secret no token is needed."""
+        """Return the path of the feed of an address; with a secret, no token is needed."""
         return FeedItem(self.feed_path(inbox.address, secret), rfc3339(inbox.expires_at_ms))
 
     def feed_path(self, address: str, secret: str | None) -> str:

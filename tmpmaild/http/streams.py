@@ -1,4 +1,4 @@
-"""The event streams of one inbox and of several, as Server-Sent Events of the HTML standard."""
+"""The event streams of one inbox or of several, as server-sent events (HTML standard)."""
 
 import math
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -42,11 +42,11 @@ E = TypeVar("E")
 
 
 class Source(Protocol[E]):
-    """Where events come from."""
+    """A source of events."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether ``next`` has returned the last events."""
+        """Whether ``next`` has returned the last event."""
 
     async def next(self, seconds: float) -> Sequence[E]:
         """Return the next events; an empty list if there are none within ``seconds``."""
@@ -59,22 +59,22 @@ class Source(Protocol[E]):
 
 
 async def start(send: Send) -> None:
-    """Send the head of the answer."""
+    """Send the header of the response."""
     await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
 
 
 async def send_events(source: Source[E], written: Callable[[E], bytes], receive: Receive, send: Send) -> None:
     """Send the events of a source to its end, each as ``written`` returns it.
 
-    The answer is completed at the end, and when the client has disconnected: one that has only closed its sending side
-    (a half-closed connection) looks the same. It is broken off when the client does not take what is sent.
+    The response is completed at the end, and when the client has disconnected: a client that has only closed its
+    sending side (a half-closed connection) looks the same. It is cut off if the client does not read it.
     """
     if await until_disconnect(receive, partial(_send_all, source, written, send)) is not False:
         await send({"type": "http.response.body", "body": b""})
 
 
 async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send) -> bool:
-    """Return whether the client has taken everything, and each event as long as it might be shown."""
+    """Return whether the client has read everything, and each event while it might still be shown."""
     with suppress(_TooLateError):
         async with aclosing(_chunks(source, written)) as chunks:
             async for chunk, seconds in chunks:
@@ -87,11 +87,11 @@ async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send
 
 
 class _TooLateError(Exception):
-    """What an event shows has ended after a part of it was sent."""
+    """An event may no longer be shown, and a part of it was sent."""
 
 
 async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[tuple[bytes, float], None]:
-    """Yield what is to be sent, with how many seconds there are for it."""
+    """Yield the chunks to send, each with the seconds in which it may be sent."""
     yield _RETRY, math.inf
     seconds: float = HEARTBEAT_SECONDS
     try:
@@ -149,10 +149,10 @@ class StreamEndpoints:
     async def events(self, request: Request) -> ASGIApp:
         """Follow an address.
 
-        Server-Sent Events. `message` has an id and the list form of the message; `deleted` names a message, or nothing
-        when the address was deleted; `extended` has the new `expires_at`; `verdict` names a message of which it is
-        known now who sent it; `expired` is the end. A client that reconnects with `Last-Event-ID` gets every message
-        once. A body over 64 KiB is cut to 1 KiB. With `has` other messages are left out.
+        Server-sent events. `message` has an id and the message as in lists; `deleted` names a message, or nothing if
+        the address was deleted; `extended` has the new `expires_at`; `verdict` names a message whose sender has been
+        checked; `expired` is the last event. A client that reconnects with `Last-Event-ID` gets every message once. A
+        body over 64 KiB is cut to 1 KiB. With `has`, other messages are left out.
         """
         errors = ValidationErrors()
         query = parse_query(request.scope["query_string"], StreamQuery, errors)
@@ -191,10 +191,10 @@ class StreamEndpoints:
     async def events_of_several(self, request: Request) -> ASGIApp:
         """Follow several addresses.
 
-        The events of up to 20 addresses in one stream; each names its `address` in its data. None has an id: to resume,
-        send the last message id of each address as `after`. `inbox` describes an address, once all mail it had has been
-        sent. `unavailable`: it cannot be read, which costs a token of the rate limit. `limited`: it was not opened,
-        because no token was left.
+        The events of up to 20 addresses in one stream; the data of each names its `address`. Events have no id: to
+        resume, send the last message id of each address as `after`. `inbox` describes an address, after all messages
+        that it already had. `unavailable`: the address cannot be read, which takes a token of the rate limit.
+        `limited`: the address was not opened, because no token was left.
         """
         wanted = await read_json(request, FollowRequest)
         inboxes = _to_follow(wanted.inboxes)
@@ -208,7 +208,7 @@ class StreamEndpoints:
         return stream
 
     def _written_of_several(self, event: SeveralEvent) -> bytes:
-        """Return an event without ``id``: ids ascend within an inbox only, so none is a position in this stream."""
+        """Return an event without ``id``: ids ascend only within an inbox, so they are no positions in this stream."""
         if not isinstance(event, NamedEvent):
             return block(
                 "unavailable" if isinstance(event, Unavailable) else "limited", _with_address(event.named, Nothing())
@@ -219,13 +219,13 @@ class StreamEndpoints:
 
 
 def _to_follow(inboxes: Sequence[FollowedInbox]) -> list[InboxToFollow]:
-    """Return the inboxes of a request. Raises ``InvalidRequest`` if some are the same."""
+    """Return the inboxes of a request. Raises ``InvalidRequest`` if an inbox occurs twice."""
     first: dict[str, int] = {}
     errors = []
     for index, one in enumerate(inboxes):
         same = first.setdefault(addresses.canonical(one.address) or one.address, index)
         if same != index:
-            errors.append((f"/inboxes/{index}/address", f"expected another inbox than that of /inboxes/{same}"))
+            errors.append((f"/inboxes/{index}/address", f"expected a different inbox from /inboxes/{same}"))
     if errors:
         raise InvalidRequest(*errors)
     return [

@@ -1,19 +1,19 @@
 // What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run tools/stable.py.
 
-/** An address; `token` only in the answer to create, the last two members only for the holder where allowed. */
+/** An address; `token` only when it is created, the last two members only with the token, if allowed. */
 export interface AddressResource {
   address: string;
   created_at: string;
   expires_at: string;
-  /** The latest moment that `expires_at` can be moved to. */
+  /** The latest time to which `expires_at` can be moved. */
   extendable_until: string;
   private: boolean;
   message_count: number;
-  /** Only in the answer to create. */
+  /** Only in the response that created the address. */
   token?: string;
-  /** The faults that are still to come; with the token, if the operator allows. */
+  /** The faults that are still pending; with the token, if the operator allows them. */
   faults?: FaultItem[];
-  /** Who is called; with the token, if the operator allows. */
+  /** The webhook; with the token, if the operator allows webhooks. */
   webhook?: WebhookItem | null;
 }
 
@@ -23,14 +23,14 @@ export interface ArcVerdict {
   reason?: string;
 }
 
-/** What is known of an attachment; size and hash are of its decoded content. */
+/** An attachment; size and hash are those of its decoded content. */
 export interface AttachmentItem {
   index: number;
   filename: string;
   content_type: string;
   size: number;
   sha256: string;
-  /** An image that the HTML refers to by its `content_id`. */
+  /** Whether it is an image that the HTML refers to by its `content_id`. */
   inline: boolean;
   content_id: string | null;
   /** A path below the path of the server's public URL, never with a host. */
@@ -53,31 +53,31 @@ export interface BodyLinkItem {
   href: string;
 }
 
-/** A one-time password or verification code, as a reader would type it. */
+/** A one-time password or verification code, as a person would type it. */
 export interface CodeItem {
   value: string;
   confidence: number;
 }
 
-/** Wishes for a new address; all are optional. */
+/** The properties of a new address; all are optional. */
 export interface CreateRequest {
   /** 3 to 64 of `a-z 0-9 . _ -`, a letter or digit at both ends, no two dots together; in any case. */
   local_part?: string;
-  /** One of the server's; default the first. */
+  /** One of the server's domains; default the first. */
   domain?: string;
-  /** Reading needs the token too. */
+  /** Whether reading needs the token too. */
   private?: boolean;
-  /** How long it lives, up to `max_lifetime_seconds`; default `lifetime_seconds`. */
+  /** The lifetime, up to `max_lifetime_seconds`; default `lifetime_seconds`. */
   expires_in_seconds?: number;
-  /** For the next mails, in place of those before; where the operator has set `smtp.faults`. */
+  /** For the next messages, replacing earlier faults; if the operator has set `smtp.faults`. */
   faults?: FaultItem[];
-  /** In place of the one before; null ends it. Where the operator has set `webhooks.allow`. */
+  /** Replaces the webhook; null removes it. If the operator has set `webhooks.allow`. */
   webhook?: WebhookRequest | null;
 }
 
-/** What has become of a request to delete messages. */
+/** The result of a request to delete messages. */
 export interface DeletedMessages {
-  /** How many messages were deleted. */
+  /** The number of deleted messages. */
   deleted: number;
 }
 
@@ -116,23 +116,23 @@ export interface Document {
   errors?: FieldError[];
 }
 
-/** The domains that addresses can be created at, the first is the default; and how long addresses live. */
+/** The domains at which addresses can be created, the default first, and the lifetimes of addresses. */
 export interface DomainList {
   domains: string[];
-  /** Of an address that asks for no other. */
+  /** The default lifetime of an address. */
   lifetime_seconds: number;
-  /** The longest that can be asked for, and extended to, from creation. */
+  /** The longest lifetime that can be requested, counted from creation. */
   max_lifetime_seconds: number;
-  /** Present and true where every recipient is accepted, at any domain. */
+  /** Present and true if every recipient is accepted, at any domain. */
   catch_all?: boolean;
 }
 
-/** The address that has ended. */
+/** The address that has expired. */
 export interface EndedAddress {
   address: string;
 }
 
-/** The SMTP transaction that brought a message; `to` is this inbox's recipient alone. */
+/** The SMTP transaction that delivered a message; `to` is only this inbox's recipient. */
 export interface EnvelopeItem {
   from: string;
   /** As the sender wrote it, tag included. */
@@ -142,49 +142,49 @@ export interface EnvelopeItem {
   tls: boolean;
 }
 
-/** When an address is to end, which faults it is to have, and who is called; at least one of them. */
+/** The new expiry, faults or webhook of an address; at least one of them. */
 export interface ExtendRequest {
   /** Counted from now; shortening is allowed. */
   expires_in_seconds?: number;
-  /** For the next mails, in place of those before; where the operator has set `smtp.faults`. */
+  /** For the next messages, replacing earlier faults; if the operator has set `smtp.faults`. */
   faults?: FaultItem[];
-  /** In place of the one before; null ends it. Where the operator has set `webhooks.allow`. */
+  /** Replaces the webhook; null removes it. If the operator has set `webhooks.allow`. */
   webhook?: WebhookRequest | null;
 }
 
-/** A fault for the next mails; with a delay only, the usual answer comes late. */
+/** A fault for the next messages; with only a delay, the usual reply comes late. */
 export interface FaultItem {
-  /** What fails: RCPT, DATA, or the end of the mail, which is then not stored. */
+  /** What fails: RCPT, DATA, or the end of the message, which is then not stored. */
   at: "data" | "end" | "rcpt";
-  /** What the server says; `421` also closes the connection. */
+  /** The reply of the server; `421` also closes the connection. */
   reply?: string;
-  /** How many times; then the usual answer. */
+  /** How many times it occurs; then come the usual replies. */
   times?: number;
-  /** How long the answer is held back. */
+  /** How long the reply is delayed. */
   delay_seconds?: number;
 }
 
-/** Where the messages of an address can be read as a feed, for as long as it lives. */
+/** The path at which the messages of an address can be read as a feed, until the address expires. */
 export interface FeedItem {
   /** A path below the path of the server's public URL, never with a host. */
   url: string;
   expires_at: string;
 }
 
-/** One part of a request that was not as expected. */
+/** An invalid part of a request. */
 export interface FieldError {
   pointer: string;
   detail: string;
 }
 
-/** Inboxes to follow with one stream, the most important first. */
+/** The inboxes to follow in one stream, the most important first. */
 export interface FollowRequest {
   inboxes: FollowedInbox[];
 }
 
 /** An inbox to follow. */
 export interface FollowedInbox {
-  /** In any form that mail reaches it by; its events name it so. */
+  /** In any form that accepts mail; its events name it in this form. */
   address: string;
   /** Needed for a private address. */
   token?: string;
@@ -214,41 +214,41 @@ export interface FullMessageItem {
   authenticated: string | null;
   /** What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not known yet, or never checked. */
   dmarc: string | null;
-  /** The whole envelope's; only among all messages. */
+  /** All recipients of the envelope; only in lists of all messages. */
   recipients?: string[];
-  /** Present and true where the body was cut to 1 KiB. */
+  /** Present and true if the body was cut to 1 KiB. */
   truncated?: boolean;
   /** Every web address in `body`, in order; the first 1,000 in 128 Ki characters. */
   body_links: BodyLinkItem[];
-  /** As received: never put it into a page as it is. */
+  /** As received: never insert it into a page without sanitising it. */
   html: string | null;
   /** Name and decoded value, in order. */
   headers: [string, string][];
   cc: Person[];
   reply_to: Person[];
-  /** What the Date field says. */
+  /** The time in the Date field. */
   date: string | null;
   /** The Message-ID field, without angle brackets. */
   message_id: string;
   envelope: EnvelopeItem;
-  /** Null while it is not known, and where it is never checked. */
+  /** Null if it is not known yet or never checked. */
   authentication: Authentication | null;
-  /** Null for a mail that did not come over SMTP. */
+  /** Null for a message that did not arrive over SMTP. */
   session: SessionItem | null;
   /** A path below the path of the server's public URL, never with a host. */
   raw_url: string;
-  /** Errors in the mail that the parser passed over. */
+  /** Errors in the message that the parser tolerated. */
   warnings: string[];
 }
 
-/** A link to the web; confidence is that following it is what the mail asks for. */
+/** A link to the web; its confidence is that the message asks to follow it. */
 export interface LinkItem {
   href: string;
   text: string;
   confidence: number;
 }
 
-/** A message in a list; `to` is the envelope's recipient as it was written. */
+/** A message in a list; `to` is the envelope's recipient as written. */
 export interface MessageItem {
   id: string;
   /** Bare address; empty when neither header nor envelope has one. */
@@ -268,13 +268,13 @@ export interface MessageItem {
   authenticated: string | null;
   /** What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not known yet, or never checked. */
   dmarc: string | null;
-  /** The whole envelope's; only among all messages. */
+  /** All recipients of the envelope; only in lists of all messages. */
   recipients?: string[];
-  /** Present and true where the body was cut to 1 KiB. */
+  /** Present and true if the body was cut to 1 KiB. */
   truncated?: boolean;
 }
 
-/** The response to *messages*: exactly one field, `messages`, unless the request has `explain=true`. */
+/** The response to *messages*: exactly one member, `messages`, unless the request has `explain=true`. */
 export interface MessageList {
   messages: MessageItem[];
   /** Only with `explain=true`: why a wait found nothing, for people: what came instead, and what was refused. */
@@ -287,12 +287,12 @@ export interface Person {
   name: string;
 }
 
-/** A command of an SMTP client that was refused, or how a connection ended that brought no mail. */
+/** A refused command of an SMTP client, or the end of a connection that delivered no message. */
 export interface RefusalItem {
   at: string;
   /** Its IP address. */
   client: string;
-  /** Never what follows AUTH; empty where it is not known. */
+  /** Never the arguments of AUTH; empty if the command is not known. */
   command: string;
   /** The reply, or what happened. */
   reason: string;
@@ -303,7 +303,7 @@ export interface RefusalList {
   refusals: RefusalItem[];
 }
 
-/** How the mail was handed over; `recipients` are this inbox's alone. */
+/** The SMTP session that delivered a message; `recipients` are only this inbox's. */
 export interface SessionItem {
   remote_ip: string;
   helo: string;
@@ -312,18 +312,18 @@ export interface SessionItem {
   /** Null without TLS. */
   tls_version: string | null;
   tls_cipher: string | null;
-  /** The mechanism of the login, null without. */
+  /** The mechanism of the login; null without a login. */
   auth: string | null;
   /** ESMTP parameters of MAIL, as written. */
   parameters: string[];
   recipients: SessionRecipient[];
   /** When DATA was accepted. */
   data_at: string;
-  /** When the mail was written to disk; `received_at` says the same. */
+  /** When the message was written to disk; the same as `received_at`. */
   committed_at: string;
 }
 
-/** An address that the sender named, and when it was accepted (RCPT). */
+/** A recipient that the sender named, and when it was accepted (RCPT). */
 export interface SessionRecipient {
   /** As the sender wrote it, tag included. */
   address: string;
@@ -337,7 +337,7 @@ export interface SpfVerdict {
   reason?: string;
 }
 
-/** Where the sanitised HTML of one message can be viewed for a minute. */
+/** The path at which the sanitised HTML of a message can be viewed for a minute. */
 export interface ViewItem {
   /** A path below the path of the server's public URL, never with a host. */
   url: string;
@@ -346,52 +346,52 @@ export interface ViewItem {
   remote_images: number;
 }
 
-/** How a message is shown. */
+/** The options of a view. */
 export interface ViewRequest {
-  /** Load remote images, which tells their servers that the mail is read. */
+  /** Load remote images, which reveals to their servers that the message is read. */
   remote_images?: boolean;
 }
 
 /** The last call of a webhook. */
 export interface WebhookCall {
   at: string;
-  /** The status of the answer, or why there was none. */
+  /** The status of the response, or why there was none. */
   result: string;
 }
 
-/** What a webhook is told when its address has ended. */
+/** The body of a call about an expired address. */
 export interface WebhookExpiry {
   type: "inbox.expired";
   timestamp: string;
   data: EndedAddress;
 }
 
-/** Who is called when something happens to an address, and how the calls go. */
+/** The webhook of an address, and the state of its calls. */
 export interface WebhookItem {
   url: string;
   events: ("expired" | "message" | "verdict")[];
   has: ("attachment" | "code" | "link" | "verdict")[];
-  /** Calls in a row that have failed. */
+  /** The number of failed calls in a row. */
   failures: number;
   last_call: WebhookCall | null;
   /** Null unless the last call has failed. */
   next_call_at: string | null;
-  /** Signs the calls. Only in the answer to the request that set it. */
+  /** Signs the calls. Only in the response to the request that set it. */
   secret?: string;
 }
 
-/** What a webhook is told of a message. */
+/** The body of a call about a message. */
 export interface WebhookMessage {
   type: "message.received" | "verdict.reached";
   timestamp: string;
   data: MessageItem;
 }
 
-/** Who is called when something happens to an address. */
+/** A webhook, which is called when something happens to an address. */
 export interface WebhookRequest {
-  /** Where the operator allows it; without user information and fragment. */
+  /** A URL that the operator allows, without user information and fragment. */
   url: string;
-  /** A message has come, it is known who sent one, the address has ended; default `message`. */
+  /** A message was received, its sender was checked, the address expired; default `message`. */
   events?: ("expired" | "message" | "verdict")[];
   /** Only messages that have all of these. */
   has?: ("attachment" | "code" | "link")[];
