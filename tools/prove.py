@@ -49,6 +49,7 @@ PROOFS: Final = {
     "bombs": Proof("bombs largest_mail", "what a mail costs others and itself", "3 min"),
     "description": Proof("description", "thousands of requests are answered as described", "5 min"),
     "effects": Proof("effects", "the test of a new thing fails without it", "1 min"),
+    "types": Proof("types", "mypy notices a signature of storage that is changed on one side", "5 min"),
     "soak": Proof("soak", "a steady load leaves nothing behind; MINUTES=120", "30 min"),
     "image": Proof("image", "the image, built without a registry", "5 min", "root, debootstrap, network"),
     "site": Proof("site", "the documentation as a site", "1 min", "chromium"),
