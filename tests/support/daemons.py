@@ -39,7 +39,7 @@ OF_SYSTEMD = (
 # What systemd does between fork and exec for a service with sockets.
 ACTIVATE = Path(__file__).with_name("daemons_activate.py")
 KNOWN = {"TERM": "xterm", "LANG": "C.UTF-8"}
-_listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)\s+SMTP on 127\.0\.0\.1:(\d+)").search
+_listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)[;\s]+SMTP on 127\.0\.0\.1:(\d+)").search
 
 
 def is_foreign(name):
@@ -91,19 +91,30 @@ class Daemon:
 
     def start(self):
         with (self.folder / "stderr.txt").open("ab") as stderr:
+            begun = stderr.tell()
             if self._is_warm:
                 given = {"env": self._environ, "stderr": stderr.fileno(), "listeners": self._listeners}
                 self.process = Program(["serve"], cwd=self.folder, text=True, **given)
             else:
                 self.process = self._started_cold(stderr)
-        self.banner = ""
-        while "/messages" not in self.banner:
-            line = self.process.stdout.readline()
-            assert line, f"it did not start: {self.errors()}"
-            self.banner += line
+        self.banner = self._logged_banner(begun) if self.setting("LOG__FORMAT") == "json" else self._printed_banner()
         self.http_port, self.smtp_port = map(int, _listening(self.banner).groups())
         self._environ["TMPMAILD_HTTP__LISTEN"] = f"127.0.0.1:{self.http_port}"
         self._environ["TMPMAILD_SMTP__LISTEN"] = f"127.0.0.1:{self.smtp_port}"
+
+    def _printed_banner(self):
+        printed = ""
+        while "/messages" not in printed:
+            line = self.process.stdout.readline()
+            assert line, f"it did not start: {self.errors()}"
+            printed += line
+        return printed
+
+    def _logged_banner(self, begun):
+        """Return what it has logged since it was started, as soon as it serves: with JSON lines it prints nothing."""
+        logged = wait_until(lambda: _listening(self.log()[begun:]) or self.process.poll() is not None)
+        assert logged is not True, f"it did not start: {self.errors()}"
+        return self.log()[begun:]
 
     def _started_cold(self, stderr):
         return subprocess.Popen(
