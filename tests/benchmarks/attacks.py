@@ -68,18 +68,14 @@ class Daemon(Tmpmaild):
         return int(schedule.split()[1]) / 1e9
 
 
-class Observer:
-    """An honest client, a probe of the event loop and a look at the memory, each in a thread, while it is entered."""
+class Observing:
+    """Threads that run while it is entered; then it has the time the daemon waited for a CPU, and its peak memory."""
+
+    _threads = ()
 
     def __init__(self, daemon):
         self._daemon = daemon
-        self._recipient = daemon.create()
         self._over = threading.Event()
-        self._threads = [threading.Thread(target=one) for one in (self._sample, self._probe, self._send_mails)]
-        self.seen_mib = 0.0
-        self.probe_seconds = 0.0
-        self.honest_seconds = []
-        self.refusals = []
 
     def __enter__(self):
         self._starved_before = self._daemon.starved_seconds()
@@ -92,7 +88,24 @@ class Observer:
         for thread in self._threads:
             thread.join()
         self.starved_seconds = self._daemon.starved_seconds() - self._starved_before
-        self.peak_mib = max(self.seen_mib, self._daemon.peak_mib())
+        self.peak_mib = self._daemon.peak_mib()
+
+
+class Observer(Observing):
+    """An honest client, a probe of the event loop and samples of the memory, each in a thread."""
+
+    def __init__(self, daemon):
+        super().__init__(daemon)
+        self._recipient = daemon.create()
+        self._threads = [threading.Thread(target=one) for one in (self._sample, self._probe, self._send_mails)]
+        self.seen_mib = 0.0
+        self.probe_seconds = 0.0
+        self.honest_seconds = []
+        self.refusals = []
+
+    def __exit__(self, *raised):
+        super().__exit__(*raised)
+        self.peak_mib = max(self.seen_mib, self.peak_mib)
 
     def _sample(self):
         while not self._over.wait(SAMPLE_SECONDS):
@@ -138,12 +151,11 @@ class Observer:
         return [name for name, is_over in found.items() if is_over]
 
 
-class Probes:
-    """Five honest clients, each in a thread while it is entered; ``seconds`` has what each request took."""
+class Probes(Observing):
+    """Five honest clients, each in a thread; ``seconds`` has the time that each request took."""
 
     def __init__(self, daemon):
-        self._daemon = daemon
-        self._over = threading.Event()
+        super().__init__(daemon)
         self._own = threading.local()
         probes = (self._html_mail, self._first_list, self._view, self._large_answer, self._small_mail)
         self.seconds = {probe.__name__.strip("_").replace("_", " "): [] for probe in probes}
@@ -152,19 +164,6 @@ class Probes:
             threading.Thread(target=self._probe, args=(PROBES_FROM.format(number), probe(), seconds))
             for number, (probe, seconds) in enumerate(zip(probes, self.seconds.values(), strict=True), 100)
         ]
-
-    def __enter__(self):
-        self._starved_before = self._daemon.starved_seconds()
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-        self.starved_seconds = self._daemon.starved_seconds() - self._starved_before
-        self.peak_mib = self._daemon.peak_mib()
 
     def _probe(self, source, steps, seconds):
         """Go through a generator that yields what to measure, and measure it."""

@@ -45,12 +45,12 @@ class Time:
         self.seconds += seconds
 
 
-class World:
+class InProcessService:
     """The real service behind a real port; everything is called from the test's own thread."""
 
-    def __init__(self, portal, service, clock):
+    def __init__(self, portal, parts, clock):
         self.portal = portal
-        self.service = service
+        self._parts = parts
         self.clock = clock
 
     def deliver(self, address, raw=PLAIN, sender="sender@example.org"):
@@ -58,19 +58,19 @@ class World:
 
     async def _deliver(self, address, raw, sender):
         local_part, _, domain = address.rpartition("@")
-        inbox_id = await self.service.deliverer.recipient(Mailbox(local_part, domain))
+        inbox_id = await self._parts.deliverer.recipient(Mailbox(local_part, domain))
         envelope = Envelope(sender, (address,), "client.example", "192.0.2.7", tls=False)
-        return await self.service.deliverer.deliver(envelope, [inbox_id], raw)
+        return await self._parts.deliverer.deliver(envelope, [inbox_id], raw)
 
     @contextmanager
     def served(self, buckets=None, **settings):
         """Serve on a port; yield the URL."""
-        app = HttpApp(self.service, HttpSettings(**settings), RateLimits(buckets, None))
+        app = HttpApp(self._parts, HttpSettings(**settings), RateLimits(buckets, None))
         with self.portal.wrap_async_context_manager(_bind(app)) as port:
             yield f"http://127.0.0.1:{port}"
 
     def listeners(self):
-        return len(self.service.bus)
+        return len(self._parts.bus)
 
     @contextmanager
     def listening(self, more=1):
@@ -99,18 +99,18 @@ def portal():
 
 
 @pytest.fixture(scope="session")
-def world(portal, tmp_path_factory):
+def service(portal, tmp_path_factory):
     clock = Clock()
     path = tmp_path_factory.mktemp("client") / "mail.db"
     rules = {"max_lifetime_seconds": 7200, "faults": True, "webhooks": (parse_rule("hooks.example.org"),)}
     opened = opened_service(path, clock, domains=("mail.example.com", "second.test"), **rules)
-    with portal.wrap_async_context_manager(opened) as service:
-        yield World(portal, service, clock)
+    with portal.wrap_async_context_manager(opened) as parts:
+        yield InProcessService(portal, parts, clock)
 
 
 @pytest.fixture(scope="session")
-def url(world):
-    with world.served() as one:
+def url(service):
+    with service.served() as one:
         yield one
 
 

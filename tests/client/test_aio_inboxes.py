@@ -17,34 +17,34 @@ from tmpmaild.ratelimit import TokenBuckets
 MIXED = Path(__file__).with_name("aio-inboxes-mixed.eml").read_bytes()
 
 
-def test_an_address_is_created_with_what_commands_it(client, world):
+def test_an_address_is_created_with_what_commands_it(client, service):
     inbox = client.create()
     assert inbox.address.endswith("@mail.example.com")
-    assert inbox.expires_at == datetime.fromtimestamp(world.clock() / 1000 + 3600, UTC)
+    assert inbox.expires_at == datetime.fromtimestamp(service.clock() / 1000 + 3600, UTC)
     assert len(inbox.token) == 43
     assert inbox.messages() == []
 
 
-def test_an_address_can_be_chosen_and_is_taken_then(client, world):
+def test_an_address_can_be_chosen_and_is_taken_then(client, service):
     name = f"chosen.{uuid4()}"
     inbox = client.create(name, domain="second.test", expires_in_seconds=60)
     assert inbox.address == f"{name}@second.test"
-    assert inbox.expires_at == datetime.fromtimestamp(world.clock() / 1000 + 60, UTC)
+    assert inbox.expires_at == datetime.fromtimestamp(service.clock() / 1000 + 60, UTC)
     with pytest.raises(api.AddressTaken) as refused:
         client.create(name, domain="second.test")
     assert (refused.value.status, refused.value.code) == (409, "address-taken")
 
 
-def test_a_private_inbox_is_read_with_its_token_only(client, world):
+def test_a_private_inbox_is_read_with_its_token_only(client, service):
     inbox = client.create(private=True)
-    world.deliver(inbox.address)
+    service.deliver(inbox.address)
     assert [mail.subject for mail in inbox.messages()] == ["hello"]
     assert [mail.subject for mail in client.inbox(inbox.address, inbox.token).messages()] == ["hello"]
     with pytest.raises(api.AddressNotFound):
         client.inbox(inbox.address)
 
 
-def test_an_inbox_that_exists_can_be_read_but_not_changed_without_its_token(client, inbox, world):
+def test_an_inbox_that_exists_can_be_read_but_not_changed_without_its_token(client, inbox, service):
     found = client.inbox(inbox.address.upper())
     assert (found.address, found.token, found.expires_at) == (inbox.address, None, inbox.expires_at)
     with pytest.raises(api.Unauthorized):
@@ -88,8 +88,8 @@ def test_a_webhook_is_set_with_a_secret_and_taken_away(client):
     assert (inbox.webhook(), inbox.webhook_secret) == (None, None)
 
 
-def test_one_mail_is_read_by_its_id_and_its_text_is_whole(client, inbox, world):
-    message_id = world.deliver(inbox.address, b"Subject: long\r\n\r\n" + 5000 * b"line\r\n")
+def test_one_mail_is_read_by_its_id_and_its_text_is_whole(client, inbox, service):
+    message_id = service.deliver(inbox.address, b"Subject: long\r\n\r\n" + 5000 * b"line\r\n")
     mail = inbox.message(message_id)
     assert (mail.id, mail.subject, mail.truncated, len(mail.text)) == (message_id, "long", False, 25_000)
     for unknown in ("msg_00000000000000000000000000", "msg_?x=1", "latest"):
@@ -97,8 +97,8 @@ def test_one_mail_is_read_by_its_id_and_its_text_is_whole(client, inbox, world):
             inbox.message(unknown)
 
 
-def test_an_address_can_be_extended_and_shortened(client, inbox, world):
-    now = datetime.fromtimestamp(world.clock() / 1000, UTC)
+def test_an_address_can_be_extended_and_shortened(client, inbox, service):
+    now = datetime.fromtimestamp(service.clock() / 1000, UTC)
     assert (inbox.extend(7200) - now).total_seconds() == 7200
     assert (inbox.extend(60) - now).total_seconds() == 60
     assert (inbox.expires_at - now).total_seconds() == 60
@@ -106,8 +106,8 @@ def test_an_address_can_be_extended_and_shortened(client, inbox, world):
         inbox.extend(10_000)
 
 
-def test_mails_are_deleted_by_one_request_all_or_some_or_all_up_to_one(inbox, world):
-    ids = [world.deliver(inbox.address) for _ in range(6)]
+def test_mails_are_deleted_by_one_request_all_or_some_or_all_up_to_one(inbox, service):
+    ids = [service.deliver(inbox.address) for _ in range(6)]
     assert inbox.delete_messages(up_to=ids[1]) == 2
     mails = inbox.messages()
     assert inbox.delete_messages([mails[0], mails[1].id, ids[0]]) == 2
@@ -118,8 +118,8 @@ def test_mails_are_deleted_by_one_request_all_or_some_or_all_up_to_one(inbox, wo
     assert inbox.messages() == []
 
 
-def test_what_says_less_than_it_means_deletes_nothing(inbox, world):
-    mail_id = world.deliver(inbox.address)
+def test_what_says_less_than_it_means_deletes_nothing(inbox, service):
+    mail_id = service.deliver(inbox.address)
     with pytest.raises(ValueError, match="either some mails are deleted or all up to one"):
         inbox.delete_messages([], up_to=mail_id)
     for which in ({"up_to": ""}, {"mails": [""]}):
@@ -135,24 +135,24 @@ def test_more_mails_than_one_request_names_are_deleted_by_several(scripted_inbox
     assert [asked.target.count("id=") for asked in scripted.asked] == [100, 1]
 
 
-def test_all_mails_are_saved_as_one_file(client, world, tmp_path):
+def test_all_mails_are_saved_as_one_file(client, service, tmp_path):
     inbox = client.create(private=True)
     assert inbox.mbox() == b""
-    world.deliver(inbox.address, b"Subject: first\r\n\r\nFrom here\r\n")
-    world.deliver(inbox.address, MIXED)
+    service.deliver(inbox.address, b"Subject: first\r\n\r\nFrom here\r\n")
+    service.deliver(inbox.address, MIXED)
     (tmp_path / "mbox").write_bytes(inbox.mbox())
     box = mailbox.mbox(tmp_path / "mbox", create=False)
     assert [mail["Subject"] for mail in box] == ["first", "Your order"]
     box.close()
 
 
-def test_a_mail_shows_what_is_in_it(inbox, world):
-    message_id = world.deliver(inbox.address, MIXED)
+def test_a_mail_shows_what_is_in_it(inbox, service):
+    message_id = service.deliver(inbox.address, MIXED)
     (mail,) = inbox.messages()
     assert (mail.id, mail.sender) == (message_id, "shop@shop.example")
     assert (mail.sender_name, mail.subject) == ("The Shop", "Your order")
     assert (mail.recipient, mail.text, mail.has_html, mail.truncated) == (inbox.address, "Hello you", True, False)
-    assert mail.received_at == datetime.fromtimestamp(world.clock() / 1000, UTC)
+    assert mail.received_at == datetime.fromtimestamp(service.clock() / 1000, UTC)
     assert mail.html == "<p>Hello <b>you</b></p>"
     assert mail.details().headers[1] == ("Subject", "Your order")
     assert mail.details().envelope.sender == "sender@example.org"
@@ -160,8 +160,8 @@ def test_a_mail_shows_what_is_in_it(inbox, world):
     assert mail.size_bytes == len(MIXED)
 
 
-def test_an_attachment_is_fetched_when_asked_for(inbox, world):
-    world.deliver(inbox.address, MIXED)
+def test_an_attachment_is_fetched_when_asked_for(inbox, service):
+    service.deliver(inbox.address, MIXED)
     (mail,) = inbox.messages()
     (attachment,) = mail.attachments
     assert (attachment.filename, attachment.content_type) == ("terms.pdf", "application/pdf")
@@ -174,10 +174,10 @@ def test_an_attachment_is_fetched_when_asked_for(inbox, world):
         attachment.content()
 
 
-def test_a_text_that_a_list_cuts_is_whole_in_the_details(inbox, world):
+def test_a_text_that_a_list_cuts_is_whole_in_the_details(inbox, service):
     texts = [f"{number}".encode() * 3 * 1024 * 1024 for number in range(2)]
     for text in texts:
-        world.deliver(inbox.address, b"Subject: long\r\n\r\n" + b"\r\n".join([text[:998]] * 2500) + b"\r\n")
+        service.deliver(inbox.address, b"Subject: long\r\n\r\n" + b"\r\n".join([text[:998]] * 2500) + b"\r\n")
     _, first = inbox.messages()
     assert first.truncated
     assert len(first.text) <= 1024
@@ -186,18 +186,18 @@ def test_a_text_that_a_list_cuts_is_whole_in_the_details(inbox, world):
     assert len(first.text) > 2_000_000
 
 
-def test_mails_come_newest_first_over_as_many_pages_as_it_takes(inbox, world):
-    sent = [world.deliver(inbox.address) for _ in range(103)]
+def test_mails_come_newest_first_over_as_many_pages_as_it_takes(inbox, service):
+    sent = [service.deliver(inbox.address) for _ in range(103)]
     assert [mail.id for mail in inbox.messages()] == sent[::-1]
     assert [mail.id for mail in inbox.messages(limit=101)] == sent[:1:-1]
     assert [mail.id for mail in inbox.messages(limit=2)] == sent[:100:-1]
     assert inbox.messages(limit=0) == []
 
 
-def test_pages_are_found_below_another_path_than_the_server_believes_in(connect, world):
-    with world.served(public_url="https://mail.example/inbox") as url:
+def test_pages_are_found_below_another_path_than_the_server_believes_in(connect, service):
+    with service.served(public_url="https://mail.example/inbox") as url:
         inbox = connect(url).create()
-        sent = [world.deliver(inbox.address) for _ in range(101)]
+        sent = [service.deliver(inbox.address) for _ in range(101)]
         assert len(inbox.messages()) == len(sent)
 
 
@@ -217,10 +217,10 @@ def test_pages_that_never_end_are_not_read_for_ever(scripted_inbox, scripted, po
         scripted_inbox.messages()
 
 
-def test_mails_are_kept_by_what_they_have(inbox, world):
-    world.deliver(inbox.address)
-    mixed = world.deliver(inbox.address, MIXED)
-    code = world.deliver(inbox.address, b"Subject: Your code is 481516\r\n\r\n")
+def test_mails_are_kept_by_what_they_have(inbox, service):
+    service.deliver(inbox.address)
+    mixed = service.deliver(inbox.address, MIXED)
+    code = service.deliver(inbox.address, b"Subject: Your code is 481516\r\n\r\n")
     assert [mail.id for mail in inbox.messages(has="attachment")] == [mixed]
     assert [mail.id for mail in inbox.messages(has=["code"])] == [code]
     assert inbox.messages(has=["code", "attachment"]) == []
@@ -231,9 +231,9 @@ def test_mails_are_kept_by_what_they_have(inbox, world):
         inbox.wait_for(has=["link", "attachment"], timeout=0)
 
 
-def test_mails_are_kept_by_sender_subject_text_and_position(inbox, world):
-    first = world.deliver(inbox.address, b"From: A <a@shop.example>\r\nSubject: Welcome\r\n\r\ntext\r\n")
-    second = world.deliver(inbox.address, b"From: b@bank.example\r\nSubject: Your & code\r\n\r\nlorem ipsum\r\n")
+def test_mails_are_kept_by_sender_subject_text_and_position(inbox, service):
+    first = service.deliver(inbox.address, b"From: A <a@shop.example>\r\nSubject: Welcome\r\n\r\ntext\r\n")
+    second = service.deliver(inbox.address, b"From: b@bank.example\r\nSubject: Your & code\r\n\r\nlorem ipsum\r\n")
     for criteria, ids in [
         ({"sender": "SHOP"}, [first]),
         ({"subject": "r & C"}, [second]),
@@ -289,8 +289,8 @@ def test_what_no_request_can_carry_is_no_address(client):
         client.inbox("\ud800@mail.example.com")
 
 
-def test_a_refusal_for_the_rate_says_how_long_to_wait(connect, world):
-    with world.served(TokenBuckets(10, 1)) as url:
+def test_a_refusal_for_the_rate_says_how_long_to_wait(connect, service):
+    with service.served(TokenBuckets(10, 1)) as url:
         client = connect(url)
         client.domains()
         with pytest.raises(api.RateLimited) as refused:
@@ -330,7 +330,7 @@ def test_a_client_leaves_open_what_it_was_given_and_may_be_closed_twice_without_
     assert not http.is_closed
 
 
-def test_a_stream_that_nobody_reads_on_is_let_go(connect_async, url, world, portal):
+def test_a_stream_that_nobody_reads_on_is_let_go(connect_async, url, service, portal):
     async def main():
         inbox = await connect_async(url).create()
         await portal_deliver(inbox.address)
@@ -339,12 +339,12 @@ def test_a_stream_that_nobody_reads_on_is_let_go(connect_async, url, world, port
             break
 
     async def portal_deliver(address):
-        await world._deliver(address, b"Subject: hello\r\n\r\n", "a@b.test")
+        await service._deliver(address, b"Subject: hello\r\n\r\n", "a@b.test")
 
-    before = world.listeners()
+    before = service.listeners()
     portal.call(main)
     gc.collect()
-    wait_until(lambda: world.listeners() == before)
+    wait_until(lambda: service.listeners() == before)
 
 
 def test_what_only_httpx2_can_be_told_is_told_to_it(scripted):

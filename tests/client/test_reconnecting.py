@@ -43,37 +43,37 @@ def play(scripted, scripted_inbox):
     return played
 
 
-def test_all_that_happens_is_told_until_the_address_is_deleted(inbox, world, at_once):
-    sent = [world.deliver(inbox.address) for _ in range(2)]
+def test_all_that_happens_is_told_until_the_address_is_deleted(inbox, service, at_once):
+    sent = [service.deliver(inbox.address) for _ in range(2)]
     events = inbox.follow()
     assert [next(events).mail.id for _ in range(2)] == sent
     inbox.messages()[0].delete()
     assert next(events) == api.Deleted(sent[1])
     ends_at = inbox.extend(7200)
     assert next(events) == api.Extended(ends_at)
-    third = world.deliver(inbox.address)
+    third = service.deliver(inbox.address)
     assert next(events).mail.id == third
     inbox.delete()
     assert list(events) == [api.Deleted(None)]
 
 
-def test_expiry_is_the_last_event(client, world):
+def test_expiry_is_the_last_event(client, service):
     inbox = client.create()
-    sent = world.deliver(inbox.address)
-    world.clock.now_ms += 3_600_000 - 30
+    sent = service.deliver(inbox.address)
+    service.clock.now_ms += 3_600_000 - 30
     events = inbox.follow()
     assert next(events).mail.id == sent
-    world.clock.now_ms += 30
+    service.clock.now_ms += 30
     assert list(events) == [api.Expired()]
 
 
-def test_an_end_leaves_no_listener_behind(inbox, world):
-    before = world.listeners()
-    world.deliver(inbox.address)
+def test_an_end_leaves_no_listener_behind(inbox, service):
+    before = service.listeners()
+    service.deliver(inbox.address)
     with closing(inbox.follow()) as events:
         next(events)
-        assert world.listeners() == before + 1
-    wait_until(lambda: world.listeners() == before)
+        assert service.listeners() == before + 1
+    wait_until(lambda: service.listeners() == before)
 
 
 def test_an_address_that_is_over_already_is_an_error(inbox):

@@ -14,32 +14,32 @@ RICH = Path(__file__).with_name("views-verbs-rich.eml").read_bytes()
 
 
 @pytest.fixture
-def mail(inbox, world):
+def mail(inbox, service):
     """Return a function that delivers a mail and returns it."""
 
     def delivered(raw):
-        message_id = world.deliver(inbox.address, raw)
+        message_id = service.deliver(inbox.address, raw)
         return next(one for one in inbox.messages() if one.id == message_id)
 
     return delivered
 
 
-def test_several_mails_are_waited_for_and_come_oldest_first(inbox, world, at_once):
-    first = world.deliver(inbox.address, CODE)
-    world.deliver(inbox.address)
-    with world.listening():
+def test_several_mails_are_waited_for_and_come_oldest_first(inbox, service, at_once):
+    first = service.deliver(inbox.address, CODE)
+    service.deliver(inbox.address)
+    with service.listening():
         found = at_once(inbox.wait_for_messages, 3, sender="shop", timeout=20)
-    with world.listening(0):
-        second = world.deliver(inbox.address, CODE)
-    third = world.deliver(inbox.address, CODE)
-    world.deliver(inbox.address, CODE)
+    with service.listening(0):
+        second = service.deliver(inbox.address, CODE)
+    third = service.deliver(inbox.address, CODE)
+    service.deliver(inbox.address, CODE)
     assert [one.id for one in found.result(5)] == [first, second, third]
     assert [one.id for one in inbox.wait_for_messages(1, after=first, sender="shop", timeout=0)] == [second]
 
 
-def test_too_few_mails_are_counted_and_listed(inbox, world):
+def test_too_few_mails_are_counted_and_listed(inbox, service):
     for _ in range(2):
-        world.deliver(inbox.address)
+        service.deliver(inbox.address)
     with pytest.raises(
         api.WaitTimeout, match=r"^2 of 3 mails with subject 'hello' came to .* within 0 s; what did come:"
     ) as late:
@@ -56,13 +56,13 @@ def test_no_mail_is_a_success_only_after_the_time_has_passed(scripted_inbox, scr
     assert fake_time() - before == 2
 
 
-def test_a_mail_that_was_not_to_come_is_an_assertion_error_that_shows_it(inbox, world, at_once):
-    first = world.deliver(inbox.address, CODE)
+def test_a_mail_that_was_not_to_come_is_an_assertion_error_that_shows_it(inbox, service, at_once):
+    first = service.deliver(inbox.address, CODE)
     inbox.assert_no_mail(subject="confirm", after=first, within=0)
     inbox.assert_no_mail(subject="welcome", within=0)
-    with world.listening():
+    with service.listening():
         waiting = at_once(inbox.assert_no_mail, sender="shop", after=first, within=20)
-    world.deliver(inbox.address, CODE)
+    service.deliver(inbox.address, CODE)
     with pytest.raises(AssertionError) as unexpected:
         waiting.result(5)
     assert isinstance(unexpected.value, api.UnexpectedMail)
@@ -126,9 +126,9 @@ def test_the_page_and_every_client_take_a_link_for_the_one_to_follow_from_the_sa
         assert [float(one) for one in re.findall(pattern, (ROOT / path).read_text())] == [goals.LIKELY], path
 
 
-def test_a_wait_for_a_code_in_vain_shows_the_text_of_what_came(inbox, world):
+def test_a_wait_for_a_code_in_vain_shows_the_text_of_what_came(inbox, service):
     for number in range(5):
-        world.deliver(inbox.address, b"Subject: hello\r\n\r\ntext %d\r\n" % number)
+        service.deliver(inbox.address, b"Subject: hello\r\n\r\ntext %d\r\n" % number)
     with pytest.raises(api.WaitTimeout, match="no mail with a code came to") as late:
         inbox.wait_for_code(timeout=0)
     lines = str(late.value).splitlines()
@@ -141,9 +141,9 @@ def test_an_expression_that_is_wrong_is_told_at_once(inbox):
         inbox.wait_for_code(pattern="(", timeout=60)
 
 
-def test_a_code_at_the_end_of_a_huge_mail_is_found_too(inbox, world):
+def test_a_code_at_the_end_of_a_huge_mail_is_found_too(inbox, service):
     for ticket in (b"4711", b"4712"):
-        world.deliver(inbox.address, b"\r\n" + b"".join([b"x" * 900 + b"\r\n"] * 3000) + b"Ticket %b\r\n" % ticket)
+        service.deliver(inbox.address, b"\r\n" + b"".join([b"x" * 900 + b"\r\n"] * 3000) + b"Ticket %b\r\n" % ticket)
     _, first = inbox.messages()
     assert first.truncated
     assert first.get_code(r"Ticket (\d+)") == "4711"

@@ -21,31 +21,31 @@ CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification co
 FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
 
 
-def test_a_mail_that_comes_ends_a_wait(inbox, world, at_once):
-    with world.listening():
+def test_a_mail_that_comes_ends_a_wait(inbox, service, at_once):
+    with service.listening():
         found = at_once(inbox.wait_for, timeout=20)
-    sent = world.deliver(inbox.address)
+    sent = service.deliver(inbox.address)
     assert found.result(5).id == sent
-    world.deliver(inbox.address)
+    service.deliver(inbox.address)
     assert inbox.wait_for().id == inbox.wait_for(timeout=0).id == sent  # what is there already counts
 
 
-def test_only_a_mail_that_was_meant_ends_a_wait(inbox, world, at_once):
-    before = world.deliver(inbox.address, CODE)
-    with world.listening():
+def test_only_a_mail_that_was_meant_ends_a_wait(inbox, service, at_once):
+    before = service.deliver(inbox.address, CODE)
+    with service.listening():
         found = at_once(inbox.wait_for, sender="SHOP", subject="confirm", after=before, timeout=20)
-    world.deliver(inbox.address)
-    world.deliver(inbox.address, b"From: other@example.org\r\nSubject: Confirm\r\n\r\n")
-    sent = world.deliver(inbox.address, CODE)
+    service.deliver(inbox.address)
+    service.deliver(inbox.address, b"From: other@example.org\r\nSubject: Confirm\r\n\r\n")
+    sent = service.deliver(inbox.address, CODE)
     assert found.result(5).id == sent
 
 
-def test_a_mail_without_a_code_does_not_end_a_wait_for_one(inbox, world, at_once):
-    world.deliver(inbox.address)
-    with world.listening():
+def test_a_mail_without_a_code_does_not_end_a_wait_for_one(inbox, service, at_once):
+    service.deliver(inbox.address)
+    with service.listening():
         code = at_once(inbox.wait_for_code, timeout=20)
-    world.deliver(inbox.address)
-    world.deliver(inbox.address, CODE)
+    service.deliver(inbox.address)
+    service.deliver(inbox.address, CODE)
     assert code.result(5) == "481516"
 
 
@@ -55,19 +55,19 @@ def test_a_mail_without_a_link_does_not_end_a_wait_for_one(scripted_inbox, scrip
     assert scripted_inbox.wait_for_link() == "https://a.test/?x=1&y"
 
 
-def test_expiry_ends_a_wait(client, world, at_once):
+def test_expiry_ends_a_wait(client, service, at_once):
     inbox = client.create()
-    world.clock.now_ms += 3_600_000 - 30
-    with world.listening():
+    service.clock.now_ms += 3_600_000 - 30
+    with service.listening():
         found = at_once(inbox.wait_for, timeout=20)
-    world.clock.now_ms += 30
+    service.clock.now_ms += 30
     with pytest.raises(api.AddressExpired):
         found.result(5)
 
 
-def test_a_wait_that_was_in_vain_says_what_came_instead(inbox, world):
-    world.deliver(inbox.address, b"From: a@shop.example\r\nSubject: \x1b[31mSale\xc2\x9b\r\n\r\n481516\r\n")
-    world.deliver(inbox.address, b"\r\n", sender="")
+def test_a_wait_that_was_in_vain_says_what_came_instead(inbox, service):
+    service.deliver(inbox.address, b"From: a@shop.example\r\nSubject: \x1b[31mSale\xc2\x9b\r\n\r\n481516\r\n")
+    service.deliver(inbox.address, b"\r\n", sender="")
     with pytest.raises(TimeoutError) as late:
         inbox.wait_for(subject="confirm", sender="bank", timeout=0)
     first, *lines = str(late.value).splitlines()
@@ -86,15 +86,15 @@ def test_a_wait_that_was_in_vain_says_what_came_instead(inbox, world):
     assert (str(again), again.arrived) == (str(late.value), late.value.arrived)
 
 
-def test_a_wait_for_what_comes_after_a_mail_says_so(inbox, world):
-    world.deliver(inbox.address)
+def test_a_wait_for_what_comes_after_a_mail_says_so(inbox, service):
+    service.deliver(inbox.address)
     first = inbox.wait_for(timeout=0)
     with pytest.raises(api.WaitTimeout) as late:
         inbox.wait_for(subject="no", after=first, timeout=0)
     assert str(late.value) == (
         f"no mail with subject 'no' came to {inbox.address} after {first.id} within 0 s; nothing else did after it"
     )
-    world.deliver(inbox.address)
+    service.deliver(inbox.address)
     with pytest.raises(api.WaitTimeout, match=r"; what did come after it:\n.*hello\n    lacks subject 'no'$") as late:
         inbox.wait_for(subject="no", after=first, timeout=0)
     assert len(late.value.arrived) == 1
@@ -111,13 +111,13 @@ def test_the_real_service_holds_a_wait_to_its_end(inbox):
         inbox.wait_for(timeout=0.9)
 
 
-def test_a_cancelled_wait_leaves_nothing_behind(connect_async, url, world, portal):
+def test_a_cancelled_wait_leaves_nothing_behind(connect_async, url, service, portal):
     inbox = portal.call(connect_async(url).create)
-    before = world.listeners()
-    with world.listening():
+    before = service.listeners()
+    with service.listening():
         wait = portal.start_task_soon(inbox.wait_for)
     wait.cancel()
-    wait_until(lambda: world.listeners() == before)
+    wait_until(lambda: service.listeners() == before)
 
 
 def waiting_server(scripted, fake_time, arrives_after=None):
@@ -214,10 +214,10 @@ def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time)
     assert {asked.query["subject"] for asked in scripted.asked} == {"a+b"}
 
 
-def test_all_that_is_there_is_looked_through_however_short_the_time(inbox, world):
+def test_all_that_is_there_is_looked_through_however_short_the_time(inbox, service):
     for _ in range(101):
-        world.deliver(inbox.address)
-    world.deliver(inbox.address, CODE)
+        service.deliver(inbox.address)
+    service.deliver(inbox.address, CODE)
     assert inbox.wait_for_code(timeout=0) == "481516"
 
 
