@@ -9,11 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EFFECTS = json.loads((ROOT / "tests/effects.json").read_text())
-<<<<<<< Updated upstream
 MOST_WITHOUT = 210
-=======
-MOST_WITHOUT = 216
->>>>>>> Stashed changes
 """So many had no test of this kind when the rule was made; a smaller number may be written here, never a larger one."""
 
 
