@@ -4,9 +4,8 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-from tables import rows_of
-
 MIB = 1024 * 1024
+FULL = 10_476_760  # with its header the largest message that is accepted by default
 TEXT = "Content-Type: text/plain; charset=utf-8\r\n\r\n"
 HTML = "Content-Type: text/html; charset=utf-8\r\n\r\n"
 PARTS = "Content-Type: multipart/mixed; boundary=b\r\n\r\n"
@@ -32,7 +31,57 @@ def _sheet_of_classes():
 
 CLASSES = " ".join(f"c{n}" for n in range(50))
 LONG_RULE = f"<style>.a{{{'b:c;' * 6000}opacity:1}}</style>"
-MAILS = {name: mail(*filled) for name, *filled in rows_of(__file__)["mails"]} | {
+# Besides these, ``htmlbombs.py`` has HTML that costs a browser's parser much.
+MAILS = {
+    "an honest mail of 10 MiB": mail("html", FULL, "<tr><td style='color:#333'>a line of the table</td></tr>\r\n"),
+    "dashes, 10 MiB": mail("text", FULL, "-\r\n", "Your verification code:\n"),
+    "styles that differ, 100 KB": mail("html", 100_000, "<p style='display:none%d'>x"),
+    "styles that differ, 10 MiB": mail("html", 9 * MIB, "<p style='display:none%d'>x"),
+    "tags, 30 KB": mail("html", 30_000, "<b>"),
+    "tags, 10 MiB": mail("html", FULL, "<b>"),
+    "references, 10 MiB": mail("html", FULL, "&a"),
+    "what is hidden never ends": mail("html", 2_000_000, "<p>x", "", "<p hidden>x"),
+    "comments, 10 MiB": mail("html", FULL, "<!---->"),
+    "attributes, 10 MiB": mail("html", FULL, " a%d=1", "<p", ">x"),
+    "brackets in a sheet": mail("html", 130_000, "{(", "<style>", "}</style>"),
+    "links, 128 KB": mail("html", 128_000, "<a href=https://a.example/%d>Verify</a>"),
+    "a code in each line": mail("text", 128_000, "Your code: 12%d\n"),
+    "numbers without end": mail("text", 128_000, "123456 "),
+    "bare links": mail("text", 128_000, "https://a.example/verify?%d "),
+    "parts without end": mail("parts", FULL, "--b\r\n\r\n"),
+    "header fields": mail("", FULL, "a:b\r\n", "", "\r\nx"),
+    "encoded words": mail("", 9 * MIB, "=?utf-8?q?=41?=\r\n ", "Subject: ", "\r\n\r\nx"),
+    "addresses": mail("", 60_000, "(a,\r\n ", "From: ", "\r\n\r\nx"),
+    "broken base64": mail("text", 9 * MIB, "ab=c", "Content-Transfer-Encoding: base64\r\n"),
+    "broken quoted-printable": mail("text", 9 * MIB, "=x", "Content-Transfer-Encoding: quoted-printable\r\n"),
+    "hyphens": mail("parts", FULL, "\r\n--"),
+    "pieces of a parameter": mail("", 9 * MIB, " name*%d*=utf-8''a%%20;\r\n", "Content-Type: a/b;\r\n", "\r\nx"),
+    "folded for ever": mail("", 9 * MIB, " \r\n b\r\n", "Subject: a\r\n", "\r\nx"),
+    "groups of addresses": mail("", 9 * MIB, "g:a@b.example;,\r\n ", "To: ", "\r\n\r\nx"),
+    "a mail in a mail": mail("", 9 * MIB, "Content-Type: message/rfc822\r\n\r\n"),
+    "soft breaks": mail("text", 9 * MIB, "= \t \r\n", "Content-Transfer-Encoding: quoted-printable\r\n"),
+    "base64 of one character": mail("text", 9 * MIB, "Q\r\n", "Content-Transfer-Encoding: base64\r\n"),
+    "utf-7": mail("", 9 * MIB, "+ADw-p+AD4-", "Content-Type: text/html; charset=utf-7\r\n\r\n"),
+    "hz": mail("", 9 * MIB, "~{!!~}", "Content-Type: text/plain; charset=hz\r\n\r\n"),
+    "iso-2022-jp": mail("", 9 * MIB, "\x1b$B!!\x1b(B\r\n", "Content-Type: text/plain; charset=iso-2022-jp\r\n\r\n"),
+    "signatures": mail(
+        "", 9 * MIB, "DKIM-Signature: v=1; a=rsa-sha256; d=a%d.example; s=s; h=from; bh=MTIz; b=MTIz\r\n", "", "\r\nx"
+    ),
+    "received for ever": mail(
+        "", 9 * MIB, "Received: from a%d.example by b; Mon, 23 Nov 2026 08:00:00 +0000\r\n", "", "\r\nx"
+    ),
+    "combining marks": mail("text", 1_048_576, "\u0301\u0327\u200d\u202e", "Your code: 1"),
+    "cells of digits": mail("html", 9 * MIB, "<td>1</td>", "<p>Your code</p><table><tr>"),
+    "addresses that differ": mail("html", 9 * MIB, "<a href='https://a.example/?a&amp;b=%d'>x</a>\r\n"),
+    "line breaks": mail("html", 9 * MIB, "<br>x"),
+    "choices": mail("html", 9 * MIB, "<option>x\r\n", "<select>"),
+    "comments in styles that differ": mail("html", 9 * MIB, "<p style='/*%d*/dis\\70lay:none'>x\r\n"),
+    "colours without alpha": mail("html", 9 * MIB, "<p style='color:rgb(%d 0 0 / 10%%)'>x\r\n"),
+    "svg and mathml": mail("html", 9 * MIB, "<svg><math><mi><svg><foreignObject><p>\r\n"),
+    "@layer and its kin": mail(
+        "html", 130_000, "@layer a{@supports (a:b){@container (width>1px){@media all{", "<style>"
+    ),
+    "url( for ever": mail("html", 130_000, "p{background:url(", "<style>"),
     "dashes behind a code": b"Subject: code\r\n" + mail("text", 75_000, "-", "Your verification code:\n"),
     "rules in nested @media": mail("html", 20_000, "{}", "<style>.a{opacity:0}" + "@media all{" * 900, "</style>"),
     "a long rule, many elements": mail("html", 52_000, "<br class=a>", LONG_RULE),
