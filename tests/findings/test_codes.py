@@ -70,7 +70,7 @@ def values(text, subject=""):
         ("\uff2b\uff31\uff17\uff2d\uff13\uff38", "KQ7M3X"),
     ],
 )
-def test_each_shape_becomes_what_is_typed(shown, value):
+def test_each_form_becomes_what_a_person_types(shown, value):
     assert values(f"Your verification code is: {shown}") == [value]
 
 
@@ -149,7 +149,7 @@ def test_marks_around_a_code_do_not_hide_it(marked):
         "(c) 2026",
     ],
 )
-def test_what_does_not_look_like_a_code_is_none_even_where_one_is_due(shown):
+def test_other_forms_are_not_codes_even_where_a_code_is_expected(shown):
     assert values(f"Your verification code is {shown}") == []
 
 
@@ -168,11 +168,11 @@ def test_what_does_not_look_like_a_code_is_none_even_where_one_is_due(shown):
         ("Login code 481516 (expires in 10 minutes, reference 998877)", "481516"),
     ],
 )
-def test_of_several_numbers_the_one_called_so_is_the_code(text, value):
+def test_of_several_numbers_the_one_named_a_code_is_the_code(text, value):
     assert values(text)[0] == value
 
 
-def test_a_code_that_stands_several_times_is_listed_once():
+def test_a_code_that_occurs_several_times_is_listed_once():
     assert values("Your code is 481516.\n\n481 516\n\n481-516 is your login code", "481516 is your login code") == [
         "481516"
     ]
@@ -198,7 +198,7 @@ def test_a_code_that_stands_several_times_is_listed_once():
         "[Acme Shop]",
     ],
 )
-def test_what_stands_before_a_subject_changes_nothing(tag):
+def test_tags_before_a_subject_change_nothing(tag):
     assert values("Hello, your code is 481516.", f"{tag} Sign in") == ["481516"]
     assert values("Hello, the code is above.", f"{tag} 481516 is your login code") == ["481516"]
     assert values("Hello Anna,\n\n481516\n\nBye", f"{tag} Your login code") == ["481516"]
@@ -206,11 +206,11 @@ def test_what_stands_before_a_subject_changes_nothing(tag):
 
 
 @pytest.mark.parametrize("text", ["", "\n", "481516", "code", "no digits at all", "481516 481516"])
-def test_without_a_name_or_a_place_a_number_is_no_code(text):
+def test_a_number_that_nothing_names_or_sets_apart_is_not_a_code(text):
     assert values(text) == []
 
 
-def test_a_surer_code_has_more_confidence_and_words_need_more_than_the_word_code():
+def test_a_clearer_context_gives_more_confidence_and_words_need_more_than_the_word_code():
     sure = codes.find("", "Your one-time verification code is 481516")[0].confidence
     less = codes.find("", "code: 481516")[0].confidence
     assert 0 < less < sure <= 1
@@ -316,7 +316,7 @@ def typed(text):
 
 
 @given(st.text(max_size=50), TEXTS)
-def test_any_text_gives_codes_that_stand_in_it(subject, text):
+def test_the_codes_of_any_text_occur_in_it(subject, text):
     found = codes.find(subject, text)
     assert [code.confidence for code in found] == sorted((code.confidence for code in found), reverse=True)
     assert len({code.value for code in found}) == len(found)
@@ -370,7 +370,7 @@ def test_what_is_leads_to_wins_over_what_for_names(said, named, code):
     "label", ["Login", "* Login", "Username", "User ID", "Benutzername", "Identifiant", "ログインID", "用户名"]
 )
 @pytest.mark.parametrize("name", ["jsmith42", "bkeller7", "JSMITH42", "anna2023"])
-def test_the_name_of_a_user_is_no_code(label, name):
+def test_a_user_name_is_not_a_code(label, name):
     account = f"Your account information:\n\n{label}: {name}\nPassword: as chosen\n\nSign in to activate your account."
     assert codes.find("Your account activation", account) == ()
     (found,) = codes.find("Your account activation", f"{account}\n\nYour verification code is 481516")
@@ -378,7 +378,7 @@ def test_the_name_of_a_user_is_no_code(label, name):
 
 
 @pytest.mark.parametrize("brand", ["Auth0", "Web3", "Log4Shell", "Office365", "WEB3", "Base44"])
-def test_a_brand_with_a_digit_as_the_whole_subject_is_no_code(brand):
+def test_a_brand_with_a_digit_as_the_whole_subject_is_not_a_code(brand):
     assert codes.find(brand, "Verify your new device: enter the dashboard.") == ()
 
 
@@ -389,7 +389,7 @@ def test_a_whole_subject_may_be_a_code(code):
 
 
 @pytest.mark.parametrize("date", ["20260714", "19991231", "31122026"])
-def test_a_date_in_digits_is_a_code_only_where_it_is_said_to_be(date):
+def test_a_date_in_digits_is_a_code_only_if_the_text_says_so(date):
     assert codes.find("Message", f"Verification code\n\nYour email was used on {date}.") == ()
     (found,) = codes.find("Message", f"Your verification code is {date}")
     assert found.value == date
@@ -399,7 +399,7 @@ def test_a_date_in_digits_is_a_code_only_where_it_is_said_to_be(date):
     "text", ["<#> 4815 is your code for Shop. {}", "4815 is your code for Shop.\n{}", "Your code: 4815\n\n{}"]
 )
 @pytest.mark.parametrize("app", ["s3LhKBB0M33", "FA+9qCX9VSu", "abc/DEF0123"])
-def test_the_word_that_names_an_app_is_no_code(text, app):
+def test_the_word_that_identifies_an_app_is_not_a_code(text, app):
     (found,) = codes.find("", text.format(app))
     assert found.value == "4815"
 
@@ -425,21 +425,21 @@ def test_a_code_in_a_list_or_next_to_a_struck_one_is_found(html):
     "word", ["outer", "inner", "first", "second", "last", "next", "final", "correct", "valid", "main"]
 )
 @pytest.mark.parametrize("text", ["{} code 481516", "Your {} code is 481516.", "The {} code:\n481516"])
-def test_a_word_that_says_which_code_of_several_it_is_leaves_it_a_code(word, text):
+def test_a_word_that_distinguishes_several_codes_leaves_each_a_code(word, text):
     assert [one.value for one in codes.find("Test", text.format(word))] == ["481516"]
 
 
 @pytest.mark.parametrize("word", ["gym", "dress", "climate", "error", "country", "outer garage"])
-def test_a_word_that_says_what_a_code_is_for_makes_it_another_one(word):
+def test_a_word_that_says_what_a_code_is_for_makes_it_another_kind_of_code(word):
     assert codes.find("Test", f"{word} code 481516") == ()
 
 
 @pytest.mark.parametrize("code", ["4 u 8 k u f", "k 7 m 3 q 9", "a b c 1", "4 U 8 k U f 1 z"])
 @pytest.mark.parametrize("text", ["TAN\n {}\nPlease check it.", "Your code:\n\n{}\n", "Enter this code to sign in\n{}"])
-def test_small_letters_and_digits_with_spaces_between_are_a_code_where_they_fill_a_line(code, text):
+def test_lower_case_letters_and_digits_with_spaces_between_are_a_code_if_they_fill_a_line(code, text):
     assert [one.value for one in codes.find("Test", text.format(code))] == [code.replace(" ", "")]
 
 
 @pytest.mark.parametrize("line", ["a b c d e f", "v 7 n M Z S S H 6 l", "the a b c 1 of it", "a b c 1.", "I am 4 u 8"])
-def test_other_lines_of_single_letters_are_no_code(line):
+def test_other_lines_of_single_letters_are_not_codes(line):
     assert codes.find("Test", f"Your code:\n{line}\n") == ()

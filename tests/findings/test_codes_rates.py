@@ -29,7 +29,7 @@ HERE = Path(__file__).parent / "blind"
         ("ninth", 143, 0.98, 0, 1),
     ],
 )
-def test_the_rates_that_were_reached_are_held(name, size, least_codes, most_invented, least_links):
+def test_the_rates_do_not_get_worse(name, size, least_codes, most_invented, least_links):
     mails = finding_rates.read(HERE / f"{name}.jsonl")
     rates = finding_rates.measure(mails)
     assert len(mails) == size

@@ -64,7 +64,7 @@ def test_an_address_in_a_text_ends_where_a_reader_would_end_it(body, href):
         "javascript:alert(1)",
     ],
 )
-def test_what_is_no_address_of_the_web_is_no_link(text):
+def test_other_texts_are_not_links(text):
     assert hrefs(text) == []
     assert hrefs("", f'<a href="{text}">x</a>') == []
 
@@ -83,7 +83,7 @@ def test_what_is_no_address_of_the_web_is_no_link(text):
         ('<a href="&#104;ttps://x.example/a">T</a>', "https://x.example/a", "T"),
     ],
 )
-def test_a_link_of_html_is_its_address_and_its_text(html, href, text):
+def test_a_link_in_html_has_an_address_and_a_text(html, href, text):
     (link,) = links.find("", html)
     assert (link.href, link.text) == (href, text)
 
@@ -99,7 +99,7 @@ def test_a_link_of_html_is_its_address_and_its_text(html, href, text):
         "<a href='JavaScript:x'>x</a>",
     ],
 )
-def test_what_is_no_link_of_html_is_none(html):
+def test_other_html_is_not_a_link(html):
     assert links.find("", html) == ()
 
 
@@ -113,13 +113,13 @@ def test_links_come_from_both_parts_and_from_the_text_of_the_html():
 
 
 @pytest.mark.parametrize("href", ["https://x.example/a.", " https://x.example/ a b", "https://track.example/1"])
-def test_what_a_link_has_or_shows_is_not_listed_again(href):
+def test_the_address_that_a_link_has_or_shows_is_not_listed_again(href):
     """A text part that is generated from the HTML has the address of each link, without white space."""
     html = f'<a href="{href}">https://x.example/b</a>, <a href="{href}">T</a>'
     assert hrefs(htmltext.to_text(html), html) == [href.strip()]
 
 
-def test_an_address_that_is_escaped_in_the_text_part_is_that_of_the_html():
+def test_an_address_that_is_escaped_in_the_text_part_is_the_same_as_in_the_html():
     """As in messages of django-magiclink, whose text part comes from an HTML template."""
     link = f"https://x.example/login/verify/?token={TOKEN}&email=a%40b.example"
     escaped = link.replace("&", "&amp;")
@@ -127,7 +127,7 @@ def test_an_address_that_is_escaped_in_the_text_part_is_that_of_the_html():
 
 
 @pytest.mark.parametrize("around", ["{}", "<{}>", "[{}]", "Go to {}.", "[1]: {}", '"{}"'])
-def test_an_address_that_is_escaped_in_a_text_alone_leads_where_it_was_meant_to(around):
+def test_an_address_that_is_escaped_in_a_message_without_html_is_unescaped(around):
     """From an HTML template, without an HTML part."""
     link = f"https://x.example/verify?token={TOKEN}&redirect=https%3A%2F%2Fy.example%2F%3Fa%26amp%3Bb&sr=1"
     text = around.format(link.replace("&", "&amp;"))
@@ -136,7 +136,7 @@ def test_an_address_that_is_escaped_in_a_text_alone_leads_where_it_was_meant_to(
     assert (one.href, text[one.start : one.end]) == (link, link.replace("&", "&amp;"))
 
 
-def test_an_address_that_was_broken_in_angle_brackets_is_whole_in_its_href():
+def test_an_address_that_was_wrapped_in_angle_brackets_is_whole_in_its_href():
     first, last = f"https://x.example/account/activate?from=registration&token={TOKEN}", "V1StGXR8Z5"
     text = f"Confirm your address:\n<{first}\n{last}>\n"
     assert hrefs(text) == [first + last]
@@ -168,7 +168,7 @@ def test_the_best_comes_first_and_equals_keep_their_order(html, order):
 
 
 @pytest.mark.parametrize("home", ["https://x.example", "https://x.example/de/", "https://x.example/?utm_source=mail"])
-def test_a_home_page_stands_behind_what_the_mail_is_about(home):
+def test_a_home_page_comes_after_the_page_that_the_message_is_about(home):
     order = "https://x.example/orders/48"
     assert hrefs("", f'<a href="{home}">Shop</a><a href="https://x.example/new">New</a><a href="{order}">See</a>') == [
         order,
@@ -226,7 +226,7 @@ def confidence(body, html=""):
         "Отпиши се",  # noqa: RUF001
     ],
 )
-def test_what_stands_below_a_mail_is_never_what_it_was_sent_for(text):
+def test_footer_links_are_never_the_purpose_of_a_message(text):
     assert confidence_of(text, f"https://x.example/token/{TOKEN}") < 0.2
 
 
@@ -242,7 +242,7 @@ def test_what_stands_below_a_mail_is_never_what_it_was_sent_for(text):
         "https://x.example/unsubscribe?confirm=1",
     ],
 )
-def test_some_addresses_are_hardly_what_a_mail_was_sent_for(address):
+def test_some_addresses_are_unlikely_to_be_the_purpose_of_a_message(address):
     assert confidence_of("Click here", address) < 0.2
 
 
@@ -253,13 +253,13 @@ def test_a_reset_that_undoes_a_change_is_less_than_likely():
 
 
 @pytest.mark.parametrize("host", ["acme.example", "shop.example", "terms.example", "shop.acme.example"])
-def test_the_name_of_a_host_before_a_link_does_not_say_what_it_is_for(host):
+def test_a_host_name_before_a_link_does_not_say_what_the_link_is_for(host):
     """As in messages of django-invitations."""
     said = f"You have been invited to join {host}.\n\nIf you'd like to join {host}, please go to"
     assert confidence(f"{said} https://{host}/invitations/accept-invite/{TOKEN}") >= LIKELY
 
 
-def test_at_most_a_hundred_links_are_listed_none_of_a_very_long_address_or_with_a_very_long_text():
+def test_the_number_of_links_and_the_length_of_their_addresses_and_texts_are_limited():
     html = "".join(f"<a href=https://x.example/{number}>t</a>" for number in range(250))
     assert len(links.find("", html)) == links.MAX_LINKS
     long = "https://x.example/" + "a" * 8200
@@ -318,7 +318,7 @@ MAILS = st.text(max_size=200) | st.lists(
 
 
 @given(MAILS, MAILS)
-def test_any_mail_gives_sound_links(body, html):
+def test_any_message_gives_valid_links(body, html):
     found = links.find(body, html)
     assert len({link.href for link in found}) == len(found) <= links.MAX_LINKS
     for link in found:
@@ -328,7 +328,7 @@ def test_any_mail_gives_sound_links(body, html):
         (link.href + link.text).encode(errors="surrogatepass" if "\ud800" in body else "strict")
 
 
-def test_html_tells_the_last_words_before_each_link():
+def test_the_last_words_before_each_link_are_read_from_html():
     html = (
         "<p>Go <a href=https://x.example/1>one</a> or</p><p>even <img alt=more><a href=https://x.example/2>two</a></p>"
     )
@@ -378,7 +378,7 @@ def test_the_nearest_words_of_the_same_sentence_say_what_a_link_is_for(before):
         "Activate it in the app or contact support at ",
     ],
 )
-def test_an_aside_nearer_than_what_a_mail_asks_for_is_an_aside(before):
+def test_an_aside_that_is_nearer_than_the_action_remains_an_aside(before):
     assert confidence(f"{before}{TRACKED}") < 0.2
 
 
@@ -413,11 +413,11 @@ def test_the_only_link_with_a_token_is_likely(text):
         "One: {}\nTwo: https://x.example/p/0a1b2c3d4e5f6a7b",
     ],
 )
-def test_a_link_with_a_token_is_not_likely_where_its_words_say_otherwise_or_it_is_not_the_only_one(text):
+def test_a_link_with_a_token_is_not_likely_if_its_words_say_otherwise_or_there_is_another_one(text):
     assert confidence(text.format(SENT_FOR)) < LIKELY
 
 
 @pytest.mark.parametrize("text", ["View your order", "Track package", "Unsubscribe", "Privacy", "Quyền riêng tư"])
-def test_the_text_of_a_link_with_the_only_token_tells_what_it_is(text):
+def test_the_text_of_the_only_link_with_a_token_says_what_it_is_for(text):
     assert confidence_of(text) < LIKELY
     assert confidence_of("Click here") >= LIKELY

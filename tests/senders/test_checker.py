@@ -99,7 +99,7 @@ async def deaf(store, clock):
 
 
 @pytest.mark.both_engines
-async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(harness):
+async def test_a_message_is_checked_after_it_is_stored_and_its_inbox_is_notified(harness):
     address = await harness.create("ada")
     with blockbuster_ctx("tmpmaild"):
         async with harness.checking():
@@ -112,7 +112,7 @@ async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(harne
 
 
 @pytest.mark.both_engines
-async def test_mail_of_before_and_for_others_is_checked_when_it_is_looked_at(harness):
+async def test_a_message_that_was_not_checked_is_checked_when_it_is_read(harness):
     ada, bob = await harness.create("ada"), await harness.create("bob")
     await harness.deliver(ada, bob)
     async with harness.checking():
@@ -126,7 +126,7 @@ async def test_mail_of_before_and_for_others_is_checked_when_it_is_looked_at(har
 
 
 @pytest.mark.both_engines
-async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answer_came(harness, zones):
+async def test_nothing_is_stored_or_shown_for_an_inbox_that_was_gone_before_the_answer(harness, zones):
     deleted, ended, expired = [await harness.create(name) for name in ("deleted", "ended", "expired")]
     answers = anyio.Event()
 
@@ -228,7 +228,7 @@ async def test_a_check_that_fails_is_a_verdict_too(store, zones, clock, caplog):
     assert "checking a sender failed" in caplog.text
 
 
-async def test_a_verdict_that_cannot_be_stored_and_what_is_no_address_disturb_no_other_check(
+async def test_a_verdict_that_cannot_be_stored_and_an_invalid_address_do_not_disturb_other_checks(
     harness, monkeypatch, caplog
 ):
     async def broken(*_):
@@ -246,7 +246,7 @@ async def test_a_verdict_that_cannot_be_stored_and_what_is_no_address_disturb_no
     assert "storing a verdict failed" in caplog.text
 
 
-async def test_a_dead_resolver_is_no_end_of_a_check_and_of_the_daemon(deaf):
+async def test_a_dead_resolver_does_not_keep_a_check_or_the_daemon_from_ending(deaf):
     address = await deaf.create("ada")
     async with deaf.checking():
         await deaf.deliver(address)
@@ -347,7 +347,7 @@ async def test_a_date_that_is_not_signed_is_not_shown_as_proven(harness, signer,
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("ascending", [True, False])
-async def test_a_wait_for_a_verdict_returns_the_mail_when_it_is_known(harness, zones, ascending):
+async def test_a_wait_for_a_verdict_returns_the_message_when_the_verdict_is_known(harness, zones, ascending):
     address = await harness.create("ada")
     zones.spoil = lambda _: None
     page = Page(has=WITH_VERDICT, ascending=ascending, subject="hello")
@@ -360,7 +360,7 @@ async def test_a_wait_for_a_verdict_returns_the_mail_when_it_is_known(harness, z
 
 
 @pytest.mark.both_engines
-async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(harness, zones):
+async def test_a_stream_of_messages_with_a_verdict_shows_each_once_in_order(harness, zones):
     address = await harness.create("ada")
     shown = []
     async with harness.checking(), harness.service.follower.follow(address, None, None, has=WITH_VERDICT) as following:
@@ -372,7 +372,7 @@ async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(h
     assert all(one.authentication for one in shown)
 
 
-async def test_a_verdict_cannot_be_asked_for_where_none_is_made(harness):
+async def test_a_verdict_cannot_be_requested_if_senders_are_not_checked(harness):
     address = await harness.create("ada")
     with pytest.raises(InvalidRequest):
         await harness.service.mail.list(address, Page(has=WITH_VERDICT))

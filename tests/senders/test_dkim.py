@@ -80,7 +80,7 @@ def _resigned(pattern, replacement, raw):
         pytest.param(rb"h=[^;]+", b"h=from" + b":x" * 999, ("permerror", "h= names more"), id="many names"),
     ],
 )
-def test_a_broken_signature_tells_why(checked, signer, pattern, replacement, outcome):
+def test_a_broken_signature_has_a_reason(checked, signer, pattern, replacement, outcome):
     result, reason = outcome
     found = only(checked(_resigned(pattern, replacement, signer.sign())))
     assert found.result == result
@@ -93,7 +93,7 @@ def test_an_l_beyond_the_body_is_an_error(checked, signer):
     assert found.reason.startswith("l=999 is more than")
 
 
-def test_what_l_leaves_unsigned_is_no_pass(checked, signer):
+def test_a_signature_that_leaves_a_part_of_the_body_unsigned_does_not_pass(checked, signer):
     signed = signer.sign(length=True)
     assert only(checked(signed)).result == "pass"
     found = only(checked(signed + b"Advertisement.\r\n"))
@@ -101,7 +101,7 @@ def test_what_l_leaves_unsigned_is_no_pass(checked, signer):
     assert only(checked(signed.replace(b"hello", b"goodbye") + b"Advertisement.\r\n")).result == "fail"
 
 
-def test_an_expired_signature_and_sha1_are_no_pass(checked, signer):
+def test_an_expired_signature_and_sha1_do_not_pass(checked, signer):
     signed = _resigned(rb"; s=s1", b"; x=1500000000; s=s1", signer.sign())
     assert (only(checked(signed)).result, only(checked(signed)).reason) == ("fail", "the signature has expired (x=)")
     assert only(checked(signer.sign(signature_algorithm=b"rsa-sha1"))).result == "policy"
@@ -171,13 +171,13 @@ def _in_strings(text):
 
 
 @pytest.mark.parametrize(("record", "result", "reason"), KEYS)
-def test_a_key_that_is_not_as_it_should_be_tells_why(checked, signer, record, result, reason):
+def test_a_bad_key_has_a_reason(checked, signer, record, result, reason):
     found = only(checked(signer.sign(), _key(record.replace("{key}", signer.public))))
     assert found.result == result
     assert found.reason.startswith(reason), found.reason
 
 
-def test_a_key_is_found_in_many_strings_and_not_in_a_circle(checked, signer):
+def test_a_key_is_read_from_many_strings_and_not_in_a_circle(checked, signer):
     for zone, result, reason in (
         (_in_strings(f"v=DKIM1; p={signer.public}"), "pass", ""),
         (CIRCLE, "temperror", "TXT of s1._domainkey.shop.example."),
@@ -191,7 +191,7 @@ def test_a_key_is_found_in_many_strings_and_not_in_a_circle(checked, signer):
 @pytest.mark.parametrize(
     ("identity", "result"), [(None, "pass"), (b"a@shop.example", "pass"), (b"a@eu.shop.example", "permerror")]
 )
-def test_a_key_of_one_domain_is_not_for_those_below(checked, signer, identity, result):
+def test_a_key_of_one_domain_is_not_for_its_subdomains(checked, signer, identity, result):
     signed = signer.sign(identity=identity)
     assert only(checked(signed)).result == "pass"
     found = only(checked(signed, _key(f"v=DKIM1; t=s; p={signer.public}")))
@@ -220,7 +220,7 @@ def test_only_the_first_five_of_a_thousand_signatures_are_checked(checked, signe
         pytest.param(b"DKIM-Signature: a", b"\r\n b", b"\r\n", id="one field of 100,000 lines"),
     ],
 )
-def test_a_header_that_attacks_is_checked_in_linear_time(checked, begin, unit, end):
+def test_a_hostile_header_is_checked_in_linear_time(checked, begin, unit, end):
     def check(header):
         found, _ = checked(begin + header + end + RAW)
         assert {one.result for one in found} == {"permerror"}
@@ -228,12 +228,12 @@ def test_a_header_that_attacks_is_checked_in_linear_time(checked, begin, unit, e
     assert_linear(check, unit * (400_000 // len(unit)))
 
 
-def test_a_continuation_line_before_the_first_field_is_no_signature(checked):
+def test_a_continuation_line_before_the_first_field_is_not_a_signature(checked):
     found, _ = checked(b" x\r\nDKIM-Signature: v=1\r\n" + RAW)
     assert [one.result for one in found] == ["permerror"]
 
 
-def test_a_chain_is_checked_and_a_mail_without_signatures_asks_nothing(checked, zones, signer):
+def test_a_chain_is_checked_and_a_message_without_signatures_causes_no_query(checked, zones, signer):
     assert checked(RAW) == ((), ArcVerdict("none"))
     assert zones.asked == []
     results = b"Authentication-Results: list.example; spf=pass; arc=none\r\n"

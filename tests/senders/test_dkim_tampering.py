@@ -159,7 +159,7 @@ def _number(lines, place):
 
 @settings(max_examples=500)
 @given(number=st.integers(0, 23), changes=CHANGES)
-def test_what_is_shown_as_another_mail_than_was_signed_is_not_proven(checking, number, changes):
+def test_a_message_shown_differently_from_the_signed_one_is_not_proven(checking, number, changes):
     signed = checking.signed[number]
     raw = changed(signed, changes)
     if shown(raw) != shown(signed):
@@ -187,7 +187,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_mail_servers_do_to_a_mail_leaves_it_proven(checking, name):
+def test_usual_changes_by_mail_servers_leave_a_message_proven(checking, name):
     ways, handed_on = HARMLESS[name]
     for number, signed in enumerate(checking.signed):
         if WAYS[number // 2 % 3] in ways:
@@ -217,7 +217,7 @@ def test_what_mail_servers_do_to_a_mail_leaves_it_proven(checking, name):
         (b"Content-Anything: x\r\n", "h= covers only 0 of 1 content-anything"),
     ],
 )
-def test_lines_that_were_added_to_the_header_prove_nothing_and_are_named(checking, lines, reason):
+def test_lines_added_to_the_header_prove_nothing_and_are_named(checking, lines, reason):
     signed = checking.signed[0]
     for raw in (lines + signed, signed.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n", 1)):
         found = checking.verdict(raw)
@@ -240,7 +240,7 @@ def test_a_field_that_is_shown_and_not_signed_proves_nothing(checking, left_out,
 
 
 @pytest.mark.parametrize("left_out", [(), ("date",), ("message-id",), ("date", "message-id")])
-def test_a_signature_may_leave_out_date_and_message_id_which_is_told(checking, left_out):
+def test_a_signature_may_leave_out_date_and_message_id_which_is_reported(checking, left_out):
     names = [one for one in dict.fromkeys(OVERSIGNED) if one.decode() not in left_out]
     signed = checking.signer.sign(PLAIN, include_headers=names)
     found = checking.verdict(signed)
@@ -249,7 +249,7 @@ def test_a_signature_may_leave_out_date_and_message_id_which_is_told(checking, l
     assert (added.authenticated, added.dmarc.unsigned) == ("shop.example", ("date",))
 
 
-def test_what_covers_a_field_together_is_all_that_proves_a_mail(checking):
+def test_signatures_together_cover_what_each_of_them_leaves_out(checking):
     names = list(dict.fromkeys(OVERSIGNED))
     ways = ([b"date"], [b"message-id"])
     once, twice = (
@@ -261,7 +261,7 @@ def test_what_covers_a_field_together_is_all_that_proves_a_mail(checking):
     assert checking.verdict(once, by_server).dmarc.unsigned == ()
 
 
-def test_white_space_that_ends_what_is_shown_of_a_body_proves_nothing(checking):
+def test_white_space_that_cuts_off_what_is_shown_proves_nothing(checking):
     padded = checking.signed[0].replace(b"Your code is", b"Your code" + b" " * 300_000 + b"is")
     (found,) = checking.verdict(padded).dkim
     assert (found.result, found.reason) == ("policy", "299999 octets of white space in the body are unsigned")

@@ -59,7 +59,7 @@ LONG = b"From: " + b"c" * 307 + b"@bank.example.shop.example"
         (LONG, "none"),
     ],
 )
-def test_an_author_is_who_is_shown_as_one(zones, lookup, field, result):
+def test_an_author_is_the_one_that_is_shown(zones, lookup, field, result):
     zones.set(SHOP)
     raw = field + b"\r\n\r\nbody\r\n"
     found = dmarc.check(raw, SPF, (), lookup())
@@ -120,7 +120,7 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8))
-def test_no_field_is_proven_that_is_shown_with_an_address_elsewhere(pieces):
+def test_a_field_that_is_shown_with_a_different_address_is_not_proven(pieces):
     raw = f"From: {''.join(pieces)}\r\n\r\n".encode()
     domains, _ = dmarc.authors(raw)
     if len(set(domains)) == 1 and domains[0]:
@@ -148,7 +148,7 @@ def test_no_field_is_proven_that_is_shown_with_an_address_elsewhere(pieces):
         ("shop.example", "", False),
     ],
 )
-def test_domains_are_aligned_that_one_owner_has_registered(one, other, is_same):
+def test_domains_of_one_owner_are_aligned(one, other, is_same):
     assert dmarc.is_aligned(one, other, "r") is is_same
 
 
@@ -164,7 +164,7 @@ def test_domains_are_aligned_that_one_owner_has_registered(one, other, is_same):
         ("v=DMARC1; p=reject; p=none", None),
     ],
 )
-def test_a_record_says_one_of_three_policies(zones, lookup, text, policy):
+def test_a_record_has_one_of_three_policies(zones, lookup, text, policy):
     zones.set(f'_dmarc.shop.example. 60 IN TXT "{text.replace(";", chr(92) + ";")}"\n')
     found = dmarc.check(mail("a@shop.example"), SPF, (), lookup())
     assert (found.result, found.policy) == (("none", "") if policy is None else ("pass", policy))
@@ -276,7 +276,7 @@ def test_a_record_says_one_of_three_policies(zones, lookup, text, policy):
         ),
     ],
 )
-def test_what_a_mail_claims_is_held_against_what_is_proven(zones, records, authors, proven, expected):
+def test_the_domain_that_a_message_claims_is_compared_with_the_proven_ones(zones, records, authors, proven, expected):
     spf, dkim = proven
     zones.set(EXISTING + "".join(record(domain, text) for domain, text in records))
     by_spf, by_dkim = SpfVerdict(*spf.split()), tuple(DkimVerdict(*one.split()) for one in dkim)
@@ -291,7 +291,7 @@ def test_a_subdomain_that_does_not_exist_has_the_policy_np(zones, lookup):
         assert (found.result, found.policy) == ("fail", policy)
 
 
-def test_a_fail_names_what_was_proven_in_its_place(zones, lookup):
+def test_a_fail_names_the_domains_that_were_proven(zones, lookup):
     zones.set(record("bank.example", "v=DMARC1; p=reject"))
     found = dmarc.check(mail("a@bank.example"), SPF, (DkimVerdict("pass", "mailer.example"),), lookup())
     assert found.reason == "neither SPF nor DKIM is a pass for bank.example (SPF: shop.example, DKIM: mailer.example)"

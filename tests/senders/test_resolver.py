@@ -44,14 +44,14 @@ def test_each_kind_of_record_is_read(zones, lookup):
     assert [one.answer for one in questions.shown[-5:-2]] == ["no records of this type", "no such name", "no such name"]
 
 
-def test_a_name_that_is_not_ascii_is_not_asked_for(zones):
+def test_a_name_that_is_not_ascii_is_not_queried(zones):
     asking = Resolver(zones.place)
     zones.set(text_record("strasse.de", "a") + text_record("xn--strae-oqa.de", "b"))
     assert asking.query("straße.de", "TXT", soon()) == Answer((), exists=False)
     assert zones.asked == []
 
 
-def test_answers_are_kept_for_their_time(zones, monkeypatch):
+def test_answers_are_cached_for_their_time_to_live(zones, monkeypatch):
     now = [1000.0]
     asking = Resolver(zones.place)
     zones.set(text_record("short.example", "a", ttl=1) + text_record("long.example", "a", ttl=99_999))
@@ -71,7 +71,7 @@ def test_answers_are_kept_for_their_time(zones, monkeypatch):
         assert questions(name) == 1
 
 
-def test_no_more_names_are_kept_than_are_allowed(zones, monkeypatch):
+def test_the_number_of_cached_names_is_limited(zones, monkeypatch):
     monkeypatch.setattr(resolver, "_MOST_NAMES", 3)
     asking = Resolver(zones.place)
     for number in (*range(10), 9, 8, 7):
@@ -87,7 +87,7 @@ def test_no_more_names_are_kept_than_are_allowed(zones, monkeypatch):
     assert len(zones.asked) == before + 2 * queries
 
 
-def test_an_answer_of_many_short_records_is_not_kept(zones):
+def test_an_answer_with_many_short_records_is_not_cached(zones):
     zones.set("".join(f"x.example. 60 IN MX {number} x.\n" for number in range(100)))
     asking = Resolver(zones.place)
     assert len(asking.query("x.example", "MX", soon()).values) == 100
@@ -96,7 +96,7 @@ def test_an_answer_of_many_short_records_is_not_kept(zones):
     assert len(zones.asked) == 2 * before
 
 
-def test_a_name_with_two_dots_at_its_end_says_nothing_of_the_one_with_none(zones):
+def test_a_name_with_two_final_dots_says_nothing_about_the_one_without(zones):
     zones.set(text_record("x.example", "a"))
     asking = Resolver(zones.place)
     assert asking.query("x.example..", "TXT", soon()) == Answer((), exists=False)
@@ -108,7 +108,7 @@ def _with_id(wire):
 
 
 @pytest.mark.parametrize("spoil", [lambda _: None, _with_id], ids=["never", "wrong id"])
-def test_what_does_not_answer_takes_no_longer_than_the_deadline(zones, spoil):
+def test_a_query_without_an_answer_takes_no_longer_than_the_deadline(zones, spoil):
     zones.spoil = spoil
     begun = time.monotonic()
     with pytest.raises(Unresolved, match="no answer in time"):
@@ -116,7 +116,7 @@ def test_what_does_not_answer_takes_no_longer_than_the_deadline(zones, spoil):
     assert 0.25 < time.monotonic() - begun < PATIENCE_SECONDS
 
 
-def test_what_was_not_answered_is_not_asked_again_for_a_while(zones, monkeypatch):
+def test_a_query_without_an_answer_is_not_repeated_for_a_while(zones, monkeypatch):
     monkeypatch.setattr(resolver, "_TRY_SECONDS", 0.05)
     zones.spoil = lambda _: None
     asking = Resolver(zones.place)
@@ -181,7 +181,7 @@ def _of_tcp(spoil):
         *((2000, _of_tcp(spoil)) for spoil in (lambda _: None, lambda wire: wire[:100], _with_id)),
     ],
 )
-def test_what_is_no_answer_is_an_error_that_may_pass(zones, octets, spoil):
+def test_an_invalid_answer_is_a_temporary_error(zones, octets, spoil):
     zones.set(text_record("x.example", "a" * octets))
     zones.spoil = spoil
     with pytest.raises(Unresolved):
@@ -198,7 +198,7 @@ def test_a_long_answer_by_tcp_is_refused_before_it_is_parsed(zones):
         Resolver(zones.place).query("x.example", "TXT", soon())
 
 
-def test_of_a_long_datagram_only_the_beginning_is_parsed(zones, monkeypatch):
+def test_only_the_beginning_of_a_long_datagram_is_parsed(zones, monkeypatch):
     parsed = []
     original = dns.message.from_wire
     monkeypatch.setattr(dns.message, "from_wire", lambda wire, **more: parsed.append(wire) or original(wire, **more))
@@ -211,7 +211,7 @@ def test_of_a_long_datagram_only_the_beginning_is_parsed(zones, monkeypatch):
     assert max(map(len, parsed)) <= 4096
 
 
-def test_one_check_asks_a_hundred_questions_at_most(zones, lookup):
+def test_one_check_makes_at_most_a_hundred_queries(zones, lookup):
     questions = lookup()
     for number in range(100):
         questions.query(f"n{number}.example", "A")

@@ -133,7 +133,7 @@ def _at(octets, pattern, number, replacement):
 @settings(max_examples=100)
 @given(st.integers(0, len(MAILS) - 1), CHANGES)
 @example(0, [("within", 60, (b" ", 132_000))])
-def test_white_space_added_and_taken_shows_nothing_else_as_proven(number, changes):
+def test_added_or_removed_white_space_shows_nothing_else_as_proven(number, changes):
     signed = MAILS[number]
     raw = changed(signed, changes)
     assert canonical.message(raw, BOTH) == canonical.message(signed, BOTH)
@@ -162,7 +162,7 @@ def test_a_message_as_it_was_signed_is_proven(number):
         (0, b".old {", b".old " + b" " * 132_000 + b"{", "policy"),  # links are looked for in so much of the HTML
     ],
 )
-def test_each_way_that_was_found_shows_what_was_signed_or_proves_nothing(number, before, after, result):
+def test_each_known_attack_shows_what_was_signed_or_proves_nothing(number, before, after, result):
     signed = MAILS[number]
     assert signed.count(before) == 1
     raw = signed.replace(before, after)
@@ -171,7 +171,7 @@ def test_each_way_that_was_found_shows_what_was_signed_or_proves_nothing(number,
     assert result == "policy" or as_shown(raw) == as_shown(signed)
 
 
-def test_a_change_that_a_reader_would_see_proves_nothing_and_is_told():
+def test_a_change_that_a_reader_would_see_proves_nothing_and_is_reported():
     raw = MAILS[0].replace(b"Your code is 482915", b"Your code is" + b" " * (2 << 20) + b"482915")  # where HTML is cut
     found = settled(raw)
     assert (found.result, found.reason) == (
@@ -190,7 +190,7 @@ def test_a_space_between_letters_and_digits_is_part_of_a_body(before, after):
 
 
 @pytest.mark.parametrize("form", [BOTH, Form(header=False, body=True)])
-def test_flowed_lines_that_were_joined_at_delivery_prove_nothing_where_the_body_is_relaxed(form):
+def test_flowed_lines_that_were_joined_at_delivery_prove_nothing_if_the_body_is_relaxed(form):
     found = settled(MAILS[1], form, was_checked=False)
     assert (found.result, found.reason) == (
         "policy",
@@ -201,7 +201,7 @@ def test_flowed_lines_that_were_joined_at_delivery_prove_nothing_where_the_body_
 
 
 @pytest.mark.parametrize("number", range(len(MAILS)))
-def test_the_form_is_that_of_dkimpy(number):
+def test_the_canonical_form_equals_that_of_dkimpy(number):
     raw = MAILS[number]
     header, _, body = raw.partition(b"\r\n\r\n")
     fields = [(name, value) for name, _, value in (one.partition(b":") for one in re.split(rb"\r\n(?![ \t])", header))]

@@ -89,7 +89,7 @@ def test_a_signer_proves_a_message_alone_or_not(served, name):
     assert (by_server.result, by_server.unsigned) == ("pass", ())
 
 
-def test_the_document_states_of_each_what_it_leaves_out_and_whether_it_proves():
+def test_the_document_states_for_each_signer_what_it_leaves_out_and_whether_it_proves():
     rows = re.findall(r"^\| ([^|]+) \| `(\w+/\w+)` \| ([^|]+) \| (yes|no) \|$", DOCUMENT.read_text(), re.MULTILINE)
     stated = {name: (form, left_out.lower(), alone) for name, form, left_out, alone in rows}
     for name, (form, _, (result, reason, unsigned)) in SIGNERS.items():

@@ -84,20 +84,20 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_record_that_attacks_is_an_error_after_few_questions(zones, lookup, name):
+def test_a_hostile_record_is_an_error_after_few_queries(zones, lookup, name):
     zones.set(BOMBS[name])
     assert spf.check(envelope(), lookup()).result == "permerror"
     assert len(zones.asked) <= 12
 
 
-def test_macros_make_no_long_questions(zones, lookup):
+def test_macros_cause_no_long_queries(zones, lookup):
     zones.set(text_record("shop.example", "v=spf1 exists:" + "%{l}." * 60 + "shop.example -all"))
     found = spf.check(envelope("a" * 60 + "@shop.example"), lookup())
     assert found.result == "fail"
     assert all(len(name) < 256 for name, _ in zones.asked)
 
 
-def test_a_record_is_found_in_many_strings_and_not_in_a_circle(zones, lookup):
+def test_a_record_is_read_from_many_strings_and_not_in_a_circle(zones, lookup):
     text = "v=spf1 " + "ip4:192.0.2.9 " * 60 + "ip4:192.0.2.1 -all"
     strings = " ".join(f'"{text[at : at + 4]}"' for at in range(0, len(text), 4))
     zones.set(f"shop.example. 60 IN TXT {strings}\n")

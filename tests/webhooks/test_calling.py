@@ -41,7 +41,7 @@ async def call_loopback(receiver, **more):
     return await call(f"http://127.0.0.1:{receiver.port}/in?a=b", f"127.0.0.0/8:{receiver.port}", **more)
 
 
-async def test_a_target_is_told_by_one_post():
+async def test_a_target_gets_one_post():
     async with receiving() as receiver:
         assert await call_loopback(receiver) == Outcome(204)
     (told,) = receiver.told
@@ -65,7 +65,7 @@ async def test_no_redirect_is_followed(status):
         assert inside.connections == 0
 
 
-async def test_no_proxy_of_the_environment_is_asked(monkeypatch):
+async def test_proxies_of_the_environment_are_not_used(monkeypatch):
     async with receiving() as proxy, receiving() as receiver:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -73,7 +73,7 @@ async def test_no_proxy_of_the_environment_is_asked(monkeypatch):
         assert proxy.connections == 0
 
 
-async def test_a_name_that_leads_elsewhere_at_the_next_look_gets_no_connection():
+async def test_a_name_that_resolves_elsewhere_at_the_next_call_gets_no_connection():
     """DNS rebinding: each call resolves the name once, and connects to the address that it has checked."""
     # Two addresses that nothing else takes, since the port has to be free at both.
     resolve, asked = resolving(["127.0.0.2"], ["127.0.0.3"])
@@ -90,7 +90,7 @@ async def test_a_name_that_leads_elsewhere_at_the_next_look_gets_no_connection()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1", "::1", "0.0.0.0", "::"])
-async def test_a_name_that_leads_to_this_machine_gets_no_connection(address):
+async def test_a_name_that_resolves_to_this_machine_gets_no_connection(address):
     async with receiving() as inside:
         caller = Caller(resolve=resolving([address])[0])
         allowed = f"*.example.org:{inside.port}"
@@ -99,7 +99,7 @@ async def test_a_name_that_leads_to_this_machine_gets_no_connection(address):
         assert inside.connections == 0
 
 
-async def test_of_several_addresses_only_those_that_are_allowed_are_tried():
+async def test_only_the_allowed_addresses_of_a_name_are_tried():
     async with receiving() as inside, receiving(host="127.0.0.2", port=inside.port) as allowed:
         caller = Caller(resolve=resolving(["127.0.0.1", "127.0.0.2"])[0])
         places = (f"hooks.example.org:{inside.port}", f"127.0.0.2/32:{inside.port}")
@@ -146,13 +146,13 @@ async def test_the_daemon_does_not_call_itself():
         (b"", b"\x00", 100, b"", {"reason": "protocol"}),
     ],
 )
-async def test_an_answer_is_read_within_bounds_whatever_it_is(start, piece, times, end, outcome):
+async def test_any_response_is_read_within_bounds(start, piece, times, end, outcome):
     async with receiving(start + piece * times + end) as receiver:
         assert await call_loopback(receiver) == Outcome(**outcome)
 
 
 @pytest.mark.parametrize("field", [b"a:\n" * 101, b"a:" + b" " * 9000 + b"\0\r\n"], ids=["many", "quadratic"])
-async def test_a_header_that_costs_much_to_parse_is_not_parsed(field, monkeypatch):
+async def test_a_header_that_is_expensive_to_parse_is_not_parsed(field, monkeypatch):
     monkeypatch.setattr("h11._readers.header_field_re", None)  # the pattern for fields, of which none reaches it
     async with receiving(b"HTTP/1.1 200 OK\r\n" + field + b"\r\n") as receiver:
         assert await call_loopback(receiver) == Outcome(reason="protocol")
@@ -174,7 +174,7 @@ async def test_an_endless_body_is_left_unread():
     assert sent < 32 << 20  # what the kernel takes in between
 
 
-async def test_a_connection_that_ends_without_an_answer_is_an_error():
+async def test_a_connection_that_ends_without_a_response_is_an_error():
     async with receiving(b"HTTP/1.1 200 OK\r\n") as receiver:
         assert await call_loopback(receiver) == Outcome(reason="connection")
     assert await call_loopback(receiver) == Outcome(reason="connection")  # nobody listens any more
@@ -196,7 +196,7 @@ async def test_a_target_that_reads_nothing_costs_no_more():
     assert outcome == Outcome(reason="timeout")
 
 
-async def test_a_name_server_that_never_answers_holds_one_thread_a_name():
+async def test_a_name_server_that_never_answers_holds_one_thread_for_each_name():
     answered = threading.Event()
     threads = []
 
@@ -215,7 +215,7 @@ async def test_a_name_server_that_never_answers_holds_one_thread_a_name():
         answered.set()
 
 
-async def test_no_more_names_are_looked_up_at_once_than_there_may_be_threads():
+async def test_the_number_of_simultaneous_lookups_is_limited():
     answered = threading.Event()
     lookups = Lookups(lambda *_: answered.wait(PATIENCE_SECONDS) and ["192.0.2.1"])
     waiting = [asyncio.ensure_future(lookups.addresses(f"host{number}.example", 80)) for number in range(64)]
@@ -226,7 +226,7 @@ async def test_no_more_names_are_looked_up_at_once_than_there_may_be_threads():
     assert await asyncio.gather(*waiting) == [["192.0.2.1"]] * 64
 
 
-async def test_a_look_up_for_which_there_is_no_thread_is_an_error_and_the_next_one_is_made(monkeypatch):
+async def test_a_lookup_without_a_thread_is_an_error_and_the_next_one_is_made(monkeypatch):
     def refuse(_):
         raise RuntimeError("can't start new thread")
 
@@ -238,7 +238,7 @@ async def test_a_look_up_for_which_there_is_no_thread_is_an_error_and_the_next_o
     assert outcome == Outcome(reason="not-allowed")
 
 
-async def test_a_name_that_does_not_exist_is_an_error_of_dns_and_an_address_is_looked_up_as_itself():
+async def test_a_name_that_does_not_exist_is_a_dns_error_and_an_address_resolves_to_itself():
     def fail(*_):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 

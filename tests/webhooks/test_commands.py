@@ -22,7 +22,7 @@ async def answered(commands, name, wanted):
     return line
 
 
-async def test_a_host_is_shown_and_forgotten_where_other_urls_cannot_be_read_but_are_counted(commands):
+async def test_a_host_is_listed_and_forgotten_while_urls_that_cannot_be_parsed_are_counted(commands):
     listed = await answered(commands, "webhooks", NoArguments())
     assert [(entry.host, entry.webhooks) for entry in listed.hosts] == [("", 3), ("a.example", 1)]
     assert (await answered(commands, "webhooks-forget", Named("a.example"))).count == 1

@@ -18,7 +18,7 @@ UNAVAILABLE = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
 LATER = b"HTTP/1.1 503 Later\r\nRetry-After: 600\r\n\r\n"
 
 
-async def test_a_target_is_told_of_mail_signed_in_order_and_once(harness):
+async def test_messages_are_reported_signed_in_order_and_once(harness):
     inbox = await harness.inbox()
     async with harness.sending():
         ids = [await harness.deliver(inbox, f"mail {number}", b"Your code is 481516\r\n") for number in range(5)]
@@ -71,7 +71,7 @@ async def test_a_daemon_that_stops_during_a_call_leaves_it_to_the_next_at_once(h
         await harness.receiver.wait(2)
 
 
-async def test_a_daemon_that_stops_while_a_result_is_stored_leaves_nothing_to_tell_again(harness, monkeypatch):
+async def test_a_daemon_that_stops_while_a_result_is_stored_leaves_nothing_to_report_again(harness, monkeypatch):
     store, is_storing = harness.storage.store_webhook, asyncio.Event()
 
     async def announced(leased, state):
@@ -88,7 +88,7 @@ async def test_a_daemon_that_stops_while_a_result_is_stored_leaves_nothing_to_te
     assert (await harness.state(inbox)).told_message_id == newest
 
 
-async def test_mail_that_comes_while_many_webhooks_are_read_is_told_of_at_once(harness):
+async def test_a_message_that_arrives_while_many_webhooks_are_read_is_reported_at_once(harness):
     inboxes = [await harness.inbox(f"inbox{number}") for number in range(250)]  # more than a page
     with blockbuster_ctx("tmpmaild"):
         async with harness.sending(harness.another()):
@@ -97,7 +97,7 @@ async def test_mail_that_comes_while_many_webhooks_are_read_is_told_of_at_once(h
             await harness.receiver.wait(5)
 
 
-async def test_of_two_daemons_one_calls(harness):
+async def test_only_one_of_two_daemons_makes_a_call(harness):
     inboxes = [await harness.inbox(f"inbox{number}") for number in range(10)]
     async with harness.sending(), harness.sending(harness.another()):
         for inbox in inboxes:
@@ -124,7 +124,7 @@ async def lease(harness, inbox, until_ms):
     return await harness.storage.store_webhook(stored, msgspec.structs.replace(stored.state, next_at_ms=until_ms))
 
 
-async def test_the_end_is_not_told_by_two_daemons_and_after_the_lease_of_one_that_died(harness):
+async def test_the_end_is_reported_by_one_daemon_and_after_the_lease_of_one_that_died(harness):
     """Whenever the retry of a failed call is due: the end does not wait for it."""
     harness.receiver.answer = LATER
     inbox = await harness.inbox("ada", "message", "expired")
@@ -180,7 +180,7 @@ async def test_when_the_storage_is_back_webhooks_are_called_without_waiting_for_
         await harness.receiver.wait(1)
 
 
-async def test_only_messages_that_have_what_is_wanted_are_told_of(harness):
+async def test_only_messages_with_the_wanted_features_are_reported(harness):
     inbox = await harness.inbox("ada", has=["code"], private=True)
     async with harness.sending():
         for subject, body in (("a", b"nothing\r\n"), ("b", b"Your code is 481516\r\n"), ("c", b"nothing\r\n")):
@@ -208,7 +208,7 @@ async def pass_to_the_end(harness, _):
 
 
 @pytest.mark.parametrize("end", [delete, shorten, pass_to_the_end])
-async def test_the_end_is_told_at_once_and_no_mail_where_a_failed_call_waits_for_its_next_try(harness, end):
+async def test_the_end_is_reported_at_once_and_no_message_while_a_failed_call_waits_for_its_retry(harness, end):
     harness.receiver.answer = LATER
     inbox = await harness.inbox("ada", "message", "expired")
     async with harness.sending():
@@ -226,7 +226,7 @@ async def test_the_end_is_told_at_once_and_no_mail_where_a_failed_call_waits_for
 
 
 @pytest.mark.parametrize("end", [delete, shorten, pass_to_the_end])
-async def test_the_end_is_told_at_once_after_a_call_that_fails_meanwhile(harness, end):
+async def test_the_end_is_reported_at_once_after_a_call_that_fails_meanwhile(harness, end):
     inbox = await harness.inbox("ada", "message", "expired")
 
     async def end_and_fail(_, writer):
@@ -241,7 +241,7 @@ async def test_the_end_is_told_at_once_after_a_call_that_fails_meanwhile(harness
     assert [document["type"] for _, document in harness.told()] == ["message.received", "inbox.expired"]
 
 
-async def test_the_end_waits_for_its_own_next_try(harness):
+async def test_the_end_waits_for_its_own_retry(harness):
     harness.receiver.answer = UNAVAILABLE
     inbox = await harness.inbox("ada", "expired")
     async with harness.sending():
@@ -254,7 +254,7 @@ async def test_the_end_waits_for_its_own_next_try(harness):
         await harness.receiver.wait(4)
 
 
-async def test_the_end_is_told_at_its_time_although_a_daemon_was_calling_when_it_was_looked_at(harness):
+async def test_the_end_is_reported_on_time_although_a_daemon_was_calling_during_the_scan(harness):
     inbox = await harness.inbox("ada", "expired")
     leased = await lease(harness, inbox, inbox.expires_at_ms + 15_000)
     async with harness.sending():
@@ -264,7 +264,7 @@ async def test_the_end_is_told_at_its_time_although_a_daemon_was_calling_when_it
         await harness.receiver.wait(1)
 
 
-async def test_an_extension_that_was_not_told_here_does_not_make_calls_more_frequent(harness):
+async def test_an_extension_without_notice_does_not_make_calls_more_frequent(harness):
     """For example an extension by another daemon while the connection to the database was lost."""
     harness.receiver.answer = LATER
     inbox = await harness.inbox("ada", "message", "expired")
@@ -311,7 +311,7 @@ async def test_a_webhook_that_is_set_anew_during_a_call_is_the_one_that_counts(h
     assert harness.subjects() == ["before", "after"]
 
 
-async def test_a_url_that_cannot_be_read_any_more_harms_no_other(harness):
+async def test_a_url_that_cannot_be_parsed_does_not_harm_others(harness):
     """For example a URL stored by a newer version in the same database."""
     inbox = await harness.inbox()
     await harness.set(await harness.inbox("bob"), Webhook("no URL", frozenset({"message"}), frozenset(), SECRET))
@@ -323,7 +323,7 @@ async def test_a_url_that_cannot_be_read_any_more_harms_no_other(harness):
         await harness.receiver.wait(1)
 
 
-async def test_a_webhook_that_is_taken_away_is_not_called(harness):
+async def test_a_webhook_that_is_removed_is_not_called(harness):
     inbox = await harness.inbox()
     async with harness.sending():
         await harness.until(lambda: known(harness, 1))
@@ -336,7 +336,7 @@ async def test_a_webhook_that_is_taken_away_is_not_called(harness):
     assert harness.subjects() == ["bob's"]
 
 
-async def test_a_host_that_is_paused_is_called_when_it_is_no_longer(harness):
+async def test_a_paused_host_is_called_when_it_is_resumed(harness):
     inbox = await harness.inbox()
     harness.service.blocks.add([Block("target", "127.0.0.1", 0)])
     async with harness.sending(harness.another(scan_seconds=0.05)):
@@ -347,7 +347,7 @@ async def test_a_host_that_is_paused_is_called_when_it_is_no_longer(harness):
         await harness.receiver.wait(1)
 
 
-async def test_a_mail_that_makes_a_large_document_is_told_of_without_its_text(harness):
+async def test_a_message_with_a_large_document_is_reported_without_its_text(harness):
     inbox = await harness.inbox()
     async with harness.sending():
         await harness.deliver(inbox, "plain", b"a" * 70 + b"\r\n")
@@ -376,7 +376,7 @@ class Checks:
         await self.harness.storage.set_authentication(inbox.id, unchecked("fail", "it is not"), message_id=message_id)
 
 
-async def test_verdicts_are_told_in_the_order_of_the_mail_after_it(harness):
+async def test_verdicts_are_reported_after_the_messages_and_in_their_order(harness):
     checks = Checks(harness)
     inbox = await harness.inbox("ada", "message", "verdict")
     async with harness.sending():
@@ -396,7 +396,7 @@ async def test_verdicts_are_told_in_the_order_of_the_mail_after_it(harness):
     assert len({one.fields["webhook-id"] for one in harness.receiver.told}) == 4
 
 
-async def test_a_message_that_must_have_a_verdict_is_told_of_when_it_has_one(harness):
+async def test_a_message_that_must_have_a_verdict_is_reported_when_it_has_one(harness):
     checks = Checks(harness)
     inbox = await harness.inbox("ada", has=["verdict"])
     async with harness.sending():

@@ -29,12 +29,12 @@ def delay_seconds(outcome, **more):
 
 
 @pytest.mark.parametrize("status", [200, 202, 204, 299])
-def test_what_a_target_has_taken_is_told(status):
+def test_an_event_that_a_target_has_accepted_is_done(status):
     assert after(Outcome(status), failures=3) == replace(TOLD, called_at_ms=NOW_MS, result=str(status))
 
 
 @pytest.mark.parametrize("outcome", [Outcome(302), Outcome(404), Outcome(500), Outcome(reason="timeout")])
-def test_anything_else_is_tried_again_with_the_event_where_it_was(outcome):
+def test_any_other_outcome_leads_to_a_retry_of_the_event(outcome):
     assert after(outcome) == replace(
         BEFORE, failures=1, next_at_ms=NOW_MS + 1000, called_at_ms=NOW_MS, result=outcome.text
     )
@@ -69,7 +69,7 @@ def test_retry_after_is_seconds_or_a_date(text, seconds):
     assert delay_seconds(Outcome(500, retry_after=text)) == 1
 
 
-def test_nothing_is_tried_beyond_the_expiry_and_a_webhook_ends_with_its_target_or_its_inbox():
+def test_there_is_no_retry_after_the_expiry_and_a_webhook_ends_with_its_target_or_inbox():
     assert after(Outcome(500), expires_at_ms=NOW_MS + 10).next_at_ms == NOW_MS + 10
     assert delay_seconds(Outcome(500), expires_at_ms=NOW_MS - 10) == 1
     assert after(Outcome(410)) is None

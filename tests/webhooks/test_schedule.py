@@ -40,12 +40,12 @@ def test_a_host_is_called_twice_at_once_and_its_webhooks_get_their_turns(schedul
     assert [job.inbox_id for job in taken(schedule)] == ["c"]
 
 
-def test_so_many_are_called_at_once_and_a_share_of_them_where_nobody_was_called_before(schedule):
+def test_calls_at_once_are_limited_and_unknown_hosts_get_a_share(schedule):
     due(schedule, *numbered("new", 100))
     assert len(taken(schedule)) == 24
 
 
-def test_slow_hosts_leave_places_to_new_ones_and_both_to_quick_ones(schedule):
+def test_slow_hosts_leave_places_to_new_hosts_and_both_to_quick_hosts(schedule):
     slow, quick = numbered("slow", 100), numbered("quick", 100)
     for names, seconds in ((slow, 10.0), (quick, 0.1)):
         due(schedule, *names)
@@ -63,13 +63,13 @@ def test_slow_hosts_leave_places_to_new_ones_and_both_to_quick_ones(schedule):
     assert schedule.calls == 32
 
 
-def test_one_busy_host_does_not_keep_others_from_their_turn(schedule):
+def test_one_busy_host_does_not_delay_the_turns_of_others(schedule):
     due(schedule, *numbered("busy", 1000), host="busy.example")
     due(schedule, "other")
     assert [job.inbox_id for job in taken(schedule)] == ["busy0", "other", "busy1"]
 
 
-def test_what_is_due_later_or_ends_later_is_called_then_and_once(schedule):
+def test_a_webhook_that_is_due_or_ends_later_is_called_then_and_once(schedule):
     job = schedule.know("a", "a.example")
     schedule.call_at(job, 5000, 1000)
     schedule.call_at(job, 5000, 2000)
@@ -83,7 +83,7 @@ def test_what_is_due_later_or_ends_later_is_called_then_and_once(schedule):
     assert (taken(schedule, 1000), taken(schedule, 5000)) == ([], [job])
 
 
-def test_what_comes_during_a_call_is_told_after_it_but_not_before_a_retry(schedule):
+def test_an_event_during_a_call_is_reported_after_it_but_not_before_a_retry(schedule):
     (job,) = due(schedule, "a")
     taken(schedule)
     schedule.call_now(job)
@@ -96,7 +96,7 @@ def test_what_comes_during_a_call_is_told_after_it_but_not_before_a_retry(schedu
     assert (taken(schedule), taken(schedule, 5000)) == ([], [job])
 
 
-def test_a_webhook_that_is_forgotten_or_leads_elsewhere_is_not_called_there(schedule):
+def test_a_webhook_that_is_forgotten_or_has_another_host_is_not_called_there(schedule):
     gone, moved = due(schedule, *"ab", host="old.example")
     schedule.forget(gone)
     schedule.forget(gone)
@@ -111,7 +111,7 @@ def test_a_webhook_that_is_forgotten_or_leads_elsewhere_is_not_called_there(sche
     assert (taken(schedule), len(schedule), schedule._hosts) == ([], 0, {})
 
 
-def test_times_that_are_moved_a_million_times_are_not_all_kept(schedule):
+def test_moving_a_time_again_and_again_takes_no_memory(schedule):
     job = schedule.know("a", "a.example")
     for at_ms in range(1, 10_000):
         schedule.end_at(job, at_ms)
@@ -119,7 +119,7 @@ def test_times_that_are_moved_a_million_times_are_not_all_kept(schedule):
     assert taken(schedule, 9999) == [job]
 
 
-def test_a_host_is_called_no_more_often_by_one_who_takes_webhooks_away_and_sets_them_again(schedule):
+def test_removing_and_setting_webhooks_again_does_not_make_calls_to_a_host_more_frequent(schedule):
     for number in range(10):
         (job,) = due(schedule, f"inbox{number}", host="one.example")
         begun = taken(schedule)
@@ -130,7 +130,7 @@ def test_a_host_is_called_no_more_often_by_one_who_takes_webhooks_away_and_sets_
 
 
 @pytest.mark.parametrize("host", [None, "one.example"])
-def test_the_steps_of_a_call_do_not_grow_with_what_waits(host):
+def test_the_steps_of_a_call_do_not_grow_with_the_number_of_waiting_webhooks(host):
     def steps(waiting):
         schedule = Schedule()
         jobs = due(schedule, *numbered("waits", waiting), host=host)

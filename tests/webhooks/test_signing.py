@@ -5,7 +5,7 @@ from tmpmaild.webhooks.signing import event_id, signed_fields
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-def test_the_example_of_the_specification_is_signed_as_it_says():
+def test_the_example_of_the_specification_has_the_signature_that_it_states():
     body = b'{"test": 2432232314}'
     fields = signed_fields(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
     assert fields == [
@@ -15,7 +15,7 @@ def test_the_example_of_the_specification_is_signed_as_it_says():
     ]
 
 
-def test_an_event_has_an_id_of_its_own_that_stays_and_depends_on_the_secret():
+def test_an_event_has_a_stable_id_of_its_own_that_depends_on_the_secret():
     ids = [
         event_id(SECRET, "message.received", "msg_1"),
         event_id(SECRET, "message.received", "msg_2"),

@@ -68,13 +68,13 @@ async def check_that_it_verifies(process, port):
         assert not (await call(fields, body)).is_good
 
 
-async def test_the_receiver_in_python_takes_what_is_ours_and_nothing_else():
+async def test_the_python_receiver_accepts_only_our_calls():
     with running(sys.executable, "-c", block("python")) as (process, port):
         await check_that_it_verifies(process, port)
 
 
 @pytest.mark.needs("node")
-async def test_the_receiver_in_typescript_takes_what_is_ours_and_nothing_else(tmp_path):
+async def test_the_typescript_receiver_accepts_only_our_calls(tmp_path):
     (tmp_path / "node_modules").symlink_to(NODE_MODULES)
     (tmp_path / "receiver.mjs").write_text(block("ts"))
     with running("node", str(tmp_path / "receiver.mjs")) as (process, port):
