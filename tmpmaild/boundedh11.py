@@ -1,7 +1,8 @@
-"""h11's connection with bounds that are checked before it parses: no header, trailer or chunk costs much to refuse.
+"""h11's connection with limits that are checked before it parses, so that refusing a header, trailer or chunk is cheap.
 
-h11 alone bounds only a header that is not complete: of one that is, it parses all that came in one read. Its patterns
-take quadratic time for some malformed lines, 15 s for one of 60 KB. Requests use this, and the answers of webhooks.
+h11 itself limits only incomplete headers: a complete header is parsed whole, however much arrived in one read. Its
+patterns take quadratic time for some malformed lines, 15 s for a line of 60 KB. Requests to us use this connection, and
+the responses of webhooks.
 """
 
 import re
@@ -12,13 +13,13 @@ from h11._receivebuffer import ReceiveBuffer
 
 MAX_HEADER_BYTES: Final = 16 * 1024  # the request line included
 MAX_FIELDS: Final = 100
-_MAX_LINES: Final = 1 + MAX_FIELDS + 1  # the first, and the empty one at the end
-_MAX_CHUNK_LINE_BYTES: Final = 256  # the size of a chunk and its extensions, which nobody reads
-_MAX_CHUNKS: Final = 256  # of a body: each costs as much as a small request
-_SHORT_LINE_BYTES: Final = 256  # h11's patterns are fast enough on it, whatever it holds
+_MAX_LINES: Final = 1 + MAX_FIELDS + 1  # the first line, and the empty line at the end
+_MAX_CHUNK_LINE_BYTES: Final = 256  # the size of a chunk and its extensions, which are ignored
+_MAX_CHUNKS: Final = 256  # in a body
+_SHORT_LINE_BYTES: Final = 256  # h11's patterns are fast enough on such a line, whatever it contains
 
-_empty_line = re.compile(rb"\n\r?\n").search  # as h11 finds the end of a header
-_invalid = re.compile(rb"[\0\v\f\r]").search  # of a field line without its end; no other octet makes a pattern go back
+_empty_line = re.compile(rb"\n\r?\n").search  # how h11 finds the end of a header
+_invalid = re.compile(rb"[\0\v\f\r]").search  # in a field line without its end; no other byte makes a pattern backtrack
 
 
 class BoundedConnection(h11.Connection):
@@ -26,13 +27,15 @@ class BoundedConnection(h11.Connection):
 
     def __init__(self, role: type[h11.CLIENT | h11.SERVER]) -> None:
         super().__init__(role, max_incomplete_event_size=MAX_HEADER_BYTES)
-        if type(self._receive_buffer) is not ReceiveBuffer:  # which is private: no other h11 may go without bounds
-            raise TypeError("this h11 keeps what it has received elsewhere")
+        if not isinstance(
+            self._receive_buffer, ReceiveBuffer
+        ):  # a private name: with another h11, nothing would be limited
+            raise TypeError("this version of h11 stores received data elsewhere")
         self._receive_buffer = _BoundedBuffer()
 
 
 class _BoundedBuffer(ReceiveBuffer):
-    """What has been received and is not parsed yet. Octets are counted once, however many reads they come in."""
+    """Data received but not yet parsed. Bytes are counted once, however many reads they arrive in."""
 
     _counted_bytes = _line_ends = _chunks = 0
 
@@ -51,7 +54,7 @@ class _BoundedBuffer(ReceiveBuffer):
         return lines
 
     def _refuse_large_header(self) -> None:
-        """Raise if what is too much is in one header, not in several requests or a body behind it."""
+        """Raise if a single header is too large, and not several requests or a header followed by a body."""
         end = _empty_line(self._data, 0, MAX_HEADER_BYTES)
         if end is None or self._data.count(b"\n", 0, end.end()) > _MAX_LINES:
             self._refuse("header too large", 431)
@@ -68,5 +71,5 @@ class _BoundedBuffer(ReceiveBuffer):
         return super().maybe_extract_next_line()
 
     def _refuse(self, why: str, status: int) -> NoReturn:
-        self._data.clear()  # the connection may be open for seconds until the client has read why
+        self._data.clear()  # the connection may stay open for seconds until the client has read the reason
         raise h11.RemoteProtocolError(why, error_status_hint=status)

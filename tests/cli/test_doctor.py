@@ -241,7 +241,7 @@ def test_a_control_socket_that_something_else_answers_at_is_told(monkeypatch):
         raise CommandError("what answers is not tmpmaild")
 
     monkeypatch.setattr(machine.control, "asked", fails)
-    service, result = machine.look(Config())
+    service, result = machine.find_service(Config())
     assert (service, result.level, result.text) == (None, "problem", "what answers is not tmpmaild")
 
 

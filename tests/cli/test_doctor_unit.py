@@ -113,7 +113,7 @@ def systemd(tmp_path, monkeypatch):
             (tmp_path / name).chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
         monkeypatch.setattr(unit, "_BOOTED", tmp_path)
-        return unit.look("tmpmaild")
+        return unit.read("tmpmaild")
 
     return systemd
 
@@ -146,7 +146,7 @@ def test_without_such_a_unit_or_with_instances_of_it_nothing_is_said(systemd, mo
     assert systemd(active="inactive") is not None
     assert systemd(active="inactive", instances="tmpmaild@1.service loaded active running") is None
     monkeypatch.setattr(unit, "_BOOTED", Path("/no/such/folder"))
-    assert unit.look("tmpmaild") is None
+    assert unit.read("tmpmaild") is None
 
 
 def test_the_file_is_looked_at_that_systemd_passes_on_and_a_renewed_one_is_told(tmp_path, monkeypatch):

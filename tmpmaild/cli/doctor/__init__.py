@@ -1,4 +1,4 @@
-"""The command ``tmpmaild doctor``: its checks in the order in which an operator would look, and how they are shown."""
+"""The command ``tmpmaild doctor``: its checks in the order in which an operator would make them, and its output."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ NO_ADDRESS = "the public IP address of this machine"
 
 _CHECK = "configuration"
 _LEVEL_COLUMNS = 9
-_NOTE = "; The last three say that nobody sends mail from a domain: leave them out where somebody does."
+_NOTE = "; The last three state that nobody sends mail from a domain: leave them out if somebody does."
 
 
 class Result(Struct, frozen=True):
@@ -42,22 +42,22 @@ class Result(Struct, frozen=True):
 
 
 def ok(check: str, text: str) -> Result:
-    """Return a result that is as it should be."""
+    """Return the result of a check that found nothing wrong."""
     return Result(check, "ok", text)
 
 
 def warning(check: str, text: str, advice: str = "") -> Result:
-    """Return a result with which the service works, but not as most operators want."""
+    """Return the result of a check that found something which works, but not as most operators want."""
     return Result(check, "warning", text, advice)
 
 
 def problem(check: str, text: str, advice: str = "") -> Result:
-    """Return a result with which the service, or a part of it, does not work or is not safe."""
+    """Return the result of a check that found something which does not work or is not safe."""
     return Result(check, "problem", text, advice)
 
 
 class Record(Struct, frozen=True):
-    """A record to publish. An empty ``value`` of an A record cannot be known here."""
+    """A record to publish. The ``value`` of an A record is empty if it cannot be determined here."""
 
     name: str
     type: str
@@ -69,27 +69,27 @@ class Record(Struct, frozen=True):
 @click.option(
     "--dns",
     is_flag=True,
-    help="Ask the DNS whether the records are published, and https:// of http.public_url; needs the extra dns.",
+    help="Check in the DNS that the records are published, and request http.public_url; needs the extra dns.",
 )
 @click.option(
     "--resolver",
     metavar="IP:PORT",
     callback=configured.expect_ip_and_port,
-    help="Which DNS server to ask, such as 9.9.9.9:53. Default: that of this machine.",
+    help="The DNS server to query, such as 9.9.9.9:53. Default: the machine's own.",
 )
 @config_option
 @clear_errors
 def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns: bool) -> None:
     """Check configuration, machine and service, and print the DNS records to publish.
 
-    One line for each check: ok, warning or problem, and what to do. Nothing is changed, and without --dns no other
-    machine is connected to but those of storage.url and senders.resolver; names of webhooks.allow are looked up. Exit
-    codes: 0 no problem, 1 at least one problem, 2 wrong usage.
+    One line for each check: ok, warning or problem, and what to do. Nothing is changed. Without --dns, it connects to
+    no other machines than those of storage.url and senders.resolver; names in webhooks.allow are looked up. Exit codes:
+    0 no problem, 1 at least one problem, 2 wrong usage.
     """
     if resolver and not dns:
         raise click.UsageError("--resolver needs --dns")
-    logging.getLogger("tmpmaild").addHandler(logging.NullHandler())  # results say it, in words for this command
-    found, config = _look(config_path)
+    logging.getLogger("tmpmaild").addHandler(logging.NullHandler())  # the results report it, in words for this command
+    found, config = _results(config_path)
     records = _records_to_publish(config) if config else []
     if dns and config:
         found += _compared(records, resolver)
@@ -98,8 +98,8 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
     sys.exit(EXIT_FAILED if has_problem(found) else 0)
 
 
-def _look(config_path: Path | None) -> tuple[list[Result], Config | None]:
-    """Return what the checks found, and the configuration if there is a right one."""
+def _results(config_path: Path | None) -> tuple[list[Result], Config | None]:
+    """Return the results of all checks, and the configuration if it is valid."""
     try:
         unit = _unit()
         environ = {**(unit.environment if unit else {}), **os.environ}  # as the service has it
@@ -120,18 +120,18 @@ def _unit() -> "Unit | None":
     from tmpmaild.cli.doctor import unit  # noqa: PLC0415
 
     instance = click.get_current_context().find_root().params.get("instance")
-    return unit.look(f"tmpmaild@{instance}" if instance else "tmpmaild")
+    return unit.read(f"tmpmaild@{instance}" if instance else "tmpmaild")
 
 
 def _examine(config: Config, source: Path | None, unit: "Unit | None") -> Iterator[Result]:
-    """Check all that needs no connection to another machine but that of the database, and look names up."""
+    """Check everything that needs no connection to other machines except that of the database, and look up names."""
     from tmpmaild.cli.doctor import database, machine, network  # noqa: PLC0415
     from tmpmaild.cli.doctor.unit import judged  # noqa: PLC0415
     from tmpmaild.storage.engines import SqliteSettings, settings_of  # noqa: PLC0415
     from tmpmaild.webhooks.calling import resolve  # noqa: PLC0415
 
     hostname, storage = config.host_name, settings_of(config)
-    running, result = machine.look(config)
+    running, result = machine.find_service(config)
     known = [*judged(unit, running.status.uptime_seconds if running else None)] if unit else []
     if running or not known:  # else systemd knows more of it
         yield result

@@ -71,7 +71,7 @@ class Account(Struct, frozen=True):
     groups: tuple[int, ...]
 
 
-def look(config: Config) -> tuple[Running | None, Result]:
+def find_service(config: Config) -> tuple[Running | None, Result]:
     """Return the running service, if there is one, and what is to be said of it."""
     try:
         with control.asked(config, "status") as answer:

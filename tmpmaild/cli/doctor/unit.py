@@ -1,4 +1,4 @@
-"""What systemd knows of the service: whether it runs, how often it was restarted, how it ended, and its last error."""
+"""The service's unit in systemd: whether it runs, how often it was restarted, how it ended, and its last error."""
 
 import os
 import re
@@ -45,7 +45,7 @@ class Unit(Struct, frozen=True):
     """The command that shows its journal, which may be one of its own."""
 
 
-def look(name: str) -> Unit | None:
+def read(name: str) -> Unit | None:
     """Return a unit, None where systemd does not run or has no such unit. To be called as root, who can always ask."""
     if not (_BOOTED.is_dir() and shutil.which("systemctl")):
         return None
