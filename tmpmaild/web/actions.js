@@ -1,4 +1,4 @@
-// What the buttons do: create, extend, delete, choose a name, copy; and the words for what goes wrong.
+// Button actions: create, extend, delete, choose a name, copy. Also turns API errors into text.
 
 import { announce, toast } from "./alerts.js";
 import { ApiError, later } from "./api.js";
@@ -9,14 +9,14 @@ import { whenAllowed } from "./paced.js";
 import { keep, linkTo } from "./store.js";
 import { knows, t } from "./words.js";
 
-// Return the text for an error of the API; any other error is a bug and goes on.
+// Return the text for an API error; any other error is a bug and is rethrown.
 export function wordsOf(error) {
   if (!(error instanceof ApiError)) throw error;
   const key = `error-${error.code}`;
   return t(knows(key) ? key : "error-other", { code: error.code, n: Math.max(1, error.retryAfterSeconds) });
 }
 
-// Return a handler that does something once at a time and shows what went wrong.
+// Return a handler that ignores calls while it is running, and that shows API errors.
 export function attempt(task) {
   let busy = false;
   return async (...given) => {
@@ -34,7 +34,7 @@ export async function copyText(text, { currentTarget: pressed }) {
   setTimeout(() => pressed.replaceChildren(...before), 1500);
 }
 
-// Each public field is a handler for a button, by the key of its label.
+// Each public field is a button's handler, named after the key of the button's label.
 export class Actions {
   #api;
   #inboxes;
@@ -79,14 +79,14 @@ export class Actions {
     toast(t("saved-mail", { n: this.#inboxes.mailbox.messages.length }));
   });
 
-  // Show a new address, and delete the present one unless that is undone.
+  // Show a new address and delete the current one, unless the reader undoes that.
   change = attempt(async () => {
     const { inbox } = this.#inboxes;
     await this.#create();
     this.remove(inbox);
   });
 
-  // Delete an inbox unless that is undone.
+  // Delete an inbox, unless the reader undoes that.
   remove = (inbox) => {
     this.#inboxes.takeAway(inbox);
     this.#removals.add(inbox);
@@ -101,7 +101,7 @@ export class Actions {
     askForLabel(inbox.label, (label) => this.#inboxes.rename(inbox, label));
   });
 
-  // One request is left to follow what was made.
+  // Leave one request for following the new inbox.
   async #create(wish) {
     const onWait = (seconds) => toast("", countdown(seconds, (n) => t("new-later", { n })));
     this.#inboxes.show(keep(await whenAllowed(this.#api, () => this.#api.create(wish), { spare: 1, onWait })));

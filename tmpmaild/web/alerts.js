@@ -1,4 +1,4 @@
-// Tells the reader of what happens: in the window's title, aloud, in a note on the page, outside of it (notifications.js).
+// Notifies the reader: in the window title, to screen readers, in a note on the page and by desktop notifications (notifications.js).
 
 import { at } from "./dom.js";
 import { codeOf } from "./findings.js";
@@ -13,7 +13,7 @@ const tabIcon = document.querySelector("link[rel=icon]");
 const plainIcon = tabIcon.href;
 const DOT = "%3Ccircle cx='25' cy='7' r='7' fill='%23ff5a4f'/%3E";
 
-// Show in the tab how many messages are unread, or the code of the latest of them; they come newest first.
+// Show the number of unread messages in the tab's title, or the code of the newest one; `unread` is sorted newest first.
 export function showCount(unread) {
   const code = unread[0] && codeOf(unread[0]);
   const count = unread.length ? `(${unread.length}) tmpmaild` : "tmpmaild";
@@ -21,18 +21,18 @@ export function showCount(unread) {
   tabIcon.href = unread.length ? plainIcon.replace("%3C/svg", `${DOT}%3C/svg`) : plainIcon;
 }
 
-// Say something to those who do not look.
+// Announce a text to screen readers.
 export function announce(text) {
   at("announcer").textContent = text;
 }
 
-// Take back all that was said aloud or outside of the page: some of it may be of mail that is gone.
+// Clear announcements and notifications, which may be about messages that no longer exist.
 export function hush() {
   announce("");
   closeNotifications();
 }
 
-// Show a note for a while, and longer where the reader points at it or has the focus in it; `more` are elements.
+// Show a note for a few seconds, or longer while the pointer or the focus is in it; `more` are elements to append.
 export function toast(text, ...more) {
   const place = at("toast");
   place.replaceChildren(text, ...more);
@@ -45,7 +45,7 @@ function expire(place) {
   toasting = setTimeout(() => (isInUse() ? expire(place) : place.replaceChildren()), place.childElementCount ? 2 * TOAST_MS : TOAST_MS);
 }
 
-// Say that messages came; `open` shows one.
+// Announce new messages; `open(message)` shows one.
 export function tellOf(messages, open) {
   const message = messages.at(-1);
   const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];

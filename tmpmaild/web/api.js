@@ -1,25 +1,25 @@
-// Asks the HTTP API: a method for each request. Knows the rate limit and the server's clock, and nothing of the page.
+// The client of the HTTP API: one method per request. Tracks the rate limit and the server's clock; does not touch the page.
 
 import { get, set } from "./browser.js";
 
 const SKEW = "tmpmaild:skew";
 const SKEW_MS = 2000; // a Date field says whole seconds; below this the clocks agree
 
-// What an answer of 400 and above says, or that there was none: then `status` is 0 and `code` is "unreachable".
+// A response with status 400 or above. If there was no response, `status` is 0 and `code` is "unreachable".
 export class ApiError extends Error {
-  // `errors` are those of the fields, each with `pointer` and `detail`; `quota` is how many requests the limit allows.
+  // `errors` are the field errors, each with `pointer` and `detail`; `quota` is the number of requests that the limit allows.
   constructor(status, { code = status ? `status-${status}` : "unreachable", errors = [] } = {}, { retryAfterSeconds = 0, quota } = {}) {
     super(code);
     Object.assign(this, { status, code, errors, retryAfterSeconds, quota });
   }
 
-  // Tell whether the inbox is not there, for this token at least.
+  // Whether the inbox does not exist, at least for this token.
   get isGone() {
     return ["address-not-found", "address-expired", "unauthorized"].includes(this.code);
   }
 }
 
-// Return a module that is loaded when it is first needed.
+// Resolve a module that is loaded on first use; a module that cannot be loaded counts as an unreachable service.
 export const later = (loading) => loading.catch(() => Promise.reject(new ApiError(0)));
 
 // `base` is the URL of "api/v1/". An inbox is anything with `address` and `token`.
@@ -32,12 +32,12 @@ export class Api {
     this.#base = base;
   }
 
-  // The server's time, in milliseconds since 1970.
+  // The server's time in milliseconds since 1970.
   now() {
     return Date.now() + this.#skewMs;
   }
 
-  // How long it takes until so many requests are left, in milliseconds; 0 or less if they are.
+  // Milliseconds until `wanted` requests are available; 0 or less if they are available now.
   msUntilLeft(wanted) {
     const { left, atMs, refillMs } = this.#limit;
     return atMs + (wanted - left) * refillMs - Date.now();
@@ -55,7 +55,7 @@ export class Api {
     return this.#json(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } });
   }
 
-  // With `keepalive` a request to delete outlives the page.
+  // With `keepalive`, the request continues after the page is closed.
   deleteAddress(inbox, options) {
     return this.ask(pathOf(inbox), { inbox, method: "DELETE", ...options });
   }
@@ -80,12 +80,12 @@ export class Api {
     return this.#json(`${pathOf(inbox)}/messages?${query}`, { inbox, method: "DELETE", ...options });
   }
 
-  // Return all mail in one file, as mail programs read it.
+  // Return all messages as one mbox file.
   mbox(inbox) {
     return this.#read("blob", `${pathOf(inbox)}/messages.mbox`, { inbox });
   }
 
-  // Return where the message can be framed: `url`, and `remote_images`, a count.
+  // Return the `url` of a view that can be framed, and `remote_images`, the number of blocked images.
   view(inbox, id, remote_images) {
     return this.#json(`${pathOf(inbox)}/messages/${id}/view`, { inbox, method: "POST", json: { remote_images } });
   }
@@ -105,12 +105,12 @@ export class Api {
     return this.#read("blob", url, { inbox });
   }
 
-  // Return the open answer of the event stream of inboxes, each with `after`, the id of the last message it is known to have.
+  // Return the open response of the event stream; each inbox has `after`, the id of its last known message.
   events(inboxes, signal) {
     return this.ask("events", { method: "POST", json: { inboxes }, signal });
   }
 
-  // Return the answer to a request. Throws ApiError, or what `signal` was aborted with.
+  // Return the response to a request. Throws ApiError, or the reason that `signal` was aborted with.
   async ask(path, { inbox, method = "GET", headers = {}, json, signal, keepalive } = {}) {
     const sent = new Headers(headers);
     if (inbox?.token) sent.set("Authorization", `Bearer ${inbox.token}`);
@@ -130,7 +130,7 @@ export class Api {
     return this.#read("json", path, options);
   }
 
-  // Return the body of an answer; one that breaks off is none.
+  // Return the response body; a body that is cut off counts as no response.
   async #read(kind, path, options) {
     const answer = await this.ask(path, options);
     return answer[kind]().catch(() => {

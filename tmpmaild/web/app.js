@@ -1,4 +1,4 @@
-// Puts the page together: makes its parts and connects them.
+// The entry point: creates the parts of the page and connects them.
 
 import { Actions, attempt, copyText, wordsOf } from "./actions.js";
 import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
@@ -82,13 +82,13 @@ const connection = connectionStatus(at("state"), at("refresh"), {
   say: toast,
 });
 
-// Who opens a mail in the list has seen what else is new.
+// Opening a message in the list dismisses the bar about new messages.
 function openFromList(message) {
   incoming.clear();
   reading.read(message);
 }
 
-// Show an inbox that was chosen, and its message if only one is unread.
+// Show the selected inbox, and open its message if exactly one is unread.
 function openInboxOf(inbox) {
   inboxes.show(inbox);
   const unread = inboxes.mailbox.messages.filter(({ id }) => !inboxes.mailbox.isSeen(id));
@@ -109,7 +109,7 @@ function onShown(inbox) {
   reading.reopen(inboxes.mailbox.messages);
 }
 
-// What is read when an inbox expires stays until it is closed, in this tab alone.
+// The message that is open when its inbox expires stays in this tab until the reader closes it.
 function onLeft(reason) {
   latest = undefined;
   clearTimeout(retrying);
@@ -147,7 +147,7 @@ function onElsewhere(news) {
   tellOf(news, read);
 }
 
-// Show a message of whichever inbox.
+// Show a message of any inbox.
 function read(message) {
   const entry = inboxes.entries.find(({ mailbox }) => mailbox.find(message.id));
   if (entry && entry.inbox.address !== inboxes.inbox?.address) inboxes.show(entry.inbox);
@@ -168,7 +168,7 @@ function onRestored(messages) {
   list.focus(messages.at(-1).id);
 }
 
-// Take a message away, and delete it when it is not wanted back.
+// Remove a message from the list, and delete it on the server unless the reader undoes that.
 function remove(id) {
   const { inbox } = inboxes;
   if (inbox?.token && inboxes.mailbox.find(id)) removals.add(inbox, inboxes.hide(id));
@@ -196,7 +196,7 @@ function onExtended(inbox) {
   welcome(inbox);
 }
 
-// The words for an end stand on the card only where there is no other inbox to show.
+// The card says why an inbox ended only if there is no other inbox to show.
 function onGone(how, inbox) {
   const reason = how === "taken" ? "deleted" : how; // where that can be undone, a line says so
   if (inboxes.inbox) return how === "taken" || toast(t(`ended-${reason}`, { name: nameOf(inbox) }));
@@ -244,13 +244,13 @@ async function openInbox(wanted) {
   }
 }
 
-// Say when an inbox ended, with how many messages.
+// Return a sentence that says when an inbox expired and how many messages it had.
 function endOf({ address, expires_at, count = 0 }, isReplaced) {
   const said = t(count > 0 ? "ended-with-mail" : "ended-at", { address, time: moment(expires_at), n: count });
   return isReplaced ? `${said} ${t("is-new")}` : said;
 }
 
-// Say why there is no inbox to open, and go on by itself where that may help.
+// Say why there is no inbox to open, and retry automatically if that may help.
 function showFailure(wanted, error) {
   const own = inboxes.all.findLast(({ foreign }) => !foreign);
   if (error.isGone && own) return inboxes.show(own), toast(wordsOf(error));
@@ -263,7 +263,7 @@ function showFailure(wanted, error) {
   addEventListener("online", () => turn === latest && openInbox(wanted), { once: true });
 }
 
-// Say that the limit is why, and how long it lasts. To try again by hand would be refused.
+// Say that the rate limit is the reason, and how long it lasts. A manual retry would be refused.
 function showLimit({ retryAfterSeconds, quota }) {
   const text = countdown(retryAfterSeconds, (n) => t("limited-text", { n, quota }));
   card.showTrouble(t("limited-title"), text, h("span"));

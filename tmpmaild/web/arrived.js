@@ -1,9 +1,9 @@
-// The button that tells of new mail in the list where that is scrolled away or below the window, and leads there.
+// The button that appears when new messages are out of sight in the list, and scrolls to them.
 
 import { h, icon } from "./dom.js";
 import { t } from "./words.js";
 
-// `go(id)` leads to a message in the list. Returns add(rows), remove(id), of a message that was read or is gone, and clear().
+// `go(id)` scrolls to a message in the list. Returns add(rows), remove(id) for a message that was read or deleted, and clear().
 export function arrivals(button, go) {
   const rows = new Map(); // by id: rows that have not been in sight since their mail came
   const watch = new IntersectionObserver((changes) => {

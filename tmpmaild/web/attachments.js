@@ -1,4 +1,4 @@
-// The attachments of an open mail: previews, and saving them one by one or all as one archive.
+// The attachments of an open message: previews, and saving them individually or as one archive.
 
 import { later } from "./api.js";
 import { button, h, icon, plain, said, save, tool } from "./dom.js";
@@ -10,7 +10,7 @@ const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patc
 const TYPED_IMAGE = /^image\/(?:(?:x-)?png|jpe?g|pjpeg|gif|webp|avif|(?:x-(?:ms-)?)?bmp)$/;
 const TYPED_TEXT = /^(?:text\/.+|message\/rfc822|application\/(?:json|xml|x-yaml|yaml))$/;
 
-// What a file without a name is called by its kind: a key of the words, and an ending.
+// Names for files that have none, by media type: a message key and a file extension.
 const KINDS = { "message/rfc822": ["forwarded", ".eml"], "text/calendar": ["event", ".ics"] };
 
 function fileNameOf({ filename, content_type }) {
@@ -18,7 +18,7 @@ function fileNameOf({ filename, content_type }) {
   return plain(filename ?? "") || t(key) + ending;
 }
 
-// Return "image" or "text" if an attachment can probably be shown; "" if not.
+// Return "image" or "text" if an attachment can probably be previewed, else "".
 function kindOf({ content_type, filename, size }) {
   if (size > MAX_PREVIEW_BYTES) return "";
   const says = (typed, named) => typed.test(content_type) || (content_type === "application/octet-stream" && named.test(filename));
@@ -26,7 +26,7 @@ function kindOf({ content_type, filename, size }) {
   return says(TYPED_TEXT, NAMED_TEXT) ? "text" : "";
 }
 
-// Return what a file is called in brief: PDF, PNG.
+// Return a short name for the file type, such as PDF or PNG.
 function kindName({ filename, content_type }) {
   const [, ending] = /\.(\w{1,5})$/.exec(filename ?? "") ?? [];
   return plain(ending ?? content_type.split("/").at(-1)).slice(0, 20).toUpperCase();
@@ -57,7 +57,7 @@ export class Attachments {
     this.element = this.#listed.length ? this.#draw() : "";
   }
 
-  // Free the images; stop what is being fetched.
+  // Release the image URLs and cancel running downloads.
   close() {
     this.#closing.abort();
     for (const url of this.#urls) URL.revokeObjectURL(url);
@@ -71,7 +71,7 @@ export class Attachments {
       this.#preview);
   }
 
-  // What can be shown is shown on a click, and has a button of its own to save it.
+  // A click previews an attachment if that is possible, and then a separate button saves it.
   #drawOne(one) {
     const [name, kind] = [fileNameOf(one), kindOf(one)];
     const saveIt = this.#attempt(async () => save(await this.#blobOf(one), name));

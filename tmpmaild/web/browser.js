@@ -1,8 +1,8 @@
-// What a browser may lack, or refuse as with cookies blocked, and what takes its place. Touches nothing of the page.
+// Browser features that may be missing or blocked (as with cookies blocked), and their fallbacks. Does not touch the page.
 
 const unstored = {};
 
-// Return what `ask` returns; nothing where the browser refuses it.
+// Return the result of `ask`, or undefined if the browser throws.
 function tryTo(ask) {
   try {
     return ask();
@@ -11,7 +11,7 @@ function tryTo(ask) {
   }
 }
 
-// Read and write what the browser keeps, or with "sessionStorage" this tab; where it may keep nothing, this tab still remembers.
+// Read and write the browser's storage; falls back to memory in this tab if storage is blocked.
 export const get = (key, area = "localStorage") => unstored[area + key] ?? tryTo(() => window[area].getItem(key)) ?? null;
 
 export function set(key, value, area = "localStorage") {
@@ -23,17 +23,17 @@ export function set(key, value, area = "localStorage") {
   }
 }
 
-// Whether the list and a message are side by side, and whether there is room for the tools of a message beside its forms.
+// Whether the list and a message are side by side, and whether a message's tools fit next to its tabs.
 export const wide = matchMedia("(width >= 60rem) or ((width >= 48rem) and (height >= 30rem))");
 export const roomy = matchMedia("(width >= 60rem)");
 
-// Return the locks that tabs share, if there are any. A browser that may store nothing refuses each request for one.
+// Return the locks that tabs share, if available. A browser with blocked storage rejects every lock request.
 export const locks = () => tryTo(() => navigator.locks);
 
-// Return a channel to the other tabs, if there is one.
+// Return a channel to the other tabs, if available.
 export const channel = (name) => tryTo(() => new BroadcastChannel(name));
 
-// Run a task while no other tab runs it; without locks, at once.
+// Run a task while no other tab runs it; without locks, run it immediately.
 export async function inTurn(name, task) {
   let running;
   await tryTo(() => navigator.locks.request(name, () => (running = task())))?.catch(() => {});
@@ -45,14 +45,14 @@ export const canNotify = () => tryTo(() => isSecureContext && "permission" in No
 export const mayNotify = () => tryTo(() => Notification.permission) === "granted";
 export const askToNotify = async () => (await tryTo(() => Notification.requestPermission())?.catch(() => {})) === "granted";
 
-// Whether the system's sheet to share is offered: on what is held in the hand.
+// Whether to offer the system's share sheet: on touch devices.
 export const canShare = () => Boolean(navigator.share) && matchMedia("(pointer: coarse)").matches;
 export const share = (url) => navigator.share({ url }).catch(() => {});
 
-// Put text on the clipboard, and tell whether that was done. Without HTTPS there is no such way.
+// Copy text to the clipboard and resolve to whether that worked. Not available without HTTPS.
 export const writeClipboard = (text) => tryTo(() => navigator.clipboard.writeText(text))?.then(() => true, () => false);
 
-// Register the service worker, if there may be one. Our policy (Content-Security-Policy) takes only the URL that is made here.
+// Register the service worker, if allowed. Our Content-Security-Policy accepts only the URL that is created here.
 export function registerWorker() {
   const createScriptURL = () => `${new URL("worker.js", document.baseURI)}`;
   const maker = window.trustedTypes?.createPolicy("worker", { createScriptURL }) ?? { createScriptURL };

@@ -1,4 +1,4 @@
-// The card with the address: how long it lives, and what can be done with it.
+// The card that shows the address, its remaining lifetime and the actions on it.
 
 import { canShare } from "./browser.js";
 import { button, h, icon, plain, redraw, tool } from "./dom.js";
@@ -11,7 +11,7 @@ const STEP_SECONDS = 3600;
 const SLACK_SECONDS = 2; // our idea of the server's time is rough
 
 // Return how an inbox can be made to live longer, by an hour or as long as it may: `seconds` from `nowMs`, and a `label`.
-// Nothing if it cannot.
+// Returns undefined if it cannot.
 export function extensionOf({ expires_at, extendable_until, token }, nowMs) {
   const [left, most] = [expires_at, extendable_until].map((time) => Math.floor((Date.parse(time) - nowMs) / 1000));
   if (!token || most - left < GAIN_SECONDS) return undefined;
@@ -19,7 +19,7 @@ export function extensionOf({ expires_at, extendable_until, token }, nowMs) {
   return { seconds: Math.min(left + STEP_SECONDS, most - SLACK_SECONDS), label: t("extend", { time: moment(until) }) };
 }
 
-// A foreign address is never called one's own.
+// Somebody else's address is never called the reader's own.
 const titleOf = ({ foreign, label }) => [t(foreign ? "foreign-address" : "your-address"), plain(label ?? "")].filter(Boolean).join(" · ");
 
 // `actions` has what the buttons do, by the keys of their labels.
@@ -61,7 +61,7 @@ export class Card {
     return this.notice && h("div.note.small", { role: "note" }, icon("time"), h("span", this.notice), tool("close", t("dismiss"), { click: dismiss }));
   }
 
-  // Say why there is no address, and what to do.
+  // Say why there is no address, and offer what to do.
   showTrouble(title, text, retry) {
     const fresh = [this.#button("plus", "new", "main"), this.#button("name", "choose-name")];
     this.#draw("trouble", null, title, h("p", text), h("div.actions", retry || fresh));
@@ -101,7 +101,7 @@ export class Card {
   }
 }
 
-// Draw an address; where the room is short its local part is cut, but copied is all of it.
+// Draw an address. If space is short, its local part is truncated; copying still copies all of it.
 function addressOf({ address }) {
   const [local, domain] = address.split("@");
   const copy = (event) => {

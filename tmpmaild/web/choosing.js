@@ -1,4 +1,4 @@
-// What is done with several mails of the list at once: those that are chosen are deleted, all are marked as read or saved.
+// Actions on several messages: delete the selected ones, mark all as read, save all.
 
 import { button, redraw } from "./dom.js";
 import { menuButton } from "./menu.js";

@@ -1,11 +1,11 @@
-// Opens dialogs, and that which asks whose an inbox is that this browser did not make.
+// Opens dialogs, including the one that asks whose inbox a link opens.
 
 import { at, button, h, plain, tool } from "./dom.js";
 import { t } from "./words.js";
 
 const READING_MS = 500; // for a second click that was meant for another page
 
-// Open a dialog and return what closes it. Then the focus goes back to where it was.
+// Open a dialog and return a function that closes it. The focus then returns to where it was.
 export function openDialog(title, ...content) {
   const close = () => dialog.close();
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", close: () => dialog.remove() },
@@ -19,7 +19,7 @@ export function closeAll() {
   for (const dialog of document.querySelectorAll("dialog")) dialog.close();
 }
 
-// Return "own" or "foreign", as the reader says of the inbox of a link; closing the dialog is "", and opens nothing.
+// Resolve to "own" or "foreign", the reader's answer for the inbox of a link, or to "" if the dialog is closed.
 export function askWhose(address) {
   return new Promise((resolve) => {
     const answer = (whose) => button("", t(`open-${whose}`), { disabled: true, click: () => (resolve(whose), close()) });

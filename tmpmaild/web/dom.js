@@ -1,4 +1,4 @@
-// Makes elements. What a mail says becomes text nodes here, never markup.
+// Creates elements. Message content becomes text nodes, never markup.
 
 import { writeClipboard } from "./browser.js";
 
@@ -12,7 +12,7 @@ export function h(name, ...children) {
   return fill(element, children);
 }
 
-// Make an element for what a mail or the reader says, in whichever script.
+// Make an element for text in any script, from a message or the reader.
 export const said = (name, ...children) => h(name, { dir: "auto" }, ...children);
 
 function fill(element, children) {
@@ -28,7 +28,7 @@ function setProperty(element, key, value) {
   else if (value !== undefined && value !== false) element.setAttribute(key, value);
 }
 
-// Replace what is in an element; where that had the focus, it goes to what matches `selector`.
+// Replace an element's children; if one of them had the focus, move it to the element that matches `selector`.
 export function redraw(element, selector, children) {
   const hadFocus = element.contains(document.activeElement);
   element.replaceChildren();
@@ -50,10 +50,10 @@ export function drawing(size, d, label) {
 export const button = (image, label, about) =>
   h("button", { type: "button", ...about }, image && icon(image), label && h("span", label));
 
-// Make a button that has an icon alone; what it does is its label.
+// Make an icon button; its label says what it does.
 export const tool = (image, label, about) => button(image, "", { class: "quiet tool", "aria-label": label, title: label, ...about });
 
-// Make an element whose text is what `words(seconds)` returns, written anew each second while it is on the page.
+// Make an element with the text that `words(seconds)` returns, updated every second while it is on the page.
 export function countdown(seconds, words) {
   const untilMs = Date.now() + 1000 * seconds;
   const element = h("span");
@@ -66,10 +66,10 @@ export function countdown(seconds, words) {
 const HIDING = /[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
 const PILED = /(\p{M}{4})\p{M}+/gu; // no script needs more marks on one letter
 
-// Return text without what hides, turns around or paints over the characters next to it.
+// Return text without characters that hide, reverse or overlay their neighbours.
 export const plain = (text) => text.replaceAll(HIDING, " ").replaceAll(PILED, "$1").trim();
 
-// Put text on the clipboard, and tell whether that was done.
+// Copy text to the clipboard and resolve to whether that worked.
 export async function copy(text) {
   if (await writeClipboard(text)) return true;
   const focused = document.activeElement;
@@ -82,7 +82,7 @@ export async function copy(text) {
   return done;
 }
 
-// Hand a file to the reader.
+// Let the browser download a file.
 export function save(blob, filename) {
   const href = URL.createObjectURL(blob);
   h("a", { href, download: filename }).click();

@@ -1,4 +1,4 @@
-// Finds the domains that a text names, in time proportional to its length.
+// Finds the domain names in a text, in linear time.
 
 const RUN = /[\p{L}\p{N}\p{M}.\u3002-]+/gu;
 const DOTS = /[.\u3002]/;

@@ -1,4 +1,4 @@
-// The warning before an inbox ends with its mail: it offers more time, and to save the mail.
+// The warning before an inbox expires. Offers to extend it and to save its messages.
 
 import { extensionOf, LAST_MS } from "./card.js";
 import { button, h, icon, tool } from "./dom.js";

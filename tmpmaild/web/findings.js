@@ -1,4 +1,4 @@
-// Draws what a mail was sent for: its code and its verification link.
+// Draws a message's code and verification link.
 
 import { button, h, icon, plain, said, tool } from "./dom.js";
 import { t } from "./words.js";
@@ -11,13 +11,13 @@ const NAMES_HOST = /^(?:https?:\/\/)?((?:[\p{L}\p{N}-]+\.)+\p{L}{2,})\.?(?:[/:?#
 export const codeOf = (message) => message.codes[0]?.value;
 export const linkOf = (message) => message.links.find(({ href, confidence }) => confidence >= LIKELY && hostOf(href));
 
-// Return the host that a link leads to, as the browser would ask for it; "" if it is no web address.
+// Return the host that a link leads to, in the form a browser uses, or "" if it is not a web address.
 export function hostOf(href) {
   const { protocol, host } = URL.canParse(href) ? new URL(href) : {};
   return /^https?:$/.test(protocol) ? host : "";
 }
 
-// Return the host that the text of a link names when it leads to another one.
+// Return the host named in a link's text if the link leads to a different host.
 function claimOf({ href, text }) {
   const named = plain(text).split(/[\s()<>[\]"',;!]+/).map((word) => hostOf(`https://${NAMES_HOST.exec(word)?.[1] ?? ""}`));
   return named.find((claimed) => claimed && !isSameSite(claimed, hostOf(href)));
@@ -25,7 +25,7 @@ function claimOf({ href, text }) {
 
 export const isSameSite = (one, other) => one === other || one.endsWith(`.${other}`) || other.endsWith(`.${one}`);
 
-// Draw a link that leaves the page without telling where from.
+// Draw a link that opens a new tab and sends no referrer.
 export const leave = (href, ...children) => h("a", { href, target: "_blank", rel: "noopener noreferrer" }, children);
 
 // Tell whether a host is the sender's: by the address of the mail, unless that is known to be wrong, or by a signature.
@@ -34,14 +34,14 @@ function isOfSender(host, { from, authenticated, dmarc }) {
   return sites.some((site) => site?.includes?.(".") && isSameSite(host.replace(/:\d+$/, ""), site.toLowerCase()));
 }
 
-// Draw a code, to be copied by a click: in the list on itself.
+// Draw a code with a copy button; in the list the code itself is the button.
 function codeBox(value, copy, brief) {
   const about = { "aria-label": t("copy-code", { code: value }), click: (event) => copy(value, event) };
   if (brief) return h("p.code", button("copy", value, { dir: "ltr", ...about }));
   return h("p.code", h("b", { dir: "ltr" }, value), button("copy", t("copy"), { class: "main", ...about }));
 }
 
-// Draw a link as a button that names the host, of a long one the end, which says whose it is; with `text` in the message's words.
+// Draw a link as a button that names the host (of a long host its end, which shows the owner), with the link's `text` if given.
 function linkButton({ href }, kind, text) {
   const host = hostOf(href);
   const shown = host.length > HOST_CHARACTERS ? `\u2026${host.slice(-HOST_CHARACTERS)}` : host;
@@ -50,7 +50,7 @@ function linkButton({ href }, kind, text) {
   return leave(href, about, icon("out"), h("span", t("open-at", { host: shown })));
 }
 
-// Draw a link after the warning where its text names another host; it stands out only where it is what the mail was sent for.
+// Draw a link, after a warning if its text names a different host. It is highlighted only if it is the purpose of the message.
 function linkBox(link, message, copy, brief) {
   const [host, claimed, text] = [hostOf(link.href), claimOf(link), plain(link.text.slice(0, TEXT_CHARACTERS))];
   const isMain = !brief && !codeOf(message) && !claimed && isOfSender(host, message);
@@ -60,7 +60,7 @@ function linkBox(link, message, copy, brief) {
       !brief && [text && !claimed && said("small.said", text), tool("copy", t("copy-link"), { click: (event) => copy(link.href, event) })])];
 }
 
-// Draw code and link of a message, with all about the link or in brief; nothing if it has neither.
+// Draw a message's code and link, in full or in brief; returns "" if it has neither.
 export function found(message, copy, { brief = false } = {}) {
   const [code, link] = [codeOf(message), linkOf(message)];
   if (!code && !link) return "";

@@ -14,7 +14,7 @@ export const TIMINGS = {
   waitSeconds: 25,
 };
 
-// What the events of the stream mean, without their address.
+// The meaning of each stream event, without its address.
 const MEANINGS = {
   message: (message) => ({ messages: [message] }),
   inbox: (about) => ({ about }),
@@ -64,7 +64,7 @@ export class Following {
     this.#given = given;
   }
 
-  // Follow until `stop` is called; never rejects.
+  // Follow until `stop` is called. Never rejects.
   async run() {
     while (!this.#isOver) {
       if (this.#wanted.length === 0) await this.#idle();
@@ -88,12 +88,12 @@ export class Following {
     this.#silences = 0;
   }
 
-  // The browser says that there is no line.
+  // The browser reports that it is offline.
   lose() {
     this.#step.abort(LOST);
   }
 
-  // Ask again now, though all seems well.
+  // Request messages now, although the stream is working.
   look() {
     if (!this.#isLive) return this.retry();
     this.#enter("connecting");

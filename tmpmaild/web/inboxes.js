@@ -37,7 +37,7 @@ export class Inboxes {
     this.#live = new Live({ api, name: SCOPE, inboxes: () => this.#followed(), on: handlers });
   }
 
-  // The inbox that is shown, if any, and its mail.
+  // The inbox that is shown, if any, and its messages.
   get inbox() {
     return this.#shown?.inbox;
   }
@@ -61,12 +61,12 @@ export class Inboxes {
     this.#live.start();
   }
 
-  // Tell whether a link names an inbox that the browser has already.
+  // Whether a link names an inbox that this browser already has.
   knows({ address }) {
     return this.#kept.some((one) => one.address === address);
   }
 
-  // Return the inbox that is to be shown: that of a link, or the last one, or a new one.
+  // Return the inbox to show: the link's, the last one, or a new one.
   async find(wanted) {
     if (wanted) return this.#take(wanted);
     const mine = this.#stored;
@@ -89,20 +89,20 @@ export class Inboxes {
     this.#shown = undefined;
   }
 
-  // Take an inbox away before the server is asked to delete it.
+  // Remove an inbox from the page before the server deletes it.
   takeAway({ address }) {
     this.#away.set(address, this.#entries.get(address));
     this.#with(address, (entry) => this.#end(entry, "taken"));
   }
 
-  // Bring back an inbox that is not deleted after all.
+  // Restore an inbox whose deletion was undone or failed.
   bringBack(inbox) {
     this.#entries.set(inbox.address, this.#away.get(inbox.address));
     this.#away.delete(inbox.address);
     this.show(inbox);
   }
 
-  // The server has deleted an inbox that was taken away.
+  // The server has deleted an inbox that was removed from the page.
   deleted({ address }) {
     forget(address);
     this.#away.delete(address);
@@ -124,14 +124,14 @@ export class Inboxes {
     this.#with(address, (entry) => event.gone && this.#end(entry, event.gone));
   }
 
-  // Take a message away before the server is asked to delete it, and return it.
+  // Remove a message from the page before the server deletes it, and return it.
   hide(id) {
     const message = this.mailbox.find(id);
     this.#drop(this.#shown, id);
     return message;
   }
 
-  // Put back messages that are not deleted after all.
+  // Restore messages whose deletion was undone or failed.
   restore({ address }, messages) {
     const entry = this.#entries.get(address);
     entry?.mailbox.restore(messages);
@@ -171,14 +171,14 @@ export class Inboxes {
     this.#on.changed();
   }
 
-  // Let go of inboxes that have ended by the clock.
+  // Drop inboxes that have expired by the clock.
   prune() {
     const nowMs = this.#api.now();
     const hasEnded = (entry) => entry !== this.#shown && Date.parse(entry.inbox.expires_at) < nowMs;
     if (this.entries.some(hasEnded)) this.sync();
   }
 
-  // Take an inbox off this browser; the server keeps it.
+  // Remove an inbox from this browser; the server keeps it.
   forget = (inbox) => this.did(inbox, { gone: "forgotten" });
 
   // Return what the server finds in the shown inbox; its answer has at most a hundred messages.
@@ -266,7 +266,7 @@ export class Inboxes {
     });
   }
 
-  // Note how many messages there are, to say so when the inbox has ended.
+  // Store the number of messages, for the note after the inbox has expired.
   #count({ inbox, mailbox: { messages: { length } } }) {
     if ((inbox.count ?? 0) !== length) update(inbox.address, { count: (inbox.count = length) });
   }

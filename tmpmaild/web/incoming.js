@@ -1,4 +1,4 @@
-// The bar that tells of new mail while another mail covers the list, as on a phone.
+// The bar that announces new messages while an open message covers the list, as on a phone.
 
 import { button, h, said, tool } from "./dom.js";
 import { codeOf } from "./findings.js";

@@ -20,10 +20,10 @@ const KEYS = {
 };
 const TYPED_INTO = "dialog, input:not([type=checkbox]), textarea, select, [contenteditable]";
 
-// Characters can be switched off: they are in the way of those who speak to their computer (WCAG 2.1.4).
+// Single-character shortcuts can be turned off: they interfere with voice control (WCAG 2.1.4).
 const areOn = () => get(KEPT) !== "off";
 
-// Return what a key stands for, if it is not for something else.
+// Return the action of a key, unless the key is meant for something else.
 function keyOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, defaultPrevented, target }) {
   if ((ctrlKey || metaKey) && key === "p" && !shiftKey && !altKey) return "print";
   if (defaultPrevented || isComposing || repeat || ctrlKey || metaKey || altKey) return undefined;

@@ -36,7 +36,7 @@ export class List {
     element.addEventListener("click", (event) => event.target.matches(".choice") && this.#chooseTo(event.target.closest("li"), event));
   }
 
-  // Put in messages, each at its place by id.
+  // Insert messages, each at its position by id.
   add(messages, isSeen) {
     for (const message of messages) {
       const row = this.#draw(message);
@@ -57,7 +57,7 @@ export class List {
     this.#messages.delete(id);
   }
 
-  // Draw what is known now of who sent a message.
+  // Redraw a message's sender verdict.
   redraw(message) {
     const snippet = this.#rows.get(message.id)?.querySelector(".snippet");
     snippet?.querySelector(".verdict")?.remove();
@@ -70,7 +70,7 @@ export class List {
     this.#element.replaceChildren();
   }
 
-  // Show only the messages that match, now and of those that come.
+  // Show only matching messages, including those that arrive later.
   filter(matches) {
     this.#matches = matches;
     for (const [id, row] of this.#rows) row.hidden = !matches(this.#messages.get(id));
@@ -89,26 +89,26 @@ export class List {
     return this.#visible.length;
   }
 
-  // Let messages be chosen, or no more.
+  // Start or end selecting messages.
   choose(isChoosing) {
     this.isChoosing = isChoosing;
     this.#element.classList.toggle("choosing", isChoosing);
     for (const row of this.#rows.values()) isChoosing ? this.#addBox(row) : row.querySelector(".choice")?.remove();
   }
 
-  // The ids of the messages that are chosen and shown.
+  // The ids of the visible selected messages.
   get chosen() {
     return this.#visible.filter((row) => row.querySelector(".choice:checked")).map((row) => row.dataset.id);
   }
 
-  // Choose all that are shown, or none if they are chosen already.
+  // Select all visible messages, or none if all are selected already.
   chooseAll() {
     const isAll = this.chosen.length === this.shown;
     for (const row of this.#visible) row.querySelector(".choice").checked = !isAll;
     this.onChoice();
   }
 
-  // Choose a message by its row, or no more.
+  // Toggle the selection of a message by its row.
   #toggle(id, event) {
     const row = this.#rows.get(id);
     const box = row.querySelector(".choice");
@@ -117,7 +117,7 @@ export class List {
     this.onChoice();
   }
 
-  // With Shift, choose all from the row that was chosen last to this one.
+  // With Shift, select all rows from the last selected one to this one.
   #chooseTo(row, { shiftKey }) {
     const rows = this.#visible;
     const [from, to] = [rows.indexOf(this.#chosenLast), rows.indexOf(row)].sort((one, other) => one - other);
@@ -188,7 +188,7 @@ export class List {
       found(message, this.#actions.copy, { brief: true }));
   }
 
-  // Say anew how long ago mail came, where that says something else by now.
+  // Update the relative times where their text has changed.
   tick() {
     for (const time of this.#element.querySelectorAll("time")) {
       const text = ago(time.dateTime, this.#actions.now());

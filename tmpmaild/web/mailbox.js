@@ -1,4 +1,4 @@
-// The messages of the inbox on show, newest first. Draws nothing, asks nothing.
+// An inbox's messages, newest first. Does not draw, and makes no requests.
 
 export class Mailbox {
   messages = [];
@@ -18,7 +18,7 @@ export class Mailbox {
     return this.messages.filter(({ id }) => !this.#seen.has(id)).length;
   }
 
-  // Take messages in order of arrival; return those that were not known.
+  // Add messages in order of arrival; return those that were not known.
   add(messages) {
     const added = messages.filter(({ id }) => !this.#known.has(id) && this.#known.add(id));
     this.messages = [...added, ...this.messages].sort((one, other) => (one.id < other.id ? 1 : -1));

@@ -1,4 +1,4 @@
-// A button that opens a menu: Esc and a click elsewhere close it, arrows move in it.
+// A button that opens a menu. Esc and a click elsewhere close it; the arrow keys move in it.
 
 import { button, h } from "./dom.js";
 import { isFromRight } from "./words.js";
@@ -31,7 +31,7 @@ function drawItem({ image, label, danger, act }, menu) {
   return button(image, label, { role: "menuitem", tabindex: -1, class: danger && "bad", click });
 }
 
-// Put an open menu below its button, or above it where there is no room, and the focus into it.
+// Place an open menu below its button, or above it if there is no room below, and move the focus into it.
 function place(menu, opener) {
   const { top, bottom, left, right } = opener.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = menu;
