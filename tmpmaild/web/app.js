@@ -302,7 +302,7 @@ listen({
   previous: () => reading.step(-1),
   "copy-found-code": () => reading.press(".code button", t("no-code-here")),
   "open-found-link": () => reading.press(".link a", t("no-link-here")),
-  "delete-mail": () => reading.mayGo() && remove(reading.meant),
+  "delete-mail": () => (list.focused || reading.mayGo()) && remove(reading.meant),
   undo: () => removals.undo(),
   print: () => reader.print(),
   search: () => search.focus(),

@@ -69,9 +69,8 @@ export class Reading {
 
   // Tell whether a key may close the message; of one that has expired the only copy stays until its button is pressed.
   mayGo() {
-    const isLast = this.#reader.isOutlived && !this.#list.focused;
-    if (isLast) toast(t("already-gone"));
-    return !isLast;
+    if (this.#reader.isOutlived) toast(t("already-gone"));
+    return !this.#reader.isOutlived;
   }
 
   // Press what a message has, in the list or the reader; say so if it has no such thing.
