@@ -38,9 +38,9 @@ def split(block, **arguments):
         (b"A:\n", [("A", "")], []),
         (b"A: b: c\n", [("A", "b: c")], []),
         (b"A: caf\xe9\n", [("A", "caf\udce9")], []),
-        (b" stray\nA: b\n", [("A", "b")], ["Header lines that are no fields were skipped."]),
-        (b"A: b\nno field\nC: d\n", [("A", "b"), ("C", "d")], ["Header lines that are no fields were skipped."]),
-        (b"From x Fri Nov 20 12:00:00 2026\nA: b\n", [("A", "b")], ["Header lines that are no fields were skipped."]),
+        (b" stray\nA: b\n", [("A", "b")], ["Header lines that are not fields were skipped."]),
+        (b"A: b\nno field\nC: d\n", [("A", "b"), ("C", "d")], ["Header lines that are not fields were skipped."]),
+        (b"From x Fri Nov 20 12:00:00 2026\nA: b\n", [("A", "b")], ["Header lines that are not fields were skipped."]),
     ],
 )
 def test_a_block_is_split_into_unfolded_fields(block, fields, warnings):

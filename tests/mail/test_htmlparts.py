@@ -73,8 +73,8 @@ def test_parts_share_the_bounds_of_one_message():
     htmlview.render(part, {}, remote_images=False, budget=whole)
     enough = Budget((MAX_STEPS - whole.left) * 3 // 2)
     html = htmlparts.joined([part, part])
-    assert "too intricate" in htmlview.render(html, {}, remote_images=False, budget=enough).html
-    assert "too intricate" not in shown(part, part)
+    assert "too complex" in htmlview.render(html, {}, remote_images=False, budget=enough).html
+    assert "too complex" not in shown(part, part)
     sheet = "<style>" + "p{color:red}" * 1000 + "</style>x"
     view = htmlview.render(htmlparts.joined([sheet] * 3), {}, remote_images=False, budget=Budget())
     assert view.html.count("color:red") == 2000

@@ -189,7 +189,7 @@ BOMBS = {
             b"Content-Type: multipart/mixed; boundary=x\r\n\r\n",
             b"--x\n\na\n",
             100000,
-            "The mail has too many parts; the rest was not looked at.",
+            "The message has too many parts; the rest was not read.",
         ),
         ("200,000 header lines", b"", b"X-Line: value\r\n", 200000, "The header is too large and was cut."),
         ("50 KB of quotes in To", b"To: ", b'"', 50000, "A header field is too long and was cut."),
@@ -205,7 +205,7 @@ BOMBS = {
             b"Content-Type: text/plain; charset=x-none\n\n",
             b"\xe9",
             4194304,
-            "A charset is unknown; the text was read in the one that it fits.",
+            "A charset is unknown; the text was read in a charset that it fits.",
         ),
         (
             "a charset of other octets",
@@ -222,7 +222,7 @@ BOMBS = {
             4194304,
             "Some quoted-printable is malformed and was repaired.",
         ),
-        ("4 MiB of NUL", b"", b"\x00", 4194304, "The mail has no header."),
+        ("4 MiB of NUL", b"", b"\x00", 4194304, "The message has no header."),
     ]
 }
 BOMBS["nesting of 3,000"] = (nested(3_000), b"", 0, multipart.TOO_DEEP)

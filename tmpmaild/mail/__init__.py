@@ -1,1 +1,1 @@
-"""The octets of one mail, and what a reader sees of it."""
+"""The bytes of one message, and what a person sees of them: parts, headers, addresses, HTML."""

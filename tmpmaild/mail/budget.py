@@ -1,15 +1,15 @@
 """How much work the reading of one message may cost: the same on every machine, unlike time."""
 
 LEAST_STEPS, MAX_STEPS = 8192, 80_000
-"""A step is about 2.4 µs of CPU: 20 ms for whatever a small mail holds, 60 ms for 64 KB of HTML, 200 ms for all."""
+"""A step is about 2.4 µs of CPU: 20 ms for any small message, 60 ms for 64 KB of HTML, 200 ms for the largest."""
 
 _CHARACTERS_FOR_A_STEP = 4
 
 
 class Budget:
-    """The steps of work that are left for one mail: the same on every machine, unlike time.
+    """The steps of work that are left for one message.
 
-    Whoever does work takes its steps first, and does something simpler, or stops, where there are too few.
+    Take the steps before the work; if too few are left, do something simpler or stop.
     """
 
     def __init__(self, steps: int = MAX_STEPS) -> None:
@@ -19,11 +19,11 @@ class Budget:
 
     @classmethod
     def of(cls, characters: int) -> "Budget":
-        """Return the budget for HTML of so many characters."""
+        """Return the budget for HTML of this length."""
         return cls(min(LEAST_STEPS + characters // _CHARACTERS_FOR_A_STEP, MAX_STEPS))
 
     def take(self, steps: int = 1, *, leave: int = 0) -> bool:
-        """Take steps for work that is to be done; take none and return False if fewer than ``leave`` would be left."""
+        """Take steps for the work that follows; take none and return False if fewer than ``leave`` would be left."""
         if self.left - steps < leave:
             self.is_spent = True
             return False

@@ -29,14 +29,14 @@ _VALUES_A_STEP = 4
 _MEDIA = re.compile(r"@media(?![\w-])", re.IGNORECASE)
 
 _Rank = tuple[int, int, int, int]
-"""As ``selectors.Asked.rank``, and where in the sheets the rule is."""
+"""The rank of ``selectors.Asked``, followed by the position of the rule in the sheets."""
 
 _Claim = tuple[str | None, str | None]
-"""The value that surely applies to a property, and the one that may apply instead, ``"?"`` for several."""
+"""The value that surely applies to a property, and a value that may apply instead, ``"?"`` for several values."""
 
 
 class _Block:
-    """What stands between the braces of a rule, or of many that share it; read when it is first needed."""
+    """The block of a rule, or of several rules that share it; its declarations are read when first needed."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -44,17 +44,17 @@ class _Block:
 
     @cached_property
     def declared(self) -> Declared:
-        """What it declares that counts here."""
+        """The known declarations."""
         return hiding.declared(self.text)
 
     @cached_property
     def values(self) -> int:
-        """How many values that are."""
+        """The number of declared values."""
         return len(self.declared[0]) + len(self.declared[1])
 
 
 class Rule(NamedTuple):
-    """One selector with its block. ``asks`` are the names that its last element has; it may ask for more."""
+    """One selector with its block. ``asks`` are names that the selected element must have; it may need more."""
 
     rank: _Rank
     asks: frozenset[str]
@@ -62,19 +62,19 @@ class Rule(NamedTuple):
     is_sure: bool
 
     def may_hide(self, *, on_white: bool) -> bool:
-        """Return whether it surely applies, and declares anything that may hide text."""
+        """Return whether it surely applies and declares anything that may hide text."""
         return (
             self.block.is_suspect and self.is_sure and hiding.may_hide_by_rule(self.block.declared, on_white=on_white)
         )
 
     @property
     def key(self) -> str:
-        """The rarest name that it asks for."""
+        """The rarest name that it needs."""
         return max(self.asks, key=lambda name: (name[0] == "#", name[0] == "."), default="*")
 
 
 class _Applied:
-    """What the rules for a set of names declare together, by importance."""
+    """The combined declarations of the rules for a set of names, by importance."""
 
     def __init__(self, rules: list[Rule], hiding: set[Rule], budget: Budget) -> None:
         self.hides = not hiding.isdisjoint(rules)
@@ -87,13 +87,13 @@ class _Applied:
         self._alone = {name: self._value(name, None, None) for name in self._claims[0] | self._claims[1]}
 
     def with_style(self, style: str) -> dict[str, str]:
-        """Return what applies together with a style attribute, ``"?"`` where that is undecided."""
+        """Return the values that apply together with a style attribute, ``"?"`` for an undecided value."""
         ordinary, important = hiding.declared(style)
         own = {name: self._value(name, ordinary.get(name), important.get(name)) for name in ordinary | important}
         return self._alone | own
 
     def _value(self, name: str, ordinary: str | None, important: str | None) -> str:
-        """Return the strongest value that surely applies, unless another one may apply instead."""
+        """Return the strongest value that surely applies, ``"?"`` if a different value may apply instead."""
         by_rule, by_important_rule = (claims.get(name, (None, None)) for claims in self._claims)
         value, instead = None, None
         for sure, other in (by_rule, (ordinary, None), by_important_rule, (important, None)):
@@ -102,7 +102,7 @@ class _Applied:
 
 
 def _claim(claims: dict[str, _Claim], values: dict[str, str], *, is_sure: bool) -> None:
-    """Add the values of a rule to those of all rules that win over it."""
+    """Add the values of a rule to those of the rules that override it."""
     for name, value in values.items():
         sure, instead = claims.get(name, (None, None))
         if sure is None:
@@ -116,9 +116,9 @@ def _either(one: str | None, other: str | None) -> str | None:
 
 
 class Cascade:
-    """The rules of the sheets of one mail; they are kept if any may hide text, or white text cannot be seen.
+    """The rules of the style sheets of one document. They are kept if any may hide text, or if white text is invisible.
 
-    What applies is resolved once for each set of names that rules ask for, however many elements have it.
+    Declarations are resolved once for each set of names that selectors contain, however many elements have it.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Cascade:
         self._names = [one.lstrip(".#").partition("?")[0] for one in self._hiding_keys if one[0] in ".#"]
 
     def may_hide(self, name: str, attributes: str) -> bool:
-        """Return whether a quick look finds that a rule may hide an element."""
+        """Return whether a quick check finds that a rule may hide an element."""
         if not self._hiding:
             return False
         if name in self._hiding_keys or "*" in self._hiding_keys:
@@ -155,7 +155,7 @@ class Cascade:
         )
 
     def style(self, name: str, attributes: dict[str, str], budget: Budget) -> dict[str, str] | None:
-        """Return what is declared for an element, ``"?"`` where that is undecided; None if no rule may hide it."""
+        """Return the values for an element, ``"?"`` for an undecided value; None if no rule may hide it."""
         own = selectors.names_of(name, attributes)
         if own.isdisjoint(self._hiding_keys):
             return None
@@ -163,7 +163,7 @@ class Cascade:
         return applied.with_style(attributes.get("style", "")) if applied.hides else None
 
     def colour(self, name: str, attributes: dict[str, str], budget: Budget) -> str | None:
-        """Return the colour that is declared for an element, of those rules that are kept."""
+        """Return the colour that the kept rules declare for an element."""
         applied = self._for(selectors.names_of(name, attributes), budget)
         return applied.with_style(attributes.get("style", "")).get("color")
 
@@ -195,7 +195,7 @@ def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool
 
 
 def _rules_of(sheets: Iterable[tuple[str, bool]], budget: Budget, *, wanted: bool) -> Iterator[Rule]:
-    """Yield the rules of sheets if any may hide text, or if they are ``wanted``; up to half of the budget."""
+    """Yield the rules of sheets if any may hide text, or if they are ``wanted``; use up to half of the budget."""
     leave = budget.left // 2
     texts = [(_affordable(text, budget, (budget.left + leave) // 2), is_sure) for text, is_sure in sheets]
     if not wanted and not any(is_sure and hiding.is_suspicious(hiding.plain(text).lower()) for text, is_sure in texts):

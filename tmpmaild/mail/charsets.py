@@ -17,7 +17,7 @@ from webencodings.labels import LABELS
 
 from tmpmaild.mail import japanese
 
-UNKNOWN_CHARSET = "A charset is unknown; the text was read in the one that it fits."
+UNKNOWN_CHARSET = "A charset is unknown; the text was read in a charset that it fits."
 UNDECODABLE_TEXT = "Some text does not fit its charset and was repaired."
 
 # Octet by octet, codecs other than UTF-8 repair at 5 MB/s.

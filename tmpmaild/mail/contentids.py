@@ -15,7 +15,7 @@ _CONTENT_ID = re.compile(r"""=\s*+(?:"\s*+cid:([^"]*+)"|'\s*+cid:([^']*+)'|cid:(
 def referred_to(html: str) -> frozenset[str]:
     """Return the Content-IDs that the HTML may show as images, a thousand at most.
 
-    A quick look at the source: it may name some that ``render`` will not ask for.
+    This is a quick search of the source: ``render`` may not use all of them.
     """
     references = {match[1] or match[2] or match[3] for match in _CONTENT_ID.finditer(html[:_MAX_CHARACTERS])}
     found = (content_id(unescaped_attribute(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))

@@ -65,7 +65,7 @@ _IMAGE_BEGINNINGS = {
 
 
 def details(head: bytes) -> HeaderDetails:
-    """Read what the header of a mail says besides sender and subject; anything at all has details.
+    """Read the fields of a header in addition to sender and subject; never raises.
 
     ``head`` is the beginning of the source, at least its header. Of Cc and Reply-To, fields that are repeated
     count together, for at most ``MAX_MAILBOXES`` each; of the others the first counts.
@@ -81,7 +81,7 @@ def details(head: bytes) -> HeaderDetails:
 
 
 def attachment(raw: bytes, listed: Attachment) -> bytes | None:
-    """Return the decoded content of an attachment that delivery listed; None when the message has none such.
+    """Return the decoded content of an attachment that was listed at delivery; None if the message does not contain it.
 
     It is the part of the number that was stored with it, else the first with the same content: version 1.0 stored no
     numbers and did not decode uuencode, and later versions may cut a malformed message in another way. A large message

@@ -18,7 +18,7 @@ def has_relaxed_body(fields: list[tuple[str, str]]) -> bool:
 
 
 def keep_lines(parts: list[Part], warnings: dict[str, None]) -> None:
-    """Leave flowed texts as they are."""
+    """Keep the lines of flowed texts."""
     for part in parts:
         if is_flowed(part):
             del part.parameters["format"]
@@ -26,16 +26,16 @@ def keep_lines(parts: list[Part], warnings: dict[str, None]) -> None:
 
 
 def is_flowed(part: Part) -> bool:
-    """Return whether the lines of a part are to be put together (RFC 3676 §4)."""
+    """Return whether the lines of a part are to be joined (RFC 3676 §4)."""
     stated = part.parameters.get("format")
     return stated is not None and part.content_type == PLAIN and stated.strip().lower() == "flowed"
 
 
 def unflow(text: str, part: Part) -> str:
-    """Return the text of a flowed part with a line for each paragraph; line ends are LF.
+    """Return the text of a flowed part with one line per paragraph; line ends are LF.
 
-    Quoted lines begin with one ``>`` for each level and a space. A soft break joins lines of one level only, and no
-    line with the separator of a signature or with an empty one, which some senders take for the end of a paragraph.
+    Quoted lines begin with one ``>`` for each level and a space. A soft break joins lines of the same level only. It
+    joins neither a signature separator nor an empty line, by which some senders end a paragraph.
     """
     deletes_space = part.parameters.get("delsp", "").strip().lower() == "yes"
     shown: list[str] = []
@@ -59,7 +59,7 @@ def unflow(text: str, part: Part) -> str:
 
 
 def _unquoted(line: str) -> tuple[int, str]:
-    """Return the quote depth of a line, and its content without the space that was stuffed (RFC 3676 §4.4, §4.5)."""
+    """Return the quote depth of a line, and its content without the stuffed space (RFC 3676 §4.4, §4.5)."""
     content = line.lstrip(">")
     return len(line) - len(content), content.removeprefix(" ")
 

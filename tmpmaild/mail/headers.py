@@ -19,7 +19,7 @@ MAX_FIELD_BYTES = 8 * 1024
 MAX_HEADER_BYTES = 64 * 1024
 HEADER_CUT = "The header is too large and was cut."
 FIELD_CUT = "A header field is too long and was cut."
-NO_FIELD = "Header lines that are no fields were skipped."
+NO_FIELD = "Header lines that are not fields were skipped."
 
 # Of this much header the fields are looked for; the 64 KiB kept of it count after each is cut.
 _SCANNED_BYTES = 4 * MAX_HEADER_BYTES

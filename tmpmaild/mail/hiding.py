@@ -8,7 +8,7 @@ import re
 from tmpmaild.mail.htmltokens import BLOCKS, names
 
 _MAX_VALUE_CHARACTERS = 200
-# What makes room in a box that has none of its own.
+# Properties that give a box room even if it has no size of its own.
 _ROOMY = names(
     "flex flex-basis flex-grow min-block-size min-height min-inline-size min-width padding padding-block "
     "padding-block-end padding-block-start padding-bottom padding-inline padding-inline-end padding-inline-start "
@@ -19,9 +19,9 @@ _COUNTED = _ROOMY | names(
     "display filter font-size height left margin-left max-height max-width opacity overflow position right "
     "text-indent top transform visibility width"
 )
-# What sets others too: the value is not read, but for the size of a font.
+# Shorthands set other properties. Their value is not read, except for the size of a font.
 _SHORTHANDS = {"margin": ("margin-left",), "inset": ("left", "right", "top"), "font": ("font-size",)}
-_FONT = "font "  # before the value of ``font``, where that of ``font-size`` is expected
+_FONT = "font "  # marks the value of ``font`` where one of ``font-size`` is expected
 _ODD = re.compile(r"/\*.*?(?:\*/|\Z)|\\(?:([0-9a-fA-F]{1,6}+)\s?|(.))", re.DOTALL)
 _IMPORTANT = re.compile(r"(?<!\s)\s*+!\s*+important\Z")
 _NOTHING = re.compile(r"(?:0|0?\.0+|0\.0*)(?:px|pt|em|rem|%)?")
@@ -33,10 +33,10 @@ _SHAPED_AWAY = re.compile(r"inset\((?:[5-9][0-9]|100)%\)|circle\(0(?:px|%)?\)|po
 
 
 Declared = tuple[dict[str, str], dict[str, str]]
-"""The values of the properties that count here, by name: those without ``!important``, and those with it."""
+"""The values of known properties by name: first those without ``!important``, then those with it."""
 
 _FAINT = r"(?:-[0-9.]++|0|0?\.0[0-9]*|0\.|[0-9](?=%)|[0-9]\.[0-9]*(?=%))%?"
-# Values that hide: whatever the element is, where it is placed freely, where it is a box.
+# Values that hide any element; a positioned element; an element that is a box.
 _HIDING = {
     "display": re.compile("none"),
     "visibility": re.compile("hidden|collapse"),
@@ -59,7 +59,7 @@ _HIDING_BOXES = {
 }
 _NO_ALPHA = r"[,/]\s*+(?:0?\.0++|0|none)%?\s*+\)"
 _TINY = r"(?:0(?:px|pt|em|rem|%)?|0?\.0++(?:em|rem|%)?|0\.0*(?:em|rem|%)|[01]?\.[0-9]++(?:px|pt)|[01]px|[01]\.px)"
-# Values that make text invisible. Elements within may set these anew, as layouts of tables do with the size.
+# Values that make text invisible. Inner elements may set them again, as table layouts do with the font size.
 _HIDING_TEXT = {
     "font-size": re.compile(rf"{_TINY}|\A{_FONT}(?:[a-z]++ )*?{_TINY}(?:/\S++)? .*"),
     "color": re.compile(
@@ -70,7 +70,7 @@ _HIDING_TEXT = {
 }
 _HIDING_ANYHOW = _HIDING | _HIDING_PLACED | _HIDING_BOXES | _HIDING_TEXT | _WITHOUT_ROOM
 _WHITE = re.compile("white|#fff(?:fff)?")
-# What is declared where any value above is, and seldom elsewhere. Alternatives that begin with a letter are found fast.
+# Found wherever any value above is declared, and seldom elsewhere. Alternatives that begin with a letter are fast.
 _SUSPECT = re.compile(
     r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|opacity\s*+[:(]\s*+(?:[-.0]|[0-9](?:\.[0-9]*+)?%)"
     r"|clip(?:-path)?\s*+:\s*+(?:rect|inset|circle|polygon)|left\s*+:\s*+-[0-9]{3}|top\s*+:\s*+-[0-9]{3}"
@@ -79,12 +79,12 @@ _SUSPECT = re.compile(
     r"|font\s*+:\s*+(?:[a-z]++\s++)*(?:[0.]|1(?:\.[0-9]*+)?p)"
     r"|color\s*+:\s*+(?:transparent|white|#fff|#[0-9a-f]{3}(?:[0-9a-f]{3}0)?0|[a-z]{3,5}\()"
 )
-# What else in attributes may hide: other attributes, and what has to be decoded first.
+# In attributes these may hide text too: other attributes, and anything that must be decoded first.
 _SUSPECT_ATTRIBUTES = re.compile(rf"{_SUSPECT.pattern}|hidden|\\|/\*|&#|color\s*+=\s*+[\"']?+\s*+(?:white|#fff)")
 
 
 def declared(style: str) -> Declared:
-    """Return what a style declares, in lower case and with single spaces."""
+    """Return the known declarations of a style, in lower case and with single spaces."""
     found: Declared = {}, {}
     for part in plain(style).lower().split(";"):
         name, _, value = part.partition(":")
@@ -100,24 +100,24 @@ def declared(style: str) -> Declared:
 
 
 def in_style(style: str) -> dict[str, str]:
-    """Return the values that apply of those that a style declares."""
+    """Return the declared values that apply."""
     ordinary, important = declared(style)
     return ordinary | important
 
 
 def is_suspicious(css: str) -> bool:
-    """Return whether a quick look at a sheet or a block, in lower case, finds a value that may hide text."""
+    """Return whether a quick search of a sheet or block in lower case finds a value that may hide text."""
     return _SUSPECT.search(css) is not None
 
 
 def may_hide_by_rule(declared: Declared, *, on_white: bool) -> bool:
-    """Return whether any value that is declared may hide text, alone or with others."""
+    """Return whether any declared value may hide text, alone or together with others."""
     values = declared[0] | declared[1]
     return _has_any(_HIDING_ANYHOW, values) or (on_white and is_white(values.get("color", "")))
 
 
 def hides(name: str, declared: dict[str, str]) -> bool:
-    """Return whether an element of this name and style hides what it holds."""
+    """Return whether an element with this name and style hides its content."""
     is_placed = declared.get("position") in ("absolute", "fixed")
     if _has_any(_HIDING, declared) or (is_placed and _has_any(_HIDING_PLACED, declared)):
         return True
@@ -132,7 +132,7 @@ def _has_any(values: dict[str, re.Pattern[str]], declared: dict[str, str]) -> bo
 
 
 def is_white(colour: str) -> bool:
-    """Return whether a colour is white, as it is mostly written."""
+    """Return whether a colour is white, in its usual spellings."""
     return _WHITE.fullmatch(colour) is not None
 
 
@@ -151,7 +151,7 @@ def blanks(name: str, declared: dict[str, str], colour: str, *, on_white: bool) 
 
 
 def may_hide(attributes: str) -> bool:
-    """Return whether a quick look at attributes finds anything that may hide text."""
+    """Return whether a quick search of attributes finds anything that may hide text."""
     return _SUSPECT_ATTRIBUTES.search(attributes.lower()) is not None
 
 
@@ -169,7 +169,7 @@ def _has_padding(declared: dict[str, str]) -> bool:
 
 
 def _has_gradient_letters(declared: dict[str, str]) -> bool:
-    """Return whether letters let a gradient through: they are seen, if it has colours."""
+    """Return whether a gradient is visible through the letters."""
     background = declared.get("background", "") + declared.get("background-image", "")
     clips = declared.get("background-clip", ""), declared.get("-webkit-background-clip", "")
     return "text" in clips and ("gradient(" in background or "?" in background) and "transparent" not in background

@@ -1,13 +1,13 @@
-"""Several parts of a message as one HTML text: joined at delivery, and taken apart again wherever it is read.
+"""Several parts of a message as one HTML text: joined at delivery, and split again wherever it is read.
 
-Each part is a document of its own: neither its style sheets nor an element that it leaves open reach the next one.
+Each part is a document of its own: neither its style sheets nor its unclosed elements affect the next part.
 """
 
 from collections.abc import Iterable
 from html import escape
 
 MARK = "\n<!-- next part of the message -->\n"
-"""Stands between two parts. A sender who writes it as well has one part read as two, which harms nobody."""
+"""Separates two parts. If a sender writes it, one part is read as two, which does no harm."""
 
 
 def joined(parts: Iterable[str]) -> str:
@@ -21,6 +21,6 @@ def separate(html: str) -> list[str]:
 
 
 def of_text(text: str) -> str:
-    """Return the text of a plain part as HTML that shows it unchanged, but for long lines."""
+    """Return the text of a plain part as HTML that shows it unchanged, except that long lines wrap."""
     # A parser drops a line end behind the tag.
     return f'<pre style="white-space:pre-wrap;font-family:inherit">\n{escape(text, quote=False)}</pre>'

@@ -25,7 +25,7 @@ _STEPS_A_TAG = 2
 _STEPS_A_NESTED_TAG = 3
 _STEPS_A_REFERENCE = 5
 _STYLES_SHARE = 4  # the part of the steps that is kept for styles, whatever the text takes
-_LEAST_READ = 1000  # tokens of a mail of which nothing is seen
+_LEAST_READ = 1000  # tokens of a message without visible text
 
 _BREAKING = names(
     "address article aside body center dd details dialog dir div dl dt fieldset figcaption figure footer "
@@ -34,7 +34,7 @@ _BREAKING = names(
 _SPACED = names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
 _STRUCK = names("del s strike")
 _STRIKING = "line-through"
-_STRIKE = "~~"  # around what is struck out, as people write it in text
+_STRIKE = "~~"  # around struck out text, as people type it
 
 _FIRST = re.compile(r"<(?:(!doctype)\b|[a-z])", re.IGNORECASE)
 _INVISIBLE_CHARACTERS = "\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff"
@@ -48,44 +48,44 @@ _INVISIBLE = re.compile(
 
 
 def to_text(html: str, budget: Budget | None = None) -> str:
-    """Return what a reader of the HTML would read, with LF line ends and at most one empty line in a row.
+    """Return the text that a person reads in the HTML, with LF line ends and at most one empty line in a row.
 
-    A link is followed by its address in angle brackets when that is of the web and not its text; an image is its
-    alternative text; struck out text stands between "~~". Of very large HTML, and where the budget ends, the beginning
-    is read.
+    A link to the web is followed by its address in angle brackets, unless that is its text. An image is replaced by its
+    alternative text; struck out text is put between "~~". Only the beginning of very large HTML is read, and only as
+    much as the budget is enough for.
     """
     return read(html, budget).text()
 
 
 def links(html: str) -> list[tuple[str, str, str]]:
-    """Return the text before it, the address and the text of each link of the HTML to the web, in order.
+    """Return the preceding text, the address and the text of each link to the web, in order.
 
-    The text before reaches back to the link before, or BEFORE_CHARACTERS; an image is its alternative text. The
-    address is what a browser would follow: without spaces around it, and without line ends. White space is
-    collapsed. A relative reference leads where ``base`` says, an area of an image map has its alternative text. Hidden
-    links are left out, and those whose text is invisible. Of very large HTML the beginning is read.
+    The preceding text reaches back to the previous link, or BEFORE_CHARACTERS. The address is what a browser would
+    follow: without spaces around it, and without line ends. White space is collapsed. A relative reference is resolved
+    against ``base``; images and areas of image maps are replaced by their alternative text. Links that are hidden, or
+    whose text is invisible, are left out. Only the beginning of very large HTML is read.
     """
     return read(html).links
 
 
 class Page:
-    """What is read of HTML, each part of the message by itself."""
+    """The text and the links of HTML; each part of the message is a document of its own."""
 
     def __init__(self, documents: Iterable["_Document"]) -> None:
         self._documents = list(documents)
 
     @property
     def links(self) -> list[tuple[str, str, str]]:
-        """The text before it, the address and the text of each link."""
+        """The preceding text, the address and the text of each link."""
         return [link for document in self._documents for link in document.links]
 
     def text(self) -> str:
-        """Return the text of all parts, an empty line between two."""
+        """Return the text of all parts, separated by empty lines."""
         return "\n\n".join(filter(None, [document.text() for document in self._documents]))
 
 
 def read(html: str, budget: Budget | None = None) -> Page:
-    """Read HTML. The budget is that of HTML of this length, unless another one is given."""
+    """Read HTML, by default with the budget for HTML of this length."""
     if not html:
         return Page(())
     source = charsets.scrub(html[:MAX_CHARACTERS])
@@ -94,7 +94,7 @@ def read(html: str, budget: Budget | None = None) -> Page:
 
 
 def _read(source: str, budget: Budget) -> "_Document":
-    """Read what is not hidden, or all but templates where nothing is found and what hides has no end."""
+    """Read the visible text; if there is none and a hidden element never ends, read everything except templates."""
     leave = budget.left // _STYLES_SHARE
     parts = list(tokens(source, budget, sheets=True, steps=_STEPS_A_TAG, leave=leave))
     lower = source.lower()
@@ -115,13 +115,13 @@ def _read(source: str, budget: Budget) -> "_Document":
 
 
 def _has_type(source: str) -> bool:
-    """Return whether the HTML begins with a document type, behind what has no tags."""
+    """Return whether a document type precedes the first tag."""
     first = _FIRST.search(source)
     return first is not None and first[1] is not None
 
 
 class _Document:
-    """The lines and links of a page, the line being written, and what is open: a link, preformatted text."""
+    """The lines and links of a document, the line that is being written, and the open link or preformatted text."""
 
     def __init__(self, parts: Iterable[tuple[str, str, str]], base: str) -> None:
         self.links: list[tuple[str, str, str]] = []
@@ -148,7 +148,7 @@ class _Document:
         self._break()
 
     def text(self) -> str:
-        """Return the lines, without empty ones at either end."""
+        """Return the lines, without empty lines at either end."""
         return "\n".join(self._lines).strip("\n")
 
     def _start(self, name: str, attributes: str) -> None:
@@ -187,7 +187,7 @@ class _Document:
             self._break(keeps_empty=True)
 
     def _area(self, attributes: dict[str, str]) -> None:
-        """Write an area of an image map as a link in a line of its own."""
+        """Write an area of an image map as a link on its own line."""
         self._break()
         self._open_link(attributes)
         if self._href:
@@ -201,7 +201,7 @@ class _Document:
         self._line.append(_STRIKE)
 
     def _end_strike(self) -> None:
-        """End what is struck out in this line; where that is nothing, leave no mark."""
+        """Mark the end of struck out text in this line; remove its first mark if there is no text."""
         start, self._struck, self._struck_by = self._struck, None, ""
         if start is not None and "".join(self._line[start + 1 :]).strip():
             self._line.append(_STRIKE)
@@ -209,7 +209,7 @@ class _Document:
             del self._line[start]
 
     def _write(self, text: str) -> None:
-        """Add text to the line, or lines when it is preformatted."""
+        """Add text to the line; preformatted text keeps its lines."""
         self._say(text)
         if not self._preformatted:
             self._line.append(text)
@@ -221,7 +221,7 @@ class _Document:
             self._line.append(other)
 
     def _say(self, text: str) -> None:
-        """Add text to the link, or to what stands before the next one."""
+        """Add text to the open link, or to the text that precedes the next link."""
         (self._link if self._href else self._before).append(text)
 
     def _open_link(self, attributes: dict[str, str]) -> None:
@@ -230,7 +230,7 @@ class _Document:
         self._href = urls.resolve(self._base, attributes.get("href", ""))
 
     def _close_link(self) -> None:
-        """Add the address of the link that ends here, unless nobody sees the link."""
+        """Add the link that ends here, unless it is invisible."""
         text = _collapsed("".join(self._link))
         if self._href and (text or self._has_image or not self._has_blank):
             before = _collapsed("".join(self._before))[-BEFORE_CHARACTERS:].lstrip()
@@ -243,7 +243,7 @@ class _Document:
         self._link.clear()
 
     def _break(self, *, keeps_empty: bool = False) -> None:
-        """End the line; an empty one counts only where it was asked for."""
+        """End the line; keep an empty line only with ``keeps_empty``."""
         self._say(" ")
         if self._struck is not None:
             self._end_strike()
@@ -254,7 +254,7 @@ class _Document:
             self._add(text)
 
     def _paragraph(self) -> None:
-        """End the line and leave one empty."""
+        """End the line and add an empty line."""
         self._break()
         self._add("")
 
@@ -264,7 +264,7 @@ class _Document:
 
 
 def _collapsed(text: str) -> str:
-    """Make each run of white space, no-break spaces included, one space."""
+    """Replace each run of white space, including no-break spaces, by one space."""
     if len(text) > _STEP_CHARACTERS:
         return _collapsed_in_steps(text)
     if not text.isascii() and any(character in text for character in _INVISIBLE_CHARACTERS):
@@ -273,7 +273,7 @@ def _collapsed(text: str) -> str:
 
 
 def _collapsed_in_steps(text: str) -> str:
-    """Do so for megabytes: one call of a pattern or of ``split`` over all of them would keep the GIL all the while."""
+    """Collapse megabytes step by step: no other thread gets the GIL during one call of a pattern or of ``split``."""
     steps = [text[start : start + _STEP_CHARACTERS] for start in range(0, len(text), _STEP_CHARACTERS)]
     text = "".join([f"{' ' * one[0].isspace()}{_collapsed(one)}{' ' * one[-1].isspace()}" for one in steps])
     while "  " in text:

@@ -1,4 +1,4 @@
-"""A hostile HTML mail made a page for a sandboxed frame; who may see it and with which headers is not here.
+"""Renders the HTML of a hostile message as a page for a sandboxed frame; access and response headers are elsewhere.
 
 The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. nh3 repairs tag soup as
 browsers do and has the last word on what may stay; ``Bounds`` leaves out before what would cost it much. The addresses
@@ -80,18 +80,20 @@ _INLINE_IMAGE = re.compile(
 _REMOTE_IMAGE = re.compile(r"(?:https?:[/\\]*+|[/\\]{2,}+)(?=.)", re.IGNORECASE)
 # nh3 writes no bare quote and no bare "<" but in tags, so text cannot look like this.
 _NUMBERED_IMAGE = re.compile(r'(?<=<img src=")cid:([0-9]++)(?=")')
-_TEXT_NOTE = "<p><em>This mail is too large or too intricate to be shown as it was designed. This is its text.</em></p>"
+_TEXT_NOTE = (
+    "<p><em>This message is too large or too complex to be shown as it was designed. This is its text.</em></p>"
+)
 
 
 class View(Struct, frozen=True):
-    """A page for a sandboxed frame, and how many remote images the mail would have loaded."""
+    """A page for a sandboxed frame, and the number of remote images that the message would have loaded."""
 
     html: str
     remote_images: int
 
 
 def render(html: str, images: Mapping[str, str], *, remote_images: bool, budget: Budget | None = None) -> View:
-    """Make a page of the HTML of a mail; never raises. Without the rules, or as text, where it costs too much.
+    """Render the HTML of a message; never raises. If it costs too much, style rules are left out, or the text is shown.
 
     ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). A remote image shows its
     alternative text in the size that the mail states, unless remote images are asked for; ``http:`` ones are then
@@ -108,23 +110,23 @@ def render(html: str, images: Mapping[str, str], *, remote_images: bool, budget:
 
 
 def render_text(text: str) -> View:
-    """Make a page of the text of a mail that has no HTML."""
+    """Render the text of a message without HTML."""
     return View(text_page(text), remote_images=0)
 
 
 class _Tag(NamedTuple):
-    """The tag of an element, written anew; a mail has many that are alike."""
+    """The tag of an element, written anew; a message has many equal tags."""
 
     name: str
     text: str
     attributes: dict[str, str]
     remote_images: int
     width: int
-    """The pixels that the element takes whatever the screen has, 0 if it adapts."""
+    """The pixels that the element takes on any screen, 0 if it adapts."""
 
 
 class _Mail:
-    """One mail on its way to be a page: its markup and the addresses of its images, by number."""
+    """The state of rendering one message: its markup, and the addresses of its images by number."""
 
     def __init__(self, images: Mapping[str, str], budget: Budget, *, remote_images: bool) -> None:
         self._images = images
@@ -146,7 +148,7 @@ class _Mail:
         self._tags: dict[tuple[str, str], _Tag] = {}
 
     def read(self, sources: Sequence[str]) -> bool:
-        """Take in the HTML, part by part; False when it passes a bound."""
+        """Read the HTML, part by part; return False if it exceeds a limit."""
         for number, source in enumerate(sources, 1):
             self._begin(f"#{_PART}{number}" if len(sources) > 1 else "")
             if not self._read(source):
@@ -180,11 +182,11 @@ class _Mail:
 
     @property
     def remote_images(self) -> int:
-        """How many remote images the mail would have loaded."""
+        """The number of remote images that the message would have loaded."""
         return self._remote_images + self._sheet.remote_images
 
     def page(self, source: str) -> str:
-        """Return the page of what may stay, with the addresses of its images."""
+        """Return the page with the sanitised HTML and the addresses of its images."""
         bodies = [_CLEANER.clean(start_tag("div", body)) for body in self._bodies]
         markups = [self._with_images(_CLEANER.clean(part.markup())) for part in self._parts]
         body, markup = bodies[0], markups[0]
@@ -252,13 +254,13 @@ class _Mail:
             self._image(attributes)
 
     def _with_references(self, attributes: dict[str, str]) -> dict[str, str]:
-        """Resolve the references in attributes, where the mail has a base for them."""
+        """Resolve the references in attributes if the message has a base URL."""
         for key in _REFERENCES & attributes.keys() if self._base else ():
             attributes[key] = urls.resolve(self._base, attributes[key]) or attributes[key]
         return attributes
 
     def _area(self, attributes: dict[str, str]) -> None:
-        """Write an area of an image map as a link with its alternative text: its picture is hardly ever loaded."""
+        """Write an area of an image map as a link with its alternative text: its image is hardly ever loaded."""
         if address := link(attributes.get("href", "")):
             self._bounds.text(" ")
             self._bounds.start("a", start_tag("a", {"href": address}))
@@ -285,7 +287,7 @@ class _Mail:
         self._bodies[-1] = merged
 
     def _image(self, attributes: dict[str, str]) -> None:
-        """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
+        """Write an image, without an address if it cannot be shown, so that a browser shows its alternative text."""
         alt = collapsed(attributes.get("alt", ""))[:_MAX_ALT_CHARACTERS]
         written = {"alt": alt} | allowed("img", attributes, self._styles)
         source = self._source(address_of(attributes.get("src", "")))
@@ -298,7 +300,7 @@ class _Mail:
         self._bounds.void("img", start_tag("img", written))
 
     def _source(self, address: str) -> str:
-        """Return the address to load an image from, "" for none or a blocked one; a remote one is counted."""
+        """Return the address to load an image from, "" if it has none or is blocked; count remote images."""
         if address[:4].lower() == "cid:":
             source = self._images.get(content_id(address[4:]), "")
             return source if source.startswith("data:image/") else ""
@@ -310,7 +312,7 @@ class _Mail:
 
 
 def _steps_of(parts: list[tuple[str, str, str]], steps_a_reference: int) -> int:
-    """Return what it takes to write the tags; those that are alike are written once."""
+    """Return the steps for writing the tags; equal tags are written once."""
     tags = [part for part in parts if part[0] in ("start", "end")]
     singular = [part for part in tags if part[1] in _SINGULAR]
     different = [*singular, *{part for part in tags if part[0] == "start" and part[1] not in _SINGULAR}]
@@ -320,6 +322,6 @@ def _steps_of(parts: list[tuple[str, str, str]], steps_a_reference: int) -> int:
 
 
 def _escaped(text: str) -> str:
-    """Write text anew, so that a reference or a line end cannot be read in two ways."""
+    """Write text anew, so that a reference or a line end has only one interpretation."""
     text = unescaped(text).replace("\r\n", "\n").replace("\r", "\n")
     return entities.escape(text, quote=False)

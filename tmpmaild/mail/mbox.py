@@ -12,10 +12,11 @@ _SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a s
 
 
 def entry(full: FullMessage, *octets: bytes) -> bytes:
-    """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
+    """Return the message that consists of these bytes as an entry of an mbox. Takes too long for the event loop.
 
     Its lines end in LF (RFC 4155 appendix A): with CRLF Python's ``mailbox`` would leave an empty line at the end of
-    each mail. A sender that is not one word of ASCII is not in the first line. All octets begin at a line.
+    each message. A sender that is not one word of ASCII is left out of the first line. Each of ``octets`` begins at the
+    start of a line.
     """
     sender = full.envelope.sender
     by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"

@@ -25,18 +25,18 @@ from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.structure import HTML, PLAIN, Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
 
-MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times its size
+MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times its size in memory
 MAX_ADDRESS_BYTES = 320
-"""Of a From address: 64 before the @ and 255 behind it (RFC 5321 §4.5.3.1) are the longest that mail can come from."""
+"""Of a From address: at most 64 before the @ and 255 after it (RFC 5321 §4.5.3.1)."""
 MAX_INLINE_BYTES = 5 * 1024 * 1024
-"""Of the decoded images that a view shows, together."""
+"""Of all decoded images in a view together."""
 IMAGE_TYPES = frozenset(f"image/{name}" for name in "png x-png gif jpeg jpg pjpeg webp bmp x-bmp x-ms-bmp avif".split())
-"""The images that a view of the HTML shows, by what mail calls them, registered or not."""
+"""The image types that a view shows, by all names that mail uses, registered or not."""
 
-NO_HEADER = "The mail has no header."
-UNREADABLE = "The mail could not be understood; only its source is whole."
-ONLY_IN_PART = "The HTML is too intricate and was read only in part; the source is whole."
-TEXT_CUT = "The text is very long and was cut; the source is whole."
+NO_HEADER = "The message has no header."
+UNREADABLE = "The message could not be parsed; only its source is complete."
+ONLY_IN_PART = "The HTML is too complex and was read only in part; the source is complete."
+TEXT_CUT = "The text is very long and was cut; the source is complete."
 
 _SCAN_STEP_BYTES = 1024 * 1024
 _SMALL_BYTES = 8 * 1024
@@ -50,12 +50,12 @@ _META_CHARSET = re.compile(
     re.IGNORECASE,
 )
 _VISIBLE = re.compile(rb"[!-~]")
-# Neither white space nor what Unicode shows nothing for.
+# Neither white space nor characters that Unicode displays nothing for.
 _VISIBLE_TEXT = re.compile(
     r"[^\s\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff]"
 )
-# Text right behind a tag that is none of a head's: enough to see that most HTML says something.
+# Text right behind a tag outside of the head, which shows that most HTML has visible text.
 _SURELY_VISIBLE_HTML = re.compile(
     r"(?:\A|<(?!head|html|link|meta|script|style|template|title)[a-z][^<>]*+>)\s*+[^<\s&]", re.IGNORECASE
 )
@@ -70,28 +70,28 @@ _LIKE_ASCII = (*_UTF_8, "us-ascii", "iso-8859-1", "windows-1252")
 
 
 def parse(raw: bytes, *, is_checked: bool = False) -> ParsedMail:
-    """Read a mail (RFC 5322, RFC 2045 to 2049) for showing it; it never raises.
+    """Parse a message (RFC 5322, RFC 2045 to 2049) for display; never raises.
 
-    Which parts are text, HTML and attachments is decided in ``structure.py``; flowed text is unflowed (RFC 3676), and
-    the text of HTML alone is derived from it. A ``message/rfc822`` is not entered.
-    With ``is_checked``, where senders are, a body that a signature covers in its relaxed form keeps the lines of flowed
-    texts: the space that joins two of them is what anyone may add or take (RFC 6376 §3.4.4).
+    ``structure.py`` decides which parts are text, HTML and attachments. Flowed text is joined (RFC 3676); if there is
+    only HTML, the text is derived from it. A ``message/rfc822`` is not parsed.
+    ``is_checked``: senders are verified. Flowed text then keeps its lines if a signature covers the body in relaxed
+    form, in which anyone may add or remove the spaces that join lines (RFC 6376 §3.4.4).
     """
     try:
         return _parsed(raw, is_checked=is_checked)
-    except Exception:  # noqa: BLE001 - a mistake in here must not refuse a mail whose source is sound
+    except Exception:  # noqa: BLE001 - a bug here must not reject a message whose source is intact
         return ParsedMail("", "", "", "", None, (), (), (UNREADABLE,))
 
 
 def parts_of(raw: bytes) -> list[Part]:
-    """Return the leaves of a message by number, without decoding any."""
+    """Return the leaves of a message by number, without decoding them."""
     warnings: dict[str, None] = {}
     fields, start = header(raw, warnings)
     return multipart.leaves(raw, fields, start, warnings)
 
 
 def readable_header(raw: bytes) -> list[tuple[str, str]]:
-    """Return the fields of a message as raw values, as ``parse`` reads them: octets in the charset of its text."""
+    """Return the fields of a message as raw values; other bytes than UTF-8 are read in the charset of its text."""
     fields, start = header(raw, {})
     if all(value.isascii() for _, value in fields):
         return fields
@@ -104,7 +104,7 @@ def readable_header(raw: bytes) -> list[tuple[str, str]]:
 
 
 def header(raw: bytes, warnings: dict[str, None]) -> tuple[list[tuple[str, str]], int]:
-    """Return the fields of a mail as raw values, and where its body begins (RFC 5322 §2.1)."""
+    """Return the fields of a message as raw values, and the start of its body (RFC 5322 §2.1)."""
     found, start = headers.of_mail(raw)
     if not found.fields:
         warnings[NO_HEADER] = None
@@ -149,7 +149,7 @@ def _decoded(fields: list[tuple[str, str]], warnings: dict[str, None]) -> tuple[
 
 
 class _Reader:
-    """Reads the texts of one message, each once, and knows the charset that they state."""
+    """Reads the texts of one message, each once, and remembers the charset that they state."""
 
     __slots__ = ("_budget", "_derived", "_parts", "_taken_bytes", "_texts", "charset", "raw", "warnings")
 
@@ -161,10 +161,10 @@ class _Reader:
         self._texts: dict[Part, str] = {}
         self._derived: dict[Part, str] = {}  # from HTML
         self._taken_bytes: dict[str, int] = {}  # by type
-        self._budget: Budget | None = None  # of all HTML together; most mail needs none
+        self._budget: Budget | None = None  # of all HTML together; most messages need none
 
     def says(self, part: Part) -> bool:
-        """Return whether a text has anything that a reader would see."""
+        """Return whether a text contains anything visible."""
         if (
             part.encoding in transferencoding.IDENTITIES
             and part.content_type == PLAIN
@@ -184,7 +184,7 @@ class _Reader:
         return text
 
     def html(self, parts: list[Part]) -> str:
-        """Return some parts as one HTML text; plain ones are left out whose text the others have already."""
+        """Return some parts as one HTML text, without plain parts whose text the HTML parts contain."""
         if len(parts) == 1:
             return self.text(parts[0])
         told = self._told(parts, HTML)
@@ -195,13 +195,13 @@ class _Reader:
         )
 
     def body(self, parts: list[Part]) -> str | Verbatim:
-        """Return the text of some parts with LF line ends, or where it is in the source without encoding.
+        """Return the text of some parts with LF line ends, or its place in the source if it is not encoded.
 
-        HTML is left out whose text the plain parts have already.
+        HTML parts whose text the plain parts contain are left out.
         """
         if len(parts) == 1 and parts[0].content_type == PLAIN:
             part = parts[0]
-            # Who lists bodies reads the source up to their end: not megabytes of attachments for a line of text.
+            # A list of bodies reads each source up to the end of its body: no megabytes of attachments for a line.
             is_near = len(self.raw) <= 2 * max(part.end - part.start, _SMALL_BYTES)
             return Verbatim(part.start, part.end) if is_near and _is_verbatim(self.raw, part) else self._plain(part)
         texts = [(part, self._shown(part)) for part in parts]
@@ -210,7 +210,7 @@ class _Reader:
         return shown[0] if len(shown) == 1 else "\n\n".join([text.strip("\n") for text in shown])
 
     def _told(self, parts: list[Part], content_type: str) -> str:
-        """Return the words of the parts of a type if they are not all; "" of more than a few."""
+        """Return the words of the parts of a type if a few parts are of different types, else ""."""
         such = [part for part in parts if part.content_type == content_type]
         if not len(such) < len(parts) <= _MAX_COMPARED_PARTS:
             return ""
@@ -253,21 +253,21 @@ class _Reader:
         if charset and not self.charset and charsets.codec_of(charset) not in (None, "utf_8"):
             self.charset = charset
         if taken > _MOST_DECODED_IN_DETAIL_BYTES and charsets.codec_of(charset) in ("euc_jp", "iso2022_jp"):
-            return charsets.to_text(octets, "", self.warnings)  # a thousand broken texts would take long
+            return charsets.to_text(octets, "", self.warnings)  # a thousand malformed texts would take long
         others = () if octets.isascii() else chain(named, self._stated())
         return charsets.to_text(octets, charset, self.warnings, others)
 
     def _stated(self) -> Iterator[str]:
-        """Yield the first few charsets that texts of the message state."""
+        """Yield the first charsets that texts of the message state."""
         stated = (part.parameters.get("charset", "") for part in self._parts if part.content_type in (PLAIN, HTML))
         yield from islice(dict.fromkeys(filter(None, islice(stated, _MAX_STATED))), _MAX_CHARSETS)
 
     def in_charset(self, fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return the fields with octets that are not UTF-8 read in the charset that the texts state."""
+        """Return the fields; bytes that are not UTF-8 are read in the charset that the texts state."""
         return [(name, headers.in_charset(value, self.charset)) for name, value in fields]
 
     def filename(self, part: Part) -> str:
-        """Return the name of a file, its octets in the charset that the texts state."""
+        """Return a file name; bytes that are not UTF-8 are read in the charset that the texts state."""
         if not self.charset or all(part.stated.get(field, "").isascii() for field, _ in _NAME_PARAMETERS):
             return part.filename
         for field, parameter in _NAME_PARAMETERS:
@@ -283,15 +283,15 @@ def _words(text: str) -> str:
 
 
 def _charset_in_html(octets: bytes) -> tuple[str, ...]:
-    """Return the charset that HTML itself names (HTML standard §13.2.3.2), in a ``meta`` or as XML."""
-    # More white space may have been added to a signed body: where the element stands is counted without it.
+    """Return the charset that HTML states itself (HTML standard §13.2.3.2), in a ``meta`` element or as XML."""
+    # White space may have been added to a signed body, so it does not count for the position of the element.
     beginning = b" ".join(octets.split(maxsplit=_META_WITHIN_BYTES))
     found = _META_CHARSET.search(beginning, 0, _META_WITHIN_BYTES)
     return (found[found.lastindex or 0].decode("ascii", "replace"),) if found else ()
 
 
 def _is_verbatim(raw: bytes, part: Part) -> bool:
-    """Return whether a text needs no decoding; ``True`` for nearly all mail that programs write in English."""
+    """Return whether a text needs no decoding, as in nearly all English messages from programs."""
     start, end = part.start, part.end
     if part.encoding not in transferencoding.IDENTITIES or flowed.is_flowed(part) or raw.find(b"\0", start, end) >= 0:
         return False
@@ -301,17 +301,17 @@ def _is_verbatim(raw: bytes, part: Part) -> bool:
     charset = part.parameters.get("charset", "").lower()
     ascii_only = raw.isascii()
     readable = charset in (_LIKE_ASCII if ascii_only else _UTF_8)
-    # A lone CR would be another line end, a byte order mark no part of the text.
+    # A lone CR would be a different line end, and a byte order mark is not part of the text.
     plain = not raw.startswith(BOM_UTF8, start) and not _has_lone_cr(raw, start, end)
     return readable and plain and (ascii_only or charsets.is_utf8(raw[start:end]))
 
 
 def _has_lone_cr(raw: bytes, start: int, end: int) -> bool:
-    """Look step by step: no other thread gets the GIL while octets are counted."""
+    """Search step by step: no other thread gets the GIL while bytes are counted."""
     for at in range(start, end, _SCAN_STEP_BYTES):
         to = min(at + _SCAN_STEP_BYTES, end)
         step = raw[at:to]
-        # Single octets are replaced faster than pairs are counted; a line end may be cut.
+        # Replacing single bytes is faster than counting pairs. The step may have cut a line end.
         if step.replace(b"\r", b"").replace(b"\n", b"\r\n") == step:
             continue
         if raw.count(b"\r", at, to) != raw.count(b"\r\n", at, min(to + 1, end)):
@@ -331,10 +331,10 @@ def _attachments(reader: _Reader, parts: list[Part], html: str) -> tuple[Attachm
 
 
 def _referred_to(others: list[Part], html: str) -> set[int]:
-    """Return the indexes of the images that the HTML refers to by ``cid:`` (RFC 2392); of one id the first counts.
+    """Return the indexes of the images that the HTML refers to by ``cid:`` (RFC 2392); the first of an id counts.
 
-    Only these may be left out of a list of files: Apple Mail calls every image inline and puts it between two texts,
-    without a reference, so a reader would not see it anywhere.
+    Only these may be missing from a list of files: Apple Mail marks every image as inline and puts it between two
+    texts, without a reference, so it would not be visible anywhere.
     """
     first: dict[str, int] = {}
     for index, part in enumerate(others):
@@ -359,7 +359,7 @@ def _attachment(index: int, part: Part, filename: str, octets: bytes, *, inline:
 
 
 def _cut(text: str, max_bytes: int) -> str:
-    """Return as many whole characters as fit into so many octets of UTF-8."""
+    """Return the longest beginning of a text that fits into ``max_bytes`` of UTF-8."""
     if text.isascii():
         return text[:max_bytes]
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

@@ -1,6 +1,6 @@
-"""Splits a message into its parts (RFC 2046 §5.1), and reads what the header of each part says (RFC 2045, RFC 2183).
+"""Splits a message into its parts (RFC 2046 §5.1) and reads the headers of the parts (RFC 2045, RFC 2183).
 
-The parts are found by their boundaries in one pass, without decoding any.
+The parts are found by their boundaries in one pass, without decoding them.
 """
 
 import re
@@ -12,14 +12,14 @@ MAX_PARTS = 1000
 MAX_DEPTH = 100
 MAX_PART_FIELDS = 100
 
-TOO_MANY_PARTS = "The mail has too many parts; the rest was not looked at."
-TOO_DEEP = "The mail is nested too deeply; the innermost parts were not looked at."
+TOO_MANY_PARTS = "The message has too many parts; the rest was not read."
+TOO_DEEP = "The message is nested too deeply; the innermost parts were not read."
 NO_BOUNDARY = "A multipart has no boundary and is shown as text."
 NO_PARTS = "A multipart has no parts and is shown as text."
 NOT_CLOSED = "A multipart does not end with its boundary."
-STRANGE_TYPE = "A content type is malformed; what the part is was guessed."
+STRANGE_TYPE = "A content type is malformed; the type of the part was guessed."
 
-# Of a whole mail of nothing but such lines, this many cost 0.1 s.
+# In a message of nothing but such lines, this many cost 0.1 s.
 _MAX_HYPHEN_LINES = 200_000
 _GUESSED_BY_BYTES = 1024
 _GUESSED_WITHIN_BYTES = 512 * 1024  # white space may have been added to a signed body
@@ -38,9 +38,9 @@ _ENCODING_BEHIND = re.compile(r"[\s\";]content-transfer-encoding:\s*+([a-z0-9-]+
 
 
 def leaves(raw: bytes, fields: list[tuple[str, str]], start: int, warnings: dict[str, None]) -> list[Part]:
-    """Return the parts of a mail that are not ``multipart``, in order; ``message/rfc822`` is not entered.
+    """Return the parts of a message that are not ``multipart``, in order; a ``message/rfc822`` is a leaf.
 
-    ``fields`` are those of the mail's header as raw values, ``start`` is where its body begins.
+    ``fields`` are those of the message's header as raw values, ``start`` is where its body begins.
     """
     return split(raw, fields, headers.first_values(fields), start, warnings)[1]
 
@@ -48,7 +48,7 @@ def leaves(raw: bytes, fields: list[tuple[str, str]], start: int, warnings: dict
 def split(
     raw: bytes, fields: list[tuple[str, str]], stated: dict[str, str], start: int, warnings: dict[str, None]
 ) -> tuple[Part | Multipart, list[Part]]:
-    """Return the parts of a mail as a tree, and its leaves in order; ``stated`` are the first values of its fields."""
+    """Return the parts of a message as a tree, and its leaves in order; ``stated`` are its fields' first values."""
     if len(stated) < len(fields) and "content-type" in stated:
         types = [value for name, value in fields if name.lower() == "content-type"]
         stated = {**stated, "content-type": _usable(raw, types[:_MAX_TYPES])}
@@ -64,9 +64,9 @@ def split(
 
 
 def _usable(raw: bytes, types: list[str]) -> str:
-    """Return the content type that counts of several: the first multipart whose boundary comes, else the first other.
+    """Return the content type that counts if there are several: the first multipart whose boundary occurs.
 
-    Without either it is the first.
+    If there is none, the first type that is not multipart counts, and otherwise the first.
     """
     others = []
     for stated in types:
@@ -81,7 +81,7 @@ def _usable(raw: bytes, types: list[str]) -> str:
 
 
 def _described(raw: bytes, start: int, stated: dict[str, str], default_type: str, warnings: dict[str, None]) -> Part:
-    """Read the fields that say what a part is (RFC 2045, RFC 2183); its body begins at ``start``."""
+    """Read the fields that describe a part (RFC 2045, RFC 2183); its body begins at ``start``."""
     part = Part(content_type=default_type, start=start, stated=stated)
     media_type = ""
     if value := stated.get("content-type"):
@@ -110,7 +110,7 @@ def _described(raw: bytes, start: int, stated: dict[str, str], default_type: str
 
 
 def _media_type(stated: str) -> str:
-    """Return a media type that is one, "" for anything else."""
+    """Return a media type if it is well-formed, else ""."""
     if stated in (PLAIN, HTML):
         return stated
     match = _MEDIA_TYPE.match(stated)
@@ -118,7 +118,7 @@ def _media_type(stated: str) -> str:
 
 
 def _guessed_type(raw: bytes, part: Part) -> str:
-    """Return what a part with a malformed media type is: plain text (RFC 2045 §5.2), unless it is clearly not."""
+    """Guess the type of a part with a malformed media type: plain text (RFC 2045 §5.2), unless it is clearly not."""
     if "boundary" in part.parameters:
         return "multipart/mixed"
     if part.filename or "binary" in (part.encoding, part.parameters.get("charset", "").lower()):
@@ -130,7 +130,7 @@ def _guessed_type(raw: bytes, part: Part) -> str:
 
 
 class _Splitter:
-    """One pass over a multipart mail: the containers that are open, and the leaf that is being read."""
+    """One pass over a multipart message, with the open containers and the leaf that is being read."""
 
     def __init__(self, raw: bytes, warnings: dict[str, None]) -> None:
         self._raw = raw
@@ -159,7 +159,7 @@ class _Splitter:
         return tree, self._leaves
 
     def _take(self, line: re.Match[bytes]) -> int:
-        """Act on one line of two hyphens; return where to look on."""
+        """Handle a line that begins with two hyphens; return the position to continue from."""
         depth, closing = self._delimited(_one_spaced(line[1].rstrip(b" \t\r")))
         if depth < 0:
             return line.end()
@@ -173,14 +173,14 @@ class _Splitter:
         return line.end()
 
     def _delimited(self, text: bytes) -> tuple[int, bool]:
-        """Return which container a line delimits (-1: none), and whether it closes it (RFC 2046 §5.1.1)."""
+        """Return the depth of the container that a line delimits (-1: none), and whether it closes it."""
         depth = self._depth_of.get(text, -1)
         if depth < 0 and text.endswith(b"--"):
             return self._depth_of.get(text[:-2], -1), True
         return depth, False
 
     def _begin(self, start: int, container: Multipart) -> int:
-        """Read the header of a part that starts here; return where to look for the next delimiter."""
+        """Read the header of a part that starts here; return the position to search the next delimiter from."""
         self._begun += 1
         end = _HEADER_END.search(self._raw, start - 1)
         block = self._raw[start : end.start() + 1 if end else len(self._raw)]
@@ -194,9 +194,9 @@ class _Splitter:
         return part.start - 1
 
     def _enter(self, part: Part) -> Multipart | None:
-        """Open a multipart; one that cannot be opened becomes a leaf."""
+        """Open a multipart; return None if it cannot be opened and becomes a leaf."""
         boundary = _one_spaced(part.parameters.get("boundary", "").rstrip().encode("utf-8", "replace"))
-        # Apostrophes may be a boundary's own (RFC 2046 §5.1.1), but for some programs they are quotes.
+        # Apostrophes may be part of a boundary (RFC 2046 §5.1.1), but some programs use them as quotes.
         if boundary[:1] == b"'" == boundary[-1:]:
             begun = self._raw[max(part.start - 1, 0) : part.start + _PREAMBLE_BYTES]
             boundary = boundary if b"\n--" + boundary in begun else boundary.strip(b"'")
@@ -207,7 +207,7 @@ class _Splitter:
             return None
         multipart = Multipart(part.content_type.partition("/")[2], boundary, part.start, content_id=part.content_id)
         multipart.root = part.parameters.get("start", "").strip("<> ")
-        if multipart.subtype == "digest":  # RFC 2046 §5.1.5: the type that need not be said is another one
+        if multipart.subtype == "digest":  # RFC 2046 §5.1.5: the default type is different here
             multipart.part_type = "message/rfc822"
         if self._open:
             self._open[-1].children.append(multipart)
@@ -216,7 +216,7 @@ class _Splitter:
         return multipart
 
     def _close(self, depth: int, line_start: int) -> None:
-        """End the leaf and all containers from ``depth`` on.
+        """Close the leaf and all containers from ``depth`` on.
 
         The line break before a delimiter belongs to it (RFC 2046 §5.1.1).
         """
@@ -237,12 +237,12 @@ class _Splitter:
         self._depth_of = {multipart.boundary: at for at, multipart in enumerate(self._open)}
 
     def _stop(self, sentence: str) -> None:
-        """Look no further."""
+        """Stop searching, with a warning."""
         self._warnings[sentence] = None
         self._open.clear()
 
     def _finish(self) -> None:
-        """End what the end of the mail ends."""
+        """Close everything at the end of the message."""
         if any(multipart.children for multipart in self._open):
             self._warnings[NOT_CLOSED] = None
         self._close(0, len(self._raw))

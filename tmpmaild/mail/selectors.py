@@ -1,7 +1,7 @@
-"""Selectors in the style sheets of a hostile mail: written anew for its view, or read for its text.
+"""Selectors in the style sheets of a hostile message: written anew for its view, or read for its text.
 
-The mail's classes and ids get a prefix, in selectors as in attributes: no rule of a mail finds what this page
-marks with a class of its own. What a selector counts (its specificity) stays what it was.
+The message's classes and ids get a prefix, in selectors and in attributes, so that its rules cannot select elements of
+our page. The specificity of a selector stays the same.
 """
 
 import re
@@ -26,7 +26,7 @@ from tmpmaild.mail.cssnodes import RefusedError, mark, separated, without_space
 from tmpmaild.mail.htmltokens import ELEMENTS, names
 
 PREFIX = "m_"
-# Of no weight: the body and what is in it, not the rest of the page of a view.
+# Has no specificity: the body and its content, not the rest of the page of a view.
 SCOPE = ":where(body,body *)"
 
 PSEUDO_CLASSES: Final = names(
@@ -44,7 +44,7 @@ _OPERATORS = ("=", "~=", "^=", "$=", "*=", "|=")
 _MAX_SELECTOR_DEPTH = 3
 _MAX_COMPOUNDS = 20
 _MAX_NAMES = 24
-# As measured in Chromium: up the tree, where it remembers much; and among siblings.
+# As measured in Chromium: for each level of the tree, of which it caches much, and for each sibling.
 _STEPS_A_MATCH = 16
 _SIBLING_STEPS = 4
 
@@ -56,18 +56,18 @@ _AROUND_MARKS = re.compile(r"(?>(?:(?<!\s)\s++)?)([:;,])\s*+")
 
 
 def own_name(name: str) -> str:
-    """Return a class or an id of the mail as it is called in this page; two may become one."""
+    """Return the name that a class or id of the message has in our page; two names may become one."""
     return _prefixed(_safe("_".join(name.split())))
 
 
 def own_names(text: str) -> str:
-    """Return the classes of an attribute as they are called in this page."""
+    """Return the names that the classes of an attribute have in our page."""
     names_of_element = text.split(maxsplit=_MAX_NAMES)[:_MAX_NAMES]
     return " ".join(map(_prefixed, _safe(" ".join(names_of_element)).split()))
 
 
 def _safe(text: str) -> str:
-    """Spell out what a selector would have to escape; here none is written."""
+    """Spell out characters that would need an escape: no escapes are written."""
     return _UNSAFE.sub(lambda run: f"_{ord(run[0][0]):x}_", text)
 
 
@@ -76,9 +76,9 @@ def _prefixed(name: str) -> str:
 
 
 def written(prelude: Iterable[Node], limit: int) -> list[str]:
-    """Return the selectors of a list that are known, each within the body; the others are left out.
+    """Write the known selectors of a list, each confined to the body; leave out the others.
 
-    With those within them they weigh as much as ``limit`` at most.
+    Their weight, including the selectors within them, is ``limit`` at most.
     """
     found = []
     for selector in islice(separated(prelude), limit):
@@ -94,15 +94,15 @@ def written(prelude: Iterable[Node], limit: int) -> list[str]:
 
 
 def weight_of(selector: str) -> int:
-    """Return how many selectors a written one is, with those within it."""
+    """Return the number of selectors in a written selector, including those within it."""
     own = selector.replace(SCOPE, "")
     return 1 + own.count("(") + own.count(",")
 
 
 def matches(selector: str, elements: int, depth: int) -> int:
-    """Return how much work a written selector may be for a browser, in matches of a simple one with an element.
+    """Return the work that a written selector may cause a browser, in matches of a simple selector with an element.
 
-    It walks up all ancestors of an element for what they are, and all siblings before it for ``~``.
+    A browser visits all ancestors of an element for a descendant, and all preceding siblings for ``~``.
     """
     own = selector.replace(SCOPE, "").replace("~=", "")
     walked = depth * (" " in own) + _SIBLING_STEPS * elements * ("~" in own)
@@ -110,9 +110,9 @@ def matches(selector: str, elements: int, depth: int) -> int:
 
 
 def _complex(nodes: Sequence[Node], depth: int) -> str:
-    """Write compounds and what combines them; on top the first that may lie in the body must do so.
+    """Write compounds and their combinators; at the top, confine the first compound that is not the root to the body.
 
-    A browser tries each way to combine them: none within a pseudo-class, and ``~`` once.
+    A browser tries each combination, so there are no combinators within a pseudo-class, and ``~`` occurs once at most.
     """
     text = ""
     is_within = depth > 0
@@ -236,19 +236,19 @@ def _flag(nodes: list[Node]) -> str:
 
 
 def _attribute_value(name: str, operator: str, value: str) -> str:
-    """Return the value as it is in the attributes that are written."""
+    """Return the value that the attribute has where it is written."""
     if name == "style":
         return _AROUND_MARKS.sub(r"\1", value).strip("; ")
     if name not in ("class", "id"):
         return value
     if operator not in ("*=", "$="):
         return own_names(value)
-    # It may begin within a name.
+    # The value may begin within a name.
     first, *others = value.split(" ")
     return " ".join([_safe(first), *(own_name(other) if other else "" for other in others)])
 
 
-# Names in selectors that are read have "?" for what had to be escaped.
+# In selectors that are read, "?" stands for escaped characters.
 _PLAIN = re.compile(r"(?:\*|[\w?-]++)?(?:[.#][\w?-]++)*")
 _NAME = re.compile(r"[.#]?[\w?-]++")
 _UNUSUAL = re.compile(r"[^\w\s-]")
@@ -260,14 +260,14 @@ _PSEUDO = re.compile(r":([\w?-]*+)")
 _PSEUDO_CLASSES = PSEUDO_CLASSES | NTH | LOGICAL | names("after before first-letter first-line")
 _MALFORMED = re.compile(r"[^\w\s.#*>+~:?,\0-]|(?:\A|,)\s*+(?:,|\Z)")
 _BAD_NAME = re.compile(r"[.#](?:-?[0-9]|[^\w?-])")
-_MARK = "\0"  # a condition that is not read
+_MARK = "\0"  # stands for a condition that is not read
 _OF_A_FUNCTION = 1000
 
 
 class Asked(NamedTuple):
-    """What a selector asks of an element: ``names`` of it, and nothing else if it is ``sure``.
+    """What a selector requires of an element: ``names``, and nothing else if ``is_sure``.
 
-    ``rank`` are ids, classes and types (https://www.w3.org/TR/selectors/#specificity).
+    ``rank`` counts ids, classes and types (https://www.w3.org/TR/selectors/#specificity).
     """
 
     names: frozenset[str]
@@ -305,7 +305,7 @@ def _asks(asked: Iterable[str]) -> frozenset[str]:
 
 
 def is_valid(text: str) -> bool:
-    """Return whether a browser knows all selectors of a list: if not, it leaves out the rule."""
+    """Return whether a browser knows all selectors of a list; otherwise it ignores the rule."""
     text = _CONDITION.sub(_MARK, text)
     if _MALFORMED.search(text) or _BAD_NAME.search(text):
         return False
@@ -313,7 +313,7 @@ def is_valid(text: str) -> bool:
 
 
 def names_of(name: str, attributes: Mapping[str, str]) -> set[str]:
-    """Return the names of an element that selectors ask for."""
+    """Return the names of an element as selectors contain them."""
     classes = attributes.get("class", "")
     own = {"*", name, *("." + one for one in _UNUSUAL.sub("?", classes).split())}
     if identity := attributes.get("id", ""):

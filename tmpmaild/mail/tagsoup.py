@@ -35,11 +35,11 @@ _PARENTS = {
 
 
 class TooLargeError(Exception):
-    """The markup would pass ``MAX_MARKUP_CHARACTERS``, or what its parser does the budget."""
+    """The markup would exceed ``MAX_MARKUP_CHARACTERS``, or parsing it the budget."""
 
 
 class _Element:
-    """An open element; ``around`` is the formatting that is open around the cell that it is."""
+    """An open element; if it is a cell, ``around`` is the formatting that is open around it."""
 
     __slots__ = ("around", "inset", "name", "size")
 
@@ -51,7 +51,7 @@ class _Element:
 
 
 class Bounds:
-    """Tag soup written as it comes, without the tags that would cost its parser too much.
+    """Writes tag soup as it comes, without the tags that would cost its parser too much.
 
     A parser that follows the HTML standard makes unclosed formatting anew in each block, and looks through what is open
     for each tag: 24 KB of ``<b>`` and ``<p>`` become a tree of nearly 1 GiB. So this follows what the parser has open
@@ -76,11 +76,11 @@ class Bounds:
 
     @property
     def inset(self) -> int:
-        """How many pixels of the width the padding of the open elements takes."""
+        """The pixels of the width that the padding of the open elements takes."""
         return sum(element.inset for element in self._open)
 
     def markup(self) -> str:
-        """Return what was written; the parser closes what is open."""
+        """Return the markup; the parser closes the open elements."""
         return "".join(self._written)
 
     def text(self, escaped: str) -> None:
@@ -92,14 +92,14 @@ class Bounds:
         self._write(escaped)
 
     def void(self, name: str, tag: str) -> None:
-        """Write a tag that holds nothing."""
+        """Write the tag of a void element."""
         if name == "hr":
             self._close_innermost(_PARAGRAPH)
         self._repeat_formatting()
         self._write(tag)
 
     def start(self, name: str, tag: str) -> None:
-        """Write the tag of an element; one that lies too deep is left out, not what it holds."""
+        """Write the tag of an element; leave it out, but not its content, if it is nested too deeply."""
         if name in TABLE_PARTS:
             if not self._make_room_in_table(name):
                 return
@@ -168,7 +168,7 @@ class Bounds:
         return -1
 
     def _pay(self, steps: int) -> None:
-        """Count what takes long here and in the parser."""
+        """Take steps for what takes long here and in the parser."""
         if steps and not self._budget.take(steps, leave=self._leave):
             raise TooLargeError
 
@@ -185,7 +185,7 @@ class Bounds:
             self._close_to(len(self._open) - 1)
 
     def _make_room_in_table(self, name: str) -> bool:
-        """Close what ends before a part of a table; False where there is no table for it."""
+        """Close the elements that end before a part of a table; return False if there is no table for it."""
         if name == "table":
             depth = self._innermost(_SCOPE)
             if depth >= 0 and self._open[depth].name == "table":  # a table between cells ends the one around it
@@ -201,7 +201,7 @@ class Bounds:
         return len(self._formatting) < MAX_FORMATTING and self._repeatable > 0
 
     def _repeat_formatting(self) -> None:
-        """Count what the parser makes anew before text: the formatting whose block has ended."""
+        """Count the formatting that the parser opens again before text, since its block has ended."""
         if not self._formatting:
             return
         ended = list(takewhile(lambda element: element not in self._open, reversed(self._formatting)))
@@ -223,7 +223,7 @@ class Bounds:
             self._move_formatting(element, self._open.index(element))
 
     def _move_formatting(self, element: _Element, depth: int) -> None:
-        """End formatting as the parser does: moved into each block that lies in it, with what lies between them."""
+        """End formatting as the parser does: it is moved into each block within it."""
         inner = self._open[depth + 1 :]
         crossed = sum(one.name in _SPECIAL for one in inner)
         if any(one.name == "table" for one in inner):

@@ -16,8 +16,8 @@ _NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 def trace_fields(full: FullMessage, hostname: str) -> bytes:
     """Return ``Return-Path`` and ``Received``, each ended by CRLF; UTF-8 if an address is (RFC 6531 §3.7.3).
 
-    The envelope is what a stranger said: only what is a path, a host name or an address by the grammar gets in, so
-    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``full``.
+    The envelope is untrusted: only well-formed paths, host names and addresses are written, so no line end of others
+    and nothing longer than 255 bytes. ``for`` names the only recipient of ``full``.
     """
     envelope = full.envelope
     recipient = _path(envelope.recipients[0])
@@ -31,7 +31,7 @@ def trace_fields(full: FullMessage, hostname: str) -> bytes:
 
 
 def authentication_results(full: FullMessage, hostname: str) -> bytes:
-    """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing before there is a verdict."""
+    """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing if there is no verdict yet."""
     found = full.message.authentication
     if found is None:
         return b""
@@ -49,14 +49,14 @@ def authentication_results(full: FullMessage, hostname: str) -> bytes:
 
 
 def _method(name: str, result: str, reason: str, properties: dict[str, str]) -> str:
-    """Return a result; of what strangers wrote only what can do no harm in a header field."""
+    """Return the result of a method; of untrusted text only what is harmless in a header field."""
     shown = "".join(_NOT_QUOTABLE.split(reason))
     parts = [f"{name}={result}", *([f'reason="{shown}"'] if shown else [])]
     return " ".join([*parts, *[f"{key}={value}" for key, value in properties.items() if _PVALUE.fullmatch(value)]])
 
 
 def _path(text: str) -> str:
-    """Return a path as it was written, ``""`` for the null path and for what is none."""
+    """Return a path as it was written, ``""`` for the null path and for anything that is not a path."""
     try:
         addresses.parse_path(text.encode(), utf8=True)
     except ValueError:  # UnicodeEncodeError of a lone surrogate too
@@ -65,7 +65,7 @@ def _path(text: str) -> str:
 
 
 def _client(envelope: Envelope) -> str:
-    """Return the Extended-Domain of ``from``: who the client said it is, and where it really was."""
+    """Return the Extended-Domain of ``from``: the name that the client claimed, and its address."""
     name, literal = _host(envelope.helo), _literal(envelope.remote_ip)
     if literal:
         return f"{name or literal} ({literal})"
@@ -81,7 +81,7 @@ def _host(helo: str) -> str:
 
 
 def _literal(ip: str) -> str:
-    """Return the address literal (RFC 5321 §4.1.3) of an IP address, ``""`` of anything else."""
+    """Return the address literal (RFC 5321 §4.1.3) of an IP address, ``""`` for anything else."""
     try:
         address = ip_address(ip.partition("%")[0])
     except ValueError:

@@ -8,7 +8,7 @@ from tmpmaild.mail.declarations import StyleAttributes
 from tmpmaild.mail.htmltokens import address_of, collapsed, names
 from tmpmaild.mail.selectors import own_name, own_names
 
-# One set for all elements: an attribute on an element that does not know it does nothing.
+# The same set for all elements: an attribute has no effect on an element that does not have it.
 ANYWHERE = names(
     "align bgcolor border cellpadding cellspacing class clear color colspan dir face height hspace id lang "
     "leftmargin link marginheight marginwidth noshade nowrap rowspan size span start style text title topmargin type "
@@ -34,13 +34,13 @@ _REMOTE_STYLE_URL = re.compile(r"url\(\s*+[\"']?\s*+(?:https?:)?//", re.IGNORECA
 
 
 def start_tag(name: str, attributes: Mapping[str, str]) -> str:
-    """Write a start tag with attributes that may be in double quotes whatever they hold."""
+    """Write a start tag with its attributes in double quotes."""
     written = "".join(f' {key}="{entities.escape(value)}"' for key, value in attributes.items())
     return f"<{name}{written}>"
 
 
 def allowed(name: str, attributes: Mapping[str, str], styles: StyleAttributes) -> dict[str, str]:
-    """Return the attributes that an element may keep; the source of an image is none of them."""
+    """Return the attributes that an element may keep, without the source of an image."""
     stated = {key: collapsed(value) for key, value in attributes.items() if key in ANYWHERE}
     kept = {key: value for key, value in stated.items() if _value_of(key).fullmatch(value)}
     for key, renamed in _RENAMED.items():
@@ -60,13 +60,13 @@ def _value_of(key: str) -> re.Pattern[str]:
 
 
 def link(address: str) -> str:
-    """Return an address of the web or of mail as a browser reads it, or "" for any other."""
+    """Return an ``http:``, ``https:`` or ``mailto:`` address as a browser reads it, "" for any other."""
     address = address_of(address)
     return address if _LINK.match(address) else ""
 
 
 def placeholder(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return what marks an image that is not shown: as a spacer without words, or as too small for its words."""
+    """Return attributes that mark an image that is not shown as a spacer, or as too small for its text."""
     stated = dict(_PIXELS.findall(attributes.get("style", "")))
     sizes = [stated.get(side) or attributes.get(side, "") for side in ("width", "height")]
     width, height = (int(size[:5]) if size.isascii() and size.isdigit() else None for size in sizes)
@@ -77,7 +77,7 @@ def placeholder(attributes: Mapping[str, str]) -> dict[str, str]:
 
 
 def fixed_width(attributes: Mapping[str, str]) -> int:
-    """Return how many pixels an element takes whatever the screen has, 0 if it adapts; of attributes that may stay."""
+    """Return the pixels that an element takes on any screen, 0 if it adapts, by its kept attributes."""
     style = attributes.get("style", "")
     if "width:" in style:
         return 0 if "max-width:" in style else max(map(int, _FIXED_WIDTH.findall(style)), default=0)
@@ -86,7 +86,7 @@ def fixed_width(attributes: Mapping[str, str]) -> int:
 
 
 def inset(tag: str) -> int:
-    """Return how many pixels of an element's width its padding takes, as far as its tag says."""
+    """Return the pixels of an element's width that its padding takes, as far as its tag states it."""
     if "padding" not in tag:
         return 0
     cells = _CELL_PADDING.search(tag)
@@ -101,6 +101,6 @@ def inset(tag: str) -> int:
 
 
 def remote_backgrounds(attributes: Mapping[str, str]) -> int:
-    """Return how many remote images the attributes would load behind an element."""
+    """Return the number of remote images that the attributes would load as background."""
     address = attributes.get("background", "").strip().lower()
     return address.startswith(("http:", "https:", "//")) + len(_REMOTE_STYLE_URL.findall(attributes.get("style", "")))

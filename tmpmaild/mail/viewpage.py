@@ -1,4 +1,4 @@
-"""The page around sanitised HTML, or around plain text: its head, its own styles and its size."""
+"""The page around sanitised HTML or plain text: its head, our styles and its size."""
 
 import html as entities
 import re
@@ -12,7 +12,7 @@ _HEAD = (
     f'<meta name="referrer" content="no-referrer" id="{LIGHT_ID}"><base target="_blank">'
 )
 _STANDARD = "<!doctype html>"
-# Images in cells leave no gap for descenders, as senders of such mails expect.
+# Images in cells leave no gap for descenders, as senders of such messages expect.
 _ALMOST_STANDARD = '<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN">'
 _END_OF_HEAD = '<base target="_blank">'
 _HEAD_CHARACTERS = 300
@@ -46,7 +46,7 @@ _DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_
 
 
 def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_styles: bool = False, width: int = 0) -> str:
-    """Return the page of a sanitised mail.
+    """Return the page for sanitised HTML.
 
     ``body`` is an empty ``div`` with the attributes of the mail's body, none if its parts have their own. ``markup`` is
     what it holds, ``sheet`` is the style sheet of the mail, all harmless; of ``source``, the mail as it came, only the
@@ -64,7 +64,7 @@ def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_style
 
 
 def has_dark_ground(markup: str) -> bool:
-    """Return whether the first background that is stated is dark: such a mail stays as it is for dark readers."""
+    """Return whether the first stated background is dark: such a message is not inverted in the dark view."""
     ground = _GROUND.search(markup)
     if ground is None or not ground[1].startswith("#"):
         return ground is not None and ground[1].lower() == "black"
@@ -82,12 +82,12 @@ def _fit(width: int) -> str:
 
 
 def text_page(text: str, note: str = "") -> str:
-    """Return a page that shows a text as it is, after a note in HTML."""
+    """Return a page that shows text unchanged, after a note in HTML."""
     return f"{_STANDARD}{_HEAD}<style>{_OWN['text']}</style>{note}<pre>\n{entities.escape(text, quote=False)}</pre>"
 
 
 def titled(page: str, title: str, time: str) -> str:
-    """Return a page with a title for its tab; on paper the title and the time stand above the mail."""
+    """Return a page with a title for its tab; in print the title and the time precede the message."""
     printed = _OWN["printed"] % _css_string(f"{title[:_HEAD_CHARACTERS]} · {time}")
     # Without an icon of its own browsers ask for one, which the policy blocks.
     own = f'<title>{entities.escape(title)}</title><link rel="icon" href="data:,"><style>{printed}</style>'
@@ -95,18 +95,18 @@ def titled(page: str, title: str, time: str) -> str:
 
 
 def served_by(page: str, host: str) -> str:
-    """Return a page that says at its top, on a screen, that a service shows what it did not write."""
+    """Return a page that states at its top, on screens, that the service did not write the message."""
     said = f"{host} shows you a message that somebody sent to a disposable address. {host} did not write it."
     return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<style>{_OWN['served'] % _css_string(said)}</style>", 1)
 
 
 def _css_string(text: str) -> str:
-    """Write a text as a string of CSS, with nothing in it that could end the string or its element."""
+    """Write a text as a CSS string that contains nothing that could end the string or its element."""
     return '"' + re.sub(r"[^\w .@:-]", lambda match: f"\\{ord(match[0]):x} ", text, flags=re.ASCII) + '"'
 
 
 def _mode(source: str) -> tuple[str, str]:
-    """Return a doctype and styles for the mode in which browsers would show the mail (HTML standard, 13.2.6.4.1)."""
+    """Return a doctype and styles for the mode in which browsers would show the message (HTML standard, 13.2.6.4.1)."""
     doctype = _DOCTYPE.match(source[:_DOCTYPE_CHARACTERS])
     identifiers = doctype[1].lower() if doctype else ""
     if _ALMOST.search(identifiers):

@@ -19,16 +19,16 @@ _STEPS_A_STYLE = 12
 _ATTRIBUTES_A_STEP = 6
 _MAX_ATTRIBUTES_CHARACTERS = 64 * 1024  # of one tag; images in addresses are longer
 
-# What browsers show of these is not what they hold: pictures, sounds, choices; drawings and descriptions in SVG.
+# Browsers do not show the content of these: pictures, sounds, choices; definitions and descriptions in SVG.
 _UNSEEN = names("audio canvas datalist defs desc video")
 VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
 
-# A sheet cannot without one of these words, or an escape.
+# A background or other colours need one of these words, or an escape.
 _COLOURING = ("background", "bgcolor", "<link", "color-scheme", "@import", "\\")
 
 
 class Styles:
-    """What the styles and sheets of a mail do to the text of its elements; each different tag is looked at once."""
+    """The effect of style attributes and sheets on the text of elements; each different tag is judged once."""
 
     def __init__(self, lower: str, parts: Iterable[tuple[str, str, str]], budget: Budget) -> None:
         self._budget = budget
@@ -38,7 +38,7 @@ class Styles:
         self._known: dict[tuple[str, str], tuple[bool, str]] = {}
 
     def look(self, name: str, attributes: str) -> tuple[bool, str]:
-        """Return whether an element hides what it holds, and what ``blanks`` says of the text behind its tag."""
+        """Return whether an element hides its content, and the result of ``blanks`` for the text behind its tag."""
         known = self._known.get((name, attributes))
         if known is None:
             known = self._known[name, attributes] = self._judge(name, attributes[:_MAX_ATTRIBUTES_CHARACTERS])
@@ -49,7 +49,9 @@ class Styles:
             return False, ""
         if name == "dialog" and "open" not in attributes_of(attributes):
             return True, ""
-        if name == "object" and "data" in attributes_of(attributes):  # what it holds is for those who cannot show that
+        if name == "object" and "data" in attributes_of(
+            attributes
+        ):  # its content is for browsers that cannot show the data
             return True, ""
         by_rule = self._cascade.may_hide(name, attributes)
         if not (by_rule or (attributes and hiding.may_hide(attributes))):
@@ -64,31 +66,31 @@ class Styles:
         return is_hidden, hiding.blanks(name, style, self._colour(name, found, style), on_white=self._on_white)
 
     def _colour(self, name: str, attributes: dict[str, str], style: dict[str, str]) -> str:
-        """Return the colour of an element, "" for one that it inherits."""
+        """Return the colour of an element, "" if it inherits its colour."""
         by_attribute = attributes.get("color", "").strip().lower() if name == "font" else ""
         colour = style.get("color", by_attribute)
-        if self._on_white and hiding.is_white(colour):  # a rule may make it another
+        if self._on_white and hiding.is_white(colour):  # a rule may set another colour
             return self._cascade.colour(name, attributes, self._budget) or by_attribute
         return colour
 
 
 class Hidden:
-    """Knows whether what is read is in an element that hides it (``name``); without ``skips`` only templates do."""
+    """Follows the element that hides the current token (``name``); without ``skips`` only templates hide."""
 
     def __init__(self, styles: Styles, *, skips: bool = True) -> None:
         self.styles = styles
         self._skips = skips
         self.name = ""
-        self._open: Counter[str] = Counter()  # of the element that hides, and what it holds
+        self._open: Counter[str] = Counter()  # by name: the element that hides, and elements within it
         self._is_crossed = False
 
     @property
     def ends_elsewhere(self) -> bool:
-        """Whether, at the end, something hidden has no end tag, or may have ended where it has none."""
+        """Whether a hidden element has no end tag, or may have ended before it."""
         return self.name != "" or self._is_crossed
 
     def holds(self, kind: str, name: str, attributes: str) -> bool:
-        """Take the next token; return whether it is hidden, the tags that hide included."""
+        """Take the next token; return whether it is hidden. Tags of elements that hide are hidden too."""
         if self.name:
             if kind != "text":
                 self._follow(name, starts=kind == "start")
@@ -99,7 +101,7 @@ class Hidden:
         return self.name != "" or (is_hidden and name == "img")
 
     def _follow(self, name: str, *, starts: bool) -> None:
-        """Take a tag within the element that hides; its own end tag ends it."""
+        """Take a tag within the element that hides; only its own end tag ends it."""
         if starts:
             self._is_crossed = self._is_crossed or may_end(self.name, name)
             self._open[name] += 1
@@ -111,7 +113,7 @@ class Hidden:
 
 
 def seen(parts: Iterable[tuple[str, str, str]], hidden: Hidden) -> Iterator[tuple[str, str, str]]:
-    """Yield the tokens that are not hidden; text that is invisible as ("blank", "", "")."""
+    """Yield the tokens that are not hidden, and ("blank", "", "") in place of invisible text."""
     blank = ""
     for kind, text, attributes in parts:
         if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
