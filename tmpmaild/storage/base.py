@@ -1,13 +1,13 @@
 """The storage contract: what every engine promises, and what ``tests/storage`` checks for each.
 
 - Times are Unix milliseconds in UTC and are arguments; the only clock of an engine is the one it was given, for the
-  times of commits. An engine does not decide whether an address has expired: it returns the time.
+  times of commits. An engine does not decide whether an address has expired: it returns the expiry.
 - Message ids and cursors are opaque strings that sort by arrival. Messages become visible in ascending order of their
   ids: after reading up to an id, a client finds everything newer by ``Page.after``.
 - When a method returns, its change is committed durably: it survives a power cut. When it raises, nothing has changed.
   Cancelling a caller neither undoes an operation that was accepted nor affects other callers.
-- A ``permit`` argument is called with the inbox that was found before anything else is read; what it raises is raised.
-  It may be called in any thread.
+- A ``permit`` argument is called with the inbox that was found, before anything else is read; an exception that it
+  raises is passed on. It may be called in any thread.
 - For expected failures only the errors of ``tmpmaild.errors`` are raised: ``StorageFull`` and ``StorageUnavailable``
   by every method, others where they are named.
 """
@@ -46,9 +46,9 @@ OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 
 DELETED_AT_ONCE = 100
 DELETED_AT_ONCE_BYTES = 8 * 1024 * 1024
-"""How many messages, and octets as stored, one transaction of ``delete_messages`` deletes; or one that is larger.
+"""The most messages, and bytes as stored, that one transaction of ``delete_messages`` deletes; or one larger message.
 
-By default an inbox holds no more messages. On SQLite so many octets take some 50 ms, for which deliveries wait.
+By default an inbox holds no more messages. On SQLite deleting so many bytes takes some 50 ms, and deliveries wait.
 """
 
 Permit = Callable[[Inbox], object]
@@ -60,9 +60,9 @@ Listened = Callable[[], Collection[str]]
 """Returns the ids of the inboxes whose changes are waited for."""
 
 ANY_SIZE = 1 << 62
-"""As a bound of octets: none."""
+"""As a bound of bytes: no bound."""
 TRUNCATED_BYTES = 1024
-"""How much a page has of a body that does not fit it."""
+"""The length of the beginning that a page has of a body that does not fit."""
 
 NO_LIMIT: Final = 1 << 62
 
@@ -100,7 +100,7 @@ def cut(body: str) -> tuple[str, bool]:
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What may be stored; 0 means no limit, for ``max_bytes`` the default of the engine.
+    """Limits of what may be stored; 0 means no limit, for ``max_bytes`` the engine's default.
 
     ``reserve_bytes`` must stay free for mail that is being received. The share is of ``max_bytes``. The operator's
     inbox has limits of its own.
@@ -114,22 +114,22 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     @property
     def inbox_messages(self) -> int:
-        """How many messages an inbox may hold."""
+        """The number of messages an inbox may hold."""
         return self.max_messages_per_inbox or NO_LIMIT
 
     @property
     def inbox_bytes(self) -> int:
-        """How many octets an inbox may hold."""
+        """The number of bytes an inbox may hold."""
         return self.max_bytes_per_inbox or NO_LIMIT
 
     @property
     def creator_bytes(self) -> int:
-        """How many octets all inboxes of a creator may hold."""
+        """The number of bytes all inboxes of a creator may hold."""
         return int(self.max_share_per_creator * self.max_bytes) if self.max_bytes else NO_LIMIT
 
 
 class Summary(Struct, frozen=True):
-    """What a storage holds that no daemon is asked about; inboxes that are not swept yet, and their messages.
+    """The contents of a storage, read without a daemon: inboxes that are not swept yet, and their messages.
 
     ``clean_stop`` is false while a daemon uses it, and after one was killed; None where that makes no difference.
     """
@@ -143,13 +143,13 @@ class Summary(Struct, frozen=True):
 def retired_domains(
     known: Mapping[str, int | None], served: Collection[str], *, now_ms: int, until_ms: int
 ) -> dict[str, int]:
-    """Return what ``Policy.serve_domains`` does of the known domains: None is one that was served the last time."""
+    """Return the result of ``Storage.serve_domains``; None marks a known domain that was served the last time."""
     left_out = {name: until_ms if until is None else until for name, until in known.items() if name not in served}
     return {name: until for name, until in left_out.items() if until > now_ms}
 
 
 class Storage(Protocol):
-    """Inboxes and their mail, on disk, and what the operator has decided of them."""
+    """Inboxes and their messages on disk, and the decisions of the operator about them."""
 
     clock: Callable[[], int]
     """Returns the time in Unix milliseconds, by the clock that all who use the storage follow, without querying it."""
@@ -167,7 +167,7 @@ class Storage(Protocol):
     """
 
     async def serve_domains(self, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
-        """Remember which domains take new addresses; return those that no longer do, and until when each is kept.
+        """Store which domains accept new addresses; return the others that are kept, each with the end of that time.
 
         A domain that was among them the last time and is not now is kept until ``until_ms``, or until the last of all
         inboxes expires if that is later; then it is forgotten. This works when the storage is full.
@@ -183,7 +183,7 @@ class Storage(Protocol):
         """
 
     def buckets(self, *, tokens_per_minute: int, burst: int, name: str) -> Buckets:
-        """Return the buckets of a policy, which all who use the storage take from. A crash may fill them again."""
+        """Return the token buckets of a policy, shared by all who use the storage. A crash may fill them again."""
 
     async def put_permission(self, secret: str, content: bytes, expires_at_ms: int) -> None:
         """Store what a secret permits until it expires. A crash may lose it."""
@@ -192,12 +192,12 @@ class Storage(Protocol):
         """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
 
     async def change_limits(self, limits: Limits) -> None:
-        """Go by other limits from now on. What is stored stays, even if it is more than they allow."""
+        """Use other limits from now on. What is stored stays, even if it exceeds them."""
 
     def audit_hash(self, address: str, *, day: str) -> str:
-        """Return the hash that stands for an inbox address in the audit on a day in UTC, such as ``2026-11-28``.
+        """Return the hash that represents an inbox address in the audit on a day in UTC, such as ``2026-11-28``.
 
-        All who use the storage have the same one, and nobody has it without the storage.
+        It is the same for all who use the storage, and cannot be computed without the storage.
         """
 
     def has_room(self) -> bool:
@@ -271,7 +271,7 @@ class Storage(Protocol):
         """Return an id that sorts before those of all messages that arrive at this time or later."""
 
     def add_message(self, mail: NewMail) -> Awaitable[str]:
-        """Store a mail for all of its inboxes or for none, and return its id in the first of them.
+        """Store a message in all of its inboxes or in none, and return its id in the first of them.
 
         Inboxes that have expired at the time of the commit are left out, and one named twice counts once.
         Raises ``AddressNotFound`` when none is left, ``MailboxFull`` when one of them is full. In the operator's inbox,
@@ -290,13 +290,13 @@ class Storage(Protocol):
         """
 
     async def set_authentication(self, inbox_id: str, authentication: Authentication, *, message_id: str) -> None:
-        """Store what was found out about the sender of a message.
+        """Store the result of sender authentication for a message.
 
-        Raises ``MessageNotFound`` if the inbox has expired, holds no such message, or if it is known already.
+        Raises ``MessageNotFound`` if the inbox has expired or has no such message, or if the message has a result.
         """
 
     async def move_expiry(self, inbox_id: str, *, expires_at_ms: int, now_ms: int) -> None:
-        """Set when an inbox expires. With ``now_ms`` or less it ends: from then on it is like one that expired.
+        """Set the expiry of an inbox. With ``now_ms`` or less the inbox expires now.
 
         Raises ``AddressExpired`` if it has expired at ``now_ms`` or at the commit, ``AddressNotFound`` if it has been
         forgotten, and always for the operator's inbox.
@@ -331,16 +331,16 @@ class Storage(Protocol):
         """
 
     async def erase(self) -> bool:
-        """Erase what was deleted from the disk, then return some of the freed space to it; False: try again later.
+        """Erase deleted content from the disk, then return some of the freed space to it; False means: try again later.
 
         After True no file holds a byte of it where the engine writes the files itself. Only another process that reads
         the storage can delay this for long.
         """
 
     def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
-        """Make a copy of everything as of one moment, in the engine's own format; it is erased on leaving.
+        """Make a copy of everything as of one moment, in the engine's own format; leaving the context erases it.
 
-        Mail goes on being stored meanwhile. Raises ``StorageFull`` if the disk has no room for it besides its reserve,
+        Mail is stored meanwhile. Raises ``StorageFull`` if the disk has no room for it besides its reserve,
         ``CommandError`` if the engine has a better program for it.
         """
 
@@ -348,13 +348,13 @@ class Storage(Protocol):
         """Return the reason why nothing can be stored, or "": the last write failed. Answered from memory."""
 
     def metrics(self) -> Sequence[Metric]:
-        """Return what the engine counts for the operator; reading them asks nothing of the storage."""
+        """Return the engine's metrics; reading them does not query the storage."""
 
     def on_committed(self, callback: OnCommitted) -> None:
         """Register ``callback``; it runs in the event loop after each commit that changed inboxes.
 
-        It runs before the methods that asked for the changes return. Commits of other daemons on the same storage are
-        told as well, as soon as they are known here.
+        It runs before the methods that made the changes return. Commits of other daemons on the same storage are
+        reported as well, as soon as they are known here.
         """
 
     def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
