@@ -1,4 +1,4 @@
-"""Who a client is, as far as limits are concerned: an IPv4 address, or the /64 of an IPv6 address."""
+"""The identity of a client for limits: its IPv4 address, or the /64 network of its IPv6 address."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Network = IPv4Network | IPv6Network
 Networks = Sequence[Network]
 LOCAL = "local"
-"""The client behind a Unix socket that names none."""
+"""The client of a Unix socket whose peer does not name one."""
 _MAPPED_BITS = 96  # ::ffff:0:0/96, before an IPv4 address
 _with_port = re.compile(r"(?:\[([^\[\]]*)\]|([0-9.]+)):[0-9]{1,5}|\[([^\[\]]*)\]").fullmatch
 
@@ -42,7 +42,7 @@ def client_network(client: str) -> str:
 
 
 def belongs(ip: str, networks: Networks) -> bool:
-    """Return whether an IP address, IPv4-mapped or not, lies in one of the networks."""
+    """Return whether an IP address, IPv4-mapped or not, belongs to one of the networks."""
     if not networks:
         return False
     address = parse_ip(ip)
@@ -62,7 +62,7 @@ def parse_network(text: str) -> Network:
 
 
 def is_public(ip: str) -> bool:
-    """Return whether the internet may reach an address that is listened on; 0.0.0.0 and [::] are all addresses."""
+    """Return whether a listening address may be reachable from the internet; 0.0.0.0 and [::] mean all addresses."""
     address = parse_ip(ip)
     return address is not None and (address.is_unspecified or address.is_global)
 

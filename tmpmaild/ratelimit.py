@@ -1,4 +1,4 @@
-"""The token bucket: how many requests a client has left. Knows no HTTP and takes the time from its caller."""
+"""Token buckets: the number of requests a client has left. No HTTP here; the caller passes the time."""
 
 import math
 from collections import OrderedDict
@@ -21,17 +21,17 @@ class Decision(NamedTuple):
 
 
 class Buckets(Protocol):
-    """One bucket a client. ``name`` is the policy's."""
+    """One bucket for each client. ``name`` is the name of the policy."""
 
     name: str
     tokens_per_minute: int
     burst: int
 
     def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
-        """Take a token if there is one; a refusal takes none. The answer may have to be waited for."""
+        """Take a token if there is one; a refusal takes none. The decision may be awaitable."""
 
     def forget_idle(self, now_seconds: float) -> None:
-        """Drop from memory what is of no more use."""
+        """Drop from memory what is not needed any more."""
 
 
 class MakeBuckets(Protocol[Made_co]):
@@ -80,7 +80,7 @@ class TokenBuckets:
         return full_at - now_seconds <= (self.burst - 1) * self._refill_seconds + _ROUNDING_SECONDS
 
     def put_back(self, client: str) -> None:
-        """Return a token that was taken lately."""
+        """Return a token that was taken a moment ago."""
         if client in self._full_at:
             self._full_at[client] -= self._refill_seconds
 
@@ -96,7 +96,7 @@ class TokenBuckets:
 
 
 def decision_on(missing_seconds: float, refill_seconds: float, burst: int) -> Decision:
-    """Return what follows from how long a bucket takes to be full again with the token of this request taken."""
+    """Return the decision, given the time until the bucket is full again once this request has taken its token."""
     wait_seconds = missing_seconds - burst * refill_seconds
     if wait_seconds > _ROUNDING_SECONDS:
         return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
@@ -123,14 +123,14 @@ def changed_buckets(
 
 
 class RateLimits:
-    """The policies: ``default`` for the API, ``page`` for what a web page needs besides it; None means no limit."""
+    """The policies: ``default`` for the API, ``page`` for the other requests of a web page; None means no limit."""
 
     def __init__(self, default: Buckets | None = None, page: Buckets | None = None) -> None:
         self.default = default
         self.page = page
 
     def change(self, make: MakeBuckets[Buckets], *, default: tuple[int, int], page_per_minute: int) -> None:
-        """Go by other rates (tokens a minute, and burst); 0 is no limit.
+        """Set other rates (tokens per minute, and burst); 0 means no limit.
 
         A client keeps what it has left where they are the same as before.
         """

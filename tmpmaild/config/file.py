@@ -1,4 +1,4 @@
-"""Reading the configuration: which file, the environment, and every mistake at once; no key is known here."""
+"""Read the configuration from a file and the environment, and report all mistakes at once; no key is named here."""
 
 import difflib
 import json
@@ -69,7 +69,7 @@ def _expect_own(source: Path) -> None:
 
 
 def load(path: Path | None, environ: Mapping[str, str], defaults: Mapping[str, object] = {}) -> Config:
-    """Read the file that ``find`` names, then the environment, over the defaults; raises ConfigError.
+    """Load the defaults, then override them with the file of ``find`` and with the environment; raises ConfigError.
 
     ``defaults`` holds other defaults by dotted key.
 
@@ -114,7 +114,7 @@ def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
 
 
 def _nearest(name: str, known: Mapping[str, str]) -> str:
-    """Return the value of the nearest key, "" if none is near."""
+    """Return the value of the most similar key, or ""."""
     return next((known[near] for near in difflib.get_close_matches(name, known, n=1, cutoff=0.75)), "")
 
 
@@ -148,7 +148,7 @@ class _Settings:
         self._add({key: _from_text(environ[name], _VALIDATORS.get(key)) for key, name in names.items()}, names)
 
     def config(self) -> Config:
-        """Return the configuration; raises ConfigError with all that was wrong."""
+        """Return the configuration; raises ConfigError with all mistakes."""
         config = self.config_of_right_values()
         self._add_conflicts(config)
         if self._mistakes:
@@ -156,7 +156,7 @@ class _Settings:
         return config
 
     def config_of_right_values(self) -> Config:
-        """Return the configuration with the defaults in place of what was wrong."""
+        """Return the configuration, with defaults instead of invalid values."""
         members: dict[str, dict[str, object]] = {section: {} for section in ("", *SECTIONS)}
         for key, value in self._values.items():
             section, _, name = key.rpartition(".")
@@ -202,7 +202,7 @@ def _read(source: Path) -> dict[str, Any]:
 
 
 def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield dotted keys and values; an unknown section stays one value."""
+    """Yield dotted keys and values; an unknown section is one value."""
     for name, value in tree.items():
         if name in SECTIONS and isinstance(value, dict):
             yield from ((f"{name}.{key}", member) for key, member in value.items())
@@ -211,7 +211,7 @@ def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _from_text(text: str, validator: Validator | None) -> object:
-    """Return what a TOML file would have held; a text that does not fit stays a text, and is refused later."""
+    """Return the value that a TOML file would contain; text that cannot be converted is refused later."""
     if validator is None:
         return None
     if validator.many:

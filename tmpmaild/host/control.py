@@ -1,4 +1,4 @@
-"""The control socket: takes an operator's commands from other processes, one on each connection.
+"""The control socket: receives an operator's commands from other processes, one per connection.
 
 A request is one line of JSON, ``{"command": "status", "arguments": {}}``. The answer is lines of JSON, each an object;
 one with ``octets`` is followed by that many raw octets. The last line is ``{"done": true}`` or ``{"error": "…"}``.
@@ -45,11 +45,11 @@ log = logging.getLogger(__name__)
 
 
 class NoArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of a command that takes none."""
+    """The arguments of a command without arguments."""
 
 
 class Octets(Struct, frozen=True):
-    """Announces how many raw octets follow in the answer."""
+    """Announces the number of raw bytes that follow in the response."""
 
     octets: int
 
@@ -72,13 +72,13 @@ class Peer(NamedTuple):
 
 
 def peer(connection: socket.socket) -> Peer:
-    """Return who has connected, or who listens, as the kernel has noted it."""
+    """Return the process at the other end, as the kernel recorded it when it connected or listened."""
     pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return Peer(pid, uid)
 
 
 def place(config: Config) -> Path | None:
-    """Return where a client finds the socket, which may be a link to it; None: there is none."""
+    """Return the path at which a client finds the socket or a link to it; None if there is no socket."""
     if config.control.listen == "off":
         return None
     if config.control.listen:
@@ -119,7 +119,7 @@ def bound(config: Config, environ: Mapping[str, str]) -> Iterator[socket.socket 
 
 
 def _bind_or_warn(config: Config, runtime_directory: str, files: list[Path]) -> socket.socket | None:
-    """Bind it, and note the files that are made."""
+    """Bind it, and record the files that are created."""
     found_at = place(config)
     if found_at is None:
         return None
@@ -167,7 +167,7 @@ def _bind(path: Path, files: list[Path]) -> socket.socket:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove a socket that a killed process has left. Raises ``StartError`` if it is in use, or not a socket."""
+    """Remove the socket that a killed process left. Raises ``StartError`` if it is in use, or not a socket."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode) and path.name.endswith(_SUFFIX):  # ours, to a RuntimeDirectory
@@ -198,7 +198,7 @@ class _Failed(Struct):
 
 
 class ControlServer:
-    """Answers on the control socket; only processes of root and of our own user are answered."""
+    """Responds on the control socket, to processes of root and of our own user only."""
 
     def __init__(self, commands: Mapping[str, Command], *, drain_seconds: float = _DRAIN_SECONDS) -> None:
         self._commands = commands
@@ -207,12 +207,12 @@ class ControlServer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, listener: socket.socket | None) -> None:
-        """Accept connections on a socket that is bound already; None: nowhere."""
+        """Accept connections on a bound socket; None: do not listen."""
         if listener is not None:
             self._server = await asyncio.start_unix_server(self._accept, sock=listener, limit=MAX_REQUEST_BYTES)
 
     async def stop(self) -> None:
-        """Accept no connections, and end the commands that are being done."""
+        """Stop accepting connections, and cancel the commands that are running."""
         if self._server is not None:
             self._server.close()
         tasks = tuple(self._tasks)

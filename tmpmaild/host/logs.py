@@ -1,4 +1,4 @@
-"""How the process logs: one line an event on standard error, as text or JSON, written by a thread of its own.
+"""Logging: one line per event on standard error, as text or JSON, written by its own thread.
 
 To the journal of systemd each line goes with its priority, and without a time: the journal has its own.
 """
@@ -79,7 +79,7 @@ class Repeats:
         self._budgets = {level: _Budget() for level in (logging.INFO, logging.WARNING, logging.ERROR)}
 
     def passes(self, record: logging.LogRecord, now: float) -> bool:
-        """Return whether to write a record; count it if not."""
+        """Return whether to write a record; count the record if not."""
         if record.levelno < logging.INFO or record.name in (ACCESS, AUDIT):
             return True
         key = _key(record)
@@ -93,7 +93,7 @@ class Repeats:
         return True
 
     def _take(self, level: int, now: float) -> bool:
-        """Take a line of the budget of a level; return False if none is left."""
+        """Use one line of the budget of a level; return False if the budget is used up."""
         budget = self._budgets[max(known for known in self._budgets if known <= level)]
         if now >= budget.until:
             budget.until, budget.written = now + WINDOW_SECONDS, 0
@@ -180,7 +180,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _printable(value: str | float) -> str | float:
-    """Return a value with lone surrogates, as in a path that is not UTF-8, escaped: they are not JSON."""
+    """Return a value with its lone surrogates escaped, as in a path that is not UTF-8: JSON cannot represent them."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
@@ -269,7 +269,7 @@ class _Lines(logging.Handler):
 
 
 def set_up(level: str, log_format: str) -> None:
-    """Set what is logged, and as what."""
+    """Set the level and the format of the log."""
     root = logging.getLogger()
     root.setLevel(level.upper())
     for handler in root.handlers:
@@ -280,7 +280,7 @@ def set_up(level: str, log_format: str) -> None:
 
 @contextmanager
 def logging_to_stderr(level: str, log_format: str) -> Iterator[None]:
-    """Set logging up, and write out what is left when done. A slow reader of stderr never holds the event loop."""
+    """Set logging up, and write the remaining records at the end. A slow reader of stderr never blocks the loop."""
     lines = _Lines(_TEXT)
     logging.getLogger().handlers = [lines]
     set_up(level, log_format)

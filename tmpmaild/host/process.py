@@ -80,7 +80,7 @@ def _ask_for_time(done: threading.Event) -> None:
 
 
 async def keep_alive(environ: Mapping[str, str]) -> None:
-    """Report twice as often as the watchdog asks for, until cancelled."""
+    """Report twice as often as the watchdog requires, until cancelled."""
     seconds = interval_seconds(environ)
     while seconds:
         notify("WATCHDOG=1", wait=False)
@@ -88,7 +88,7 @@ async def keep_alive(environ: Mapping[str, str]) -> None:
 
 
 def interval_seconds(environ: Mapping[str, str]) -> float:
-    """Return the time between two reports; 0 if none are asked of this process."""
+    """Return the time between two reports; 0 if the supervisor expects none from this process."""
     if environ.get("WATCHDOG_PID") not in (None, str(os.getpid())):
         return 0
     microseconds = environ.get("WATCHDOG_USEC", "")
@@ -159,17 +159,17 @@ async def watch(running: anyio.CancelScope, reload_wanted: asyncio.Event, *, tas
 
 
 class LoopLag:
-    """Measures how late the event loop is: sleeps, and looks how much longer that took."""
+    """Measures event loop lag: sleeps, then checks how much longer than requested the sleep took."""
 
     def __init__(self) -> None:
         self._lateness = Histogram("event_loop_lag_seconds", "How late the event loop woke up a task.")
 
     def metrics(self) -> tuple[Histogram]:
-        """Return the lateness of each wake-up."""
+        """Return the histogram of the lag."""
         return (self._lateness,)
 
     async def run(self) -> None:
-        """Observe for ever."""
+        """Observe until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + _LAG_SECONDS
@@ -178,7 +178,7 @@ class LoopLag:
 
 
 class Reloaded(Struct, frozen=True):
-    """The answer to the command ``reload``."""
+    """The response to the ``reload`` command."""
 
     needs_restart: list[str]
     certificate: str = ""
@@ -201,7 +201,7 @@ class Reloading:
         self._count = 0
 
     def commands(self) -> dict[str, Command]:
-        """Return the commands to the running service by their names."""
+        """Return the commands that the control socket accepts, by name."""
         return {"reload": Command(NoArguments, self._answer)}
 
     async def reload_when(self, wanted: asyncio.Event) -> None:

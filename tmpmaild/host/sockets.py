@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class Sockets(NamedTuple):
-    """What is listened on."""
+    """The listening sockets."""
 
     http: list[socket.socket]
     smtp: list[socket.socket]
@@ -47,7 +47,7 @@ class Sockets(NamedTuple):
 
 
 def bind(config: Config) -> Sockets:
-    """Bind all of them or none. Raises ``StartError``."""
+    """Bind all sockets or none. Raises ``StartError``."""
     taken_over = take_passed(os.environ)
     if "smtps" in taken_over and not config.smtp.tls_certificate:
         raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
@@ -66,17 +66,17 @@ def bind(config: Config) -> Sockets:
 
 
 def names(sockets: Iterable[socket.socket]) -> list[str]:
-    """Return what clients must connect to."""
+    """Return the addresses that clients connect to."""
     return [name(one) for one in sockets]
 
 
 def ports(sockets: Sockets) -> frozenset[int]:
-    """Return the ports of TCP among all of them."""
+    """Return the TCP ports of all sockets."""
     return frozenset(one.getsockname()[1] for one in chain.from_iterable(sockets) if one.family in _TCP)
 
 
 def name(listener: socket.socket) -> str:
-    """Return what a client must connect to, with the port that was really given."""
+    """Return the address that a client connects to, with the port that was assigned."""
     if listener.family == socket.AF_UNIX:
         return f"unix:{listener.getsockname()}"
     host, port = listener.getsockname()[:2]
@@ -105,7 +105,7 @@ def bind_all(texts: Sequence[str]) -> list[socket.socket]:
 
 
 def reachable(name: str) -> str:
-    """Turn the name of a socket into one that a client on this machine can connect to."""
+    """Convert the name of a socket into an address that a client on this machine can connect to."""
     host, _, port = name.rpartition(":")
     return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound
 
@@ -178,7 +178,7 @@ def take_passed(environ: MutableMapping[str, str]) -> dict[str, list[socket.sock
 
 
 def _mistake(descriptor: int, name: str) -> str:
-    """Return what is wrong with a descriptor, "" for nothing."""
+    """Return the reason why a descriptor cannot be used, or ""."""
     if name not in FAMILIES:
         return f"expected FileDescriptorName= of its unit to be one of {', '.join(FAMILIES)}"
     try:
@@ -253,7 +253,7 @@ def presented(server: ssl.SSLContext, file: str) -> dict[str, Any]:
 
 
 class ShownCertificate:
-    """The certificate that SMTP shows: when it expires, and whether a reload has brought another."""
+    """The certificate that SMTP presents: its expiry, and whether a reload has changed it."""
 
     def __init__(self, shown: Certificate) -> None:
         self._shown = shown
@@ -276,7 +276,7 @@ class ShownCertificate:
 
 
 def _fault(certificate: str, key: str, error: OSError) -> str:
-    """Return which of the two files is wrong, and how: the error says neither which file nor which setting."""
+    """Return which of the two files is wrong, and why: the error names neither the file nor the setting."""
     named_certificate, named_key = f"smtp.tls_certificate {certificate}", f"smtp.tls_key {key}"
     for named, file in ((named_certificate, certificate), (named_key, key)):
         try:

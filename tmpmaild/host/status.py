@@ -1,4 +1,4 @@
-"""What ``tmpmaild status`` tells of a running service: what it serves, and the numbers that matter most."""
+"""The content of ``tmpmaild status``: what a running service serves, and its most important numbers."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from tmpmaild.metrics import Histogram, Metric
 
 
 class Served(Struct, frozen=True):
-    """What the service serves, and where."""
+    """The domains of the service, and its listening addresses."""
 
     domains: Sequence[str]
     http: Sequence[str]
@@ -23,9 +23,9 @@ class Served(Struct, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """What is counted; totals are since the start. None: the storage is not on this machine.
+    """The numbers; totals count from the start. None: the storage is on a different machine.
 
-    A number is that of the metric which is named with its type, of all labels or where the first one is the one named.
+    Each type names the metric, and may name the first label whose values are added up; by default all are.
     """
 
     inboxes: Annotated[int, "storage_inboxes"]
@@ -46,7 +46,7 @@ class Numbers(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """The answer. ``reason`` says why it is not ready."""
+    """The response. ``reason`` is the reason why the service is not ready, or ""."""
 
     running: bool = True
     version: str
@@ -58,7 +58,7 @@ class Status(Struct, frozen=True, kw_only=True):
 
 
 class StatusReport:
-    """How the service is. ``reason_not_ready`` returns why the service is not ready, "" if it is."""
+    """Reports the status. ``reason_not_ready`` returns the reason why the service is not ready, or ""."""
 
     def __init__(self, metrics: Iterable[Metric], reason_not_ready: Callable[[], str], served: Served) -> None:
         self._metrics = {metric.name: metric for metric in metrics}
@@ -67,11 +67,11 @@ class StatusReport:
         self._started_at = time.monotonic()
 
     def change_domains(self, domains: Sequence[str]) -> None:
-        """Show other domains from now on."""
+        """Show these domains from now on."""
         self._served = replace(self._served, domains=domains)
 
     def commands(self) -> dict[str, Command]:
-        """Return what the control socket answers by this."""
+        """Return the commands that the control socket accepts."""
         return {"status": Command(NoArguments, self._answer)}
 
     async def _answer(self, _: NoArguments) -> Answer:
