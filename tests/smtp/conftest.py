@@ -158,7 +158,7 @@ class House:
 
     def received_bytes(self):
         """Return how much of unfinished mails has come, held or not."""
-        mails = [one._conversation.data for one in self.server.connections.open]
+        mails = [one.conversation.data for one in self.server.connections.open]
         return sum(mail.received_bytes for mail in mails if mail)
 
     async def until(self, condition):

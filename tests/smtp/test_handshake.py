@@ -23,7 +23,7 @@ async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answere
         # Answers to what was injected would stand in front of these.
         assert await client.say("NOOP", *MAIL) == ["250 2.0.0 Ok", *["503 5.5.1 Bad sequence of commands"] * 3]
         (session,) = house.server.connections.open
-        assert session._conversation.helo == ""
+        assert session.conversation.helo == ""
         assert house.sources() == []
 
 

@@ -1,11 +1,11 @@
-"""The listeners: how they stop."""
+"""The listeners: how they watch their connections, and how they stop."""
 
 import asyncio
 from ipaddress import ip_network
 
 import pytest
 
-from tmpmaild.smtp import replies
+from tmpmaild.smtp import replies, server, session
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 LOCALHOST = ip_network("127.0.0.0/8")
@@ -56,3 +56,14 @@ async def test_who_comes_while_the_server_stops_is_refused(serve, trusted_proxie
     async with serve(trusted_proxies=trusted_proxies) as house:
         house.server.connections.stopping = True
         assert await (await house.connect()).rest() == str(replies.STOPPING) + "\r\n"
+
+
+async def test_idle_connections_are_watched_until_the_server_stops(serve, monkeypatch):
+    monkeypatch.setattr(server, "_WATCH_INTERVAL_SECONDS", 0.001)
+    async with serve() as house:
+        client = await house.greeted()
+        watching = asyncio.ensure_future(house.server.watch())
+        assert await client.say("NOOP") == [str(replies.OK)]
+        monkeypatch.setattr(session, "_IDLE_SECONDS", 0)
+        assert await client.rest() == f"{replies.TIMEOUT}\r\n"
+        watching.cancel()

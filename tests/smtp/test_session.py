@@ -6,7 +6,8 @@ import tracemalloc
 
 import pytest
 
-from tmpmaild.smtp import replies, server
+from tmpmaild.smtp import replies
+from tmpmaild.smtp import session as session_module
 
 pytestmark = pytest.mark.both_loops
 
@@ -64,10 +65,10 @@ async def test_a_client_who_never_reads_is_cut_and_costs_little_memory(serve):
             await client.reply()
             (session,) = house.server.connections.open
             sender = asyncio.ensure_future(flood(client, 1_000_000))
-            await house.until(lambda: session._unread_since is not None)
+            await house.until(lambda: session.unread_since is not None)
             await house.until(lambda: client.writer.transport.get_write_buffer_size() > 0)
             sender.cancel()
-            assert session._transport.get_write_buffer_size() < 2 * 64 * 1024
+            assert session.transport.get_write_buffer_size() < 2 * 64 * 1024
             assert tracemalloc.get_traced_memory()[1] < 4 * 1024 * 1024
         finally:
             tracemalloc.stop()
@@ -82,11 +83,11 @@ async def test_a_client_who_reads_late_gets_every_reply(serve):
         client = await house.connect(limit=4096)
         await client.reply()
         (session,) = house.server.connections.open
-        for end in (session._transport, client.writer.transport):  # the kernel holds little, so little is to be read
+        for end in (session.transport, client.writer.transport):  # the kernel holds little, so little is to be read
             for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                 end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, buffer, 16 * 1024)
         packets = 0
-        while session._unread_since is None:  # how much that takes is the kernel's affair
+        while session.unread_since is None:  # how much that takes is the kernel's affair
             client.write(b"EHLO client.example\r\n" * 100)
             packets += 1
             await asyncio.sleep(0)
@@ -102,10 +103,10 @@ async def test_a_client_who_must_wait_is_not_read_on(serve):
         await client.say(*["FROB"] * 9)
         (session,) = house.server.connections.open
         client.write(b"FROB\r\n" + b"NOOP\r\n" * 200_000)
-        await house.until(lambda: session._conversation.input.waiting_bytes > 64 * 1024)
+        await house.until(lambda: session.conversation.input.waiting_bytes > 64 * 1024)
         for _ in range(50):
             await asyncio.sleep(0)
-            assert session._conversation.input.waiting_bytes < 512 * 1024
+            assert session.conversation.input.waiting_bytes < 512 * 1024
 
 
 async def flood(client, packets):
@@ -120,10 +121,10 @@ async def test_a_client_who_never_reads_the_last_reply_is_forgotten(serve):
         await client.reply()
         (session,) = house.server.connections.open
         client.write(b"EHLO client.example\r\n" * 3000)
-        await house.until(lambda: session._conversation.input.waiting_bytes == 0)
-        session._transport.write(b"x" * 40_000_000)  # more than the kernel takes, so that the close cannot end
+        await house.until(lambda: session.conversation.input.waiting_bytes == 0)
+        session.transport.write(b"x" * 40_000_000)  # more than the kernel takes, so that the close cannot end
         session.resume_writing()
-        session._close(replies.BYE)
+        session.stop()
         house.server.close_idle(house.server.connections.loop.time() + 31)
         await house.until(lambda: not house.server.connections.open)
 
@@ -140,41 +141,41 @@ async def test_an_idle_client_is_refused(talk):
 
 
 async def test_octets_of_a_command_without_end_are_no_activity(serve, monkeypatch):
-    monkeypatch.setattr(server, "_WATCH_INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(session_module, "_NOTED_SECONDS", 0)
     async with serve() as house:
         client = await house.connect()
         await client.reply()
-        (session,) = house.server.connections.open
-        session._active_at -= 301
+        (session,), loop = house.server.connections.open, house.server.connections.loop
+        last_active = loop.time()
+        await house.until(lambda: loop.time() > last_active + 0.1)
         client.write(b"NOO")
-        await house.until(lambda: session._conversation.input.waiting_bytes == 3)
-        watching = asyncio.ensure_future(house.server.watch())
+        await house.until(lambda: session.conversation.input.waiting_bytes == 3)
+        house.server.close_idle(last_active + 300.05)
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"
-        watching.cancel()
 
 
-async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve):
+async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve, monkeypatch):
+    monkeypatch.setattr(session_module, "_IDLE_SECONDS", 1000)
     async with serve() as house:
         trickling, flowing = await house.at_data(), await house.at_data()
         trickling.write(b"x" * 100_000)
         flowing.write(b"x" * 200_000)
-        sessions = list(house.server.connections.open)
         await house.until(lambda: house.received_bytes() == 300_000)
-        for session in sessions:
-            session._rate.since -= 301  # as if this had taken five minutes
-        house.server.close_idle(house.server.connections.loop.time())
+        house.server.close_idle(house.server.connections.loop.time() + 301)  # as if this had taken five minutes
         assert await trickling.rest() == str(replies.TIMEOUT) + "\r\n"
         assert (await flowing.say("\r\n."))[0].startswith("250")
 
 
-async def test_a_mail_that_trickles_only_at_its_end_is_given_up_too(serve):
+async def test_a_mail_that_trickles_only_at_its_end_is_given_up_too(serve, monkeypatch):
+    monkeypatch.setattr(session_module, "_IDLE_SECONDS", 1000)
     async with serve() as house:
         client = await house.at_data()
         client.write(b"x" * 1_000_000)
         (session,) = house.server.connections.open
         await house.until(lambda: house.received_bytes() == 1_000_000)
+        now = house.server.connections.loop.time()
         for still_there in (True, False):
-            session._rate.since -= 301
-            house.server.close_idle(house.server.connections.loop.time())
-            assert session._conversation.closed != still_there
+            now += 301
+            house.server.close_idle(now)
+            assert session.conversation.closed != still_there
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"

@@ -47,7 +47,7 @@ class ProxyHeaderReader(asyncio.Protocol):
         self.remote_ip = LOCAL
         self._connections = connections
         self._new_connection = new_connection
-        self._octets = b""
+        self.octets = b""
         self._began_at = connections.loop.time()
 
     # What the transport calls.
@@ -65,14 +65,14 @@ class ProxyHeaderReader(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Add bytes; once they contain the header, hand over the connection with the bytes after it."""
-        self._octets += data
+        self.octets += data
         try:
-            header = parse_proxy_header(self._octets)
+            header = parse_proxy_header(self.octets)
         except BadProxyHeader as error:
-            self._drop(f"is wrong: {error}; it begins with {self._octets[:_SHOWN_BYTES]!r}")
+            self._drop(f"is wrong: {error}; it begins with {self.octets[:_SHOWN_BYTES]!r}")
             return
         if header is not None:
-            rest, self._octets = self._octets[header.size_bytes :], b""
+            rest, self.octets = self.octets[header.size_bytes :], b""
             self._connections.open.pop(self, None)
             self._hand_over(header.client, rest)
 

@@ -44,6 +44,7 @@ class SmtpConnection(SMTP):
     """The protocol object of one connection. Its client is the one that a proxy has named, or the peer.
 
     With ``tls_first``, a certificate, nothing is sent before the TLS handshake (RFC 8314 §3.3).
+    ``unread_since`` is the loop time since which the client has left replies unread, or None.
     """
 
     _transport: asyncio.Transport  # from connection_made on
@@ -63,7 +64,7 @@ class SmtpConnection(SMTP):
         self._connections = connections
         self._number = next(connections.numbers)
         settings = connections.settings
-        self._conversation = Conversation(
+        self.conversation = Conversation(
             settings.hostname,
             max_message_bytes=settings.max_message_bytes,
             max_recipients=settings.max_recipients,
@@ -77,7 +78,7 @@ class SmtpConnection(SMTP):
         self._tls_first = tls_first is not None
         self.remote_ip = LOCAL
         self._waiting = self._peer_done = self._stopping = False
-        self._unread_since: float | None = None
+        self.unread_since: float | None = None
         self._handshake: asyncio.Task[Reply | None] | None = None
         self._envelope = _NO_SENDER
 
@@ -92,10 +93,10 @@ class SmtpConnection(SMTP):
         self._account = MemoryAccount(self._connections.memory, self._connections.client(self.remote_ip))
         refusal = self._connections.admit(self)
         if refusal:
-            self._conversation.output.clear()
-            self._conversation.close(refusal)
+            self.conversation.output.clear()
+            self.conversation.close(refusal)
             if self._tls_first:  # such a client does not understand it
-                self._conversation.output.clear()
+                self.conversation.output.clear()
         elif self._tls_first:
             self._transport.pause_reading()
             self._handshake = self._wait_for(self._start_tls())
@@ -105,7 +106,7 @@ class SmtpConnection(SMTP):
     def data_received(self, data: bytes) -> None:
         """Add bytes, and read them unless an answer is pending."""
         # An incomplete command is not activity: otherwise one byte at a time could keep a connection open for days.
-        conversation, seconds = self._conversation, self.loop.time() - self._active_at
+        conversation, seconds = self.conversation, self.loop.time() - self._active_at
         if seconds > _NOTED_SECONDS and (b"\n" in data or conversation.data is not None):
             self._active_at = self._connections.touch(self)
         conversation.input.append(data)
@@ -121,7 +122,7 @@ class SmtpConnection(SMTP):
         """Keep the connection open until the message that is being stored is answered; no more will be received."""
         self._peer_done = True
         self._envelope.end_wait(replies.TIMEOUT)
-        return self._waiting and not self._conversation.tls
+        return self._waiting and not self.conversation.tls
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection; a message that was handed over is stored all the same."""
@@ -130,23 +131,23 @@ class SmtpConnection(SMTP):
             return
         self.transport = None
         self._envelope.end_wait(replies.TIMEOUT)
-        self._conversation.closed = True
+        self.conversation.closed = True
         if not self._waiting:
             self._account.release()
         self._connections.forget(self)
         refused, encrypted = self._connections.refused, bool(self.session and self.session.ssl)
-        if refused.wanted and (missed := self._conversation.departure(encrypted=encrypted)):
+        if refused.wanted and (missed := self.conversation.departure(encrypted=encrypted)):
             refused.add(self.remote_ip, *missed)
 
     def pause_writing(self) -> None:
         """Read no more commands from a client that does not read its replies."""
-        self._unread_since = self.loop.time()
+        self.unread_since = self.loop.time()
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """Read the input that has arrived in the meantime."""
-        if not self._conversation.closed:
-            self._unread_since = None
+        if not self.conversation.closed:
+            self.unread_since = None
             self._go_on()
 
     # What the server calls.
@@ -170,9 +171,9 @@ class SmtpConnection(SMTP):
 
     def watch(self, now: float) -> None:
         """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
-        data = self._conversation.data
+        data = self.conversation.data
         trickles = data is not None and not self._waiting and self._rate.is_too_slow(now, data.received_bytes)
-        if self._unread_since is not None and now - self._unread_since > _UNREAD_SECONDS:
+        if self.unread_since is not None and now - self.unread_since > _UNREAD_SECONDS:
             self._transport.abort()
         elif trickles or (not self._waiting and now - self._active_at > _IDLE_SECONDS):
             self._close(replies.TIMEOUT)
@@ -184,8 +185,8 @@ class SmtpConnection(SMTP):
         if self._handshake and not self._handshake.done() and now - self._active_at >= _IDLE_AMONG_MANY_SECONDS:
             self.abort()
             return True
-        limit_seconds = _IDLE_IN_TRANSACTION_SECONDS if self._conversation.in_transaction else _IDLE_AMONG_MANY_SECONDS
-        if self._busy or self._conversation.closed or now - self._active_at < limit_seconds:
+        limit_seconds = _IDLE_IN_TRANSACTION_SECONDS if self.conversation.in_transaction else _IDLE_AMONG_MANY_SECONDS
+        if self._busy or self.conversation.closed or now - self._active_at < limit_seconds:
             return False
         self._close(replies.IDLE)
         self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # another connection has its place already
@@ -195,9 +196,9 @@ class SmtpConnection(SMTP):
 
     def _pump(self) -> None:
         """Run the conversation until it needs input, an answer that takes time, or the client to read."""
-        conversation = self._conversation
+        conversation = self.conversation
         try:
-            if self._unread_since is None:
+            if self.unread_since is None:
                 while (request := conversation.next_request()) is not None:
                     reply = self._ANSWERS[type(request)](self, request)
                     if reply is None:
@@ -247,7 +248,7 @@ class SmtpConnection(SMTP):
         self._envelope.content = request.content
         self._envelope.greeting, self._envelope.auth = request.greeting, request.auth
         assert self.session is not None
-        self.session.host_name = self._conversation.helo
+        self.session.host_name = self.conversation.helo
         self._wait_for(self._handler.answer_mail(self.session, self._envelope))
         return None
 
@@ -291,7 +292,7 @@ class SmtpConnection(SMTP):
         if self.transport is None:
             self._account.release()
             return
-        conversation = self._conversation
+        conversation = self.conversation
         if reply is not None:
             conversation.answer(reply)
         if self._stopping and not self._busy:
@@ -303,13 +304,13 @@ class SmtpConnection(SMTP):
             self._transport.close()
 
     def _go_on(self) -> None:
-        if not (self._waiting or self._conversation.closed):
+        if not (self._waiting or self.conversation.closed):
             self._pump()
-            if not self._waiting and self._unread_since is None:
+            if not self._waiting and self.unread_since is None:
                 self._transport.resume_reading()
 
     def _flush(self) -> None:
-        conversation = self._conversation
+        conversation = self.conversation
         output = conversation.output
         if conversation.refusals:
             self._connections.report(self.remote_ip, self._number, conversation.refusals)
@@ -323,15 +324,15 @@ class SmtpConnection(SMTP):
             output.clear()
         if conversation.closed:
             self._transport.close()
-            if self._unread_since is None:  # a close waits for the client to read its last replies
-                self._unread_since = self.loop.time()
+            if self.unread_since is None:  # a close waits for the client to read its last replies
+                self.unread_since = self.loop.time()
 
     def _settle_account(self) -> None:
-        data = self._conversation.data
+        data = self.conversation.data
         if data is None:
             self._account.release()
         elif not self._account.hold(data.held_bytes):
-            self._conversation.drop_mail(replies.MEMORY_FULL)
+            self.conversation.drop_mail(replies.MEMORY_FULL)
 
     def _new_session(self) -> Session:
         session = Session(self.loop)
@@ -345,7 +346,7 @@ class SmtpConnection(SMTP):
         if self.transport is None or transport.is_closing():  # a handshake would never end on it
             self.connection_lost(None)
             return
-        octets = self._conversation.tls_started()  # now: commands may come with the end of the handshake
+        octets = self.conversation.tls_started()  # now: commands may come with the end of the handshake
         encrypted = await self._shake_hands(octets if self._tls_first else b"")
         if encrypted is None:
             if not transport.is_closing():  # it closes with an alert otherwise
@@ -370,12 +371,12 @@ class SmtpConnection(SMTP):
             return None
 
     def _close(self, reply: Reply) -> None:
-        self._conversation.close(reply)
+        self.conversation.close(reply)
         self._flush()
 
     @property
     def _busy(self) -> bool:
-        return self._waiting or self._conversation.data is not None
+        return self._waiting or self.conversation.data is not None
 
 
 class DataRate:
