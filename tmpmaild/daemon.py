@@ -38,7 +38,7 @@ from tmpmaild.host.sockets import (
 )
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp, HttpSettings
-from tmpmaild.http.health import answering, operator_app
+from tmpmaild.http.health import operator_app, serving_health
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes import catching
 from tmpmaild.inboxes import service as inbox_service
@@ -315,7 +315,7 @@ async def _opened_storage(config: Config, early: Sockets | None) -> AsyncIterato
         for listener in chain.from_iterable(early or ()):
             unused.enter_context(listener)
         with process.more_time_to_start():  # migrating or checking a large database may take minutes
-            async with answering([*early.http, *early.metrics]) if early else nullcontext():
+            async with serving_health([*early.http, *early.metrics]) if early else nullcontext():
                 storage = await stack.enter_async_context(open_storage(settings_of(config)))
         unused.pop_all()
         yield storage

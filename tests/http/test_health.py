@@ -2,12 +2,12 @@
 
 import socket
 
-from tmpmaild.http.health import answering
+from tmpmaild.http.health import serving_health
 
 
 async def test_who_connects_during_a_restart_is_left_for_the_daemon_itself():
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        async with answering([listener]):
+        async with serving_health([listener]):
             client = socket.create_connection(listener.getsockname())
             client.sendall(b"GET /readyz HTTP/1.1\r\n")
         with client, listener.accept()[0] as accepted:

@@ -1,4 +1,4 @@
-"""The HTTP application: its routes and what serves them. ``server.py`` serves it on sockets."""
+"""The HTTP application: its routes and their endpoints. ``server.py`` serves it on sockets."""
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -84,7 +84,7 @@ class HttpApp:
         return use
 
     def metrics(self) -> Iterable[Metric]:
-        """Return what is counted of requests."""
+        """Return the metrics of requests."""
         return (
             self._requests,
             self._unreadable,
@@ -144,7 +144,7 @@ class HttpApp:
 
 
 class _DescriptionEndpoint:
-    """The endpoint of the API about itself."""
+    """The endpoint of the API's description."""
 
     def __init__(self, description: bytes) -> None:
         self._description = description
@@ -159,7 +159,7 @@ class _DescriptionEndpoint:
     async def show(self, _request: Request) -> Response:
         """This description.
 
-        Made from the table that the server routes by; its examples use a domain of this server.
+        Generated from the table by which the server routes; its examples use a domain of this server.
         """  # noqa: D401, D404 - as the document has it
         return JsonResponse(self._description)
 
@@ -174,7 +174,7 @@ def _operations() -> Iterable[Operation]:
         AllMailEndpoints,
     )
     operations = [operation for kind in kinds for operation in declared(kind).values()]
-    # Those for programs come first.
+    # The operations for programs come first.
     yield from sorted(operations, key=lambda one: not one.path.startswith("/api/"))
     yield from declared(_DescriptionEndpoint).values()
 

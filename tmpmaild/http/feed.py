@@ -41,7 +41,7 @@ _mailbox = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+").fullmatch
 
 
 class FeedEndpoints:
-    """The endpoints over one service. Large answers share ``slots``."""
+    """The endpoints over one service. Large responses share ``slots``."""
 
     def __init__(self, service: InboxService, serializer: Serializer, slots: ResponseSlots) -> None:
         self._service = service

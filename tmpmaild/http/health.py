@@ -1,4 +1,4 @@
-"""Health checks and metrics: what a supervisor, a balancer and Prometheus ask for, also before the service is ready."""
+"""Health checks and metrics for supervisors, load balancers and Prometheus, also before the service is ready."""
 
 import asyncio
 import socket
@@ -17,36 +17,39 @@ from tmpmaild.http.routing import Resource
 from tmpmaild.http.server import HttpServer
 
 Ready = Callable[[], str]
-"""Returns why the service is not ready, "" if it is, from memory."""
+"""Returns the reason why the service is not ready, or ""; from memory."""
 _MAX_CONNECTIONS: Final = 100
 _PATIENCE_SECONDS: Final = 1.0
-"""A restart takes less: who connects in the meantime is left to wait, and served by the daemon itself."""
+"""A restart takes less: clients that connect meanwhile wait, and are served by the daemon itself."""
 
 
 async def healthz(_request: Request) -> Response:
-    """Answer: the process serves requests."""
+    """Return 200: the process serves requests."""
     return _text(200, "ok")
 
 
-def readyz(ready: Ready, *, tells_reason: bool) -> Callable[[Request], Awaitable[Response]]:
-    """Return the endpoint that tells whether mail and requests are taken; the reason is for the operator only."""
+def readyz(ready: Ready, *, shows_reason: bool) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint that reports whether the service accepts mail and requests.
 
-    async def answer(_request: Request) -> Response:
+    The reason why it does not is only for the operator.
+    """
+
+    async def respond(_request: Request) -> Response:
         reason = ready()
-        return _text(503, reason if tells_reason else "not ready") if reason else _text(200, "ok")
+        return _text(503, reason if shows_reason else "not ready") if reason else _text(200, "ok")
 
-    return answer
+    return respond
 
 
 def public_paths(ready: Ready) -> dict[str, Resource]:
-    """Return what the public port serves."""
-    return {"/healthz": Resource(get=healthz), "/readyz": Resource(get=readyz(ready, tells_reason=False))}
+    """Return the resources of the public port."""
+    return {"/healthz": Resource(get=healthz), "/readyz": Resource(get=readyz(ready, shows_reason=False))}
 
 
 def operator_app(ready: Ready, page: Callable[[str], tuple[bytes, str]]) -> ASGIApp:
     """Return the application of ``metrics.listen``.
 
-    ``page`` gets the field ``Accept`` of a request and returns the metrics with their media type.
+    ``page`` takes the field ``Accept`` of a request and returns the metrics with their media type.
     """
 
     async def metrics(request: Request) -> Response:
@@ -55,7 +58,7 @@ def operator_app(ready: Ready, page: Callable[[str], tuple[bytes, str]]) -> ASGI
 
     paths = {
         "/healthz": Resource(get=healthz),
-        "/readyz": Resource(get=readyz(ready, tells_reason=True)),
+        "/readyz": Resource(get=readyz(ready, shows_reason=True)),
         "/metrics": Resource(get=metrics),
     }
     return Starlette(routes=[Route(path, resource) for path, resource in paths.items()])
@@ -66,8 +69,8 @@ def _text(status: int, line: str) -> Response:
 
 
 @asynccontextmanager
-async def answering(sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
-    """Answer on sockets that are bound, if the body takes long, until it ends; they stay open."""
+async def serving_health(sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
+    """Serve health checks on bound sockets while the body runs, if that takes long; the sockets stay open."""
     paths = public_paths(lambda: "the storage is waited for")
     routes = [Route(path, resource) for path, resource in paths.items()]
     unavailable = Mount("/", Problems("").response("storage-unavailable"))
