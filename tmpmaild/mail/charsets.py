@@ -1,7 +1,7 @@
-"""Octets to text in whatever charset a mail claims; nothing about headers, parts or transfer encodings.
+"""Decodes bytes to text in whatever charset a message claims; headers and transfer encodings are elsewhere.
 
-A name from a mail never reaches :func:`codecs.lookup`: that would import modules named by
-a mail, remember each unknown name for ever, and offer codecs that are not text encodings (a zlib bomb).
+A name from a message never reaches :func:`codecs.lookup`, which would import modules that a stranger names, cache each
+unknown name for ever, and offer codecs that are not text encodings (a zlib bomb).
 """
 
 import codecs
@@ -76,7 +76,7 @@ _OWN = {"iso2022_jp": japanese.iso_2022_jp, "euc_jp": japanese.euc_jp}
 
 @lru_cache(maxsize=256)
 def codec_of(charset: str) -> str | None:
-    """Return the Python codec for the name of a charset as mail writes it, or None when there is none.
+    """Return the Python codec for the name of a charset as messages write it, or None if there is none.
 
     Comments, quotes and an RFC 2231 language suffix after the name are ignored, as are the prefixes ``x-`` and ``cs``;
     "win-1251" and "8859_2" are read as the names that they abbreviate.
@@ -124,7 +124,7 @@ def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None
 
 
 def _strictly(octets: bytes, codec: str) -> tuple[str, bool]:
-    """Return the text of octets, and whether they fit their codec."""
+    """Return the text of bytes, and whether they fit the codec."""
     if own := _OWN.get(codec):
         return own(octets)
     try:
@@ -134,7 +134,7 @@ def _strictly(octets: bytes, codec: str) -> tuple[str, bool]:
 
 
 def fitting(octets: bytes, charset: str) -> str | None:
-    """Return the text of octets that are not UTF-8 and fit a charset, None for all others."""
+    """Return the text of bytes that are not UTF-8 and fit a charset, None for all other bytes."""
     codec = codec_of(charset)
     if codec is None or is_utf8(octets):
         return None
@@ -143,7 +143,7 @@ def fitting(octets: bytes, charset: str) -> str | None:
 
 
 def by_escapes(octets: bytes) -> str | None:
-    """Return the codec whose escape sequences some octets of seven bits have, None for none."""
+    """Return the codec whose escape sequences occur in some 7-bit bytes, None if there are none."""
     if _JAPANESE.search(octets):
         return "iso2022_jp"
     if _KOREAN.search(octets):
@@ -171,7 +171,7 @@ def is_utf8(octets: bytes) -> bool:
 
 
 def scrub(text: str) -> str:
-    """Replace what neither SQLite nor JSON takes, lone surrogates and NUL, by U+FFFD."""
+    """Replace lone surrogates and NUL, which neither SQLite nor JSON accepts, by U+FFFD."""
     if not text.isascii():
         text = _LONE_SURROGATE.sub("\ufffd", text)
     return text.replace("\0", "\ufffd")
@@ -201,7 +201,7 @@ def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> s
 
 
 def _decoded_in_steps(octets: bytes, codec: str, handler: str) -> str:
-    """Decode with an error handler, which is slow enough that other threads must get their turn between."""
+    """Decode with an error handler step by step: it is slow, and no other thread gets the GIL during a step."""
     decoder = codecs.getincrementaldecoder(codec)(handler)
     repairs = _AS_WINDOWS_1252 if handler == "surrogateescape" else {}
     pieces = [

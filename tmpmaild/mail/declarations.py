@@ -58,7 +58,7 @@ _REMOTE = re.compile(r"\s*+(?:https?:|[/\\]{2})", re.IGNORECASE)
 
 
 def _sided(words: str) -> frozenset[str]:
-    """Return the names in a line, a star among them standing for each side, physical and logical."""
+    """Return the names in a line, with a star replaced by each side, physical and logical."""
     sides = "top right bottom left block inline block-start block-end inline-start inline-end".split()
     return frozenset(name.replace("*", side) for name in words.split() for side in sides)
 
@@ -92,7 +92,7 @@ PROPERTIES: Final = _sided(
 
 
 class StyleAttributes:
-    """Writes the style attributes of one mail; equal ones are read once."""
+    """Writes the style attributes of one message; equal attributes are read once."""
 
     def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
         self._budget = budget or Budget()
@@ -100,7 +100,7 @@ class StyleAttributes:
         self._written: dict[str, str] = {}
 
     def written(self, text: str) -> str:
-        """Return the known declarations anew; "" for a very long attribute, and when too much has been read."""
+        """Write the known declarations anew; return "" for a very long attribute, and when the budget is spent."""
         known = self._written.get(text)
         if known is None:
             is_read = len(text) <= MAX_ATTRIBUTE_CHARACTERS
@@ -110,7 +110,7 @@ class StyleAttributes:
 
 
 def style(text: str) -> str:
-    """Return the known declarations of a style attribute anew."""
+    """Write the known declarations of a style attribute anew."""
     return written(declarations_of(nodes_of(text)))
 
 

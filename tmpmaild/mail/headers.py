@@ -1,4 +1,4 @@
-"""Header fields: finding them, decoding their text, reading parameters and address lists; nothing about parts.
+"""Finds header fields, decodes their text, and reads parameters and address lists; parts are elsewhere.
 
 A *raw value* is a field body, unfolded, whose octets above 127 are kept as ``surrogateescape`` does.
 Structure is always read from raw values and only its pieces are decoded, so an encoded comma or angle
@@ -99,10 +99,10 @@ class Cut(Struct, frozen=True):
 
 
 def of_mail(raw: bytes) -> tuple[Cut, int]:
-    """Return the header of a mail, and where its body begins (RFC 5322 §2.1).
+    """Return the header of a message, and the start of its body (RFC 5322 §2.1).
 
-    What is shown and what signatures are checked against are both made of this: who cut it twice could be shown one
-    mail, and have another one proven.
+    Both what is shown and what signatures are checked against are read from this result: if each cut the header by
+    itself, one message could be shown and a different one verified.
     """
     if raw.startswith((b"\n", b"\r\n")):
         return Cut([], 0), raw.index(b"\n") + 1
@@ -147,7 +147,7 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
 
 
 def _parameter_line(text: str, position: int, fields: list[tuple[str, str]]) -> re.Match[str] | None:
-    """Return the line that goes on with the last field if that takes parameters and ended in a semicolon."""
+    """Return the line that continues the last field, if that has parameters and ended in a semicolon."""
     if not fields or fields[-1][0].lower() not in _WITH_PARAMETERS or not fields[-1][1].rstrip().endswith(";"):
         return None
     return _PARAMETER_LINE.match(text, position)
@@ -204,7 +204,7 @@ def is_read(name: str) -> bool:
 
 
 def is_plain(value: str) -> bool:
-    """Return whether a raw value is text of one line already."""
+    """Return whether a raw value needs no decoding to be text of one line."""
     return value.isascii() and value.isprintable() and "=?" not in value
 
 
@@ -243,7 +243,7 @@ def in_charset(value: str, charset: str) -> str:
 
 
 def _literal(value: str, warnings: dict[str, None] | None) -> str:
-    """Read what stands outside encoded-words."""
+    """Decode text outside of encoded-words."""
     return charsets.to_text(_octets(value), "", warnings)
 
 
@@ -270,7 +270,7 @@ def _decode_words(value: str, warnings: dict[str, None] | None) -> str:
 
 
 def _is_same(charset: str, other: str) -> bool:
-    """Return whether two charsets have the same name, or are two names of one, such as "utf8"."""
+    """Return whether two names mean the same charset, such as "utf8" and "utf-8"."""
     return charset == other or None is not charsets.codec_of(charset) == charsets.codec_of(other)
 
 

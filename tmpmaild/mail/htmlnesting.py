@@ -1,6 +1,6 @@
-"""Where elements end whose end tag is missing or stands elsewhere (HTML, section 13.2.6).
+"""Finds where elements end whose end tag is missing or misplaced (HTML, section 13.2.6).
 
-Not a parser that follows the standard: it only keeps the names of what is open, so that time and memory are bounded.
+This is not a parser of the standard: it only keeps the names of open elements, so that time and memory are bounded.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from tmpmaild.mail.htmltokens import BLOCKS, FORMATTING, TABLE_PARTS, names
 
 MAX_DEPTH = 100
-"""Of the elements that are followed; what is nested deeper ends with its own end tag alone."""
+"""Of the elements that are followed; an element nested deeper ends only with its own end tag."""
 
 _HEADINGS = names("h1 h2 h3 h4 h5 h6")
 _CELLS = names("td th caption")
@@ -19,7 +19,7 @@ _ENDS_PARAGRAPHS = BLOCKS | names("fieldset form hgroup hr listing plaintext sea
 _PARAGRAPH, _AROUND_PARAGRAPHS = names("p"), _SCOPES | names("button")
 _AROUND_TABLES = names("table template")
 _ROWS = names("tbody tfoot thead")
-# What the start of an element ends, and what ends the search for it.
+# The elements that the start of an element ends, and the barriers of the search for them.
 _ENDS_AT_START = {
     "li": (names("li"), _SPECIAL - names("address div p li")),
     **dict.fromkeys(("dd", "dt"), (names("dd dt"), _SPECIAL - names("address div p dd dt"))),
@@ -56,14 +56,14 @@ def may_end(name: str, beginning: str) -> bool:
 
 
 class _Open:
-    """The names of the elements that are open, the innermost last."""
+    """The names of the open elements, the innermost last."""
 
     def __init__(self, ending_paragraphs: frozenset[str]) -> None:
         self._ending_paragraphs = ending_paragraphs
         self._names: list[str] = []
 
     def start(self, name: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the ends of what ends where an element begins, and open it."""
+        """Yield the ends of the elements that end where an element begins, and open it."""
         if name in self._ending_paragraphs:
             yield from self._close(self._find(_PARAGRAPH, _AROUND_PARAGRAPHS))
         if name in _HEADINGS and self._names and self._names[-1] in _HEADINGS:
@@ -74,7 +74,7 @@ class _Open:
             self._names.append(name)
 
     def end(self, name: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the ends of what an end tag ends, its own last; none if a browser would ignore it."""
+        """Yield the ends of the elements that an end tag ends, its own last; nothing if a browser would ignore it."""
         wanted = _HEADINGS if name in _HEADINGS else frozenset([name])
         at = self._find(wanted, _barriers(name))
         if at >= 0 and name in FORMATTING:
@@ -85,7 +85,7 @@ class _Open:
             yield "end", name, ""  # of an element that nobody follows, or of a paragraph, which breaks the line
 
     def _find(self, wanted: frozenset[str], barriers: frozenset[str]) -> int:
-        """Return where the innermost of these elements stands, unless a barrier is within it; else -1."""
+        """Return the index of the innermost of these elements, unless a barrier is within it; else -1."""
         for at in range(len(self._names) - 1, -1, -1):
             if self._names[at] in wanted:
                 return at
@@ -94,7 +94,7 @@ class _Open:
         return -1
 
     def _close(self, at: int) -> Iterator[tuple[str, str, str]]:
-        """End the element at a place, if there is one, and what is within it."""
+        """End the element at an index, if there is one, and the elements within it."""
         if at < 0:
             return
         name, within = self._names[at], self._names[at + 1 :]

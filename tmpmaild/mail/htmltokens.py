@@ -90,7 +90,7 @@ def tokens(
 
 
 def _paid(text: str, budget: Budget, leave: int) -> str:
-    """Return as much of a text from its beginning as the budget is enough for."""
+    """Return the beginning of a text that the budget is enough for."""
     while (steps := _steps_of_text(text)) and not budget.take(steps, leave=leave):
         text = text[: len(text) // 2]
     return text
@@ -102,7 +102,7 @@ def _steps_of_text(text: str) -> int:
 
 
 def _after_markup(source: str, position: int) -> int:
-    """Return where a comment or declaration ends that begins here, if any does; a broken tag never ends."""
+    """Return the end of a comment or declaration that begins here, if any does; a broken tag never ends."""
     if not _MARKUP.match(source, position):
         return position
     if _TAG_NAME.match(source, position):
@@ -114,7 +114,7 @@ def _after_markup(source: str, position: int) -> int:
 
 
 def attributes_of(text: str) -> dict[str, str]:
-    """Read the attributes of a tag; the first of a name counts."""
+    """Read the attributes of a tag; the first attribute of a name counts."""
     found: dict[str, str] = {}
     for match in _ATTRIBUTE.finditer(text):
         found.setdefault(match[1].lower(), unescaped_attribute(match[2] or match[3] or match[4] or ""))
@@ -122,7 +122,7 @@ def attributes_of(text: str) -> dict[str, str]:
 
 
 def unescaped_attribute(value: str) -> str:
-    """Decode character references as in an attribute, where one that lacks its semicolon may be plain text."""
+    """Decode character references as in an attribute, where a reference without a semicolon may be plain text."""
     return unescaped(_PLAIN_AMPERSAND.sub("&amp;", value) if "&" in value else value)
 
 
@@ -141,7 +141,7 @@ def collapsed(text: str) -> str:
 
 
 def address_of(value: str) -> str:
-    """Return an address as browsers read it (https://url.spec.whatwg.org): without line ends, and what is around it."""
+    """Return an address as browsers read it (https://url.spec.whatwg.org): without line ends and surrounding space."""
     return value.replace("\t", "").replace("\n", "").replace("\r", "").strip(_AROUND_ADDRESSES)
 
 
@@ -154,7 +154,7 @@ def unescaped(text: str) -> str:
 
 
 def _unescaped_in_steps(text: str) -> Iterator[str]:
-    """Decode each different reference of a step once: megabytes of them would take seconds."""
+    """Decode each different reference of a step once: megabytes of references would take seconds."""
     start = 0
     while start < len(text):
         before = text.rfind("&", start + 1, start + _STEP_CHARACTERS)  # where no reference is cut in two

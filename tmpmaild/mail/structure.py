@@ -13,7 +13,7 @@ PLAIN, HTML = "text/plain", "text/html"
 
 
 class Part(Struct, eq=False):
-    """One entity (RFC 2045 §2.4): what its header says, and where in the mail its body stands.
+    """One entity (RFC 2045 §2.4): what its header states, and where its body is in the message.
 
     Names and types are in lower case; ``content_id`` has no angle brackets and is "" when absent. ``stated`` are the
     raw values of its fields, by name. ``number`` counts the leaves of the message from 0.
@@ -48,7 +48,7 @@ class Multipart(Struct, eq=False):
 
 
 class Roles(Struct, frozen=True):
-    """What the parts of a message are. A part of one type may be in both texts, where its message has no other."""
+    """The roles of a message's parts. A part may be text and HTML if the message has only one of them."""
 
     text: list[Part]
     html: list[Part]
@@ -56,7 +56,7 @@ class Roles(Struct, frozen=True):
 
 
 def choose(top: Part | Multipart, leaves: Iterable[Part], says: Callable[[Part], bool]) -> Roles:
-    """Choose the parts that are the text and the HTML of a message; ``says`` tells whether a text says anything."""
+    """Choose the parts that are the text and the HTML of a message; ``says`` returns whether a text is visible."""
     if isinstance(top, Part):
         if not _is_text(top):
             return Roles([], [], [top])
@@ -74,12 +74,12 @@ def choose(top: Part | Multipart, leaves: Iterable[Part], says: Callable[[Part],
 
 
 def _is_text(part: Part) -> bool:
-    """Return whether a part is of a type that is shown, and stated to be no attachment."""
+    """Return whether a part has a type that is shown, and is not stated to be an attachment."""
     return part.content_type in (PLAIN, HTML) and part.disposition in ("", "inline")
 
 
 class _Chooser:
-    """One walk through the tree; ``blank`` are the texts that were left out since they say nothing."""
+    """One walk through the tree; ``blank`` are the texts that were left out because nothing in them is visible."""
 
     def __init__(self, says: Callable[[Part], bool] = lambda _: True, *, takes_named: bool = False) -> None:
         self.text: list[Part] = []
@@ -135,6 +135,6 @@ class _Chooser:
         return [child for child in shown if child is root or isinstance(child, Multipart)]
 
     def _is_unnamed(self, part: Part, parent: Multipart, *, is_first: bool) -> bool:
-        """Return whether a text is not a file that happens to be one."""
+        """Return whether a text is not a file that happens to be text."""
         # Alternatives have the same content whatever they are called (RFC 2046 §5.1.4).
         return not part.filename or parent.subtype == "alternative" or (self._takes_named and is_first)
