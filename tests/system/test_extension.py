@@ -162,10 +162,10 @@ def test_the_archive_of_the_store_has_no_fault_and_no_warning(forms, tmp_path):
 # Faults: each has a sentence, and none costs an address that nobody gets.
 
 FAULTS = {
-    "/none": ("<input name=city>", "There is no e-mail field on this page."),
-    "/password": ("<input type=password autofocus>", "There is no e-mail field on this page."),
-    "/several": ("<form><input type=email></form><form><input type=email></form>", "There are several e-mail fields."),
-    "/hidden": ("<input type=email style='opacity:0'><input type=email hidden>", "There is no e-mail field"),
+    "/none": ("<input name=city>", "There is no email field on this page."),
+    "/password": ("<input type=password autofocus>", "There is no email field on this page."),
+    "/several": ("<form><input type=email></form><form><input type=email></form>", "There are several email fields."),
+    "/hidden": ("<input type=email style='opacity:0'><input type=email hidden>", "There is no email field"),
     "/refuses": ("<input type=email oninput='this.value=\"\"'>", "Nothing can be filled in on this page."),
 }
 
@@ -290,7 +290,7 @@ def test_a_key_and_the_menu_of_a_field_fill_too(browser, site):
     browser.open(site.url("/none"))
     browser.press_key()
     until(browser.is_popup_open, "the popup")
-    browser.says("There is no e-mail field on this page.")
+    browser.says("There is no email field on this page.")
 
 
 def test_a_permission_that_was_taken_back(browser, site, daemon):
@@ -335,7 +335,7 @@ def test_private_windows_have_inboxes_of_their_own_until_the_last_is_closed(brow
         assert "other.example" not in browser.popup_text()
         browser.page("void document.querySelector('input').remove()")
         browser.click("#fill")
-        browser.says("There is no e-mail field on this page.")
+        browser.says("There is no email field on this page.")
         browser.close_popup()
         browser.open(site.url("/vue"))
         browser.press_button()
