@@ -278,29 +278,23 @@ class FullRow(NamedTuple):
         )
 
 
-class FoundInbox(NamedTuple):
-    """What is read to find the inbox of an address."""
+InboxColumns = tuple[InboxKey, int, int, bool, bytes | None, int, bool]
+"""The fields of ``Inbox`` in their order, without the address."""
 
-    key: InboxKey
-    created_at_ms: int
-    expires_at_ms: int
-    private: bool
-    token_hash: bytes | None
-    message_count: int
-    full: bool
 
-    def inbox(self, address: str) -> Inbox:
-        """Return the inbox."""
-        return Inbox(
-            id=str(self.key),
-            address=address,
-            created_at_ms=self.created_at_ms,
-            expires_at_ms=self.expires_at_ms,
-            private=bool(self.private),
-            token_hash=self.token_hash,
-            message_count=self.message_count,
-            full=bool(self.full),
-        )
+def inbox_at(address: str, columns: InboxColumns) -> Inbox:
+    """Return the inbox of an address."""
+    inbox_key, created_at_ms, expires_at_ms, private, token_hash, message_count, full = columns
+    return Inbox(
+        id=str(inbox_key),
+        address=address,
+        created_at_ms=created_at_ms,
+        expires_at_ms=expires_at_ms,
+        private=bool(private),
+        token_hash=token_hash,
+        message_count=message_count,
+        full=bool(full),
+    )
 
 
 def created_inbox(new: NewInbox, inbox_id: str) -> Inbox:

@@ -25,7 +25,7 @@ from tmpmaild.storage.paging import (
     with_bodies,
 )
 from tmpmaild.storage.postgresql.writer import allowed
-from tmpmaild.storage.rows import Bounds, FoundInbox, FullRow, InboxRow, ListedRow, WebhookRow, is_of_html
+from tmpmaild.storage.rows import Bounds, FullRow, InboxRow, ListedRow, WebhookRow, inbox_at, is_of_html
 
 _ATTEMPTS: Final = 10
 _NO_KEY: Final = MessageKey(-1)
@@ -210,8 +210,7 @@ async def _find(connection: asyncpg.Connection, lookup: InboxLookup) -> Found | 
 
 
 def _found(lookup: InboxLookup, row: asyncpg.Record) -> Found:
-    *columns, slot = row[:_INBOX_COLUMNS]
-    return Found(FoundInbox._make(columns).inbox(lookup.address), slot)
+    return Found(inbox_at(lookup.address, row[: _INBOX_COLUMNS - 1]), row[_INBOX_COLUMNS - 1])
 
 
 async def _read(

@@ -30,7 +30,7 @@ from tmpmaild.storage.paging import (
     inbox_page,
     with_bodies,
 )
-from tmpmaild.storage.rows import Bounds, FoundInbox, FullRow, InboxRow, ListedRow, WebhookRow, is_of_html
+from tmpmaild.storage.rows import Bounds, FullRow, InboxRow, ListedRow, WebhookRow, inbox_at, is_of_html
 from tmpmaild.storage.sqlite import opening, space
 from tmpmaild.storage.sqlite.errors import translate
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
@@ -143,7 +143,7 @@ def select_inbox(connection: sqlite3.Connection, lookup: InboxLookup) -> Inbox |
     row = connection.execute(_INBOX, values).fetchone()
     if row is None:
         return None
-    inbox = FoundInbox._make(row).inbox(lookup.address)
+    inbox = inbox_at(lookup.address, row)
     lookup.permit(inbox)
     return inbox
 
