@@ -81,7 +81,7 @@ def made():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(re, "compile", noting)
         for path in PATHS:
-            if calls(path) or path.name == "candidates.py":  # its words are compiled in lexicon.py
+            if calls(path) or path.name == "cues.py":  # its words are compiled in lexicon.py
                 runpy.run_path(str(path), run_name="noted")
     seen += [
         (path, call.lineno, compile_(call.args[0].value))

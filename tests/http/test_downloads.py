@@ -207,7 +207,8 @@ def test_an_image_is_sent_as_what_a_view_takes_it_for_and_a_type_that_does_nothi
 
 def test_the_page_previews_the_images_that_a_view_shows():
     """The page goes by the types: of the list before it fetches, of the answer before it draws."""
-    script = (Path(pages.__file__).parents[1] / "web/preview.js").read_text()
+    web = Path(pages.__file__).parents[1] / "web"
+    script = (web / "attachments.js").read_text() + (web / "preview.js").read_text()
     typed, sent = (
         re.compile(re.search(rf"^const {name} = /(.+)/;", script, re.MULTILINE)[1].replace(r"\/", "/"))
         for name in ("TYPED_IMAGE", "SENT_IMAGE")

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from tmpmaild import client as api
-from tmpmaild.http.inputs import PageQuery
+from tmpmaild.http.inputs import AllMailQuery
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -16,7 +16,7 @@ NODE = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
 OBJECTS = {"inbox": api.Inbox, "mail": api.Mail, "tmpmail": api.Client, "attachment": api.Attachment}
 HELD = [DOCS / "api.md", DOCS / "configuration.md", *DOCS.glob("testing/*.md"), ROOT / "tests/stable.json"]
 API = (DOCS / "api.md").read_text() + (DOCS / "operations.md").read_text()
-QUERY = {field.encode_name for field in msgspec.structs.fields(PageQuery)}
+QUERY = {field.encode_name for field in msgspec.structs.fields(AllMailQuery)}
 WORDS = set(re.findall(r"\w[\w-]*", "".join(path.read_text() for path in HELD)))
 OF_OTHERS = {"show-capture", "no"}  # an option of pytest
 

@@ -54,7 +54,7 @@ def test_every_fixture_option_and_ini_key_stands_in_the_guide():
     source = Path(pytest_plugin.__file__).read_text(encoding="utf-8")
     fixtures = re.findall(r"^@pytest\.fixture.*\ndef ([a-z]\w+)", source, re.MULTILINE)
     options = re.findall(r'add(?:option|ini)\("([\w-]+)"', source)
-    assert (len(fixtures), len(options)) == (7, 9)
+    assert (len(fixtures), len(options)) == (8, 10)
     assert [name for name in fixtures + options if f"`{name}`" not in PAGES["pytest"]] == []
 
 
