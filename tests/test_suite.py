@@ -1,6 +1,5 @@
 """How the tests are run does not matter to what they say."""
 
-import asyncio
 import re
 import subprocess
 from pathlib import Path
@@ -11,7 +10,6 @@ import covered
 from daemons import finished
 from growth import assert_linear
 from scripts import scripts_of
-from tables import table
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,25 +25,6 @@ def test_work_that_grows_faster_than_its_data_is_found():
     assert_linear(linear, range(100_000))
     with pytest.raises(AssertionError, match="s of CPU"):
         assert_linear(quadratic, range(20_000))
-
-
-def test_a_table_tells_each_row_that_fails():
-    @table(("first", "second"), [(1, 1), (1, 2), (2, 3)])
-    def same(first, second):
-        assert first == second
-
-    @table("number", [1, 2])
-    async def odd(number):
-        assert number % 2
-
-    with pytest.raises(ExceptionGroup, match="2 of 3 rows") as failed:
-        same()
-    assert [error.__notes__ for error in failed.value.exceptions] == [
-        ["row: {'first': 1, 'second': 2}"],
-        ["row: {'first': 2, 'second': 3}"],
-    ]
-    with pytest.raises(ExceptionGroup, match="1 of 2 rows"):
-        asyncio.run(odd())
 
 
 def test_no_module_looks_itself_for_the_programs_that_its_tests_need():

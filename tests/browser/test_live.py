@@ -7,7 +7,6 @@ import pytest
 
 from modules import in_node
 from scripts import scripts_of
-from tables import rows_of, table
 
 SCRIPTS = scripts_of(__file__)
 
@@ -113,8 +112,30 @@ def inbox(daemon):
 
 
 @pytest.mark.needs("node")
-@table(("name", "octets", "events"), rows_of(__file__)["STREAMS"])
-def test_a_stream_is_parsed_the_same_wherever_it_is_cut(name, octets, events):
+@pytest.mark.parametrize(
+    ("octets", "events"),
+    [
+        pytest.param(b"event: told\ndata: 1\n\n", [["told", "1"]], id="an event"),
+        pytest.param(b"retry: 10000\n\n:\n\nevent: told\ndata: 1\n\n:\n\n", [["told", "1"]], id="what is no event"),
+        pytest.param(
+            b"id: msg_1\nevent: told\ndata: 1\n\nevent: told\ndata: 1\n\n", [["told", "1"], ["told", "1"]], id="an id"
+        ),
+        pytest.param(b"event: told\ndata: a: b\n\n", [["told", "a: b"]], id="colons in a value"),
+        pytest.param(
+            b"event: told\ndata: a\xe2\x80\xa8event: x\r\xe2\x80\xa9data: 2\n\n",
+            [["told", "a\u2028event: x\r\u2029data: 2"]],
+            id="what would be a line elsewhere",
+        ),
+        pytest.param(
+            b"event: told\ndata: \xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80\n\n",
+            [["told", "\xfc\u20ac\U0001f600"]],
+            id="characters of several octets",
+        ),
+        pytest.param(b"event: told\ndata: 1\n\nevent: told\ndata: 2\n", [["told", "1"]], id="an event without its end"),
+        pytest.param(b"", [], id="nothing"),
+    ],
+)
+def test_a_stream_is_parsed_the_same_wherever_it_is_cut(octets, events):
     assert in_node("following.js", SCRIPTS["PARSE_EVERY_CUT"], list(octets)) == [events]
 
 

@@ -4,12 +4,53 @@ import re
 from pathlib import Path
 
 from scripts import scripts_of
-from tables import rows_of
 from tmpmaild.mail.htmlview import render
 
 SCRIPTS = scripts_of(__file__)
 
-VECTORS = rows_of(__file__)["VECTORS"]
+# U is an address that is counted.
+VECTORS = [
+    "@import 'U';",
+    "@import url(U) screen;",
+    "@font-face{font-family:f;src:url(U)}p{font-family:f}",
+    "p{background:url(U)}",
+    "p{background:u\\72l(U)}",
+    "p{background:\\75\\72\\6c('U')}",
+    'p{BACKGROUND-IMAGE:URL( "U" )}',
+    "p{background:image-set('U' 1x)}",
+    "p{background:-webkit-image-set(url(U) 1x)}",
+    "p{background-image:cross-fade(url(U),url(U),50%)}",
+    "p{background:-webkit-cross-fade(url(U),url(U),50%)}",
+    "p{list-style:url(U);display:list-item}",
+    "p{border:1px solid;border-image:url(U) 1}",
+    "p{-webkit-border-image:url(U) 1}",
+    "p{mask:url(U)}",
+    "p{-webkit-mask-image:url(U)}",
+    "p{mask-border:url(U) 1;-webkit-mask-box-image:url(U)}",
+    "p::before{content:url(U)}",
+    "p{content:url(U)}",
+    "p{filter:url(U#f);backdrop-filter:url(U#f);clip-path:url(U#f)}",
+    "p{shape-outside:url(U);float:left}",
+    "p{cursor:url(U),auto}",
+    ":root{--u:url(U)}p{background:var(--u)}",
+    "@property --v{syntax:'<image>';inherits:true;initial-value:url(U)}p{background:var(--v)}",
+    "@media all{@media screen{p{background:url(U)}}}",
+    "@supports (color:red){p{background:url(U)}}",
+    "@layer a{p{background:url(U)}}",
+    "@container (width>0px){p{background:url(U)}}",
+    "@scope (body){p{background:url(U)}}",
+    "@keyframes k{from,to{background:url(U)}}p{animation:k 1s infinite}",
+    "body{p{background:url(U)}}",
+    "body{& p{background:url(U)}}",
+    "p{color:red;&{background:url(U)}}",
+    "[title='</style><img src=U>']{color:red}",
+    "p{font-family:'</style><img src=U>'}",
+    "p{font-family:'\\3c/style\\3e\\3cimg src=U\\3e'}",
+    "p{background:linear-gradient(red,blue),url(U)}",
+    "p{background:url(x) url(U)}p{background:url(U",
+    "<!-- p{background:url(U)} -->",
+    "}}p{}@media x{}p{background:url(U)}",
+]
 LAYOUT = Path(__file__).with_suffix(".html").read_text()
 
 

@@ -8,7 +8,6 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from tables import rows_of
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.mail import viewpage
@@ -17,8 +16,23 @@ from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-ROWS = rows_of(__file__)
-PAYLOADS = ROWS["PAYLOADS"]
+PAYLOADS = [
+    "<script>top.document.title='taken'</script>",
+    "<img src=x onerror=\"top.document.title='taken'\">",
+    "<svg onload=\"top.document.title='taken'\"><animate onbegin=\"top.document.title='taken'\"></svg>",
+    "<iframe srcdoc=\"<script>top.document.title='taken'</script>\"></iframe>",
+    "<iframe src='https://evil.example/frame'></iframe><object data='https://evil.example/o'></object>",
+    "<meta http-equiv=refresh content='0;url=https://evil.example/refresh'><base href='https://evil.example/'>",
+    "<link rel=stylesheet href='https://evil.example/style.css'><style>@import 'https://evil.example/i.css';</style>",
+    '<div style="background:url(https://evil.example/b.png);width:9px">b</div>',
+    "<table background='https://evil.example/t.png'><tr><td background='//evil.example/u.png'>t</td></tr></table>",
+    "<img src='https://evil.example/pixel.gif' width=1 height=1><img srcset='https://evil.example/s.png 1x'>",
+    "<video poster='https://evil.example/p.png' src='https://evil.example/v'></video><audio src='//evil.example/a'>",
+    "<form action='https://evil.example/f'><input autofocus onfocus=alert(1)><button>x</button></form>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)></style></mglyph></table></mtext></math>",
+    '<noscript><p title="</noscript><img src=x onerror=alert(1)>"></noscript>',
+    "<a href='java\nscript:alert(1)' style='position:fixed;inset:0'>one</a><a href='data:text/html,x'>two</a>",
+]
 MAIL = (
     "Subject: hostile\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n\r\n"
     "--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
@@ -108,11 +122,26 @@ async def test_a_view_in_a_tab_says_at_its_top_who_shows_it_whatever_the_mail_st
     assert await pixel(page, 597, 20) == (255, 248, 220)
 
 
-BLOCKED = dict(ROWS["BLOCKED"])
+# How each is written, and its width and height on a page of 600 px; None is the height of a line.
+BLOCKED = {
+    "attributes": ("alt=Logo width=200 height=50", 200, 50),
+    "styles": ("alt=Logo style='width:200px;height:50px'", 200, 50),
+    "a share": ("alt=Logo style='display:block;width:50%;height:auto'", 300, None),
+    "at most": ("alt=Logo width=900 style='max-width:100px'", 100, None),
+    "too wide": ("alt=Logo width=900 height=80", 600, 80),
+    "a rule": ("alt=Logo class=wide width=20", 600, None),
+    "as wide as its column": ("alt=Logo style='display:block;width:100%'", 600, None),
+    "small with many words": ("alt='Our page on another site' width=24 style='display:block'", 24, None),
+    "no text size": ("alt=Logo style='width:70px'", 70, None),
+    "words only": ("alt=Logo", None, None),
+    "a pixel": ("width=1 height=1", 1, 1),
+    "a spacer": ("width=600 height=9 alt=''", 600, 9),
+    "nothing": ("", 0, 0),
+}
 
 
 @pytest.mark.parametrize("doctype", ["<!doctype html>", ""])
-async def test_a_blocked_image_has_the_size_that_the_mail_states_or_that_of_a_line(pages, doctype):
+async def test_a_blocked_image_has_the_size_that_the_mail_states_or_that_of_a_line(pages, doctype, subtests):
     page = await pages.borrow(viewport={"width": 600, "height": 400})
     images = "".join(f"<div><img src=https://x.example/ {written}></div>" for written, *_ in BLOCKED.values())
     sheet = "<style>.wide{width:100%} @media (min-width:700px){.wide{width:10px}}</style>"
@@ -120,8 +149,9 @@ async def test_a_blocked_image_has_the_size_that_the_mail_states_or_that_of_a_li
     await page.set_content(render(mail, {}, remote_images=False).html)
     boxes = await page.evaluate("[...document.images].map((one) => [one.offsetWidth, one.offsetHeight])")
     for (name, (_, width, height)), (shown_width, shown_height) in zip(BLOCKED.items(), boxes, strict=True):
-        assert (name, shown_width) == (name, shown_width if width is None else width)
-        assert 12 <= shown_height <= 24 if height is None else shown_height == height, (name, shown_height)
+        with subtests.test(name):
+            assert width in (None, shown_width)
+            assert 12 <= shown_height <= 24 if height is None else shown_height == height
     assert await page.get_by_role("img", name="Our page on another site").get_attribute("title")
 
 

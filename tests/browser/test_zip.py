@@ -9,7 +9,6 @@ from pathlib import PurePosixPath, PureWindowsPath
 import pytest
 
 from modules import in_node
-from tables import rows_of
 
 pytestmark = pytest.mark.needs("node")
 PACK = """async ({ zip }, names, contents) => {
@@ -17,7 +16,30 @@ PACK = """async ({ zip }, names, contents) => {
     const archive = await zip(names.map((name, index) => ({ name, blob: blobOf(index) })), new Date(2026, 10, 22, 7, 45, 51));
     return Buffer.from(await archive.arrayBuffer()).toString("base64");
 }"""
-NAMES = dict(rows_of(__file__)["NAMES"])
+# What a file is called, and its name in the archive.
+NAMES = {
+    "terms.pdf": "terms.pdf",
+    "TERMS.PDF": "TERMS (2).PDF",
+    "terms (2).pdf": "terms (2) (2).pdf",
+    "Grüße 日本語 👋.txt": "Grüße 日本語 👋.txt",
+    "../../etc/passwd": "_.._etc_passwd",
+    "..": "file",
+    "": "file (2)",
+    "...": "file (3)",
+    "/absolute": "_absolute",
+    "C:\\Windows\\system.ini": "C_Windows_system.ini",
+    "~/.bashrc": "_.bashrc",
+    ".hidden": "hidden",
+    "con": "_con",
+    "LPT1.txt": "_LPT1.txt",
+    "console.log": "console.log",
+    "a\x00b\nc\td": "a_b_c_d",
+    "photo\u202egpj.exe": "photo_gpj.exe",
+    "trailing. . ": "trailing",
+    "-rf": "rf",
+    'a<b>c"d|e?f*g': "a_b_c_d_e_f_g",
+    f"{'x' * 300}.pdf": f"{'x' * 120}.pdf",
+}
 
 
 def pack(names, contents):

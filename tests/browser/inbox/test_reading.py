@@ -6,10 +6,20 @@ import time
 import pytest
 
 from scripts import scripts_of
-from tables import rows_of
 
 SCRIPTS = scripts_of(__file__)
-CLAIMS = dict(rows_of(__file__)["CLAIMS"])
+# What a sender is called, and whether it is taken for an address.
+CLAIMS = {
+    "security@bank.example": True,
+    "security\uff20bank.example": True,
+    "security\ufe6bbank.example": True,
+    "Bank Security bank\uff0eexample": True,
+    "bank.example": True,
+    "evil.example": False,
+    "Evil from mail.evil.example": False,
+    "a@evil.example": False,
+    "Dr. Ada L. Byron": False,
+}
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 SMALL = {"width": 1280, "height": 720}
@@ -133,17 +143,20 @@ async def test_a_view_that_failed_and_a_frame_that_stays_empty_heal_when_the_ser
     assert tab.asked == []
 
 
-async def test_a_name_that_looks_like_an_address_stands_beside_the_real_one(open_inbox, daemon, inbox, expect):
+async def test_a_name_that_looks_like_an_address_stands_beside_the_real_one(
+    open_inbox, daemon, inbox, expect, subtests
+):
     for name in CLAIMS:
         daemon.deliver(inbox.address, "Hello", sender=f'"{name}" <a@evil.example>')
     tab = await open_inbox(inbox)
     await expect(tab.rows).to_have_count(len(CLAIMS))
     for number, (name, is_claim) in enumerate(reversed(CLAIMS.items())):
-        row = tab.rows.nth(number)
-        await row.get_by_role("button").first.click()
-        assert ("a@evil.example \u201c" in await row.inner_text()) == is_claim, name
-        assert ("calls itself" in await tab.reader.inner_text()) == is_claim, name
-        assert "a@evil.example" in await tab.reader.locator("header").inner_text()
+        with subtests.test(name):
+            row = tab.rows.nth(number)
+            await row.get_by_role("button").first.click()
+            assert ("a@evil.example \u201c" in await row.inner_text()) == is_claim
+            assert ("calls itself" in await tab.reader.inner_text()) == is_claim
+            assert "a@evil.example" in await tab.reader.locator("header").inner_text()
 
 
 @pytest.mark.browsers("firefox", "webkit")

@@ -9,12 +9,130 @@ from urllib.parse import quote
 import pytest
 
 from scripts import scripts_of
-from tables import rows_of
 
 SCRIPTS = scripts_of(__file__)
 
-ROWS = rows_of(__file__)
-HTML, MUTANTS, HREFS, TEXTS = (dict(ROWS[name]) for name in ("HTML", "MUTANTS", "HREFS", "TEXTS"))
+# Payloads by name. RUN is a call that rings the alarm with the payload's name, and URL an address with it.
+HTML = {
+    "script": "<script>RUN</script>",
+    "script-src": "<script src=URL></script>",
+    "script-svg": "<svg><script href=URL /></svg>",
+    "script-nested": "<scr<script>ipt>RUN</scr</script>ipt>",
+    "img-onerror": "<img src=x onerror=RUN>",
+    "img-slashes": "<img/src='x'/onerror=RUN//>",
+    "img-tab": "<img src=x\tonerror\n=\tRUN>",
+    "img-remote": "<img src=URL width=1 height=1>",
+    "img-srcset": "<picture><source srcset='URL 1x'><img srcset='URL 2x' src='//evil.example/img-srcset'></picture>",
+    "svg-onload": "<svg onload=RUN>",
+    "svg-animate": (
+        "<svg><a><animate attributeName=href values=javascript:RUN begin=0s onbegin=RUN /><text>x</text></a></svg>"
+    ),
+    "svg-image": "<svg><image href=URL /><use href='URL#x'/><feImage href=URL /></svg>",
+    "svg-foreign": (
+        "<svg><foreignObject><body onload=RUN><iframe srcdoc='<script>RUN</script>'></iframe></foreignObject></svg>"
+    ),
+    "math-href": "<math href='javascript:RUN'><mi xlink:href='javascript:RUN'>x</mi></math>",
+    "focus": "<input autofocus onfocus=RUN><b tabindex=1 id=x autofocus onfocus=RUN>x</b>",
+    "toggle": "<details open ontoggle=RUN><summary>x</summary></details>",
+    "marquee": "<marquee onstart=RUN>x</marquee>",
+    "animation": "<style>@keyframes x{}</style><b style='animation-name:x' onanimationstart=RUN>x</b>",
+    "video": "<video poster=URL autoplay onloadstart=RUN><source src=URL onerror=RUN></video>",
+    "audio": "<audio src=URL autoplay onerror=RUN></audio>",
+    "iframe": "<iframe src=URL></iframe>",
+    "iframe-js": "<iframe src='javascript:RUN'></iframe>",
+    "srcdoc": '<iframe srcdoc="<script>RUN</script><img src=URL>"></iframe>',
+    "object": "<object data=URL></object><embed src=URL><applet code=URL></applet>",
+    "form": "<form action=URL id=f><input name=q></form><button form=f formaction='javascript:RUN'>x</button>",
+    "form-target": "<form action=URL target=_top><input type=submit value=Confirm></form>",
+    "base": "<base href='https://evil.example/base/' target=_top><img src=img.png>",
+    "refresh": '<meta http-equiv=refresh content="0;url=URL">',
+    "refresh-js": '<meta http-equiv=refresh content="0;url=javascript:RUN">',
+    "csp": '<meta http-equiv=Content-Security-Policy content="script-src *; report-uri URL">',
+    "link": "<link rel=stylesheet href=URL><link rel=prefetch href=URL><link rel=dns-prefetch href=//evil.example>",
+    "css-import": "<style>@import 'URL';@font-face{font-family:x;src:url(URL)}*{font-family:x}</style>",
+    "css-url": "<p style='background:url(URL);list-style:url(URL);cursor:url(URL),auto'>x</p>",
+    "css-set": "<p style=\"background:image-set('URL' 1x);width:9px\">x</p>",
+    "css-escape": "<p style='background:\\75\\72\\6c(URL);border-image:u\\72l(URL)'>x</p>",
+    "css-expression": "<p style='width:expression(RUN);behavior:url(URL);-moz-binding:url(URL)'>x</p>",
+    "overlay": "<a href=URL style='position:fixed;inset:0;z-index:99999;opacity:0'>x</a>",
+    "background": "<table background=URL><tr><td background=URL>x</table>",
+    "ping": "<a href='https://shop.example/' ping=URL>x</a><map><area href='javascript:RUN' ping=URL></map>",
+    "template": (
+        "<template><img src=x onerror=RUN></template><template shadowrootmode=open><script>RUN</script></template>"
+    ),
+    "clobber": (
+        "<a id=app><a id=reader><img name=body id=list><form name=documentElement><input name=attributes></form>"
+    ),
+    "portal": "<portal src=URL></portal><fencedframe></fencedframe><model src=URL></model>",
+    "xml": "<?xml-stylesheet href='javascript:RUN'?><!DOCTYPE x SYSTEM 'URL'><x>&#60;script>RUN</x>",
+}
+
+# These swallow what follows, or are read in another way the second time.
+MUTANTS = {
+    "mxss-noscript": "<noscript><p title='</noscript><img src=x onerror=RUN>'>",
+    "mxss-style": "<style><!--</style><img title='--><img src=x onerror=RUN>'>",
+    "mxss-textarea": "<textarea><p title='</textarea><img src=x onerror=RUN>'>",
+    "mxss-math": "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=x onerror=RUN&gt;'>",
+    "mxss-svg": "<svg></p><style><a id='</style><img src=x onerror=RUN>'>",
+    "mxss-form": "<form><math><mtext></form><form><mglyph><style></math><img src=x onerror=RUN>",
+    "mxss-select": "<select><template><style><!--</style><a rel='--></template></select><img src=x onerror=RUN>'>",
+    "mxss-xmp": "<xmp><p title='</xmp><svg/onload=RUN>'>",
+    "mxss-title": "<title><p title='</title><script>RUN</script>'>",
+    "mxss-cdata": "<svg><![CDATA[</svg><img src=x onerror=RUN>]]>",
+    "mxss-comment": "<!--><img src=x onerror=RUN>--!><script>RUN</script>",
+    "mxss-nul": "<scr\0ipt>RUN</scr\0ipt><img \0src=x on\0error=RUN>",
+    "plaintext": "<img src=x onerror=RUN><plaintext>",
+    "unclosed-quote": '<a title="<img src=x onerror=RUN>',
+    "unclosed-tag": "<img src=x onerror=RUN ",
+    "utf7": "+ADw-script+AD4-RUN+ADw-/script+AD4-",
+    "overlong": "\u00bcscript\u00beRUN\u00bc/script\u00be",
+    "polyglot": (
+        "javascript:/*--></title></style></textarea></script></xmp><svg/onload='+/\"/+/onmouseover=1/+/[*/[]/+RUN//'>"
+    ),
+    "bogus": "</ onclick=RUN><//script>RUN<! x='><img src=x onerror=RUN>'>",
+    "frameset": "<frameset onload=RUN><frame src='javascript:RUN'></frameset>",
+    "body": "</body></html><body onload=RUN onpageshow=RUN background=URL>",
+}
+
+HREFS = {
+    "href-js": "javascript:RUN",
+    "href-case": "JaVaScRiPt:RUN",
+    "href-spaces": " \x01javascript:RUN",
+    "href-tab": "java\tscr\nipt:RUN",
+    "href-entity": "&#106;avascript&colon;RUN",
+    "href-data": "data:text/html,<script>RUN</script>",
+    "href-vbscript": "vbscript:RUN",
+    "href-blob": "blob:http://127.0.0.1/RUN",
+    "href-file": "file:///etc/passwd",
+    "href-view-source": "view-source:javascript:RUN",
+    "href-own": "/api/v1/addresses",
+    "href-intent": "intent://evil.example#Intent;scheme=javascript;end",
+}
+
+# Where no markup is expected: subjects, names, addresses, file names, media types, header values, plain text.
+TEXTS = {
+    "text-script": "<script>RUN</script>",
+    "text-img": "<img src=x onerror=RUN>",
+    "text-attribute": '" onfocus=RUN autofocus tabindex=1 x="',
+    "text-single": "' onmouseover=RUN style='position:fixed;inset:0' x='",
+    "text-backtick": "`${RUN}`",
+    "text-close": "</b></span></button></pre></title></textarea><svg onload=RUN>",
+    "text-entity": "&lt;img src=x onerror=RUN&gt;&#60;script&#62;RUN",
+    "text-link": "javascript:RUN",
+    "text-template": "{{constructor.constructor('RUN')()}}${RUN}#{RUN}{from}{n}",
+    "text-replace": "$& $1 $` $' $$ {subject}",
+    "text-prototype": "__proto__",
+    "text-crlf": "x\r\n\r\n<script>RUN</script>",
+    "text-nul": "\0<img src=x onerror=RUN>\0",
+    "text-long": "<img src=x onerror=RUN>" * 300,
+    "text-emoji": "\U0001f469\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466\U0001f3f3\ufe0f\u200d\U0001f308" * 50,
+    "text-rtl": "שלום عليكم <img src=x onerror=RUN>",
+    "text-zalgo": "Z" + "\u0315\u031b\u0340\u0355" * 200,
+    "text-surrogate": "\ufffe\uffff\U0010ffff\u2028<svg onload=RUN>\u2029",
+    "text-svg-data": "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' onload='RUN'/>",
+    "text-style": "</style><style>*{background:url(URL)}</style>",
+}
+
 ALL = HTML | MUTANTS | HREFS | TEXTS
 ALARM = "window.canary = (names) => rung(names[0])"
 MODES = ["text", "headers", "source"]
@@ -196,7 +314,37 @@ async def test_characters_that_hide_or_turn_text_around_are_not_shown_beside_our
     assert (await inbox.page.locator(".attachments b").text_content()).startswith(name)
 
 
-LINKS = dict(ROWS["LINKS"])
+# What the link is, what its text says, the host that is shown, and whether there is a warning that names the other one.
+LINKS = {
+    "plain": ("https://shop.example/confirm", "Confirm your address", "shop.example", False),
+    "same site": ("https://click.shop.example/confirm", "https://shop.example/confirm", "click.shop.example", False),
+    "another host": ("https://evil.example/confirm", "https://shop.example/confirm", "evil.example", True),
+    "host among words": ("https://evil.example/confirm", "Confirm at shop.example now", "evil.example", True),
+    "host with a full stop": ("https://evil.example/confirm", "Confirm at https://shop.example.", "evil.example", True),
+    "host in brackets": ("https://evil.example/confirm", "Confirm (shop.example)", "evil.example", True),
+    "user name": ("https://shop.example@evil.example/confirm", "Confirm your address", "evil.example", False),
+    "user name and text": (
+        "https://shop.example:x@evil.example/confirm",
+        "Confirm at shop.example",
+        "evil.example",
+        True,
+    ),
+    "backslash": (
+        "https://evil.example\\@shop.example/confirm",
+        "Confirm at https://shop.example",
+        "evil.example",
+        True,
+    ),
+    "homograph": ("https://\u0430pple.example/confirm", "https://apple.example/confirm", "xn--pple-43d.example", True),
+    "host as a subdomain": (
+        "https://shop.example.evil.example/confirm",
+        "Confirm at https://shop.example",
+        "shop.example.evil.example",
+        True,
+    ),
+    "turned around": ("https://evil.example/confirm", "Confirm \u202ehttps://shop.example\u202c", "evil.example", True),
+    "hidden in the host": ("https://evil.example/confirm", "Confirm sh\u00adop.ex\u200bample", "evil.example", True),
+}
 
 
 async def test_a_link_shows_the_host_that_it_leads_to_and_warns_of_another_in_its_text(open_inbox):
