@@ -1,4 +1,4 @@
-"""The access log, in which addresses and secrets are masked."""
+"""The access log, with addresses and secrets masked."""
 
 import hashlib
 import logging
@@ -12,7 +12,7 @@ from tmpmaild.mail import addresses
 _HASH_BYTES = 4
 _ADDRESSES = "addresses"
 _BEFORE_SECRETS = ("view", "feed")
-_SECRET_CHARACTERS = 40  # those of tokens, views and feeds are 43 long
+_SECRET_CHARACTERS = 40  # tokens and the secrets of views and feeds have 43
 
 log = logging.getLogger("tmpmaild.access")
 
@@ -20,9 +20,9 @@ log = logging.getLogger("tmpmaild.access")
 class AccessLog:
     """Logs each request when its response is complete: client, method, path, status, milliseconds.
 
-    An address in a path becomes a hash of eight characters, the same for the same inbox as long as the process lives,
-    so that the requests for one inbox can be followed without knowing its address. ``key`` is random: without it, one
-    could find the address of a hash by trying.
+    An address in a path is replaced by a hash of eight characters. Within one process an inbox always has the same hash,
+    so its requests can be followed without knowing the address. ``key`` is random: with a known key, the address could
+    be found by trying candidates.
     """
 
     def __init__(self, app: ASGIApp, *, key: bytes) -> None:
@@ -30,7 +30,7 @@ class AccessLog:
         self._key = key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and log it."""
+        """Serve a request and log it."""
         begun = time.monotonic()
         status = 0
 
@@ -55,7 +55,7 @@ class AccessLog:
             log.info("%s %s %s %d %.1f ms", client, method, path, status, milliseconds, extra=extra)
 
     def masked(self, path: str) -> str:
-        """Return a path in ASCII without addresses and secrets."""
+        """Return a path in ASCII with addresses and secrets masked."""
         segments = path.split("/")
         before = ""
         for index, segment in enumerate(segments):
@@ -65,7 +65,7 @@ class AccessLog:
         return "/".join(segments)
 
     def _shown(self, segment: str, before: str) -> str:
-        """Return a segment in the form that may be logged; one in a misspelt path must not reveal anything either."""
+        """Return a segment in the form that may be logged; a misspelt path must not reveal secrets either."""
         if before in _BEFORE_SECRETS or len(segment) >= _SECRET_CHARACTERS:
             return "…"
         if "@" in segment or before == _ADDRESSES:

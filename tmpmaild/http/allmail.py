@@ -1,6 +1,6 @@
-"""The endpoints of the catcher: one list of all messages, whoever they were sent to.
+"""Endpoints of the catcher: one list of all messages, whatever their recipients.
 
-They serve the inbox for all mail by the endpoints of one address. Without a catcher each is ``404 catch-all-off``.
+They apply the endpoints of an address to the inbox for all mail. Without a catcher each returns ``404 catch-all-off``.
 """
 
 from starlette.requests import Request
@@ -25,7 +25,7 @@ _OFF = ("catch-all-off", "storage-unavailable")
 
 
 class AllMailEndpoints:
-    """The endpoints over one service; ``messages``, ``views`` and ``streams`` are those of an address."""
+    """Endpoints for all mail; ``messages``, ``views`` and ``streams`` are the endpoints of an address."""
 
     def __init__(
         self, service: InboxService, messages: MessageEndpoints, views: ViewEndpoints, streams: StreamEndpoints
@@ -171,14 +171,14 @@ class AllMailEndpoints:
         return self._catcher
 
     def _for_all(self, request: Request) -> Request:
-        """Return the request as one for the inbox for all mail."""
+        """Return the same request for the inbox for all mail."""
         self._required()
         request.scope["path_params"] = {**request.path_params, "address": ALL_MAIL}
         return request
 
 
 def opening(catcher: Catcher, endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint of one address that creates its inbox first: its first message can be waited for."""
+    """Wrap an endpoint of an address to create the inbox first, so that a client can wait for its first message."""
 
     async def opened(request: Request) -> ASGIApp:
         await catcher.open(request.path_params["address"])

@@ -27,7 +27,7 @@ SEND_SECONDS = 30
 LINGER_SECONDS = 2
 FIRST_REQUEST_SECONDS = 0.5
 POLL_SECONDS = 1
-_SLOW_READER_SECONDS = 300  # for what the kernel still has to send; it gives up by itself after 30 without progress
+_SLOW_READER_SECONDS = 300  # to send data that the kernel buffers; it gives up by itself after 30 without progress
 _UNSENT_BYTES = 64 * 1024
 _EARLY_BYTES = 64 * 1024
 _LINGER_ZERO = struct.pack("ii", 1, 0)  # struct linger of socket(7): close() sends a RST
@@ -36,8 +36,8 @@ _Address = tuple[str, int] | None
 
 
 def abort(writer: asyncio.StreamWriter) -> None:
-    """Close a connection at once and discard what has not been sent."""
-    # A transport that closed after sending a full buffer has forgotten its loop, and still does not count as closed.
+    """Close a connection at once and discard unsent data."""
+    # A transport that closed after sending a full buffer has dropped its loop, but does not report itself as closed.
     with suppress(AttributeError):
         writer.transport.abort()
 
@@ -54,7 +54,7 @@ class HttpConnection(TCPServer):
     """
 
     _discarding = _is_left_open = False
-    _idle_since: float | None = None  # None: a request is being served, or the connection is being closed
+    _idle_since: float | None = None  # None while serving a request or closing
     _timer: asyncio.TimerHandle  # one for all requests; Hypercorn would start and cancel a task for each
 
     async def run(self) -> None:
@@ -98,8 +98,8 @@ class HttpConnection(TCPServer):
     def _close_if_idle(self) -> None:
         """Close the connection if it has been idle for too long, else check again later.
 
-        When the server stops, a new connection is given a moment: its request is on its way, or has arrived but was
-        not read yet, and closing would reset the connection. After the request Hypercorn closes it.
+        When the server stops, a new connection stays open for a moment. Its first request may be on its way or not read
+        yet, and closing would reset the connection. Hypercorn closes it after that request.
         """
         now = self.loop.time()
         if self._idle_since is None:
@@ -117,7 +117,7 @@ class HttpConnection(TCPServer):
 
     @property
     def idle_since(self) -> float | None:
-        """The loop's time since which no request has been in progress; None while one is."""
+        """The loop time at which the connection became idle; None while it is not idle."""
         return self._idle_since
 
     def close_idle(self) -> None:
@@ -145,9 +145,9 @@ class HttpConnection(TCPServer):
         await self.protocol.handle(Closed())
 
     async def _read_early_data(self, protocol: H11Protocol, may_continue: asyncio.Event) -> None:
-        """Wait until a pipelined request may be handled, one that came before the previous response was complete.
+        """Wait until a pipelined request, which arrived before the previous response was complete, may be handled.
 
-        Data that arrives in the meantime is kept: a disconnect is only noticed by reading on.
+        Keep reading in the meantime, because only a read detects a disconnect; keep the data that arrives.
         """
         waiting = asyncio.ensure_future(may_continue.wait())
         early = b""
@@ -206,10 +206,10 @@ class HttpConnection(TCPServer):
         await self._close()
 
     async def _close(self) -> None:
-        """Send the buffered data, then close; a response that was cut off is dropped with its buffers.
+        """Send the buffered data, then close; if the response is incomplete, discard its buffered data.
 
-        A slow reader keeps its connection until it has read most of the response: data that the kernel holds for a
-        closed connection is charged to no client.
+        The connection of a slow reader stays open until the client has read most of the response: data that the kernel
+        holds for a closed connection does not count towards any client's limit.
         """
         if self._is_cut_off():
             self._reset()
@@ -256,7 +256,7 @@ class HttpConnection(TCPServer):
         return False
 
     def has_unsent(self, more_than: int = 0) -> bool:
-        """Return whether more than so many bytes wait here to be sent, or in the kernel to be acknowledged."""
+        """Return whether more than this many bytes are unsent here, or unacknowledged in the kernel."""
         if self.writer.is_closing():
             return False
         if self.writer.transport.get_write_buffer_size() > more_than:
@@ -276,7 +276,7 @@ class HttpConnection(TCPServer):
         return protocol is not None and protocol.connection.our_state is h11.SEND_BODY
 
     def _reset(self) -> None:
-        """Close with a RST, so that the kernel drops unsent data, which may contain mail that has expired."""
+        """Close with a RST, so that the kernel drops unsent data, which may contain expired mail."""
         if not self.writer.is_closing():
             raw = self.writer.get_extra_info("socket")
             with suppress(OSError):
@@ -284,13 +284,13 @@ class HttpConnection(TCPServer):
         abort(self.writer)
 
     def _may_be_sending(self) -> bool:
-        """Return whether the client may still be sending a body, or a request that was refused."""
+        """Return whether the client may still be sending a body or a refused request."""
         protocol = getattr(self, "protocol", None)
         return protocol is not None and protocol.connection.their_state in {h11.SEND_BODY, h11.ERROR}
 
 
 async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
-    """Return the data that was read; if none has arrived, cancel the read and return None."""
+    """Return the data that was read; if the read is not done, cancel it and return None."""
     if reading.done():
         return reading.result()
     reading.cancel()
@@ -303,7 +303,7 @@ class _ClientGoneError(Exception):
 
 
 class _MayContinue(EventWrapper):
-    """An event that is set when the protocol may continue with the next request; ``wait`` waits for it."""
+    """An event that is set when the protocol may continue with the next request; ``wait`` is called to await it."""
 
     def __init__(self, wait: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Requests of web pages from other origins: which are refused, and which header fields (CORS) their responses get."""
+"""Rules for requests from pages of other origins: which are refused, and which CORS fields their responses get."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
@@ -20,9 +20,9 @@ _PREFLIGHT = (
 
 
 class CrossSite:
-    """The rules for pages of other origins: they may not use the API or views, except those of ``cors_origins``.
+    """Rules for pages of other origins: only those listed in ``cors_origins`` may use the API and views.
 
-    ``public_url`` names our own origin behind a proxy that changes the Host field.
+    ``public_url`` gives our own origin if a proxy changes the Host field.
     """
 
     def __init__(self, public_url: str = "", cors_origins: Sequence[str] = ()) -> None:
@@ -30,7 +30,7 @@ class CrossSite:
         self._public_origin = b"%s://%s" % urlsplit(public_url.encode())[:2]
 
     def fields(self, scope: Scope) -> Sequence[tuple[bytes, bytes]]:
-        """Return the fields for browsers that every response has, so that pages can read errors too."""
+        """Return the CORS fields to add to every response, errors included, so that pages can read them."""
         if not self._permitted:
             return ()
         origin = dict(scope["headers"]).get(b"origin")
@@ -40,7 +40,7 @@ class CrossSite:
         return (_VARY, (b"access-control-allow-origin", origin), _EXPOSED, *preflight)
 
     def refuses(self, scope: Scope) -> bool:
-        """Return whether a page of another origin sent a request that it may not send."""
+        """Return whether to refuse a request because a page of another origin may not send it."""
         if scope["path"].startswith("/api/"):
             return self._refuses_call(scope["method"], dict(scope["headers"]))
         return scope["path"].startswith(_VIEWS) and self._refuses_view(dict(scope["headers"]))
@@ -50,18 +50,18 @@ class CrossSite:
         if origin in self._permitted:
             return False
         if site == b"same-origin":
-            # No page of ours loads an image from here, but a message in its frame may.
+            # Our own pages load no images from the API, but a message in its frame may try to.
             return headers.get(b"sec-fetch-dest") == b"image"
         if headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
-            return True  # Chromium sends "none" with these, although any page can cause them by speculation rules
+            return True  # Chromium sends "none" here, although any page can trigger a prefetch with speculation rules
         if site is not None:
             return site in (b"cross-site", b"same-site") and not _is_followed_link(method, headers)
-        # The handshake of a WebSocket is a GET, and Chromium sends no Sec-Fetch-Site with it, not even to localhost.
+        # A WebSocket handshake is a GET, and Chromium sends no Sec-Fetch-Site with it, not even to localhost.
         is_safe = method in _SAFE and b"sec-websocket-key" not in headers
         return origin is not None and not is_safe and not self._is_own(origin, headers.get(b"host", b""))
 
     def _refuses_view(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Return whether a page may neither frame a view nor navigate to it; the view's policy lists who may."""
+        """Return whether to refuse a view to a page; the view's policy lists the origins that may frame it."""
         site = headers.get(b"sec-fetch-site")
         if site != b"same-origin" and headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
             return True
@@ -81,7 +81,7 @@ class CrossSite:
 
 
 def _is_followed_link(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether a tab navigates to the API. A form's POST and a frame's GET are ``navigate`` too."""
+    """Return whether a tab navigates to the API. The mode alone does not tell: forms and frames also ``navigate``."""
     return (
         method in _READING
         and headers.get(b"sec-fetch-mode") == b"navigate"

@@ -1,4 +1,4 @@
-"""Untrusted bytes sent as downloads, under a harmless name and media type."""
+"""Downloads of untrusted bytes, with a safe file name and media type."""
 
 import re
 from urllib.parse import quote
@@ -8,11 +8,11 @@ from starlette.responses import Response
 from tmpmaild.mail import extracts, filenames, headers, mime
 
 MAX_NAME_BYTES = 240
-"""In UTF-8. The field has the name twice, once with three characters for each byte, and stays below 1 KiB."""
+"""In UTF-8. The field contains the name twice, once with three characters per byte, and stays below 1 KiB."""
 # Windows forbids these in names: a file would be saved under a different name, or as an alternate data stream.
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/]')
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³])(?![^. ])", re.IGNORECASE)
-# Some browsers undo percent-encoding in the plain form (RFC 6266 appendix D).
+# Some browsers decode percent-encoding in the plain form (RFC 6266 appendix D).
 _NOT_PLAIN = re.compile(r"[^ -~]|%")
 _ATTR_CHAR = "!#$&+-.^_`|~"
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
@@ -28,7 +28,7 @@ _MAY_BE_IMAGES = mime.IMAGE_TYPES | {"application/octet-stream"}
 
 
 def file_headers(content_type: str, disposition: str) -> dict[str, str]:
-    """Return the header fields of untrusted bytes that are sent as a download."""
+    """Return the header fields for a download of untrusted bytes."""
     return {
         "Content-Type": content_type,
         "Content-Disposition": disposition,
@@ -37,9 +37,9 @@ def file_headers(content_type: str, disposition: str) -> dict[str, str]:
 
 
 class FileResponse(Response):
-    """Untrusted bytes sent as a download; if a browser renders them anyway, the CSP sandbox disarms them.
+    """A download of untrusted bytes. If a browser renders them anyway, the CSP sandbox makes them harmless.
 
-    In a large response ``tail`` follows the body: joining the two would copy megabytes in the event loop.
+    In a large response ``tail`` is sent after the body: joining the two would copy megabytes in the event loop.
     """
 
     def __init__(self, content_type: str, disposition: str, body: bytes, tail: bytes = b"") -> None:
@@ -49,10 +49,10 @@ class FileResponse(Response):
 
 
 def attachment_disposition(filename: str, fallback: str) -> str:
-    """Return a Content-Disposition value (RFC 6266) that makes a browser keep a file, under a safe name.
+    """Return a Content-Disposition value (RFC 6266) that makes a browser save a file under a safe name.
 
-    The value is one line of printable ASCII below 1 KiB, whatever the name is; ``fallback`` is used if nothing of the
-    name is left. A name that is not plain ASCII is also given in the form of RFC 8187.
+    The value is one line of printable ASCII below 1 KiB, whatever the name is. If no usable characters of the name are
+    left, ``fallback`` is used. A name that is not plain ASCII is also included in the encoding of RFC 8187.
     """
     name = _name(filename) or _name(fallback) or "attachment"
     plain = _NOT_PLAIN.sub("_", name)
@@ -61,16 +61,16 @@ def attachment_disposition(filename: str, fallback: str) -> str:
 
 
 def attachment_type(stated: str, content: bytes) -> str:
-    """Return the media type (RFC 6838 §4.2) to send an attachment with: the stated one, for programs.
+    """Return the media type (RFC 6838 §4.2) for the response with an attachment: usually the stated type.
 
-    An attachment that is stated to be an image of a type that views show, or ``application/octet-stream``, is sent as
-    the image that a view recognises in it, or else as ``application/octet-stream``. The page relies on this type and
-    need not recognise images too.
+    If the stated type is an image type that views show, or ``application/octet-stream``, the type is detected from the
+    content as in a view; content that is not recognised is sent as ``application/octet-stream``. The page relies on
+    this type and need not detect images itself.
 
     The response has ``nosniff``, ``attachment`` and a CSP sandbox, so it is never shown as a page. None of these stops
     a page of our own origin from loading it as a script or style, which the page's CSP allows; only the type does. So
-    whatever a browser may run (HTML, XML, SVG, scripts, styles), and whatever is not a media type, becomes
-    ``application/octet-stream``. Of the parameters, only a valid charset of a text is kept.
+    types that a browser may run (HTML, XML, SVG, scripts, styles) and invalid types become
+    ``application/octet-stream``. The only parameter that is kept is a valid charset of a text type.
     """
     media_type, parameters = headers.parameters(stated)
     if not _MEDIA_TYPE.fullmatch(media_type) or _ACTIVE.fullmatch(media_type):
@@ -84,7 +84,7 @@ def attachment_type(stated: str, content: bytes) -> str:
 
 
 def _name(stated: str) -> str:
-    """Return a name under which every system can save a file, cut before its extension; "" if nothing is left."""
+    """Return a file name that is valid on every system, shortened before its extension; "" if nothing is left."""
     name = _FORBIDDEN.sub("_", " ".join(filenames.last_component(stated).split())).rstrip(". ")
     if _DEVICE.match(name):
         name = f"_{name}"

@@ -1,6 +1,6 @@
-"""Feeds: an inbox as Atom (RFC 4287), for programs that do not know this API and poll.
+"""Atom feeds of an inbox (RFC 4287), for programs that poll and do not know this API.
 
-Everything in a message is text in a feed, never markup.
+Message content is always text in a feed, never markup.
 """
 
 import hashlib
@@ -35,13 +35,15 @@ _SANDBOXED = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"} 
 _LINE_CHARACTERS = 1000
 _MOST_CODES = 3
 _MOST_LINKS = 10
-_LINKS_CHARACTERS = 4096  # of one message; a link is there as a whole or not at all
-_not_xml = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0 §2.2, and CR, which it changes
+_LINKS_CHARACTERS = 4096  # per message; a link is included whole or not at all
+_not_xml = re.compile(
+    "[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)  # XML 1.0 §2.2, and CR, which parsers convert
 _mailbox = re.compile(r"[\x21-\x7e]+@[A-Za-z0-9.-]+").fullmatch
 
 
 class FeedEndpoints:
-    """The endpoints over one service. Large responses share ``slots``."""
+    """Endpoints for feeds. Large responses share ``slots``."""
 
     def __init__(self, service: InboxService, serializer: Serializer, slots: ResponseSlots) -> None:
         self._service = service
@@ -106,7 +108,7 @@ class FeedEndpoints:
 
 
 def _urls(serializer: Serializer, address: str, secret: str | None) -> "FeedUrls":
-    """Return what a feed refers to; without an origin paths, which are relative to the feed."""
+    """Return the URLs in a feed; without an origin they are paths."""
     origin, base_path = serializer.origin, serializer.base_path
     return FeedUrls(
         feed=f"{origin}{serializer.feed_path(address, secret)}",
@@ -120,13 +122,13 @@ def _answer(entity_tag: str, feed: bytes) -> Response:
 
 
 def _entity_tag(listing: Listing, urls: "FeedUrls") -> str:
-    """Return the entity tag (RFC 9110 §8.8.3) of a feed without making it: messages never change."""
+    """Return the entity tag (RFC 9110 §8.8.3) of a feed without generating it: messages never change."""
     known = [__version__, urls.feed, str(listing.inbox.created_at_ms), *[message.id for message in listing.messages]]
     return f'"{hashlib.sha256(" ".join(known).encode()).hexdigest()[:32]}"'
 
 
 class FeedUrls(Struct, frozen=True):
-    """Where a feed is, where people see the same inbox, and below what its messages are."""
+    """The URLs of a feed, of the same inbox as a web page, and of its messages."""
 
     feed: str
     inbox: str
@@ -134,7 +136,7 @@ class FeedUrls(Struct, frozen=True):
 
 
 def document(listing: Listing, urls: FeedUrls) -> bytes:
-    """Return the messages of a page as a feed; the same messages make the same octets."""
+    """Return the messages of a page as a feed; the same messages give the same bytes."""
     inbox = listing.inbox
     local_part, _, domain = inbox.address.rpartition("@")
     changed_at_ms = max([inbox.created_at_ms, *(message.received_at_ms for message in listing.messages)])
@@ -192,7 +194,7 @@ def _links(message: Message) -> Iterator[str]:
 
 
 def _tag_uri(domain: str, time_ms: int, name: str) -> str:
-    """Return a name that nobody else gives (RFC 4151); other servers may draw the same message ids."""
+    """Return a globally unique name (RFC 4151): other servers may generate the same message ids."""
     return f"tag:{domain},{rfc3339(time_ms)[:10]}:{name}"
 
 
@@ -201,7 +203,7 @@ def _element(name: str, text: str) -> Html:
 
 
 def _line(text: str) -> str:
-    """Return the beginning of a text; "" if it shows nothing."""
+    """Return the beginning of a text; "" if it contains only white space."""
     line = _text(text[:_LINE_CHARACTERS])
     return line if line.strip() else ""
 

@@ -1,4 +1,4 @@
-"""HTTP/1 on one connection, on Hypercorn's base: requests become calls of the ASGI application.
+"""HTTP/1 on one connection, based on Hypercorn: each request becomes a call to the ASGI application.
 
 ``connection.py`` reads and writes the socket.
 """
@@ -25,7 +25,7 @@ from hypercorn.utils import suppress_body
 from tmpmaild.boundedh11 import BoundedConnection
 
 _SMALL_BODY_BYTES = 64 * 1024
-_QUEUED_EVENTS = 2  # parts of a body that the application has not read yet; fewer would leave no room, see ``Requests``
+_QUEUED_EVENTS = 2  # parts of a body not yet read by the application; ``Requests`` needs at least this many
 _absolute_form = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Settings(Config):
         self.errorlog = logging.getLogger("hypercorn.error")
 
     def response_headers(self, _protocol: str) -> list[tuple[bytes, bytes]]:
-        """Return the Date field, formatted once a second."""
+        """Return the Date field, which is formatted once per second."""
         return [(b"date", _date(int(time.time())))]
 
 
@@ -51,9 +51,9 @@ def _date(unix_seconds: int) -> bytes:
 
 
 class Protocol(H11Protocol):
-    """Hypercorn's protocol for HTTP/1 only: offers to switch to WebSockets or HTTP/2 are ignored (RFC 9110 §7.8).
+    """Hypercorn's protocol without upgrades: requests to switch to WebSockets or HTTP/2 are ignored (RFC 9110 §7.8).
 
-    The header of a response is sent together with the beginning of its body, by one call of the kernel.
+    The header of a response is sent together with the start of its body, in a single system call.
     """
 
     _header = b""
@@ -90,7 +90,7 @@ class Protocol(H11Protocol):
         self.keep_alive_requests += 1
 
     async def stream_send(self, event: Event) -> None:
-        """Send a part of a response."""
+        """Send part of a response."""
         if isinstance(event, Response):
             fields = [*event.headers, *self.config.response_headers("h11")]
             is_cut = self.connection.their_state is h11.SEND_BODY and not self._is_body_small
@@ -107,7 +107,7 @@ class Protocol(H11Protocol):
             if self.connection.their_state is not h11.ERROR:
                 raise
             return
-        # Only a response that states its length is sure to send its body next: a stream may wait for its first event.
+        # Only a response with Content-Length is sure to send its body next: a stream may wait for its first event.
         is_held = isinstance(event, h11.Response) and self._has_body(event)
         self._header = data if is_held else b""
         if not is_held:
@@ -119,9 +119,9 @@ class Protocol(H11Protocol):
         return any(name == b"content-length" and value != b"0" for name, value in response.headers.raw_items())
 
     async def _maybe_recycle(self) -> None:
-        """Continue with the next request, or close; first read the rest of a small body, within the idle timeout.
+        """Continue with the next request, or close. First read the rest of a small body, within the idle timeout.
 
-        RFC 9112 §9.6: closing without a prior ``Connection: close`` breaks a next request that is already on its way.
+        RFC 9112 §9.6: closing without ``Connection: close`` would lose a next request that is already on its way.
         """
         states = self.connection.our_state, self.connection.their_state
         if self.stream is None or states != (h11.DONE, h11.SEND_BODY) or self.context.terminated.is_set():
@@ -137,7 +137,7 @@ class _Stream(HTTPStream):
     after_late_body: Callable[[], Awaitable[None]]
 
     async def handle(self, event: Event) -> None:
-        """Handle a part of the request."""
+        """Handle part of the request."""
         if self.closed and isinstance(event, EndBody):
             await self.after_late_body()
         else:
@@ -145,16 +145,16 @@ class _Stream(HTTPStream):
 
 
 class Requests(TaskGroup):
-    """The tasks of a connection. Their queues of events always have room for the disconnect event."""
+    """The tasks of a connection. Their event queues always have room for the disconnect event."""
 
     async def spawn_app(
         self, app: AppWrapper, config: Config, scope: Scope, send: Callable[[ASGISendEvent | None], Awaitable[None]]
     ) -> Callable[[ASGIReceiveEvent], Awaitable[None]]:
-        """Start the application on one request; return the function that queues events for it."""
+        """Run the application for one request; return the function that queues events for it."""
         events: asyncio.Queue[ASGIReceiveEvent] = asyncio.Queue(config.max_app_queue_size)
 
         async def put(event: ASGIReceiveEvent) -> None:
-            # One place more than it needs, for a part that is already waiting to be queued.
+            # Leave one extra place for a part that is already waiting to be queued.
             if event["type"] == "http.disconnect" and events.qsize() >= config.max_app_queue_size - 1:
                 _make_room(events)
             await events.put(event)
@@ -207,7 +207,7 @@ class Http1(BoundedConnection):
 
 
 def _origin_form(target: bytes, fields: list[tuple[bytes, bytes]]) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """Return the path and the fields of a request; RFC 9112 §3.2.2 requires servers to accept the absolute form."""
+    """Convert a target in absolute form, which servers must accept (RFC 9112 §3.2.2), to a path and a Host field."""
     match = None if target.startswith(b"/") else _absolute_form(target)
     if match is None:
         return target, fields

@@ -1,4 +1,4 @@
-"""The endpoints of messages and of their views: each reads a request, calls the service and returns the response."""
+"""Endpoints for messages and views: each reads a request, calls the service and returns the response."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,11 +37,11 @@ from tmpmaild.model import Feature, Inbox, Listing, Message, Page
 from tmpmaild.validation import ValidationErrors
 
 _NEWEST = page(PageQuery())  # most clients request this page
-_MOST_NAMED = 3  # messages and refusals in the reason why a wait found nothing
+_MOST_NAMED = 3  # messages, and refusals, in the reason why a wait found nothing
 _MAX_NAMED_CHARACTERS = 100
 _NONE_REFUSED = ", and none was refused: does your application send to {}?"
 _NOT_KEPT = "; set smtp.keep_refusals to see what was refused"
-# Without scripts. The origin lets the inbox measure and print its frame: see docs/security.md.
+# No scripts. The same origin lets the inbox measure and print the frame: see docs/security.md.
 _POLICY = (
     "sandbox allow-same-origin allow-modals allow-popups allow-popups-to-escape-sandbox; default-src 'none'; "
     "img-src {images}; style-src 'unsafe-inline'; frame-ancestors {ancestors}"
@@ -49,9 +49,9 @@ _POLICY = (
 
 
 class MessageEndpoints:
-    """The endpoints over one service. Large responses share ``slots``, waits and streams ``stream_slots``.
+    """Endpoints for messages. Large responses share ``slots``; waits and streams share ``stream_slots``.
 
-    ``smtp`` names where mail is accepted, for the reason that a wait found nothing.
+    ``smtp`` contains the addresses that accept mail, for the reason why a wait found nothing.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class MessageEndpoints:
         return page(query), query.wait, query.explain
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
-        """Wait for a page with a message; None if it cannot be shown any more, or the client has disconnected.
+        """Wait for a page with a message; return None if it can no longer be shown or the client has disconnected.
 
         A client that has only closed its sending side (a half-closed connection) looks the same: it gets its response
         without waiting.
@@ -244,7 +244,7 @@ class MessageEndpoints:
         if found is None:
             return None
         listing, since = found
-        left = await self._mail.remaining(listing, since)  # the event loop may have run since, to end the task group
+        left = await self._mail.remaining(listing, since)  # the event loop may have run when the task group ended
         return left if left.messages or not listing.messages else None
 
     async def _reason(self, address: str, wanted: Page, key: str | None) -> str:
@@ -270,7 +270,7 @@ class MessageEndpoints:
         return await encode_in_turn(self._service.scheduler, self._serializer.full_message, shown, characters)
 
     def _small_page(self, listing: Listing, wanted: Page) -> Response:
-        """Return the response with a page. It is made once for as long as the page is cached."""
+        """Return the response with a page. It is encoded only once while the page is cached."""
         kept, key = self._pages.get(id(listing)), id(listing)
         if kept is not None and kept[0]() is listing:
             return kept[1]
@@ -287,14 +287,14 @@ class MessageEndpoints:
     def _large(
         self, request: Request, make: Callable[[], Awaitable[Response]], inbox: Inbox, message_id: str = ""
     ) -> CutOff:
-        """Return a large response about an inbox or one of its messages, cut off when that may no longer be shown."""
+        """Return a large response, which is cut off when the inbox or message in it may no longer be shown."""
         return CutOff(
             LargeResponse(self._slots, client(request), make), self._service.follower.watch(inbox, message_id)
         )
 
 
 def wanted_deletion(request: Request) -> DeleteQuery:
-    """Return the messages that a request asks to delete. Raises ``InvalidRequest``."""
+    """Return the deletion that a request specifies. Raises ``InvalidRequest``."""
     errors = ValidationErrors()
     # An unknown parameter is refused: otherwise a misspelt one would delete all messages.
     query = parse_query(request.scope["query_string"], DeleteQuery, errors, only_known=True)
@@ -305,12 +305,12 @@ def wanted_deletion(request: Request) -> DeleteQuery:
 
 
 def _message_of(request: Request) -> tuple[str, str, str | None]:
-    """Return the address and the message id in the path of a request, and its token."""
+    """Return the address and the message id from the path of a request, and its token."""
     return request.path_params["address"], request.path_params["id"], token(request)
 
 
 def _named(message: Message, has: Collection[Feature]) -> str:
-    """Describe a message that a wait skipped, with what it lacks."""
+    """Describe a message that a wait skipped, with the features it lacks."""
     lacks = [one for one in ("code", "link") if one in has and not getattr(message.findings, f"{one}s")]
     lacking = f" without a {' or a '.join(lacks)}" if lacks else ""
     return f'"{message.subject[:_MAX_NAMED_CHARACTERS]}" from {message.from_address[:_MAX_NAMED_CHARACTERS]}{lacking}'
@@ -318,7 +318,7 @@ def _named(message: Message, has: Collection[Feature]) -> str:
 
 @contextmanager
 def _no_reasons() -> Iterator[None]:
-    """Raise the same 404 whatever the reason why a view has expired, so that it reveals nothing about the address."""
+    """Raise the same 404 for every reason that a view has expired, so as to reveal nothing about the address."""
     try:
         yield
     except (AddressExpired, AddressNotFound, MessageNotFound):
@@ -326,7 +326,7 @@ def _no_reasons() -> Iterator[None]:
 
 
 class ViewEndpoints:
-    """The endpoints over one service. ``host`` is named as the source of a view; ``cors_origins`` may frame it."""
+    """Endpoints for views. A view names ``host`` as its source; pages of ``cors_origins`` may frame it."""
 
     def __init__(
         self,
@@ -388,7 +388,7 @@ class ViewEndpoints:
             view = await self._viewer.open(secret, grant)
         images = "data: https:" if grant.remote_images else "data:"
         policy = _POLICY.format(images=images, ancestors=self._ancestors)
-        # Without this field, over plain HTTP to a name, it counts as framed: it mostly is.
+        # Browsers omit this field over plain HTTP, except to localhost. The view is then assumed to be in a frame.
         is_framed = request.headers.get("sec-fetch-dest") != "document"
         html = view.html if is_framed else viewpage.served_by(view.html, self._host)
         return Response(html, media_type="text/html", headers={"Content-Security-Policy": policy})

@@ -1,4 +1,4 @@
-"""The middleware around the application: refuses requests, takes tokens, and completes and counts responses."""
+"""The middleware around the application: refuses requests, limits their rate, and completes and counts responses."""
 
 import logging
 import re
@@ -40,9 +40,9 @@ log = logging.getLogger(__name__)
 class Middleware:
     """Refuses a request or passes it on to ``app``; completes the header of every response, and counts it.
 
-    Refused are, in this order: requests that ``CrossSite`` refuses, which take no token; clients without a token, where
-    the path has a rate limit; headers that are too large; and invalid hosts. Exceptions that ``app`` raises become
-    problem documents here.
+    It refuses, in this order: requests that ``CrossSite`` refuses, which take no token; requests over the rate limit of
+    their path; headers that are too large; and invalid hosts. Exceptions that ``app`` raises become problem documents
+    here.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Middleware:
         try:
             with on_behalf_of(client.name):
                 await self._app(scope, receive, send)
-        except Exception as error:  # noqa: BLE001 - an unknown one is a fault, which is logged
+        except Exception as error:  # noqa: BLE001 - an unknown error is a fault, which is logged
             response = self._problems.response_to(Request(scope), error, has_begun=exchange.has_begun)
             if not exchange.has_begun:
                 await response(scope, receive, send)
@@ -118,7 +118,7 @@ class Middleware:
         return self._client_at(ip)
 
     def _buckets(self, scope: Scope, *, is_new_view: bool) -> Buckets | None:
-        """Return the buckets that a request takes its token from; None if it needs no token."""
+        """Return the buckets from which a request takes its token; None if it needs no token."""
         if scope["method"] == "OPTIONS":
             return None
         if is_new_view or scope["path"].startswith(_VIEWS):
@@ -126,7 +126,7 @@ class Middleware:
         return self._limits.default if scope["path"].startswith("/api/") else None
 
     async def _charge(self, exchange: "_Exchange", buckets: Buckets, client: Client) -> Response | None:
-        """Take a token for a request; return the response if there is none."""
+        """Take a token for a request; return a response if none is left."""
         exchange.charge_to(buckets, client.name)
         try:
             if await exchange.take_token():
@@ -138,10 +138,10 @@ class Middleware:
         return self._problems.response("rate-limited", headers={"Retry-After": str(wait_seconds)})
 
     def _charging_refusals(self, exchange: "_Exchange", scope: Scope, receive: Receive) -> Send:
-        """Return a ``send`` for the response to a new view; if that is a 4xx, it takes a token of the API as well.
+        """Return a ``send`` for the response to a new view; a 4xx response also takes a token of the API.
 
-        Otherwise addresses could be guessed at the rate of pages. With no token left the response becomes a 429, which
-        does not reveal whether the address exists.
+        Otherwise a client could guess addresses at the higher rate of pages. If no token is left, the response becomes
+        a 429, which does not reveal whether the address exists.
         """
         is_replaced = False
 
@@ -159,9 +159,9 @@ class Middleware:
         return charge
 
     def _invalid_header(self, scope: Scope) -> str | None:
-        """Return the code of the problem with a request's header, None if it is valid."""
+        """Return the problem code for an invalid request header, or None."""
         headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
-        # The server of this package has already refused such headers; another ASGI server may not.
+        # Our own server has already refused such headers; a different ASGI server may not.
         size_bytes, hosts = 4 * len(headers), []
         for name, value in headers:
             size_bytes += len(name) + len(value)
@@ -169,12 +169,12 @@ class Middleware:
                 hosts.append(value)
         if size_bytes > MAX_HEADER_BYTES or len(headers) > MAX_FIELDS:
             return "headers-too-large"
-        if hosts in _NO_HOST and scope["http_version"] == "1.0":  # RFC 9112 §3.2 requires one since HTTP/1.1
+        if hosts in _NO_HOST and scope["http_version"] == "1.0":  # RFC 9112 §3.2 requires Host only since HTTP/1.1
             return None
         host = _host(hosts[0]) if len(hosts) == 1 else None
         if host is None:
             return "bad-host"
-        # ``allowed_hosts`` has hosts without brackets, and without the dot of the root.
+        # ``allowed_hosts`` contains hosts without brackets and without a trailing dot.
         if self._allowed_hosts and host[1].strip(b"[]").removesuffix(b".").lower() not in self._allowed_hosts:
             return "bad-host"
         return None
@@ -183,7 +183,7 @@ class Middleware:
 class _Exchange:
     """One request and its response, with the bucket that the request takes a token from, if any.
 
-    When the response begins, it gets our header fields, those of the rate limit by ``decision``, and is counted.
+    When the response starts, it is counted, and gets our header fields; ``decision`` gives those of the rate limit.
     """
 
     decision: Decision | None = None
@@ -197,12 +197,12 @@ class _Exchange:
         self._fields = fields
 
     def charge_to(self, buckets: Buckets, client_name: str) -> None:
-        """Take tokens from the bucket of a client from now on."""
+        """Take tokens from this client's bucket from now on."""
         self._buckets, self.decision = buckets, None
         self._client_name = client_name
 
     async def take_token(self) -> bool:
-        """Take a token from the bucket; return whether there was one, or none was needed."""
+        """Take a token from the bucket; return False if none was left."""
         if self._buckets is None:
             return True
         decision = self._buckets.take(self._client_name, time.monotonic())
@@ -213,7 +213,7 @@ class _Exchange:
         return self.decision.allowed
 
     async def send(self, event: Message) -> None:
-        """Send a part of the response."""
+        """Send part of the response."""
         self.has_begun = True
         if event["type"] == "http.response.start":
             scope, buckets, decision = self._scope, self._buckets, self.decision

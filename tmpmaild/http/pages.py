@@ -1,6 +1,6 @@
-"""Pages for people: of a problem, and ``/docs``, made of the OpenAPI document; and what clients prefer and hold.
+"""HTML pages for problems and for ``/docs``, which is generated from the OpenAPI document; and content negotiation.
 
-The pages hold no script.
+The pages contain no scripts.
 """
 
 import re
@@ -16,7 +16,7 @@ from starlette.responses import Response
 Node = Mapping[str, Any]
 
 LOCAL_URL = "http://localhost:8025"
-"""Where the examples send requests when no URL is known, as with a Unix socket: the default of ``http.listen``."""
+"""The URL in the examples if no URL is known, as with a Unix socket: the default of ``http.listen``."""
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -34,23 +34,23 @@ _CALLS = {
 }
 _TOKEN = {0: "", 1: "It requires the token.", 2: "It requires the token if the address is private."}
 _special_in_quotes = re.compile(r'([$`"\\])')
-_MAX_ITEMS = 64  # of a field; browsers send a dozen
+_MAX_ITEMS = 64  # per field; browsers send a dozen
 _weighted = re.compile(r"([a-z0-9*_/.+-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?").fullmatch
 _entity_tags = re.compile(r'"[^"]*"').findall
 
 
 def prefers_gzip(accept_encoding: Sequence[str]) -> bool:
-    """Return whether these fields (RFC 9110 §12.5.3) allow gzip and rank it at least as high as the plain form."""
+    """Return whether these fields (RFC 9110 §12.5.3) accept gzip and rank it at least as high as no compression."""
     weights = _weights(accept_encoding)
     gzip_weight = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0)))
     return gzip_weight > 0 and gzip_weight >= weights.get("identity", 0)
 
 
 def best_language(accept_language: Sequence[str], offered: Sequence[str], default: str) -> str:
-    """Return the one of ``offered`` (tags in lower case) that these fields (RFC 9110 §12.5.4) ask for first.
+    """Return the language of ``offered`` (tags in lower case) that these fields (RFC 9110 §12.5.4) prefer.
 
-    By lookup (RFC 4647 §3.4): ``de-at`` finds ``de``, not the other way round. When nothing is found: ``default``, or
-    another one that is not refused.
+    Tags are matched by lookup (RFC 4647 §3.4): ``de-at`` finds ``de``, but ``de`` does not find ``de-at``. If no tag
+    matches, the result is ``default``, or the first offered language that is not refused.
     """
     weights = _weights(accept_language)
     for wanted in sorted(weights, key=weights.__getitem__, reverse=True):
@@ -61,20 +61,20 @@ def best_language(accept_language: Sequence[str], offered: Sequence[str], defaul
 
 
 def accepts_html(accept: Sequence[str]) -> bool:
-    """Return whether these fields (RFC 9110 §12.5.1) name HTML, as browsers do, and rank no JSON above it."""
+    """Return whether these fields (RFC 9110 §12.5.1) list HTML, as browsers do, and do not prefer JSON."""
     weights = _weights(accept)
     json = max(weights.get("application/json", 0), weights.get("application/problem+json", 0))
     return weights.get("text/html", 0) > 0 and weights["text/html"] >= json
 
 
 def is_held(headers: Headers, entity_tag: str) -> bool:
-    """Return whether the client has this very representation: If-None-Match, compared weakly (RFC 9110 §13.1.2)."""
+    """Return whether If-None-Match matches the entity tag, by weak comparison (RFC 9110 §13.1.2)."""
     held = ",".join(headers.getlist("if-none-match"))
     return held.strip() == "*" or entity_tag in _entity_tags(held)
 
 
 def _weights(fields: Sequence[str]) -> dict[str, float]:
-    """Return the weight of each item; what is malformed counts as absent."""
+    """Return the weight of each item; malformed items are ignored."""
     items = ",".join(fields).lower().split(",", _MAX_ITEMS)[:_MAX_ITEMS]
     read = [_weighted(item.strip()) for item in items]
     return {item[1]: float(item[2] or 1) for item in read if item}
@@ -87,13 +87,13 @@ def _shortened(tag: str) -> Iterator[str]:
 
 
 class Html(str):
-    """Text that is HTML already; any other ``str`` is escaped before it becomes a part of a page."""
+    """Text that is already HTML; any other ``str`` is escaped when it is added to a page."""
 
     __slots__ = ()
 
 
 def tag(name: str, *children: str, **attributes: str) -> Html:
-    """Return an element. Attributes are named as in Python: ``class_``."""
+    """Return an element. A trailing underscore is removed from attribute names, as in ``class_``."""
     given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
     inside = "".join(child if isinstance(child, Html) else escape(child) for child in children)
     return Html(f"<{name}{given}>{inside}</{name}>")
@@ -110,9 +110,10 @@ def _page(title: str, root: str, *content: Html) -> str:
 
 
 def is_problem_wanted(request: Request) -> bool:
-    """Return whether a browser asks for something to show in a tab, outside of the API.
+    """Return whether an error should be a page: a browser tab requested a path outside the API.
 
-    Without Fetch Metadata (plain HTTP) a view counts as framed: it mostly is, and the frame shows no page of ours.
+    Without Fetch Metadata (plain HTTP) a view is assumed to be in a frame, which is where it usually is and where our
+    pages are not shown.
     """
     path = request.scope["path"]
     if path.startswith("/api/") or request.method not in ("GET", "HEAD"):
@@ -123,24 +124,24 @@ def is_problem_wanted(request: Request) -> bool:
 
 
 def vary(request: Request) -> dict[str, str]:
-    """Return the field that tells caches what ``is_problem_wanted`` decides by."""
+    """Return the Vary field that lists the request fields which ``is_problem_wanted`` uses."""
     return {} if request.scope["path"].startswith("/api/") else {"Vary": "Accept, Sec-Fetch-Dest"}
 
 
 def problem(root: str, code: str, status: int, title: str, detail: str) -> str:
-    """Return the page about the problem ``code``. ``root`` is where the inbox is, without a slash at the end."""
+    """Return the page about the problem ``code``. ``root`` is the URL of the inbox without a trailing slash."""
     parts = [tag("p", detail), *([tag("p", _NO_PLACE)] if code == "not-found" else [])]
     way = tag("p", tag("a", "Open the inbox", href=f"{root}/"))
     return _page(f"{status} {title}", f"{root}/", *parts, way, tag("p", "Code: ", tag("code", code)))
 
 
 def response(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    """Return the answer that carries the page of a problem."""
+    """Return the response with the page about a problem."""
     return Response(text, status, {"Content-Security-Policy": _POLICY, **(headers or {})}, media_type="text/html")
 
 
 def docs(document: bytes, base_url: str = "") -> bytes:
-    """Return the page ``/docs``: the first three calls, which go to ``base_url``, and what an OpenAPI document has."""
+    """Return the page ``/docs``: three first calls to ``base_url``, then the operations of an OpenAPI document."""
     described = msgspec.json.decode(document)
     info = described["info"]
     base = _special_in_quotes.sub(r"\\\1", base_url.rstrip("/") or LOCAL_URL)
@@ -166,7 +167,7 @@ def _operations(described: Node) -> Iterator[Html]:
 
 
 def _operation(route: str, described: Node, types: Mapping[str, Node]) -> Html:
-    """Return what one operation takes and answers; the type of the answer is in the document only."""
+    """Describe the parameters, the response and the errors of an operation, but not the type of the response."""
     (status, answer), *problems = described["responses"].items()
     body = described.get("requestBody", {"content": {}})["content"].get("application/json", {"schema": {}})["schema"]
     members = types[body["$ref"].rpartition("/")[2]]["properties"] if body else {}
@@ -195,5 +196,5 @@ def _prose(text: str) -> list[Html]:
 
 
 def _marked(text: str) -> Iterable[str]:
-    """Return parts of a text, of which those between backticks are code."""
+    """Split a text at its backticks; the parts between two backticks become code elements."""
     return [tag("code", part) if index % 2 else part for index, part in enumerate(text.split("`"))]

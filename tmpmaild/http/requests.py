@@ -1,4 +1,4 @@
-"""Requests: the client that sends one, its token, and its body, within limits of memory and time."""
+"""Reads from a request its client, its token, and its body within memory and time limits."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ _MAX_BODIES_BYTES_OF_CLIENT = 2 * 1024 * 1024
 
 
 class Client(NamedTuple):
-    """The client of a request: the name by which its limits are counted, and whether it is exempt from them."""
+    """The client of a request: the name under which its limits are kept, and whether it is exempt from them."""
 
     name: str
     exempt: bool
@@ -35,13 +35,13 @@ def client(request: Request) -> Client:
 
 
 async def take_token(request: Request) -> bool:
-    """Take a token from the client's bucket, in addition to that of the request; return whether there was one."""
+    """Take another token from the client's bucket, after that for the request; return whether one was left."""
     take: Callable[[], Awaitable[bool]] = request.scope["tmpmaild.take_token"]
     return await take()
 
 
 def token(request: Request) -> str | None:
-    """Return the bearer token (RFC 6750 §2.1), None without one."""
+    """Return the bearer token (RFC 6750 §2.1), or None."""
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     return text.strip() if scheme.lower() == "bearer" and text.strip() else None
 
@@ -62,7 +62,7 @@ class BodyMemory:
         self._all_bytes = 0
 
     def take(self, client: Client, more_bytes: int) -> None:
-        """Add bytes. Raises ``BadRequest`` ("busy") if there are too many from this client, or in all."""
+        """Add bytes. Raises ``BadRequest`` ("busy") if there are too many from this client or in total."""
         client_bytes = self._of_client[client.name] + more_bytes
         if self._all_bytes + more_bytes > _MAX_BODIES_BYTES or (
             client_bytes > _MAX_BODIES_BYTES_OF_CLIENT and not client.exempt
@@ -122,5 +122,5 @@ async def until_disconnect(receive: Receive, work: Callable[[], Awaitable[R]]) -
 
 async def _cancel_at_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
-        pass  # a part of a body, which is not needed
+        pass  # part of a body, which is not needed
     scope.cancel()

@@ -1,7 +1,7 @@
-"""Responses in JSON, and large responses.
+"""JSON responses and large responses.
 
-Large responses are encoded in turns of their clients and sent in slices, only a few at the same time. ``StreamSlots``
-limits how many waits and event streams there are.
+A large response is encoded in a turn of its client and sent in slices; only a few are in progress at the same time.
+``StreamSlots`` limits the number of waits and event streams.
 """
 
 from collections import Counter
@@ -42,12 +42,12 @@ _END = {"type": "http.response.body", "body": b""}
 
 
 class JsonResponse(Response):
-    """A response in JSON; bytes are already encoded."""
+    """A JSON response; content given as bytes is already encoded."""
 
     media_type = "application/json"
 
     def render(self, content: bytes | msgspec.Struct) -> bytes:
-        """Return the body."""
+        """Return the body as JSON."""
         return content if isinstance(content, bytes) else msgspec.json.encode(content)
 
 
@@ -117,10 +117,10 @@ class ResponseSlots:
 
 
 class LargeResponse:
-    """A response that is made only once it has one of ``slots``, so that a waiting request uses no memory.
+    """A response that is built only once it has one of ``slots``, so that a waiting request uses no memory.
 
-    It is cut off when the client takes longer than ten seconds for a slice or a minute for all of it, or when it does
-    not keep up while others wait for its slot (see ``Slots``).
+    It is cut off if the client takes longer than ten seconds for a slice or a minute for the whole response, or if the
+    client does not keep up while others wait for its slot (see ``Slots``).
     """
 
     def __init__(self, slots: ResponseSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
@@ -129,7 +129,7 @@ class LargeResponse:
         self._make = make
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        """Make and send the response."""
+        """Build and send the response."""
         async with self._slots.take(self._client) as slot:
             response = await self._make()
             slot.scope.deadline = anyio.current_time() + SEND_SECONDS
@@ -146,7 +146,7 @@ async def _send_response(response: Response, send: Send, slot: Slot) -> None:
 
 
 async def _send_slices(octets: bytes | memoryview, send: Send, slot: Slot) -> bool:
-    """Send a part of a body; return whether the client has accepted it in time."""
+    """Send part of a body; return whether the client read it in time."""
     view = memoryview(octets)
     for start in range(0, len(view), _SLICE_BYTES):
         piece = bytes(view[start : start + _SLICE_BYTES])
@@ -158,11 +158,11 @@ async def _send_slices(octets: bytes | memoryview, send: Send, slot: Slot) -> bo
 
 
 class StreamedFile:
-    """A download of unknown length, sent part by part as it is made, with one of ``slots``.
+    """A download of unknown length, sent part by part as it is generated, with one of ``slots``.
 
-    A client has ten seconds for a slice, as in a ``LargeResponse``, and a minute more for the whole file than it takes
-    at 400 KiB/s. The response is cut off before its last chunk, so that clients notice, when the client is slower, or
-    when a later part cannot be made. An exception from making the first part is raised.
+    A client has ten seconds for a slice, as in a ``LargeResponse``. For the whole file it has one minute more than the
+    file takes at 400 KiB/s. If the client is slower, or if a later part cannot be generated, the response is cut off
+    before its last chunk, so that the client notices. An exception while the first part is generated is raised.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class StreamedFile:
         self._parts = parts
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Make and send the response, for HEAD only its header."""
+        """Generate and send the response; for HEAD only its header."""
         start = {"type": "http.response.start", "status": 200, "headers": self._headers}
         if scope["method"] == "HEAD":
             await send(start)
@@ -208,7 +208,7 @@ class CutOff:
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response; from its start on, wait for ``ended`` too."""
+        """Send the response until it is complete or ``ended`` returns."""
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
 
@@ -231,7 +231,7 @@ class CutOff:
 
 
 class StreamSlots:
-    """The slots for waits and streams, by client. ``max_per_client`` may be changed; 0 means no limit.
+    """Limits the waits and streams of each client. ``max_per_client`` may be changed; 0 means no limit.
 
     Exempt clients have no limit.
     """

@@ -1,4 +1,4 @@
-"""Routing: the endpoint for the path and the method of a request."""
+"""Routing: finds the endpoint for the path and method of a request."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 class Resource:
     """The endpoints of one path, one for each method. HEAD is served as GET; OPTIONS and 405 list the methods.
 
-    ``operations`` has the name by which requests with a method are counted.
+    ``operations`` maps each method to the operation under which its requests are counted.
     """
 
     def __init__(self, operations: Mapping[str, str] = MappingProxyType({}), **endpoints: Endpoint) -> None:
@@ -39,7 +39,7 @@ class Resource:
 
 
 class Paths:
-    """The resources of an application by path, in which ``{name}`` stands for one segment; the first match is used."""
+    """Routes a request to the first resource whose path matches; ``{name}`` in a path matches one segment."""
 
     def __init__(self, resources: Mapping[str, Resource]) -> None:
         self._fixed = {path: resource for path, resource in resources.items() if "{" not in path}
@@ -60,5 +60,5 @@ class Paths:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """Return the regular expression that the paths of a resource match."""
+    """Return the regular expression for the paths of a resource."""
     return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)))

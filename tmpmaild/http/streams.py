@@ -1,4 +1,4 @@
-"""The event streams of one inbox or of several, as server-sent events (HTML standard)."""
+"""Event streams for one or several inboxes, as server-sent events (HTML standard)."""
 
 import math
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -29,8 +29,9 @@ from tmpmaild.model import Message
 from tmpmaild.validation import ValidationErrors
 
 HEARTBEAT_SECONDS = 8
-# WebKitGTK 2.52 with libsoup 3.6 may keep all but the first 128 octets of a chunk to itself until more comes after it
-# has looked, and it may be busy: so comments follow an event after this time, and after four times as long each time.
+# WebKitGTK 2.52 with libsoup 3.6 may withhold all but the first 128 bytes of a chunk until more data arrives after it
+# has read that chunk, and it may be busy. So comments follow an event, after this delay and then after four times the
+# previous delay.
 _NEXT_SECONDS = 0.1
 _RETRY = b"retry: 10000\n\n"
 _HEARTBEAT = b":\n\n"
@@ -55,7 +56,7 @@ class Source(Protocol[E]):
         """Return whether an event may still be sent."""
 
     def seconds_to_show(self, event: E) -> float:
-        """Return for how long an event may still be sent."""
+        """Return the number of seconds for which an event may still be sent."""
 
 
 async def start(send: Send) -> None:
@@ -64,17 +65,18 @@ async def start(send: Send) -> None:
 
 
 async def send_events(source: Source[E], written: Callable[[E], bytes], receive: Receive, send: Send) -> None:
-    """Send the events of a source to its end, each as ``written`` returns it.
+    """Send all events of a source, each encoded by ``written``.
 
-    The response is completed at the end, and when the client has disconnected: a client that has only closed its
-    sending side (a half-closed connection) looks the same. It is cut off if the client does not read it.
+    The response is completed after the last event. It is also completed when the client disconnects, because a client
+    that has only closed its sending side (a half-closed connection) looks the same. If the client does not read the
+    response, it is cut off.
     """
     if await until_disconnect(receive, partial(_send_all, source, written, send)) is not False:
         await send({"type": "http.response.body", "body": b""})
 
 
 async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send) -> bool:
-    """Return whether the client has read everything, and each event while it might still be shown."""
+    """Return whether the client has read every event in time, while it could still be shown."""
     with suppress(_TooLateError):
         async with aclosing(_chunks(source, written)) as chunks:
             async for chunk, seconds in chunks:
@@ -87,11 +89,11 @@ async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send
 
 
 class _TooLateError(Exception):
-    """An event may no longer be shown, and a part of it was sent."""
+    """An event that was partly sent may no longer be shown."""
 
 
 async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[tuple[bytes, float], None]:
-    """Yield the chunks to send, each with the seconds in which it may be sent."""
+    """Yield the chunks to send, each with the number of seconds for which it may be sent."""
     yield _RETRY, math.inf
     seconds: float = HEARTBEAT_SECONDS
     try:
@@ -104,11 +106,11 @@ async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGene
                 async for part in _parts(event, source, written):
                     yield part, source.seconds_to_show(event)
     except (RequestError, Overflow):
-        return  # the client reconnects after the last message, and gets the error then
+        return  # the client reconnects with its last message id, and gets the error then
 
 
 async def _parts(event: E, source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield an event in parts, or nothing if it may not be shown any more; raises ``_TooLateError``."""
+    """Yield an event in parts, or nothing if it may no longer be shown; raises ``_TooLateError``."""
     if not await source.may_show(event):
         return
     for number, part in enumerate(_slices(written(event))):
@@ -118,7 +120,7 @@ async def _parts(event: E, source: Source[E], written: Callable[[E], bytes]) -> 
 
 
 def block(name: str, data: bytes | Struct, message_id: str | None = None) -> bytes:
-    """Return one event."""
+    """Return an event in the format of server-sent events."""
     position = b"" if message_id is None else b"id: %s\n" % message_id.encode()
     octets = data if isinstance(data, bytes) else msgspec.json.encode(data)
     return b"%sevent: %s\ndata: %s\n\n" % (position, name.encode(), octets)
@@ -208,7 +210,7 @@ class StreamEndpoints:
         return stream
 
     def _written_of_several(self, event: SeveralEvent) -> bytes:
-        """Return an event without ``id``: ids ascend only within an inbox, so they are no positions in this stream."""
+        """Return an event without an ``id``: ids ascend only within an inbox, so they do not mark a position here."""
         if not isinstance(event, NamedEvent):
             return block(
                 "unavailable" if isinstance(event, Unavailable) else "limited", _with_address(event.named, Nothing())
@@ -234,7 +236,7 @@ def _to_follow(inboxes: Sequence[FollowedInbox]) -> list[InboxToFollow]:
 
 
 def _with_address(named: str, data: Struct) -> bytes:
-    """Return the data of an event as JSON, with the address as the client named it."""
+    """Return the data of an event as JSON, with the address as the client wrote it."""
     if isinstance(data, AddressResource):
         return msgspec.json.encode(replace(data, address=named))
     members = msgspec.json.encode(data)
