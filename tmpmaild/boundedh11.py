@@ -1,8 +1,8 @@
 """h11's connection with limits that are checked before it parses, so that refusing a header, trailer or chunk is cheap.
 
 h11 itself limits only incomplete headers: a complete header is parsed whole, however much arrived in one read. Its
-patterns take quadratic time for some malformed lines, 15 s for a line of 60 KB. Requests to us use this connection, and
-the responses of webhooks.
+patterns take quadratic time for some malformed lines: 15 s for a line of 60 KB. This connection is used for requests
+to the server and for responses from webhook targets.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Builds all parts of the daemon, runs them, and stops them in order; read it from top to bottom."""
+"""Builds all parts of the daemon, runs them and stops them in order. Read this module from top to bottom."""
 
 import asyncio
 import gc
@@ -65,11 +65,11 @@ if TYPE_CHECKING:
 _GRACE_SECONDS = 3.0
 _MAX_METRICS_CONNECTIONS = 100
 _PAGE_REQUESTS_PER_MINUTE = 120
-# How long a thread keeps the GIL from others. A thread that parses 10 MiB would with Python's 5 ms let the event loop
-# do one thing every 5 ms.
+# How long a thread may keep the GIL while others wait. With Python's default of 5 ms, the event loop would get to do
+# only one thing every 5 ms while a thread parses 10 MiB.
 _SWITCH_SECONDS = 0.0005
-# How many collections of the middle generation go before one of the oldest; Python has 10. That one stops everything,
-# with 500 streams for 0.1 s, and finds next to nothing.
+# The number of middle-generation collections before a collection of the oldest generation; Python's default is 10. The
+# latter stops everything, for 0.1 s with 500 streams, and finds next to nothing.
 _YOUNGER_COLLECTIONS = 50
 
 log = logging.getLogger(__name__)
@@ -79,12 +79,13 @@ ReadConfig = Callable[[], Config]
 
 
 async def run(config: Config, announce: Announce, read_again: ReadConfig, *, catch_all: bool = False) -> None:
-    """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all listen.
+    """Serve until SIGTERM or SIGINT.
 
-    With ``catch_all`` every recipient is accepted, and there is a list of all messages.
+    ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all of them are listening; a ``StartError``
+    that it raises stops the service. ``read_again`` is called in a thread to reload the configuration. With
+    ``catch_all`` every recipient is accepted, and there is a list of all messages.
 
-    A ``StartError`` of ``announce`` stops the service. ``read_again`` is called in a thread when the configuration is
-    to be read again. Raises ``StartError`` when it cannot begin, ``DatabaseError`` when the database is gone.
+    Raises ``StartError`` if the service cannot start, ``DatabaseError`` if the database is gone.
     """
     try:
         await _run(config, announce, read_again, catch_all=catch_all)
@@ -105,7 +106,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig, *, ca
     process.return_large_blocks()
     config = process.within_descriptors(config, process.raise_descriptor_limit())
     loaded = await anyio.to_thread.run_sync(certificate, config)
-    # A server may be away for long; a file is there at once, or never.
+    # A database server may be unavailable for a long time; a file is available immediately or never.
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
         scheduler = FairScheduler()
@@ -149,7 +150,7 @@ async def _serve(
             parts.warn_of_public_catcher()
             try:
                 announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
-            except StartError as error:  # all is running already, and has to be stopped in order
+            except StartError as error:  # everything is already running and has to be stopped in order
                 failed = error
                 running.cancel()
             else:
@@ -165,7 +166,7 @@ async def _serve(
 
 
 class _Parts:
-    """The parts of the daemon over one storage, connected with each other."""
+    """The parts of the daemon, connected to each other and to one storage."""
 
     def __init__(
         self,
@@ -225,7 +226,7 @@ class _Parts:
         )
 
     def _tell_of_commits(self, config: Config) -> None:
-        """Register the listeners of commits, in this order: the dispatcher reads, so caches must be updated before it.
+        """Register the commit listeners in this order: the dispatcher reads, so caches must be updated before it runs.
 
         Listeners are never removed: without webhooks the dispatcher has nothing to do.
         """
@@ -244,7 +245,7 @@ class _Parts:
 
     @property
     def served(self) -> str:
-        """What is served and where, as text."""
+        """A description of the domains served and the addresses listened on, for the log."""
         domains = ", ".join(self._service.rules.domains)
         http, smtp, smtps, metrics = (", ".join(names(some)) for some in self._sockets)
         tls = " with STARTTLS" if self.smtp.connections.tls is not None else ""
@@ -259,7 +260,7 @@ class _Parts:
         await self._metrics.start(self._sockets.metrics)
 
     def warn_of_public_catcher(self) -> None:
-        """Log where others than this machine can read all messages."""
+        """Log a warning for each HTTP address through which other machines can read all messages."""
         if self._service.catcher is None:
             return
         for listener in self._sockets.http:
@@ -268,7 +269,7 @@ class _Parts:
                 log.warning(text, name(listener))
 
     def reason_not_ready(self) -> str:
-        """Return why mail and requests cannot be served, "" if they can; from memory."""
+        """Return the reason that mail and requests cannot be served, "" if they can; does no I/O."""
         if not (self.smtp.listening and self._http.listening):
             return "not listening"
         if self._storage.lost.is_set():
@@ -285,7 +286,7 @@ class _Parts:
         catch_all = self._service.rules.catch_all
         rules = await _noted_rules(config, self._storage, catch_all=catch_all)
         await self._storage.change_limits(settings_of(config))
-        # Nothing below can fail or wait: a configuration is never applied in part.
+        # Nothing below can fail or wait, so a configuration is never applied only in part.
         self._service.change_rules(rules)
         self._tell_of_commits(config)
         self.smtp.change_settings(smtp, loaded.tls)
@@ -300,7 +301,7 @@ class _Parts:
         return Outcome(self.served, needing_restart(self._started_with, config), certificate_stayed)
 
     async def stop(self) -> None:
-        """Stop accepting connections, and give open connections the grace time to end."""
+        """Stop accepting connections, and give open connections the grace period to finish."""
         self._service.bus.stop()
         async with anyio.create_task_group() as stopping:
             for server in (self.smtp, self._http, self._metrics):
@@ -329,7 +330,7 @@ async def _started_catcher(config: Config, catcher: Catcher) -> None:
 
 
 async def _noted_rules(config: Config, storage: Storage, *, catch_all: bool) -> Rules:
-    """Return the rules for addresses, once the storage has noted the domains. Raises ``StartError``."""
+    """Return the rules for addresses after storing the served domains. Raises ``StartError``."""
     now_ms = storage.clock()
     until_ms = now_ms + config.addresses.max_lifetime_seconds * 1000
     try:
@@ -338,7 +339,7 @@ async def _noted_rules(config: Config, storage: Storage, *, catch_all: bool) -> 
         raise StartError(f"{settings_of(config).name}: the domains cannot be noted: {error}") from error
     ours = hostnames.domains(config.domains)
     for domain, kept_until_ms in retired.items():
-        if domain in ours:  # by a wildcard
+        if domain in ours:  # because of a wildcard
             continue
         log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
     return Rules(config, retired, catch_all)
@@ -352,7 +353,7 @@ async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
 
 
 async def _checker(config: Config, storage: Storage, scheduler: FairScheduler) -> "Checker | None":
-    """Return what checks senders, if the operator has named a resolver. Raises ``StartError``."""
+    """Return the sender checker, or None if the operator has not set a resolver. Raises ``StartError``."""
     if not config.senders.resolver:
         return None
     try:
@@ -376,7 +377,7 @@ def _smtp_settings(config: Config, rules: Rules) -> SmtpSettings:
 
 
 def _without_share(config: Config) -> Networks:
-    """Return who may have any number of HTTP connections: behind a proxy everybody has its address."""
+    """Return the networks that may open any number of HTTP connections: all users of a proxy share its address."""
     return (*config.http.trusted_proxies, *config.limits.exempt)
 
 
@@ -394,7 +395,7 @@ def _http_settings(config: Config, sockets: Sockets) -> HttpSettings:
 
 
 def _set_rates(limits: RateLimits, config: Config, make: MakeBuckets[Buckets]) -> None:
-    """Set the rate limits; a client keeps what it has left where they are the same as before."""
+    """Set the rate limits; where a limit is unchanged, each client keeps its remaining requests."""
     rate = config.rate_limit
     per_page = _PAGE_REQUESTS_PER_MINUTE if rate.requests_per_minute else 0
     limits.change(make, default=(rate.requests_per_minute, rate.burst), page_per_minute=per_page)

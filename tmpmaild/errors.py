@@ -1,40 +1,40 @@
-"""Every error that this package raises on purpose, as one tree; the texts of answers are elsewhere.
+"""The tree of all errors that this package raises on purpose; the texts of replies and responses are elsewhere.
 
     TmpmaildError
     ├── StartError                 the daemon or a command cannot start; one line for the operator
     │   ├── ConfigError            one or more mistakes in the configuration
     │   └── DatabaseError          the database cannot be used, or is gone
-    │       └── DatabaseRefused    it is damaged, foreign, newer or read-only: the next start would meet the same
-    ├── CommandError               a command cannot be done by the running service; one line for the operator
-    └── RequestError               one request or one mail cannot be served
-        ├── InvalidRequest         the client asked for something impossible
-        ├── Unauthorized           a token is needed and none was given
+    │       └── DatabaseRefused    it is damaged, foreign, newer or read-only: the next start would fail in the same way
+    ├── CommandError               the running service cannot execute a command; one line for the operator
+    └── RequestError               one request or one message cannot be served
+        ├── InvalidRequest         the client requested something impossible
+        ├── Unauthorized           a token is required but was not given
         ├── AddressNotFound        no such address (or not for this client)
         ├── AddressExpired         the address has expired or was deleted
-        ├── MessageNotFound        the inbox holds no message with that id
-        ├── AddressTaken           the name is in use or in quarantine
+        ├── MessageNotFound        the inbox has no message with that id
+        ├── AddressTaken           the name is in use, or was too recently
         ├── MailboxFull            the inbox, or the share of its creator, is full
-        ├── StorageFull            the cap or the disk is reached; may pass after the next sweep
-        ├── StorageUnavailable     the database did not answer; trying again may help
+        ├── StorageFull            the database has reached its cap, or the disk is full; may pass after the next sweep
+        ├── StorageUnavailable     the database did not respond; trying again may help
         │   └── StorageLost        the database is gone; the daemon stops, to be restarted
         └── Stopping               the daemon is stopping
 
-``smtp/replies.py`` and ``http/problems.py`` each map the whole ``RequestError`` branch to an answer.
+``smtp/replies.py`` and ``http/problems.py`` each map the whole ``RequestError`` branch, to replies and to responses.
 """
 
 from collections.abc import Sequence
 
 
 class TmpmaildError(Exception):
-    """Base of everything below."""
+    """Base class of all errors in this module."""
 
 
 class StartError(TmpmaildError):
-    """Starting is impossible; ``str()`` is one clear line for the operator."""
+    """The daemon or a command cannot start; ``str()`` is one clear line for the operator."""
 
 
 class ConfigError(StartError):
-    """All mistakes found in a configuration, each as one line that names file and key."""
+    """The mistakes found in a configuration, one line each, which names the file and the key."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         super().__init__("\n".join(mistakes))
@@ -42,25 +42,25 @@ class ConfigError(StartError):
 
 
 class DatabaseError(StartError):
-    """The database file cannot be used, and has not been changed; or it is gone."""
+    """The database cannot be used, and has not been changed; or it is gone."""
 
 
 class DatabaseRefused(DatabaseError):
-    """The database cannot be used as it is, so that trying again is of no use."""
+    """The database cannot be used as it is; trying again will not help."""
 
 
 class CommandError(TmpmaildError):
-    """A command of the operator cannot be done; ``str()`` is one clear line."""
+    """An operator's command cannot be executed; ``str()`` is one clear line."""
 
 
 class RequestError(TmpmaildError):
-    """One request or mail cannot be served."""
+    """One request or message cannot be served."""
 
 
 class InvalidRequest(RequestError):
-    """The request is well-formed but asks for something impossible.
+    """The request is well-formed but cannot be fulfilled.
 
-    ``errors`` holds pairs of a JSON pointer (RFC 6901; or a parameter's name) and what was expected.
+    ``errors`` contains pairs: a JSON pointer (RFC 6901) or a parameter's name, and a description of the expected value.
     """
 
     def __init__(self, *errors: tuple[str, str]) -> None:
@@ -69,11 +69,11 @@ class InvalidRequest(RequestError):
 
 
 class Unauthorized(RequestError):
-    """A token is needed and none was given."""
+    """A token is required but was not given."""
 
 
 class AddressNotFound(RequestError):
-    """No such address, or none that this client may know of."""
+    """The address does not exist, or this client may not know about it."""
 
 
 class AddressExpired(RequestError):
@@ -85,7 +85,7 @@ class AddressExpired(RequestError):
 
 
 class MessageNotFound(RequestError):
-    """The inbox holds no message with that id."""
+    """The inbox has no message with that id."""
 
 
 class AddressTaken(RequestError):
@@ -93,7 +93,7 @@ class AddressTaken(RequestError):
 
 
 class MailboxFull(RequestError):
-    """The inbox, or what its creator may fill, is full."""
+    """The inbox, or its creator's share, is full."""
 
 
 class StorageFull(RequestError):
@@ -101,12 +101,12 @@ class StorageFull(RequestError):
 
 
 class StorageUnavailable(RequestError):
-    """The database did not answer as it should; the cause is in the log."""
+    """The database did not respond as expected; the cause is in the log."""
 
 
 class StorageLost(StorageUnavailable):
-    """The database was removed or exchanged while it was in use; that was logged once, for all requests."""
+    """The database was removed or replaced while in use; this is logged once, not for each request."""
 
 
 class Stopping(RequestError):
-    """The daemon is stopping and takes no new work."""
+    """The daemon is stopping and accepts no new work."""

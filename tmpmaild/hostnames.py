@@ -1,7 +1,7 @@
-"""Host names as mail and configuration write them, and address literals; nothing here looks a name up.
+"""Host names as written in mail and configuration, and address literals. This module does no DNS lookups.
 
-A name leaves this module in one form: lower case, A-labels, no dot at the end. ``*.NAME`` stands for every name below
-``NAME``, at any depth, but not for ``NAME``.
+Returned names are normalised: lower case, A-labels, no trailing dot. ``*.NAME`` matches every name below ``NAME``, at
+any depth, but not ``NAME`` itself.
 """
 
 import re
@@ -16,15 +16,15 @@ _LABEL = r"(?!-)[a-z0-9-]{1,63}+(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
 _IPV6_TAG = "[ipv6:"
 WILDCARD = "*."
-# RFC 5892 §2.6 and appendix A: valid in some contexts although neither letter, mark nor digit.
+# RFC 5892 §2.6 and appendix A: valid in some contexts although they are not letters, marks or digits.
 _JOINERS = frozenset("-\u00b7\u0375\u05f3\u05f4\u200c\u200d\u30fb")
 
 
 def to_ascii(name: str) -> str:
     """Return a host name in lower case with its U-labels as A-labels (RFC 5890 §2.3.2.1).
 
-    Compatibility forms (full-width letters, the ideographic full stop) are refused, not mapped: a name
-    must not become another one on the way. Raises ValueError when it is no name of LDH labels.
+    Compatibility forms (full-width letters, the ideographic full stop) are rejected rather than mapped: normalising
+    must not turn a name into a different one. Raises ValueError if the result does not consist of LDH labels.
     """
     if len(name) > MAX_NAME_OCTETS:  # before punycode, which is quadratic
         raise ValueError("a host name has at most 255 octets")
@@ -35,13 +35,13 @@ def to_ascii(name: str) -> str:
 
 
 def to_ascii_or_wildcard(name: str) -> str:
-    """Return the same for a host name or ``*.`` and a host name. Raises ValueError."""
+    """Return what ``to_ascii`` returns for a host name, also if ``*.`` precedes it. Raises ValueError."""
     below = name.removeprefix(WILDCARD)
     return name[: len(name) - len(below)] + to_ascii(below)
 
 
 class Domains:
-    """The names that some domains stand for, wildcards among them: ``name in domains``. Time is that of its labels."""
+    """The names that a list of domains and wildcards matches: ``name in domains`` takes time linear in its labels."""
 
     __slots__ = ("_names", "_parents")
 
@@ -56,12 +56,12 @@ class Domains:
         parent = name
         while parent := parent.partition(".")[2]:
             if parent in self._parents:
-                return bool(_NAME(name))  # a path may have other names, such as with underscores
+                return bool(_NAME(name))  # the domain of a path may be no host name: it may contain underscores
         return False
 
 
 class _AnyDomain(Domains):
-    """Every name, address literals among them."""
+    """Matches every name, including address literals."""
 
     __slots__ = ()
 
@@ -78,17 +78,17 @@ ANY_DOMAIN = _AnyDomain()
 
 @lru_cache(maxsize=16)
 def domains(names: tuple[str, ...]) -> Domains:
-    """Return the same object for the same names: they change with the configuration only."""
+    """Return the ``Domains`` of these names, cached: they change only with the configuration."""
     return Domains(names)
 
 
 def check_address_literal(literal: str) -> str:
     """Return ``[192.0.2.1]`` or ``[IPv6:2001:db8::1]`` in lower case, brackets kept (RFC 5321 §4.1.3).
 
-    No other tag has ever been registered, so another one is a ValueError like a wrong address.
+    No other tag has ever been registered, so any other tag raises ValueError, as an invalid address does.
     """
     text = literal.lower()
-    if not text.endswith("]") or "%" in text:  # a zone means something on one machine only
+    if not text.endswith("]") or "%" in text:  # a zone is meaningful on one machine only
         raise ValueError("not an address literal")
     if text.startswith(_IPV6_TAG):
         IPv6Address(text[len(_IPV6_TAG) : -1])
@@ -103,12 +103,12 @@ def _a_label(label: str) -> str:
     folded = unicodedata.normalize("NFC", label.lower())
     if folded.isascii() or not _is_u_label(folded):  # U+212A KELVIN SIGN would fold to "k"
         raise ValueError("not a U-label")
-    # Not the codec "idna": that is IDNA 2003, for which "straße" and "strasse" are one name.
+    # The codec "idna" is not used: it implements IDNA 2003, which treats "straße" and "strasse" as the same name.
     return "xn--" + folded.encode("punycode").decode("ascii")
 
 
 def _is_u_label(label: str) -> bool:
-    """Hold a label against the rules of RFC 5891 §4.2.3 and RFC 5892 that need no tables of their own."""
+    """Return whether a label follows those rules of RFC 5891 §4.2.3 and RFC 5892 that need no extra tables."""
     stable = unicodedata.normalize("NFKC", label) == label
     hyphens = label.startswith("-") or label.endswith("-") or label[2:4] == "--"
     categories = {unicodedata.category(char)[0] for char in label if char not in _JOINERS}

@@ -1,6 +1,6 @@
-"""The types of the domain: frozen values that are passed between packages; no behaviour.
+"""Domain types: immutable values that are passed between packages, without behaviour.
 
-Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes``).
+Times are Unix times in whole milliseconds (``_ms``); sizes are in bytes (``_bytes``).
 """
 
 from datetime import datetime, timedelta
@@ -69,28 +69,28 @@ class Authentication(Struct, frozen=True):
 
     @property
     def authenticated(self) -> str | None:
-        """The domain of the From field if it is proven, else None."""
+        """The domain of the From field if DMARC passed, else None."""
         return self.dmarc.domain if self.dmarc.result == "pass" else None
 
 
 def unchecked(result: str, reason: str) -> Authentication:
-    """Return what is said of a mail that was not checked."""
+    """Return the verdict for a message that was not checked."""
     return Authentication(
         SpfVerdict(result, reason=reason), (), DmarcVerdict(result, reason=reason), ArcVerdict(result, reason=reason)
     )
 
 
 def counted(number: int, noun: str, plural: str = "", *, spec: str = "") -> str:
-    """Return such as ``1 inbox``; ``plural`` is the noun with an s if not given, ``spec`` as in format()."""
+    """Return a number with its noun, such as ``1 inbox``; the default plural adds an s, ``spec`` is as in format()."""
     return f"{number:{spec}} {noun if number == 1 else plural or noun + 's'}"
 
 
 class Attachment(Struct, frozen=True, gc=False):
-    """A part that is neither the text nor the HTML of a mail.
+    """A part that is neither the text nor the HTML of a message.
 
-    ``index`` counts from 0 in the order of the mail; ``size_bytes`` and ``sha256`` (hex) are of the
-    decoded content; ``inline`` ones are images that the HTML refers to (RFC 2392). ``part`` counts all leaves of the
-    mail, in which it is found again; -1 in what version 1.0 stored.
+    ``index`` counts from 0 in message order. ``size_bytes`` and ``sha256`` (hex) describe the decoded content.
+    ``inline`` is true for images that the HTML refers to (RFC 2392). ``part`` is the number of this part among all
+    leaves of the message, used to find it again; it is -1 if version 1.0 stored the message.
     """
 
     index: int
@@ -104,7 +104,7 @@ class Attachment(Struct, frozen=True, gc=False):
 
 
 class Verbatim(Struct, frozen=True, gc=False):
-    """A text that is in the octets of a mail as it is, from ``start`` to ``end``, except for its CRLF line ends.
+    """A text that the bytes of a message contain unchanged, from ``start`` to ``end``, except for CRLF line endings.
 
     It is valid UTF-8 without NUL or lone CR.
     """
@@ -114,9 +114,10 @@ class Verbatim(Struct, frozen=True, gc=False):
 
 
 class ParsedMail(Struct, frozen=True):
-    """What a reader sees of a mail; every text is valid Unicode without lone surrogates or NUL.
+    """The readable content of a message; every text is valid Unicode without lone surrogates or NUL.
 
-    ``body`` has LF line ends, or says where it is. ``headers`` are decoded. ``warnings`` say what was malformed.
+    ``body`` is a text with LF line endings, or its position in the message. ``headers`` are decoded. ``warnings``
+    describe malformed content.
     """
 
     from_address: str
@@ -130,9 +131,9 @@ class ParsedMail(Struct, frozen=True):
 
 
 class Block(Struct, frozen=True, gc=False):
-    """What the operator keeps out: a "client" (network), "name" (local part), "sender" (domain) or "target" (host).
+    """A block set by the operator: of a "client" (network), "name" (local part), "sender" or "target" (host).
 
-    ``expires_at_ms`` is None for one that stays until it is removed.
+    A sender is a domain or an address. ``expires_at_ms`` is None for a block that stays until it is removed.
     """
 
     kind: str
@@ -142,19 +143,19 @@ class Block(Struct, frozen=True, gc=False):
 
 
 class AcceptedRecipient(Struct, frozen=True, gc=False):
-    """An address of a transaction as it was written, and when RCPT was answered."""
+    """A recipient as the client wrote it, and the time of the reply to RCPT."""
 
     address: str
     at_ms: int
 
 
 class SmtpSession(Struct, frozen=True):
-    """How a mail was handed over, as evidence for who tests a sender; nothing depends on it.
+    """Details of the SMTP session that delivered a message, for people who test a sender; nothing depends on them.
 
     ``greeting`` is EHLO or HELO. ``tls_version`` and ``tls_cipher`` are "" without TLS, ``auth`` (the mechanism) is
-    "" without a login. ``parameters`` are those of MAIL (RFC 5321 §4.1.2), as they were written. ``data_at_ms`` is
-    when DATA was answered. ``recipients`` are those of all inboxes until the mail is stored, then of the reader's
-    alone. What did not come over SMTP has the defaults.
+    "" without a login. ``parameters`` are those of MAIL (RFC 5321 §4.1.2), as written. ``data_at_ms`` is the time of
+    the reply to DATA. ``recipients`` covers all inboxes until the message is stored, then only the reader's inbox.
+    A message that did not arrive over SMTP has the defaults.
     """
 
     greeting: str = ""
@@ -170,9 +171,9 @@ NO_SESSION = SmtpSession()
 
 
 class Envelope(Struct, frozen=True):
-    """One SMTP transaction without its content (RFC 5321 §2.3.1).
+    """The envelope of one SMTP transaction (RFC 5321 §2.3.1).
 
-    ``recipients`` are the addresses as they were written, tag included.
+    ``recipients`` are the addresses as the client wrote them, including any tag.
     """
 
     sender: str
@@ -184,7 +185,7 @@ class Envelope(Struct, frozen=True):
 
 
 class Code(Struct, frozen=True, gc=False):
-    """A one-time password or verification code detected in a mail, as a person would type it.
+    """A one-time password or verification code detected in a message, as a person would type it.
 
     ``confidence`` is above 0 and at most 1.
     """
@@ -194,9 +195,9 @@ class Code(Struct, frozen=True, gc=False):
 
 
 class Link(Struct, frozen=True, gc=False):
-    """A link to the web, ``href`` as it is in the mail, with character references decoded.
+    """A web link; ``href`` is as in the message, with character references decoded.
 
-    ``confidence`` (0 to 1) is how likely it is that the mail asks to follow it.
+    ``confidence`` (0 to 1) is the likelihood that the message asks its reader to follow the link.
     """
 
     href: str
@@ -213,7 +214,7 @@ class BodyLink(Struct, frozen=True, gc=False):
 
 
 class Findings(Struct, frozen=True):
-    """The codes and links detected in a mail, best first."""
+    """The codes and links detected in a message, best first."""
 
     codes: tuple[Code, ...] = ()
     links: tuple[Link, ...] = ()
@@ -222,13 +223,13 @@ class Findings(Struct, frozen=True):
 NO_FINDINGS = Findings()
 
 NAME_HELD_MS = 24 * 60 * 60 * 1000
-"""How long an expired address still answers "expired" and its name cannot be created again."""
+"""How long an expired address is still reported as expired; until then its name cannot be created again."""
 
 
 class NewInbox(Struct, frozen=True):
     """An address to be created; ``creator`` is the client whose share its messages count against, or None.
 
-    Its name is taken while an inbox of that name is alive, and for ``name_held_ms`` after that.
+    Its name is in use while the inbox is alive, and for ``name_held_ms`` after that.
     """
 
     address: str
@@ -241,7 +242,7 @@ class NewInbox(Struct, frozen=True):
 
 
 class Inbox(Struct, frozen=True):
-    """An address, live or expired; ``full`` says that it takes no mail now."""
+    """An address, live or expired; while it is ``full``, it accepts no mail."""
 
     id: str
     address: str
@@ -254,7 +255,7 @@ class Inbox(Struct, frozen=True):
 
 
 class InboxEntry(Struct, frozen=True):
-    """An inbox in a list for the operator; ``stored_bytes`` is what its mail takes on disk."""
+    """An inbox in the operator's list; ``stored_bytes`` is the disk space that its mail uses."""
 
     id: str
     address: str
@@ -266,18 +267,18 @@ class InboxEntry(Struct, frozen=True):
 
 
 class InboxPage(Struct, frozen=True):
-    """Some inboxes of a list; ``next`` is where the list goes on, None at its end."""
+    """A page of the inbox list; ``next`` is the position of the next page, None at the end."""
 
     inboxes: tuple[InboxEntry, ...]
     next: str | None
 
 
 class NewMail(Struct, frozen=True):
-    """A message to be stored for ``inbox_ids``, which pair with ``envelope.recipients``.
+    """A message to be stored in ``inbox_ids``, which correspond one to one to ``envelope.recipients``.
 
-    A recipient of several lines stands for the addresses in them: its inbox gets the message once for all of these.
+    A recipient may contain several addresses, one per line: its inbox then gets the message once for all of them.
 
-    ``client`` sends it, and has a share of the operator's inbox; None is a client without limits.
+    ``client`` is the sending client, which has a share of the operator's inbox; None is a client without limits.
     """
 
     envelope: Envelope
@@ -288,23 +289,23 @@ class NewMail(Struct, frozen=True):
 
 
 class MessageDeleted(Struct, frozen=True):
-    """A message has been deleted by the inbox's holder."""
+    """The inbox's holder has deleted a message."""
 
     message_id: str
 
 
 class InboxDeleted(Struct, frozen=True):
-    """An inbox has been deleted by its holder."""
+    """The holder has deleted the inbox."""
 
 
 class ExpiryMoved(Struct, frozen=True):
-    """The expiry of an inbox has been moved."""
+    """The expiry of the inbox has changed."""
 
     expires_at_ms: int
 
 
 class VerdictReached(Struct, frozen=True):
-    """It has been checked who sent a message; ``dmarc`` and ``authenticated`` are as in its ``Authentication``."""
+    """A message's sender has been checked; ``dmarc`` and ``authenticated`` are as in its ``Authentication``."""
 
     message_id: str
     dmarc: str = ""
@@ -312,10 +313,10 @@ class VerdictReached(Struct, frozen=True):
 
 
 class InboxChange(Struct, frozen=True):
-    """What a commit did to an inbox. Of new mail it is only a wake-up: what came is read from storage.
+    """The effect of a commit on an inbox. For new mail it is only a wake-up: the messages are read from storage.
 
-    ``share_full``: its creator's share is used up, so that no other inbox of that creator takes mail either.
-    ``notice`` tells what cannot be read afterwards.
+    ``share_full`` means that its creator's share is used up, so that creator's other inboxes accept no mail either.
+    ``notice`` describes a change that cannot be read from storage afterwards.
     """
 
     inbox_id: str
@@ -325,19 +326,19 @@ class InboxChange(Struct, frozen=True):
 
 
 Feature = Literal["code", "link", "attachment", "verdict"]
-"""What a message may be asked to have: a detected code or link, an attachment that is not ``inline``, a verdict."""
+"""A feature by which messages can be filtered: a detected code or link, an attachment not ``inline``, a verdict."""
 
 SEARCHED_CHARACTERS = 64 * 1024
-"""How much of a body a search looks at."""
+"""The length of the searched part of a body."""
 
 
 class Page(Struct, frozen=True):
-    """Which messages of an inbox are asked for; ids are exclusive bounds and need not exist.
+    """The requested messages of an inbox; ids are exclusive bounds and need not exist.
 
-    ``sender`` (in address or name of the From field), ``subject`` and ``text`` (in either of them, or in the first
-    ``SEARCHED_CHARACTERS`` of the body) are parts that a message must have, upper and lower case alike; it must also
-    have all of ``has``. Bodies are whole as long as all of them, newest first, fit ``bodies_bytes``; the page ends
-    before what else the messages say, such as the names of a thousand attachments, passes ``other_characters``.
+    A message must contain ``sender`` (in the address or name of the From field), ``subject`` and ``text`` (in any of
+    these, or in the first ``SEARCHED_CHARACTERS`` of the body), ignoring case, and must have all of ``has``. Bodies are
+    complete as long as all of them, newest first, fit into ``bodies_bytes``. The page ends before the rest of the
+    messages, such as the names of a thousand attachments, exceeds ``other_characters``.
     """
 
     after: str | None = None
@@ -354,15 +355,15 @@ class Page(Struct, frozen=True):
 
     @property
     def small_bytes(self) -> int:
-        """Up to which size all bodies of the page are whole; a larger one is if it fits what those leave."""
+        """The size up to which every body is complete; a larger body is complete if it fits into the room left."""
         return self.bodies_bytes // max(self.limit, 1)
 
 
 class Message(Struct, frozen=True):
-    """A message as a list shows it; ``recipient`` is the envelope's, as it was written.
+    """A message as shown in a list; ``recipient`` is from the envelope, as the client wrote it.
 
-    ``authentication`` is None until it has been checked. ``body_bytes`` is the size of the whole body, roughly where
-    it is in the source unchanged. Storage knows no findings.
+    ``authentication`` is None until the sender has been checked. ``body_bytes`` is the size of the whole body; it is
+    approximate if the source contains the body unchanged. Storage leaves ``findings`` empty.
     """
 
     id: str
@@ -382,7 +383,7 @@ class Message(Struct, frozen=True):
 
 
 class Texts(Struct, frozen=True):
-    """The beginnings of a message's two texts. ``is_of_html``: the mail is HTML alone, the body is the text of that."""
+    """The start of a message's body and HTML. ``is_of_html``: the message is HTML only; the body is its text."""
 
     message_id: str
     body: str
@@ -391,10 +392,10 @@ class Texts(Struct, frozen=True):
 
 
 class FullMessage(Struct, frozen=True):
-    """All of a message but its attachments; of the recipients the ``envelope`` names this inbox's alone.
+    """A message without its attachments; the only recipient in ``envelope`` is this inbox's.
 
-    ``head`` is the beginning of the source, at least its header. ``html`` and the message's body are left out
-    (``complete`` is False) where the source is larger than was asked for, or where the ``source`` itself was asked for.
+    ``head`` is the start of the source, at least its header. ``html`` and the message's body are left out (``complete``
+    is False) if the source is larger than requested, or if the ``source`` itself was requested.
     """
 
     message: Message
@@ -415,9 +416,9 @@ class Person(Struct, frozen=True):
 
 
 class HeaderDetails(Struct, frozen=True):
-    """What the header of a mail says besides sender and subject.
+    """Details from a message's header other than sender and subject.
 
-    ``date_ms`` is None, ``message_id`` "" where there is none that can be read; the latter has no angle brackets.
+    ``date_ms`` is None and ``message_id`` is "" if missing or unreadable; the latter has no angle brackets.
     """
 
     cc: tuple[Person, ...]
@@ -427,11 +428,11 @@ class HeaderDetails(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True, weakref=True):
-    """One page of an inbox, and whether there is another behind it.
+    """One page of an inbox, and whether more messages follow.
 
-    ``searched_to`` is the newest message that a filter has looked at. ``looked_to`` is the last one that was looked at,
-    where there may be others between the page and the next one; such a page may be short or empty. ``characters`` is
-    roughly how large it is as JSON. Storage leaves out these three.
+    ``searched_to`` is the newest message that a filter has examined. ``looked_to`` is the last message examined by a
+    filter on findings or verdicts; such a page may be short or empty although more messages follow. ``characters`` is
+    the approximate size of the page as JSON. Storage does not set these three.
     """
 
     inbox: Inbox
@@ -444,13 +445,14 @@ class Listing(Struct, frozen=True, weakref=True):
 
 WebhookEvent = Literal["message", "verdict", "expired"]
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - every secret starts with it
-"""What a webhook's secret starts with, before its bytes in Base64 (Standard Webhooks)."""
+"""The prefix of a webhook's secret, followed by its bytes in Base64 (Standard Webhooks)."""
 
 
 class Webhook(Struct, frozen=True):
-    """The URL that the holder of an inbox wants to be called at, and the events to call it for.
+    """The URL to call for an inbox, set by its holder, and the events to call it for.
 
-    A message counts if it has every feature in ``has``. ``secret`` signs the calls; only who set the webhook sees it.
+    A message counts if it has every feature in ``has``. ``secret`` signs the calls; only the client that set the
+    webhook sees it.
     """
 
     url: str
@@ -460,12 +462,12 @@ class Webhook(Struct, frozen=True):
 
 
 class WebhookState(Struct, frozen=True):
-    """How far the calls of a webhook have come.
+    """The progress of a webhook's calls.
 
     ``told_message_id`` is the last message whose arrival has been reported to the target, ``told_verdict_id`` the last
-    one whose verdict has been; a message with that id need not exist. ``failures`` counts failed calls in a row. No
-    call is made before ``next_at_ms``. ``result`` is the status of the last call, or why there was none; before the
-    first call it is "" and ``called_at_ms`` is None.
+    message whose verdict has been reported; a message with that id need not exist. ``failures`` counts failed calls in
+    a row. No call is made before ``next_at_ms``. ``result`` is the status of the last call, or the reason it got none;
+    before the first call it is "" and ``called_at_ms`` is None.
     """
 
     told_message_id: str
@@ -498,9 +500,9 @@ class StoredWebhook(Struct, frozen=True):
         return any(self.newest_message_id > positions[name] for name in self.webhook.events & positions.keys())
 
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC by definition; aware ones write +00:00 for Z
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC by definition; an aware datetime is written with +00:00, not Z
 
 
 def rfc3339(time_ms: int) -> str:
-    """Write a Unix time in milliseconds as RFC 3339 in UTC: ``2026-11-20T12:00:00.000Z``."""
+    """Format a Unix time in milliseconds as RFC 3339 in UTC: ``2026-11-20T12:00:00.000Z``."""
     return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds") + "Z"

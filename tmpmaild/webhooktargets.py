@@ -1,8 +1,8 @@
-"""The URLs and addresses that webhooks may call, by the operator's rules. Nothing is looked up here.
+"""The URLs and addresses that webhooks may call under the operator's rules. This module does no DNS lookups.
 
-A rule is a host name, ``*.`` and a host name (every name below it, at any depth, but not itself), or a network, each
-with a port or for 80 and 443. The host of a URL must match a rule. A name must also resolve to a public address, or to
-an address in the network of a rule for that port.
+A rule is a host name, ``*.`` and a host name (every name below it, at any depth, but not itself), or a network. Each
+may have a port; without one, it allows 80 and 443. The host of a URL must match a rule. A name must also resolve to a
+public address, or to an address in the network of a rule for that port.
 """
 
 import re
@@ -20,7 +20,7 @@ _WEB_PORTS: Final = {"http": 80, "https": 443}
 _MOST_PORT: Final = 65_535
 
 _RULE = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?").fullmatch
-# RFC 3986 §3, without user information and a fragment, which a webhook has no use for.
+# RFC 3986 §3, without user information or a fragment, which are of no use in a webhook.
 _URL = re.compile(
     r"(?i:(https?)://)(?:\[([0-9A-Fa-f:.]+)\]|([^\x00-\x20/?#@:\[\]\\]+))(?::([0-9]{1,5}))?"
     r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?"
@@ -28,7 +28,7 @@ _URL = re.compile(
 # Browsers and inet_aton(3) parse these as IPv4 addresses in other notations: decimal, octal, hexadecimal, short.
 _ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)").fullmatch
 
-# The registries of special addresses (RFC 6890). Not Python's is_global: that depends on the version.
+# The special-purpose address registries (RFC 6890). Python's is_global is not used: it depends on the Python version.
 _NOT_PUBLIC: Final = tuple(
     map(
         ip_network,
@@ -37,7 +37,7 @@ _NOT_PUBLIC: Final = tuple(
             "10.0.0.0/8",
             "100.64.0.0/10",
             "127.0.0.0/8",
-            "168.63.129.16/32",  # metadata service of Azure: an address that looks public
+            "168.63.129.16/32",  # Azure's metadata service: looks like a public address
             "169.254.0.0/16",
             "172.16.0.0/12",
             "192.0.0.0/24",
@@ -55,7 +55,7 @@ _NOT_PUBLIC: Final = tuple(
         ),
     )
 )
-# All other IPv6 addresses are of the machine, the link or a private network, multicast, or contain an IPv4 address.
+# All other IPv6 addresses are loopback, link-local, private or multicast, or contain an IPv4 address.
 _GLOBAL_UNICAST: Final = ip_network("2000::/3")
 
 
@@ -127,7 +127,7 @@ def _rule_parts(text: str) -> tuple[str | None, str | None, str | None]:
 
 
 def parse_url(text: str) -> Target:
-    """Parse the URL of a webhook; raises ValueError with a sentence that says what is wrong."""
+    """Parse a webhook URL; raises ValueError with a sentence that describes the mistake."""
     if len(text) > MOST_URL_CHARACTERS:
         raise ValueError(f"it has more than {MOST_URL_CHARACTERS} characters")
     match = _URL(text)
@@ -169,7 +169,7 @@ def _host(v6: str | None, host: str) -> str:
 
 
 def refusal(rules: Iterable[Rule], target: Target) -> str:
-    """Return why no rule allows a URL, as a sentence without a subject, "" if a rule does."""
+    """Return the reason that no rule allows a URL, as a sentence without a subject; "" if a rule allows it."""
     if target.is_address:
         found = [rule for rule in rules if _has_address(rule, target.host)]
     else:
@@ -189,7 +189,7 @@ def permits_address(rules: Iterable[Rule], target: Target, address: str) -> bool
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is on the public internet and does not contain another address."""
+    """Return whether an address is on the public internet and does not embed an IPv4 address."""
     ip = ip_address(address)
     if "%" in address or (isinstance(ip, IPv6Address) and ip not in _GLOBAL_UNICAST):
         return False
