@@ -1,4 +1,4 @@
-"""The Python client of the HTTP API, for tests that receive mail; it needs nothing of the server but its URL.
+"""The Python client of the HTTP API, for tests that receive mail; it only needs the URL of the service.
 
     from tmpmaild.client import Client
 
@@ -7,10 +7,10 @@
         sign_up(inbox.address)
         code = inbox.wait_for_code(subject="confirm", timeout=60)
 
-``AsyncClient`` is the same with ``await``. Both only do the I/O for one core: ``remote.py``, ``waiting.py`` and
-``reconnecting.py`` make the requests and understand the answers, and open no socket.
+``AsyncClient`` is the same with ``await``. Both perform the I/O for a shared core: ``remote.py``, ``waiting.py`` and
+``reconnecting.py`` build the requests and interpret the responses, but open no sockets.
 
-Our commands and pytest plugin use that core with a ``Driver`` of ``aio.py`` or ``sync.py``. It is internal.
+Our commands and the pytest plugin use this core with a ``Driver`` from ``aio.py`` or ``sync.py``. The core is internal.
 """
 
 try:

@@ -1,15 +1,16 @@
-"""Every error the client raises on purpose, as one tree, and what is shown of mails; ``remote.py`` chooses the error.
+"""The errors that the client raises, as one hierarchy, and the excerpts of messages that they show.
 
     TmpmaildError
-    ├── ServiceUnreachable    no answer
-    │   └── ConnectionLost    the request went out, and no answer of the service came back
-    ├── NotTmpmaild           there was an answer, but not one of tmpmaild
-    ├── WaitTimeout           (a TimeoutError too) the mail did not come in time; says which did
-    ├── UnexpectedMail        (an AssertionError too) a mail came that was not to come; says which
-    ├── NotInMail             (a LookupError too) the mail has no such code, link or attachment; shows its text
-    └── Problem               the service refused; one class below it for each ``code`` that a caller can meet
+    ├── ServiceUnreachable    no response
+    │   └── ConnectionLost    the request was sent, but no response from the service arrived
+    ├── NotTmpmaild           a response arrived, but not from tmpmaild
+    ├── WaitTimeout           (also a TimeoutError) the message did not arrive in time; lists those that did
+    ├── UnexpectedMail        (also an AssertionError) an unexpected message arrived; lists it
+    ├── NotAuthenticated      (also an AssertionError) the domain is not the verified sender; says why
+    ├── NotInMail             (also a LookupError) the message has no such code, link or attachment; shows its text
+    └── Problem               the service refused the request; has a subclass for each ``code`` that callers can get
 
-Text of a server is in a message only with its control characters replaced: it may be printed on a terminal.
+Error texts may be printed on a terminal, so control characters in text from a server are replaced.
 """
 
 import re
@@ -23,13 +24,13 @@ from tmpmaild.client.models import Message
 _MAX_CHARACTERS = 200
 _MAX_EXCERPT_LINES = 15
 _MAX_EXCERPT_MAILS = 3
-_UNSAFE = re.compile(  # control characters, ends of lines and paragraphs, bidirectional controls, lone surrogates
+_UNSAFE = re.compile(  # control characters, line and paragraph separators, bidirectional controls, lone surrogates
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 class FieldError(Struct, frozen=True):
-    """One part of a request that was not as expected; ``pointer`` is a JSON pointer or a parameter's name."""
+    """An invalid part of a request; ``pointer`` is a JSON pointer or the name of a parameter."""
 
     pointer: str = ""
     detail: str = ""
@@ -40,25 +41,25 @@ class FieldError(Struct, frozen=True):
 
 
 class TmpmaildError(Exception):
-    """Base of everything below."""
+    """The base class of all errors of the client."""
 
 
 class ServiceUnreachable(TmpmaildError):
-    """No answer at the URL: connection refused, no such host, a TLS error, no connection in time."""
+    """The URL did not respond: connection refused, unknown host, TLS error, connection timeout."""
 
 
 class ConnectionLost(ServiceUnreachable):
-    """The request went out, and then the connection or a proxy gave up; whether it was carried out is not known."""
+    """The connection or a proxy failed after the request was sent; it is not known whether it was carried out."""
 
 
 class NotTmpmaild(TmpmaildError):
-    """The answer is not one of this API: the URL is wrong, or it is another server."""
+    """The response did not come from this API: the URL is wrong or points to a different server."""
 
 
 class WaitTimeout(TmpmaildError, TimeoutError):
-    """No matching mail came in time.
+    """No matching message arrived in time.
 
-    ``arrived`` holds what did come instead, oldest first; if listing them failed too, those seen until then.
+    ``arrived`` contains the messages that arrived instead, oldest first; if listing them failed, those seen before.
     """
 
     def __init__(self, message: str, *, arrived: Sequence[Message] = ()) -> None:
@@ -67,22 +68,22 @@ class WaitTimeout(TmpmaildError, TimeoutError):
 
 
 class UnexpectedMail(TmpmaildError, AssertionError):
-    """A mail came although none was to come."""
+    """A message arrived although none was expected."""
 
 
 class NotAuthenticated(TmpmaildError, AssertionError):
-    """It is not proven that the mail is from a domain. The message says why, with the DNS answers."""
+    """The domain is not the verified sender of the message. The error text says why, with the DNS answers."""
 
 
 class NotInMail(TmpmaildError, LookupError):
-    """The mail has no such code, link or attachment. The message shows the beginning of its text."""
+    """The message has no such code, link or attachment. The error shows the beginning of its text."""
 
 
 class Problem(TmpmaildError):
-    """The service refused (RFC 9457). A code without a class below is of this class itself.
+    """The service refused the request (RFC 9457). Codes without a subclass below raise this class.
 
-    ``status`` is the HTTP status, ``code`` the stable name, ``detail`` is for people, ``errors`` says which parts of an
-    invalid request were wrong, ``retry_after_seconds`` is None where the server did not say.
+    ``status`` is the HTTP status, ``code`` the stable name, ``detail`` the text for people. ``errors`` lists the
+    invalid parts of a request. ``retry_after_seconds`` is None if the server did not send Retry-After.
     """
 
     def __init__(
@@ -101,29 +102,29 @@ class Problem(TmpmaildError):
         self.retry_after_seconds = retry_after_seconds
 
     def __str__(self) -> str:
-        # What is wrong with each part says more than that something is.
+        # The errors of the parts are more specific than the detail.
         text = "; ".join(map(str, self.errors)) or self.detail or self.code
         return f"{printable(text.rstrip('.'), 10 * _MAX_CHARACTERS)} ({self.status} {self.code})"
 
 
 class BadHost(Problem):
-    """The server is not served under the name in the URL (``http.allowed_hosts``)."""
+    """The service does not accept the host name in the URL (``http.allowed_hosts``)."""
 
 
 class Unauthorized(Problem):
-    """A token is needed and none was given."""
+    """The request needs a token."""
 
 
 class AddressNotFound(Problem):
-    """There is no such address, or not for this token."""
+    """The address does not exist, or the token is not valid for it."""
 
 
 class MessageNotFound(Problem):
-    """The inbox holds no message with that id, or the message no such attachment."""
+    """The inbox has no message with this id, or the message has no such attachment."""
 
 
 class NotFound(Problem):
-    """The path is not known, or what it serves is switched off there."""
+    """The path does not exist, or its feature is disabled on this service."""
 
 
 class CatchAllOff(Problem):
@@ -135,11 +136,11 @@ class Blocked(Problem):
 
 
 class WebhooksOff(Problem):
-    """The operator allows no webhooks (``webhooks.allow``)."""
+    """The operator does not allow webhooks (``webhooks.allow``)."""
 
 
 class AddressTaken(Problem):
-    """The name is in use, or was in the last 24 hours."""
+    """The address is in use, or was in use in the last 24 hours."""
 
 
 class AddressExpired(Problem):
@@ -151,27 +152,27 @@ class InvalidRequest(Problem):
 
 
 class RateLimited(Problem):
-    """Too many requests; ``retry_after_seconds`` until the next one may pass."""
+    """The client sent too many requests; the next one is allowed after ``retry_after_seconds``."""
 
 
 class TooManyStreams(Problem):
-    """One machine waits and follows as often as the server allows; one must end first."""
+    """The client has as many open waits and streams as the server allows; one of them has to end first."""
 
 
 class InternalError(Problem):
-    """A fault of the server; ``detail`` has the id that finds it in its log."""
+    """An internal error of the server; ``detail`` contains its id in the server's log."""
 
 
 class Busy(Problem):
-    """The server sends as many large answers as it can; asking again helps."""
+    """The server is sending as many large responses as it can; try again later."""
 
 
 class StorageFull(Problem):
-    """The server has no room at the moment."""
+    """The server's storage is full at the moment."""
 
 
 class StorageUnavailable(Problem):
-    """The server's database did not answer; asking again may help."""
+    """The server's database did not respond; trying again later may help."""
 
 
 class Stopping(Problem):
@@ -179,7 +180,7 @@ class Stopping(Problem):
 
 
 def printable(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
-    """Return a line for a terminal: control characters and line ends are shown as U+FFFD."""
+    """Return text as one line for a terminal: control characters and line breaks are replaced with U+FFFD."""
     line = _UNSAFE.sub("\ufffd", text[:max_characters])
     return line if len(text) <= max_characters else line + "…"
 
@@ -189,21 +190,21 @@ def _code(kind: type[Problem]) -> str:
 
 
 PROBLEMS: dict[str, type[Problem]] = {_code(kind): kind for kind in Problem.__subclasses__()}
-"""The class of each code of the API."""
+"""The exception class for each problem code of the API."""
 
 
 TEMPORARY = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
-"""Problems after which asking again helps."""
+"""Problems after which a request can be repeated."""
 
 
 def heading(received_at: datetime, sender: str, subject: str) -> str:
-    """Return one line: when a mail came, from whom, about what."""
+    """Return one line with the time, the sender and the subject of a message."""
     time = received_at.isoformat(sep=" ", timespec="seconds")
     return f"{time}  {printable(sender) or 'unknown sender'}  {printable(subject) or '(no subject)'}"
 
 
 def beginning(text: str) -> Iterator[str]:
-    """Yield the first lines of a text that are not empty, each after a bar; the last says if there is more."""
+    """Yield the first nonempty lines of a text, each after a bar; an ellipsis follows if there is more text."""
     lines = [line for line in text[: _MAX_EXCERPT_LINES * _MAX_CHARACTERS].split("\n") if line.strip()]
     yield from (f"  | {printable(line)}" for line in lines[:_MAX_EXCERPT_LINES])
     if len(lines) > _MAX_EXCERPT_LINES or len(text) > _MAX_EXCERPT_LINES * _MAX_CHARACTERS:
@@ -213,9 +214,9 @@ def beginning(text: str) -> Iterator[str]:
 def listing(
     messages: Sequence[Message], *, with_text: bool, notes: Callable[[Message], Iterable[str]] = lambda _message: ()
 ) -> str:
-    """Return a line for each message and each of its notes, with a line end before it.
+    """Return a line for each message and each of its notes, each preceded by a line break.
 
-    On demand with the texts of the newest messages.
+    ``with_text`` adds the beginning of the text of the newest messages.
     """
     lines: list[str] = []
     for number, message in enumerate(messages):

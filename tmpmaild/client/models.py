@@ -1,4 +1,4 @@
-"""What the service answers, as typed values. Fields that are not known here are ignored."""
+"""Types for the responses of the service. Unknown fields are ignored."""
 
 from datetime import datetime
 from typing import Annotated
@@ -9,10 +9,10 @@ Time = Annotated[datetime, Meta(tz=True)]
 
 
 class Fault(Struct, frozen=True, omit_defaults=True):
-    """The next ``times`` that a mail comes to a step, the answer is late by ``delay_seconds``, and ``reply`` if given.
+    """Delays the SMTP reply at one step of the next ``times`` messages, and replaces it with ``reply`` if given.
 
-    ``at`` is "rcpt", "data" or "end" (the dot). A reply is a code from 400 to 599 and a text, as in
-    "451 4.7.1 Greylisted"; one with 421 closes the connection as well.
+    ``at`` is "rcpt", "data" or "end" (the final dot). A reply is a code from 400 to 599 followed by a text, as in
+    "451 4.7.1 Greylisted"; a reply with 421 also closes the connection.
     """
 
     at: str
@@ -22,17 +22,17 @@ class Fault(Struct, frozen=True, omit_defaults=True):
 
 
 class WebhookCall(Struct, frozen=True):
-    """The last call of a webhook; ``result`` is the status of the answer, or why there was none."""
+    """The last call of a webhook; ``result`` is the status of the response, or the reason that none arrived."""
 
     at: Time
     result: str = ""
 
 
 class Webhook(Struct, frozen=True, omit_defaults=True):
-    """Who is called when something happens: ``events`` are "message", "verdict" and "expired".
+    """A URL that is called for ``events``: any of "message", "verdict" and "expired".
 
-    A message counts if it has all of ``has`` ("code", "link", "attachment"). The service fills in the rest, ``secret``
-    (which signs the calls) only when the webhook is set. ``failures`` are those in a row.
+    A message causes a call if it has all of ``has`` ("code", "link", "attachment"). The service sets the other fields,
+    and returns ``secret``, which signs the calls, only when the webhook is set. ``failures`` is the number in a row.
     """
 
     url: str
@@ -48,7 +48,7 @@ class Webhook(Struct, frozen=True, omit_defaults=True):
 
 
 class Address(Struct, frozen=True):
-    """An address; ``token`` only in the answer to create, ``faults`` and ``webhook`` only where they are allowed."""
+    """An address; ``token`` is only set when it is created, ``faults`` and ``webhook`` only where they are allowed."""
 
     address: str
     expires_at: Time
@@ -62,14 +62,14 @@ class Address(Struct, frozen=True):
 
 
 class Code(Struct, frozen=True):
-    """A one-time password or verification code, as one would type it; ``confidence`` is between 0 and 1."""
+    """A one-time password or verification code, as a person would type it; ``confidence`` is between 0 and 1."""
 
     value: str
     confidence: float = 0.0
 
 
 class Link(Struct, frozen=True):
-    """A link to the web, ``href`` exactly as in the mail; ``confidence`` (0 to 1) is that it is the one to follow."""
+    """A web link; ``href`` is exactly as in the message, ``confidence`` (0 to 1) that it is the link to follow."""
 
     href: str
     text: str = ""
@@ -77,7 +77,7 @@ class Link(Struct, frozen=True):
 
 
 class BodyLink(Struct, frozen=True):
-    """A web address in a text, ``text[start:end]``."""
+    """A URL in a text, at ``text[start:end]``."""
 
     start: int
     end: int
@@ -85,7 +85,7 @@ class BodyLink(Struct, frozen=True):
 
 
 class AttachmentItem(Struct, frozen=True):
-    """What is known of an attachment without fetching it; size and hash are of its decoded content."""
+    """The metadata of an attachment; size and hash are those of the decoded content."""
 
     index: int
     filename: str = ""
@@ -97,16 +97,16 @@ class AttachmentItem(Struct, frozen=True):
 
 
 LIKELY = 0.3
-"""From this confidence on a link is one to follow, for every client and on the page (docs/api.md)."""
+"""The lowest confidence of a link to follow, in all clients and on the page (docs/api.md)."""
 
 
 class Message(Struct, frozen=True):
-    """A message as a list shows it.
+    """A message as shown in lists.
 
-    ``id`` sorts by arrival. ``sender`` is the bare address (``""`` without one), ``recipient`` the envelope's as the
-    sender wrote it. ``size_bytes`` is that of the source. ``text`` is cut where ``truncated`` is true. ``dmarc`` is the
-    result by which ``authenticated`` is known, None before that. ``recipients`` are the envelope's, in the list of all
-    messages alone.
+    ``id`` sorts by arrival. ``sender`` is the bare address or ``""``, ``recipient`` the envelope recipient as the
+    sender wrote it. ``size_bytes`` is the size of the source. ``text`` is cut if ``truncated`` is true. ``dmarc`` is
+    the result on which ``authenticated`` is based, or None before the check. ``recipients`` are those of the envelope;
+    they are only set in the list of all messages.
     """
 
     id: str
@@ -133,25 +133,25 @@ class Message(Struct, frozen=True):
 
     @property
     def link(self) -> str | None:
-        """The link to follow, if one of them is likely to be that."""
+        """The best link, if its confidence is at least ``LIKELY``."""
         return self.links[0].href if self.links and self.links[0].confidence >= LIKELY else None
 
 
 class MessageList(Struct, frozen=True):
-    """A page of messages; ``reason`` says why a wait found none."""
+    """A page of messages; ``reason`` says why a wait found no message."""
 
     messages: tuple[Message, ...]
     reason: str = ""
 
 
 class DeletedMessages(Struct, frozen=True):
-    """How many messages a request has deleted."""
+    """The number of messages that a request has deleted."""
 
     deleted: int
 
 
 class Person(Struct, frozen=True):
-    """A mailbox that a header field names."""
+    """A mailbox in a header field."""
 
     address: str = ""
     name: str = ""
@@ -168,17 +168,17 @@ class Envelope(Struct, frozen=True):
 
 
 class SessionRecipient(Struct, frozen=True):
-    """An address that the sender named, and when it was accepted (RCPT)."""
+    """A recipient of the envelope, and the time at which it was accepted (RCPT)."""
 
     address: str
     accepted_at: Time
 
 
 class Handover(Struct, frozen=True):
-    """How a mail was handed over over SMTP; ``recipients`` are this inbox's alone.
+    """The SMTP session that delivered a message; ``recipients`` are only those of this inbox.
 
-    ``tls_version`` and ``tls_cipher`` are None without TLS, ``auth`` (the mechanism) without a login. ``parameters``
-    are those of MAIL, as they were written.
+    ``tls_version`` and ``tls_cipher`` are None without TLS; ``auth`` (the mechanism) is None without a login.
+    ``parameters`` are the parameters of MAIL as written.
     """
 
     remote_ip: str = ""
@@ -194,9 +194,9 @@ class Handover(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """What one method says of the sender: the word of RFC 8601, and why. Not every method fills every field.
+    """The result of one method of sender authentication (RFC 8601), and its reason. Some fields depend on the method.
 
-    ``unsigned`` names those of the fields "date" and "message-id" that anyone may have changed all the same.
+    ``unsigned`` lists the fields, of "date" and "message-id", that anyone may have changed although the result passes.
     """
 
     result: str
@@ -213,7 +213,7 @@ class Verdict(Struct, frozen=True):
 
 
 class DnsAnswer(Struct, frozen=True):
-    """What the service's resolver said to a question."""
+    """The answer of the service's resolver to a DNS query."""
 
     name: str
     type: str
@@ -221,7 +221,7 @@ class DnsAnswer(Struct, frozen=True):
 
 
 class Authentication(Struct, frozen=True):
-    """Who sent a mail, so far as the DNS can tell; ``dns`` are the answers that the service saw."""
+    """The sender authentication of a message; ``dns`` contains the DNS answers that the service received."""
 
     spf: Verdict
     dkim: tuple[Verdict, ...]
@@ -236,12 +236,12 @@ class Authentication(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True):
-    """What only a message that is asked for alone shows; its ``text`` is never cut.
+    """The fields of a message that lists do not contain, and its whole ``text``.
 
-    ``html`` is as it was received (None without), ``headers`` are pairs of name and decoded value, in order, ``date``
-    is what the Date field says, ``warnings`` tell what the parser had to forgive. ``body_links`` are the web addresses
-    in ``text``, in order.
-    ``session`` is None where the mail did not come over SMTP, ``authentication`` until it is known who sent it.
+    ``html`` is the HTML part as received, or None. ``headers`` are pairs of name and decoded value, in order. ``date``
+    is the value of the Date field. ``warnings`` describe errors that the parser tolerated. ``body_links`` are the URLs
+    in ``text``, in order. ``session`` is None if the message did not arrive over SMTP, ``authentication`` until the
+    sender has been checked.
     """
 
     text: str = field(name="body", default="")
@@ -259,13 +259,13 @@ class Details(Struct, frozen=True):
 
 
 class DomainList(Struct, frozen=True):
-    """The domains that addresses can be created at; the first is the default."""
+    """The domains at which addresses can be created; the first is the default."""
 
     domains: tuple[str, ...]
 
 
 class Refusal(Struct, frozen=True):
-    """A command of an SMTP client that was refused, or how a connection ended that brought no mail."""
+    """A refused SMTP command, or the end of a connection that delivered no message."""
 
     at: Time
     client: str = ""
@@ -274,31 +274,31 @@ class Refusal(Struct, frozen=True):
 
 
 class RefusalList(Struct, frozen=True):
-    """What was refused lately, oldest first."""
+    """The recent refusals, oldest first."""
 
     refusals: tuple[Refusal, ...]
 
 
 class View(Struct, frozen=True):
-    """Where a message can be looked at: ``url`` is a path."""
+    """The view of a message; ``url`` is a path."""
 
     url: str
 
 
 class Deletion(Struct, frozen=True):
-    """What a ``deleted`` event says: which message, or, without an id, that it was the address."""
+    """The data of a ``deleted`` event: the id of the message, or None if the address was deleted."""
 
     id: str | None = None
 
 
 class Extension(Struct, frozen=True):
-    """What an ``extended`` event says."""
+    """The data of an ``extended`` event."""
 
     expires_at: Time
 
 
 class ProblemDocument(Struct, frozen=True):
-    """A problem document (RFC 9457 §3); without ``code`` it is not one of ours."""
+    """A problem document (RFC 9457 §3); all problems of this API have a ``code``."""
 
     code: str
     detail: str = ""

@@ -1,4 +1,4 @@
-"""The events of an inbox: parsed from a stream (WHATWG HTML §9.2), over one connection after another."""
+"""The events of an inbox, parsed from a stream (WHATWG HTML §9.2) that reconnects."""
 
 import codecs
 import re
@@ -27,14 +27,14 @@ _line_end = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True)
 class Arrived(Generic[M]):
-    """A mail came."""
+    """A message arrived."""
 
     mail: M
 
 
 @dataclass(frozen=True)
 class Deleted:
-    """A message was deleted; without an id it was the address, and this is the last event."""
+    """A message was deleted. Without an id, the address was deleted, and this is the last event."""
 
     message_id: str | None = None
 
@@ -48,11 +48,11 @@ class Extended:
 
 @dataclass(frozen=True)
 class Expired:
-    """The address expired, or it was deleted while there was no connection; this is the last event."""
+    """The address expired, or was deleted while disconnected; this is the last event."""
 
 
 class ServerSentEvent(Struct, frozen=True):
-    """One event; ``id`` is None where the event itself has none."""
+    """One event; ``id`` is None if the event itself has no id."""
 
     name: str
     data: str
@@ -61,16 +61,16 @@ class ServerSentEvent(Struct, frozen=True):
 
 Event: TypeAlias = Arrived[M] | Deleted | Extended | Expired
 Decoded: TypeAlias = tuple[ServerSentEvent, Event[Message] | None]
-"""An event as the service sent it, and as a value; None for one that has none, such as a name of newer servers."""
+"""An event as the service sent it, and its value; None for events without a value, such as unknown ones."""
 Missed: TypeAlias = Callable[[], Steps[Iterable[ServerSentEvent]]]
-"""Asks what happened while there was no connection."""
+"""Requests the events that were missed while disconnected."""
 
 
 class ReconnectingStream:
-    """The stream of events of an inbox, which connects again when its connection breaks.
+    """The event stream of an inbox, which reconnects when its connection breaks.
 
-    Every message is returned once. Other events are lost while there is no connection, except what ``missed`` returns
-    when there is one again. After a minute without one, the error of the last attempt is raised.
+    Every message is returned once. Other events are lost while disconnected, except those that ``missed`` returns after
+    reconnecting. After a minute without a connection, the error of the last attempt is raised.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ReconnectingStream:
         self._clock = inbox.service.clock
         self._after = after
         self._last_id: str | None = None
-        self._stream: Request | None = None  # None while there is none
+        self._stream: Request | None = None  # None while disconnected
         self._parser = EventStreamParser()
         self._events: deque[Decoded] = deque()
         self._has_begun = False
@@ -93,16 +93,16 @@ class ReconnectingStream:
         self._retry_seconds: float = _LONGEST_PAUSE_SECONDS
 
     def next(self) -> Steps[Event[Message] | None]:
-        """Return the next event that has a value; None after the last. Raises as ``next_decoded``."""
+        """Return the next event that has a value, or None after the last. Raises the errors of ``next_decoded``."""
         while (decoded := (yield from self.next_decoded())) is not None:
             if decoded[1] is not None:
                 return decoded[1]
         return None
 
     def next_decoded(self) -> Steps[Decoded | None]:
-        """Return the next event; None after the last.
+        """Return the next event, or None after the last.
 
-        Raises the errors of a request, ``AddressNotFound`` if the service does not know the address any more.
+        Raises the errors of a request, such as ``AddressNotFound`` if the service no longer knows the address.
         """
         while not self._events and not self._has_ended:
             if self._stream is None:
@@ -118,7 +118,7 @@ class ReconnectingStream:
         request = self._inbox.events_request(self._after, self._last_id, self._has, _SILENCE_SECONDS)
         try:
             reply = yield from self._inbox.service.open_stream(request)
-            # The stream tells what happens from now on. Without an answer all of it is tried again.
+            # The stream only contains events from now on. If this request fails, connect again and retry both.
             missed = (yield from self._missed()) if self._has_begun and self._missed else ()
             self._begin(reply)
             for event in missed:
@@ -141,7 +141,7 @@ class ReconnectingStream:
         self._parser = EventStreamParser()
 
     def _plan_retry(self, error: TmpmaildError) -> None:
-        """Plan another attempt; raise the error if attempts have failed for a minute."""
+        """Schedule another attempt; raise the error if attempts have been failing for a minute."""
         now = self._clock()
         self._failing_since = now if self._failing_since is None else self._failing_since
         if now - self._failing_since >= _GIVE_UP_SECONDS:
@@ -173,7 +173,7 @@ class ReconnectingStream:
             raise NotTmpmaild(f"{self._inbox.service.url} sent an unexpected event {event.name!r}") from error
 
     def _queue(self, event: ServerSentEvent) -> None:
-        """Queue an event, unless it is a message that a proxy or a server repeats: ids sort by arrival."""
+        """Queue an event, unless a proxy or server repeated a message: ids sort by arrival."""
         value: Event[Message] | None = None
         match event.name:
             case "message":
@@ -192,7 +192,7 @@ class ReconnectingStream:
 
 
 class EventStreamParser:
-    """Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent."""
+    """Parses a stream in chunks of any size. An event that is incomplete when the stream ends is discarded."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
@@ -204,7 +204,7 @@ class EventStreamParser:
         self.retry_ms: int | None = None
 
     def feed(self, octets: bytes) -> list[ServerSentEvent]:
-        """Take a piece, and return the events it completes."""
+        """Parse a chunk, and return the events that it completes."""
         text = self._decoder.decode(octets)
         if self._ended_in_cr and text:
             text = text.removeprefix("\n")

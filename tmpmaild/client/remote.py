@@ -1,4 +1,4 @@
-"""What can be asked of the service and of one inbox, as steps that any driver carries out; nothing here does I/O."""
+"""The requests for the service and for one inbox, as steps that a driver performs; nothing here does I/O."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +25,10 @@ _FEATURES: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "
 
 
 class Filter(Struct, frozen=True):
-    """Which messages are meant: parts of the subject, of the sender's address or name, of any text; and after which.
+    """Selects messages by parts of the subject, of the sender's address or name, or of any text, and by position.
 
-    ``to`` is a whole recipient, among all messages of a service that catches them.
-
-    ``has`` names what they must have. Raises ValueError for text that is not valid (a lone surrogate), and for anything
-    else in ``has``.
+    ``to`` is a whole recipient, for the list of all messages of a catcher. Messages must have all features in ``has``.
+    Raises ValueError for invalid text (a lone surrogate) and for an unknown feature.
     """
 
     subject: str | None = None
@@ -47,11 +45,11 @@ class Filter(Struct, frozen=True):
 
     @property
     def takes_any(self) -> bool:
-        """Whether every message matches, if it is after ``after``."""
+        """Whether every message after ``after`` matches."""
         return not (self.subject or self.sender or self.text or self.has or self.to)
 
     def query(self) -> dict[str, str | tuple[str, ...]]:
-        """Return the query parameters; a tuple is a parameter that is repeated."""
+        """Return the query parameters; a tuple stands for a repeated parameter."""
         given = {
             "subject": self.subject,
             "from": self.sender,
@@ -69,10 +67,10 @@ class Filter(Struct, frozen=True):
 
 
 class RemoteService:
-    """The service at a URL. ``clock`` gives seconds that only ever grow.
+    """The service at a URL. ``clock`` returns a monotonically increasing time in seconds.
 
-    Requests raise ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. With ``wait_out_rate_limit`` a refusal by
-    the rate limit is waited out, up to a minute a call.
+    Requests raise ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. With ``wait_out_rate_limit``, a request that
+    the rate limit refuses is repeated for up to a minute.
     """
 
     def __init__(self, url: str, *, clock: Callable[[], float], wait_out_rate_limit: bool) -> None:
@@ -90,7 +88,7 @@ class RemoteService:
         faults: Sequence[models.Fault] = (),
         webhook: models.Webhook | None = None,
     ) -> Steps["RemoteInbox"]:
-        """Create an address; what is not given is the service's to choose. Raises ValueError for invalid text."""
+        """Create an address; the service chooses values that are not given. Raises ValueError for invalid text."""
         _ensure_text(local_part=local_part, domain=domain)
         given = {
             "local_part": local_part,
@@ -107,15 +105,15 @@ class RemoteService:
         return RemoteInbox(self, created, created.token)
 
     def find(self, address: str, token: str | None) -> Steps["RemoteInbox"]:
-        """Find an address that exists. Raises as ``named``."""
+        """Find an existing address. Raises the errors of ``named``."""
         named = self.named(address, token)
         reply = yield from self.ask(self.request("GET", _address(named.address), token=token))
         return RemoteInbox(self, decoded(reply, models.Address), token)
 
     def named(self, address: str, token: str | None) -> "RemoteInbox":
-        """Return an address without looking for it: when it expires is not known.
+        """Return an address without a request: its expiry is not known.
 
-        Raises ValueError for a malformed token, and for text that is not valid.
+        Raises ValueError for a malformed token and for invalid text.
         """
         _ensure_text(address=address)
         if token is not None and not _looks_like_a_token(token):
@@ -123,7 +121,7 @@ class RemoteService:
         return RemoteInbox(self, models.Address(address, _UNKNOWN), token)
 
     def all_mail(self) -> "RemoteAllMail":
-        """Return all messages of a service that catches them."""
+        """Return the list of all messages of a catcher."""
         return RemoteAllMail(self, models.Address("this service", _UNKNOWN), None)
 
     def domains(self) -> Steps[list[str]]:
@@ -132,7 +130,7 @@ class RemoteService:
         return list(decoded(reply, models.DomainList).domains)
 
     def refusals(self) -> Steps[list[models.Refusal]]:
-        """List what SMTP clients were refused."""
+        """List the recent refusals of the mail server."""
         reply = yield from self.ask(self.request("GET", "refusals"))
         return list(decoded(reply, models.RefusalList).refusals)
 
@@ -151,11 +149,11 @@ class RemoteService:
         return Request(self.url, method, f"/api/v1/{path}", token, headers or {}, content, read_seconds)
 
     def ask(self, request: Request) -> Steps[Reply]:
-        """Send a request, again if the rate limit refuses it; return the successful reply."""
+        """Send a request, and repeat it if the rate limit refuses it; return the successful reply."""
         return (yield from self._repeated(Ask(request)))
 
     def open_stream(self, request: Request) -> Steps[Reply]:
-        """Open a stream likewise."""
+        """Open a stream, with the same repetition as ``ask``."""
         return (yield from self._repeated(OpenStream(request)))
 
     def _repeated(self, action: Ask | OpenStream) -> Steps[Reply]:
@@ -171,7 +169,7 @@ class RemoteService:
 
 
 class RemoteInbox:
-    """One inbox of a service, and the token for it if that is known."""
+    """One inbox of a service, and its token if it is known."""
 
     def __init__(self, service: RemoteService, shown: models.Address, token: str | None) -> None:
         self.service = service
@@ -188,15 +186,15 @@ class RemoteInbox:
         return self.expires_at
 
     def set_faults(self, faults: Sequence[models.Fault]) -> Steps[None]:
-        """Set the faults in place of those before."""
+        """Replace the faults."""
         yield from self._ask("PATCH", body={"faults": faults})
 
     def faults(self) -> Steps[list[models.Fault]]:
-        """Return the faults that are still to come."""
+        """Return the pending faults."""
         return list(decoded((yield from self._ask("GET")), models.Address).faults)
 
     def set_webhook(self, webhook: models.Webhook | None) -> Steps[models.Webhook | None]:
-        """Set the webhook in place of the one before, or take it away; return it with its secret."""
+        """Replace or remove the webhook; return it with its secret."""
         set_now = decoded((yield from self._ask("PATCH", body={"webhook": webhook})), models.Address).webhook
         self.webhook_secret = set_now.secret if set_now else None
         return set_now
@@ -210,7 +208,7 @@ class RemoteInbox:
         yield from self._ask("DELETE")
 
     def messages(self, wanted: Filter, limit: int | None) -> Steps[list[models.Message]]:
-        """List messages, newest first, over as many pages as it takes."""
+        """List messages, newest first, with as many requests for pages as necessary."""
         found: list[models.Message] = []
         query: str | None = urlencoded({**wanted.query(), "limit": min(limit or MAX_PAGE, MAX_PAGE)})
         before: str | None = None
@@ -219,17 +217,17 @@ class RemoteInbox:
             found += decoded(reply, models.MessageList).messages
             query = next_page_query(reply)
             last_before, before = before, _before(query)
-            # A page may be empty although there is another. Each lies before the last, or this might never end.
+            # A page may be empty although another follows. Each must be older than the last, or this might never end.
             if query is not None and (before is None or (last_before is not None and before >= last_before)):
                 raise not_tmpmaild(reply)
         return found[:limit]
 
     def message(self, message_id: str) -> Steps[models.Message]:
-        """Read one message as a list would show it, its text whole."""
+        """Read one message as shown in lists, but with its whole text."""
         return decoded((yield from self._ask("GET", _message(message_id))), models.Message)
 
     def details(self, message_id: str) -> Steps[models.Details]:
-        """Read one message, whole."""
+        """Read the details of one message."""
         return decoded((yield from self._ask("GET", _message(message_id))), models.Details)
 
     def raw(self, message_id: str) -> Steps[bytes]:
@@ -241,22 +239,22 @@ class RemoteInbox:
         return (yield from self._ask("GET", f"{_message(message_id)}/attachments/{index}")).body
 
     def view_url(self, message_id: str, *, remote_images: bool) -> Steps[str]:
-        """Return the URL of the sanitised HTML of a message, which works for a minute."""
+        """Return the URL of the view of a message; it works for a minute."""
         body = {"remote_images": remote_images}
         reply = yield from self._ask("POST", f"{_message(message_id)}/view", body=body)
         _, found, secret = decoded(reply, models.View).url.partition("/view/")
         if not found:
             raise not_tmpmaild(reply)
-        return f"{self.service.url}/view/{secret}"  # without the path of public_url: a proxy may serve us under another
+        return f"{self.service.url}/view/{secret}"  # without the path of public_url: a proxy may use another
 
     def delete_message(self, message_id: str) -> Steps[None]:
         """Delete one message."""
         yield from self._ask("DELETE", _message(message_id))
 
     def delete_messages(self, message_ids: Sequence[str] | None, up_to: str | None) -> Steps[int]:
-        """Delete the messages with these ids, else all up to ``up_to``, else all; return how many.
+        """Delete the messages with these ids, or all until ``up_to`` inclusive, or all; return how many.
 
-        Raises ValueError for both.
+        Raises ValueError if both are given.
         """
         if message_ids is None:
             return (yield from self._delete_messages({} if up_to is None else {"up_to": up_to}))
@@ -276,20 +274,20 @@ class RemoteInbox:
         return (yield from self._ask("GET", "/messages.mbox")).body
 
     def list_request(self, query: str, read_seconds: float = READ_SECONDS) -> Request:
-        """Return the request for a page."""
+        """Return the request for a page of messages."""
         return self.service.request(
             "GET", self._path(f"/messages?{query}"), token=self.token, read_seconds=read_seconds
         )
 
     def details_request(self, message_id: str, read_seconds: float) -> Request:
-        """Return the request for one message, whole."""
+        """Return the request for the details of one message."""
         path = self._path(_message(message_id))
         return self.service.request("GET", path, token=self.token, read_seconds=read_seconds)
 
     def events_request(
         self, after: str | None, last_event_id: str | None, has: Sequence[Feature], read_seconds: float
     ) -> Request:
-        """Return the request for the stream of events, without messages that do not have all of ``has``."""
+        """Return the request for the event stream, which only has messages with all features in ``has``."""
         given = {"after": after, "has": has}
         query = urlencoded({name: value for name, value in given.items() if value})
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_event_id} if last_event_id else {})
@@ -304,19 +302,19 @@ class RemoteInbox:
 
 
 class RemoteAllMail(RemoteInbox):
-    """All messages of a service that catches them: the requests for the messages of an address, without one."""
+    """All messages of a catcher: the requests of an inbox, with paths that have no address."""
 
     def _path(self, path: str) -> str:
         return path.removeprefix("/")
 
 
 def _before(query: str | None) -> str | None:
-    """Return where a page begins, newest first; None for the first one."""
+    """Return the position before which a page starts, or None for the first page."""
     return parse_qs(query or "").get("before", [None])[0]
 
 
 def _ensure_text(**given: str | None) -> None:
-    """Raise ValueError for a string with a lone surrogate, which no request can carry."""
+    """Raise ValueError for a string with a lone surrogate, which cannot be sent in a request."""
     for name, value in given.items():
         try:
             (value or "").encode()
@@ -337,19 +335,19 @@ def _looks_like_a_token(text: str) -> bool:
 
 
 def urlencoded(query: Mapping[str, object]) -> str:
-    """Return query parameters as they are written in a URL."""
+    """Return encoded query parameters for a URL."""
     return urlencode(query, doseq=True)
 
 
 def checked(reply: Reply) -> Reply:
-    """Return a reply that is a success. Raises ``Problem``, ``NotTmpmaild``, ``ConnectionLost`` for a proxy's error."""
-    if not 200 <= reply.status < 300:  # noqa: PLR2004 - the statuses of success
+    """Return a successful reply. Raises ``Problem``, ``NotTmpmaild``, and ``ConnectionLost`` for a proxy's error."""
+    if not 200 <= reply.status < 300:  # noqa: PLR2004 - the successful statuses
         raise _problem(reply) or _unexpected(reply)
     return reply
 
 
 def decoded(reply: Reply, kind: type[T]) -> T:
-    """Return what a successful reply says. Raises as ``checked``."""
+    """Decode the body of a successful reply. Raises the errors of ``checked``."""
     checked(reply)
     try:
         return msgspec.json.decode(reply.body, type=kind)
@@ -358,7 +356,7 @@ def decoded(reply: Reply, kind: type[T]) -> T:
 
 
 def not_tmpmaild(reply: Reply) -> errors.NotTmpmaild:
-    """Return the error for a reply that this API never gives."""
+    """Return the error for a reply that this API never sends."""
     service = reply.request.service_url
     what = f"{reply.status} {errors.printable(reply.headers.get('content-type', 'without a type'))}"
     if "location" in reply.headers:
@@ -369,7 +367,7 @@ def not_tmpmaild(reply: Reply) -> errors.NotTmpmaild:
 
 
 def next_page_query(reply: Reply) -> str | None:
-    """Return the query of the next page, if there is one. Its path is left out: a proxy may serve us under another."""
+    """Return the query of the next page, or None, without the path: a proxy may use another path for the service."""
     match = _next_page(reply.headers.get("link", ""))
     return match[1].partition("?")[2] if match else None
 
@@ -398,7 +396,7 @@ def _unexpected(reply: Reply) -> errors.TmpmaildError:
 
 
 def _place(reply: Reply) -> str:
-    """Return where a redirect points, without the path of this one request."""
+    """Return the target of a redirect without the path of this request, as a service URL."""
     target = urlsplit(reply.headers["location"])
     path = target.path.removesuffix(urlsplit(reply.request.path).path)
     return target._replace(path=path, query="", fragment="").geturl() or reply.headers["location"]

@@ -1,5 +1,5 @@
 # Made from aio.py by tools/sync_client.py: change that one, then run `python tools/sync_client.py`.
-"""The client for code without ``await``: the service, its inboxes, their mails, and the I/O for all of them."""
+"""The client for code without ``await``: the service, its inboxes and messages, and the I/O for all of them."""
 
 import os
 import time
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 class Client:
-    """A tmpmaild service, as seen by its URL (default: ``$TMPMAILD_URL``, else ``http://127.0.0.1:8025``).
+    """A tmpmaild service, identified by its URL (default: ``$TMPMAILD_URL``, else ``http://127.0.0.1:8025``).
 
-    With ``wait_out_rate_limit`` every call that the rate limit refuses is repeated, for up to a minute; waits for mail
-    always do this. ``http`` is for settings of httpx2 itself (certificates, proxies); the caller closes it.
-    ``clock`` (in seconds) and ``sleep`` are for tests of tests. Threads may share a client. All calls raise
-    ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. Raises ValueError if ``url`` is not a URL.
+    With ``wait_out_rate_limit``, requests that the rate limit refuses are repeated for up to a minute; waits for mail
+    always repeat them. Use ``http`` to configure httpx2 itself (certificates, proxies); the caller closes it. ``clock``
+    (in seconds) and ``sleep`` can be replaced in tests. Threads may share a client. All methods can raise
+    ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. Raises ValueError if ``url`` is not a valid URL.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Client:
 
     @property
     def url(self) -> str:
-        """Where the service is."""
+        """The URL of the service."""
         return self._remote.url
 
     def create(
@@ -60,11 +60,12 @@ class Client:
         faults: Sequence[Fault] = (),
         webhook: Webhook | None = None,
     ) -> "Inbox":
-        """Create an address; without a local part a random one. A private one is read with its token only.
+        """Create an inbox; without a local part, its address is random. Reading a private inbox requires its token.
 
-        It lives for ``expires_in_seconds``, which the operator bounds; by default as long as the operator has set.
-        ``faults`` are as in ``Inbox.set_faults``, ``webhook`` is as in ``Inbox.set_webhook``; its secret is
-        then in ``webhook_secret``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
+        The inbox expires after ``expires_in_seconds``, within the operator's limits; the operator also sets the
+        default. ``faults`` are those of ``Inbox.set_faults``, and ``webhook`` is that of
+        ``Inbox.set_webhook``; the secret of the webhook is then in ``webhook_secret``. Raises ``AddressTaken``,
+        ``InvalidRequest``, ``StorageFull``.
         """
         created = self._remote.create(
             local_part,
@@ -77,29 +78,29 @@ class Client:
         return Inbox(self._driver.run(created), self._driver)
 
     def inbox(self, address: str, token: str | None = None) -> "Inbox":
-        """Return an inbox that exists; the token is needed to change it, and to read it if it is private.
+        """Return an existing inbox. The token is needed to change it, and to read it if it is private.
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
         return Inbox(self._driver.run(self._remote.find(address, token)), self._driver)
 
     def all_mail(self) -> "AllMail":
-        """Return all messages of a service that catches them (``tmpmaild catch``); its calls raise ``CatchAllOff``."""
+        """Return the list of all messages of a catcher (``tmpmaild catch``); its methods can raise ``CatchAllOff``."""
         return AllMail(self._remote.all_mail(), self._driver)
 
     def domains(self) -> list[str]:
-        """Return the domains that addresses can be created at, the default first."""
+        """Return the domains at which addresses can be created, the default first."""
         return self._driver.run(self._remote.domains())
 
     def refusals(self) -> list[Refusal]:
-        """Return what the mail server refused lately, oldest first: why a mail did not come.
+        """Return the recent refusals of the mail server, oldest first: they can explain why a message did not arrive.
 
-        Raises ``NotFound`` where the service does not keep it (``smtp.keep_refusals``).
+        Raises ``NotFound`` if the service does not keep refusals (``smtp.keep_refusals``).
         """
         return self._driver.run(self._remote.refusals())
 
     def close(self) -> None:
-        """Close all connections. Call it at the end, or use ``with``."""
+        """Close all connections. Call this at the end, or use ``with``."""
         if self._owns_http:
             self._http.close()
 
@@ -111,46 +112,47 @@ class Client:
 
 
 class Inbox(views.InboxView):
-    """An address and its mail. All calls raise ``AddressExpired``, ``AddressNotFound``, ``Unauthorized`` as well."""
+    """An inbox. All methods can also raise ``AddressExpired``, ``AddressNotFound`` and ``Unauthorized``."""
 
     def __init__(self, remote: RemoteInbox, driver: "Driver") -> None:
         super().__init__(remote)
         self._driver = driver
 
     def messages(self, *, limit: int | None = None, **filters: Unpack[views.Filters]) -> list["Mail"]:
-        """Return the mails, newest first, at most ``limit``.
+        """Return the messages, newest first, at most ``limit``.
 
-        Of the filters ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks
-        in both and in the text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them;
-        ``after`` is a mail or its id. Raises ValueError for anything else in ``has``.
+        The filters ``subject`` and ``sender`` (address or name) match any part, ignoring case. ``text`` searches the
+        subject, the sender and the text. ``has`` is "code", "link", "attachment" (not inline) or several of them;
+        ``after`` is a message or its id. Raises ValueError if ``has`` contains an unknown value.
         """
         found = self._remote.messages(views.wanted(**filters), limit)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found)]
 
     def message(self, message_id: str) -> "Mail":
-        """Return the mail with this id, its text whole. Raises ``MessageNotFound``."""
+        """Return the message with this id and its whole text. Raises ``MessageNotFound``."""
         return Mail(self._remote, self._driver.run(self._remote.message(message_id)), self._driver)
 
     def wait_for(self, *, timeout: float = 60, **filters: Unpack[views.Filters]) -> "Mail":
-        """Return the oldest mail that matches (as ``messages`` has it) and comes within ``timeout`` seconds.
+        """Return the oldest message that matches the filters (see ``messages``), waiting up to ``timeout`` seconds.
 
-        What is there already counts; for a second mail of the same kind give the first as ``after``. Raises
-        ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
-        for longer than what is left); ``AddressExpired`` as soon as the address ends.
+        Messages that have already arrived count. To wait for a second message of the same kind, pass the first as
+        ``after``. Raises ``WaitTimeout``, at most a second late, with the messages that arrived instead; immediately if
+        the service refuses requests for longer than the remaining time. Raises ``AddressExpired`` as soon as the
+        address expires.
         """
         found = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, timeout)
         return Mail(self._remote, self._driver.run(found.steps()), self._driver)
 
     def wait_for_messages(self, count: int, *, timeout: float = 60, **filters: Unpack[views.Filters]) -> list["Mail"]:
-        """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
+        """Return the ``count`` oldest matching messages, oldest first, once all have arrived; see ``wait_for``."""
         found = Waiting(self._remote, views.wanted(**filters), waiting.several(count), timeout)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found.steps())]
 
     def assert_no_mail(self, *, within: float, **filters: Unpack[views.Filters]) -> None:
-        """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a mail is there.
+        """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as a message matches.
 
-        What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
-        ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
+        Messages that have already arrived count, unless they arrived before ``after``. If the last request failed, its
+        ``ServiceUnreachable`` or temporary problem is raised: without a response, nothing is known.
         """
         unwanted = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, within)
         self._driver.run(unwanted.ensure_none())
@@ -158,7 +160,7 @@ class Inbox(views.InboxView):
     def wait_for_code(
         self, *, pattern: Pattern | None = None, timeout: float = 60, **filters: Unpack[views.Filters]
     ) -> str:
-        """Return the code of the oldest such mail that has one; else as ``wait_for``.
+        """Return the code in the oldest matching message that has a code; see ``wait_for``.
 
         ``pattern`` is a regular expression, as in ``Mail.get_code``.
         """
@@ -173,20 +175,21 @@ class Inbox(views.InboxView):
         timeout: float = 60,
         **filters: Unpack[views.Filters],
     ) -> str:
-        """Return the link to follow (confidence 0.3 or more) in the oldest such mail with one; else as ``wait_for``.
+        """Return the link to follow (confidence 0.3 or more) in the oldest matching message that has one.
 
-        ``link_text`` and ``url`` choose the link, as in ``Mail.get_link``.
+        ``link_text`` and ``url`` select the link, as in ``Mail.get_link``. For the rest, see ``wait_for``.
         """
         found = Waiting(self._remote, views.wanted(**filters), waiting.link(link_text, url), timeout)
         return self._driver.run(found.steps())
 
     def follow(self, after: "Mail | str | None" = None) -> Generator["Event[Mail]", None, None]:
-        """Yield what happens, from the beginning or after a mail, until the address ends.
+        """Yield the events of the inbox, from the first message or after ``after``, until the inbox expires.
 
-        ``Arrived`` comes once for each mail, however often the connection breaks. ``Deleted`` and ``Extended`` come
-        only while there is a connection; the end of the address is always reported. Raises ``ServiceUnreachable`` (or
-        the ``Problem`` it was) when the service has been away for a minute. To stop earlier, close the generator, or
-        its connection stays open: ``with closing(inbox.follow()) as events``.
+        Each message is reported by one ``Arrived`` event, however often the connection breaks. ``Deleted`` (for a
+        message) and ``Extended`` are only received while connected; the expiry or deletion of the inbox is always
+        reported. Raises ``ServiceUnreachable`` or a ``Problem`` when the service has been unavailable for a minute. To
+        stop earlier, close the generator, or its connection stays open:
+        ``with closing(inbox.follow()) as events``.
         """
         stream = ReconnectingStream(self._remote, views.wanted(after=after).after)
         with closing(self._driver.for_stream()) as driver:
@@ -194,47 +197,47 @@ class Inbox(views.InboxView):
                 yield self._event(event)
 
     def extend(self, seconds: int) -> datetime:
-        """Set the expiry to ``seconds`` from now, also to an earlier time; return it. Raises ``InvalidRequest``."""
+        """Set the expiry to ``seconds`` from now, even if that is earlier; return it. Raises ``InvalidRequest``."""
         return self._driver.run(self._remote.extend(seconds))
 
     def set_faults(self, faults: Sequence[Fault]) -> None:
-        """Make the next mails to this address fail, or end that with an empty list; see ``Fault``.
+        """Make the next messages to this address fail (see ``Fault``); an empty list removes all faults.
 
-        Raises ``InvalidRequest`` if one is impossible, or if the service does not allow them (``smtp.faults``).
+        Raises ``InvalidRequest`` if a fault is invalid, or if the service does not allow faults (``smtp.faults``).
         """
         self._driver.run(self._remote.set_faults(faults))
 
     def faults(self) -> list[Fault]:
-        """Return the faults that are still to come, each with how often."""
+        """Return the pending faults, each with the number of times it will still occur."""
         return self._driver.run(self._remote.faults())
 
     def set_webhook(self, webhook: Webhook | None) -> Webhook | None:
-        """Set the URL that is called when something happens here, in place of the one before; None ends that.
+        """Set or replace the webhook, which is called for events of this inbox; None removes it.
 
-        Returns the webhook with its ``secret``, which is told only now. Raises ``InvalidRequest`` if the operator does
-        not allow the URL, ``WebhooksOff`` if none.
+        Returns the webhook with its ``secret``, which cannot be read later. Raises ``InvalidRequest`` if the operator
+        does not allow the URL, and ``WebhooksOff`` if the operator does not allow webhooks at all.
         """
         return self._driver.run(self._remote.set_webhook(webhook))
 
     def webhook(self) -> Webhook | None:
-        """Return the webhook and how its calls go, without its secret; None if there is none."""
+        """Return the webhook and the status of its calls, without its secret; None if no webhook is set."""
         return self._driver.run(self._remote.webhook())
 
     def delete(self) -> None:
-        """Delete the address and its mail."""
+        """Delete the address and its messages."""
         self._driver.run(self._remote.delete())
 
     def delete_messages(self, mails: "Sequence[Mail | str] | None" = None, *, up_to: "Mail | str | None" = None) -> int:
-        """Delete these mails (or their ids), or with ``up_to`` that one and all before it, or all; return how many.
+        """Delete the given messages (or ids), or all messages until ``up_to`` inclusive, or all; return how many.
 
-        One that is not there any more is not counted. Raises ValueError if both are given.
+        Messages that no longer exist are not counted. Raises ValueError if both are given.
         """
         message_ids = None if mails is None else [views.id_of(mail) for mail in mails]
         last_id = None if up_to is None else views.id_of(up_to)
         return self._driver.run(self._remote.delete_messages(message_ids, last_id))
 
     def mbox(self) -> bytes:
-        """Return all mails as one mbox file, oldest first: what mail programs and Python's ``mailbox`` read."""
+        """Return all messages as one mbox file, oldest first, which mail programs and Python's ``mailbox`` can read."""
         return self._driver.run(self._remote.mbox())
 
     def _event(self, event: Event[Message]) -> "Event[Mail]":
@@ -242,10 +245,10 @@ class Inbox(views.InboxView):
 
 
 class AllMail:
-    """All messages of a service that catches them, each once, whoever they were sent to.
+    """All messages of a catcher, each listed once, whoever its recipients are.
 
-    Filters are those of ``Inbox``, and ``to``: a whole recipient of the envelope, in any case. Calls raise as
-    those of ``Inbox``, and ``CatchAllOff`` if the service does not catch all mail.
+    In addition to the filters of ``Inbox``, ``to`` is a whole recipient of the envelope, in any case. Methods
+    raise the errors of ``Inbox``, and ``CatchAllOff`` if the service does not catch all mail.
     """
 
     def __init__(self, remote: RemoteAllMail, driver: "Driver") -> None:
@@ -261,36 +264,37 @@ class AllMail:
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found)]
 
     def message(self, message_id: str) -> "Mail":
-        """Return the message with this id, its text whole. Raises ``MessageNotFound``."""
+        """Return the message with this id and its whole text. Raises ``MessageNotFound``."""
         return Mail(self._remote, self._driver.run(self._remote.message(message_id)), self._driver)
 
     def latest(self, **filters: Unpack[views.AllFilters]) -> "Mail | None":
-        """Return the newest message that matches, without waiting; None if there is none."""
+        """Return the newest matching message without waiting, or None."""
         found = self.messages(limit=1, **filters)
         return found[0] if found else None
 
     def count(self, **filters: Unpack[views.AllFilters]) -> int:
-        """Return how many messages match, without waiting."""
+        """Return the number of matching messages, without waiting."""
         return len(self.messages(**filters))
 
     def wait_for(self, *, timeout: float = 60, **filters: Unpack[views.AllFilters]) -> "Mail":
-        """Return the oldest message that matches and arrives within ``timeout`` seconds. Raises ``WaitTimeout``."""
+        """Return the oldest matching message, waiting up to ``timeout`` seconds. Raises ``WaitTimeout``."""
         found = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, timeout)
         return Mail(self._remote, self._driver.run(found.steps()), self._driver)
 
     def wait_for_messages(
         self, count: int, *, timeout: float = 60, **filters: Unpack[views.AllFilters]
     ) -> list["Mail"]:
-        """Return the ``count`` oldest such messages, oldest first, as soon as they are there; else as ``wait_for``."""
+        """Return the ``count`` oldest matching messages, oldest first, once all have arrived; see ``wait_for``."""
         found = Waiting(self._remote, views.wanted(**filters), waiting.several(count), timeout)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found.steps())]
 
     def assert_count(
         self, count: int, *, timeout: float = 60, within: float = 1, **filters: Unpack[views.AllFilters]
     ) -> list["Mail"]:
-        """Wait for exactly ``count`` such messages and return them, oldest first.
+        """Wait for exactly ``count`` matching messages and return them, oldest first.
 
-        Raises ``WaitTimeout`` for fewer, ``UnexpectedMail`` for one more within ``within`` seconds after the last.
+        Raises ``WaitTimeout`` if fewer arrive, and ``UnexpectedMail`` if another one arrives in the next ``within``
+        seconds.
         """
         found = self.wait_for_messages(count, timeout=timeout, **filters) if count else []
         more: views.AllFilters = {**filters, "after": found[-1]} if found else filters
@@ -298,14 +302,14 @@ class AllMail:
         return found
 
     def assert_no_mail(self, *, within: float, **filters: Unpack[views.AllFilters]) -> None:
-        """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a message is there."""
+        """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as a message matches."""
         unwanted = Waiting(self._remote, views.wanted(**filters), waiting.MAIL, within)
         self._driver.run(unwanted.ensure_none())
 
     def wait_for_code(
         self, *, pattern: Pattern | None = None, timeout: float = 60, **filters: Unpack[views.AllFilters]
     ) -> str:
-        """Return the code of the oldest such message that has one; else as ``wait_for``."""
+        """Return the code in the oldest matching message that has a code; see ``wait_for``."""
         found = Waiting(self._remote, views.wanted(**filters), waiting.code(pattern), timeout)
         return self._driver.run(found.steps())
 
@@ -317,12 +321,12 @@ class AllMail:
         timeout: float = 60,
         **filters: Unpack[views.AllFilters],
     ) -> str:
-        """Return the link to follow in the oldest such message that has one; else as ``wait_for``."""
+        """Return the link to follow in the oldest matching message that has one; see ``wait_for``."""
         found = Waiting(self._remote, views.wanted(**filters), waiting.link(link_text, url), timeout)
         return self._driver.run(found.steps())
 
     def clear(self, *, to: str | None = None) -> int:
-        """Delete all messages, or those to one recipient, from its inboxes as well; return how many."""
+        """Delete all messages, or those to one recipient, also from their inboxes; return how many."""
         if to is None:
             return self._driver.run(self._remote.delete_messages(None, None))
         message_ids = [message.id for message in self.messages(to=to)]
@@ -334,7 +338,7 @@ class AllMail:
 
 
 class Mail(views.MailView):
-    """A mail in an inbox. What asks the service raises ``MessageNotFound`` when the mail was deleted."""
+    """A message in an inbox. Methods that send a request raise ``MessageNotFound`` if it has been deleted."""
 
     def __init__(self, remote: RemoteInbox, message: Message, driver: "Driver") -> None:
         super().__init__(remote, message)
@@ -342,7 +346,7 @@ class Mail(views.MailView):
 
     @property
     def html(self) -> str | None:
-        """The HTML part as it was received, or None; ``mail.html`` fetches it the first time."""
+        """The HTML part as received, or None; ``mail.html`` fetches it the first time."""
         return self._html()
 
     @property
@@ -353,63 +357,63 @@ class Mail(views.MailView):
 
     @property
     def unsubscribe_link(self) -> str | None:
-        """The link of List-Unsubscribe, https before http, or None; ``mail.unsubscribe_link`` fetches it."""
+        """The List-Unsubscribe link, preferably https, or None; ``mail.unsubscribe_link`` fetches it."""
         return self._unsubscribe_link()
 
     def get_code(self, pattern: Pattern | None = None) -> str:
-        """Return the best code, or what a regular expression finds first: in the subject, else in the whole text.
+        """Return the best code, or the first match of a regular expression in the subject, else in the whole text.
 
-        Of an expression with a group it is what the first group matches; in a string ``^`` and ``$`` match at each
-        line. Raises ``NotInMail``, which shows the mail; ``re.error``.
+        If the expression has a group, only the text matched by the first group is returned. In a string, ``^`` and
+        ``$`` match at each line. Raises ``NotInMail``, which shows the message, and ``re.error``.
         """
         if pattern is not None and self.truncated:
             self.details()
         return self._taken(waiting.code(pattern))
 
     def get_link(self, *, text: Pattern | None = None, url: Pattern | None = None) -> str:
-        """Return the URL of the link to follow, or of the best one whose text and URL contain this.
+        """Return the URL of the link to follow, or of the best link that contains ``text`` and ``url``.
 
-        The link to follow is the best one, if its confidence is at least 0.3: an unlikely link is never returned.
-        ``text`` is compared in any case; both may be compiled regular expressions. Raises ``NotInMail``.
+        Without arguments, the best link is only returned if its confidence is at least 0.3. ``text`` is compared
+        ignoring case; both arguments may be compiled regular expressions. Raises ``NotInMail``.
         """
         return self._taken(waiting.link(text, url))
 
     def get_attachment(self, name: str) -> "Attachment":
-        """Return the first attachment of this name, in any case: ``invoice-*.pdf``. Raises ``NotInMail``."""
+        """Return the first attachment whose name matches ``invoice-*.pdf``, in any case. Raises ``NotInMail``."""
         return Attachment(self._remote, self.id, self._taken(waiting.attachment(name)), self._driver)
 
     def open(self, page: views.Page, *, remote_images: bool = False) -> None:
-        """Show the mail in a page of a browser (Playwright's): sanitised HTML without scripts, or the text.
+        """Show the message in a browser page (Playwright's): sanitised HTML without scripts, or the text.
 
-        Images from elsewhere are loaded only with ``remote_images``. A link of the mail opens a page of its own:
+        Remote images are only loaded with ``remote_images``. A link in the message opens a new page:
         ``page.expect_popup()``.
         """
         page.goto(self.view_url(remote_images=remote_images))
 
     def view_url(self, *, remote_images: bool = False) -> str:
-        """Return a URL that shows the mail in any browser; it works for a minute, without a token."""
+        """Return a URL that shows the message in any browser; it works for a minute, without a token."""
         return self._driver.run(self._remote.view_url(self.id, remote_images=remote_images))
 
     def details(self) -> Details:
-        """Return the headers, the HTML, the whole text. Fetched the first time."""
+        """Return details such as the headers, the HTML and the whole text; they are fetched the first time."""
         if self._details is None:
             self._details = self._driver.run(self._remote.details(self.id))
         return self._details
 
     def assert_authenticated(self, domain: str) -> None:
-        """Return if it is proven that the mail is from ``domain`` (DMARC).
+        """Check that ``domain`` is the verified sender (DMARC).
 
-        Raises ``NotAuthenticated``, an AssertionError, which says why not, with the DNS answers that the service saw.
+        Raises ``NotAuthenticated``, an AssertionError, with the reason and the DNS answers that the service received.
         """
         details = self._driver.run(self._remote.details(self.id))
         views.ensure_authenticated(details.authentication, domain)
 
     def raw(self) -> bytes:
-        """Return the source, octet by octet, below the service's ``Return-Path`` and ``Received``."""
+        """Return the message as received, preceded by the service's ``Return-Path`` and ``Received`` fields."""
         return self._driver.run(self._remote.raw(self.id))
 
     def delete(self) -> None:
-        """Delete it from its inbox."""
+        """Delete the message from its inbox."""
         self._driver.run(self._remote.delete_message(self.id))
 
     def _html(self) -> str | None:
@@ -421,21 +425,21 @@ class Mail(views.MailView):
 
 
 class Attachment(views.AttachmentView):
-    """An attachment of a mail."""
+    """An attachment of a message."""
 
     def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: "Driver") -> None:
         super().__init__(remote, message_id, item)
         self._driver = driver
 
     def content(self) -> bytes:
-        """Return the content, decoded."""
+        """Return the decoded content."""
         return self._driver.run(self._remote.attachment(self._message_id, self._item.index))
 
 
 class Driver:
-    """Does the I/O: sends what the core asks for over httpx2, and decides nothing itself.
+    """Performs the I/O: sends the requests of the core with httpx2, and makes no decisions itself.
 
-    It holds the one stream that steps may open.
+    It keeps the stream that the steps have opened, at most one.
     """
 
     def __init__(self, http: httpx2.Client, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -445,7 +449,7 @@ class Driver:
         self._pieces: Iterator[bytes] | None = None
 
     def for_stream(self) -> "Driver":
-        """Return a driver for steps that open a stream."""
+        """Return a separate driver for steps that open a stream."""
         return Driver(self._http, self._sleep)
 
     def run(self, steps: Steps[T]) -> T:

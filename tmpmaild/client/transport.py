@@ -1,4 +1,4 @@
-"""Requests, answers and errors as the core has them, and how both drivers convert them to and from those of httpx2."""
+"""The requests, replies and errors of the core, and their conversion to and from httpx2, used by both drivers."""
 
 import logging
 import os
@@ -23,11 +23,11 @@ C = TypeVar("C", httpx2.Client, httpx2.AsyncClient)
 log = logging.getLogger("tmpmaild.client")
 
 READ_SECONDS = 30
-"""Read timeout of a request that does not ask the service to wait."""
+"""Read timeout of a request that does not wait for messages."""
 
 
 class Request(Struct, frozen=True):
-    """One request: ``service_url`` is the URL of the service, ``path`` what follows it."""
+    """One request; ``path`` is appended to ``service_url``."""
 
     service_url: str
     method: str
@@ -37,19 +37,19 @@ class Request(Struct, frozen=True):
     body: bytes | None = None
     read_seconds: float = READ_SECONDS
 
-    def __repr__(self) -> str:  # a failed test may print it, which must not reveal the token
+    def __repr__(self) -> str:  # a failed test may print this, which must not reveal the token
         return f"Request({self.method} {self.service_url}{self.path})"
 
 
 class Reply(Struct, frozen=True):
-    """The answer to a request; the names of ``headers`` are in lower case, ``body`` is decoded."""
+    """The response to a request; header names are lowercase, and the content encoding of ``body`` is decoded."""
 
     request: Request
     status: int
     headers: Mapping[str, str]
     body: bytes
 
-    def __repr__(self) -> str:  # the body of the answer to create holds the token
+    def __repr__(self) -> str:  # the response to create contains the token in its body
         return f"Reply({self.status} to {self.request})"
 
 
@@ -60,13 +60,13 @@ class Ask(Struct, frozen=True):
 
 
 class OpenStream(Struct, frozen=True):
-    """Send a request, in place of the stream that is open; results in a ``Reply``, without its body if it is a 200."""
+    """Send a request after closing any open stream; results in a ``Reply``, without its body if it is a 200."""
 
     request: Request
 
 
 class ReadStream(Struct, frozen=True):
-    """Read from the stream that ``request`` opened; results in octets, none at its end."""
+    """Read from the stream that ``request`` opened; results in bytes, which are empty at its end."""
 
     request: Request
 
@@ -91,9 +91,9 @@ _MAX_PORT = 65535
 
 
 def service_url(given: str | None, environ: Mapping[str, str]) -> str:
-    """Return the URL of the service: as given, else ``$TMPMAILD_URL``, else the default.
+    """Return the URL of the service: the given one, else ``$TMPMAILD_URL``, else the default.
 
-    The path of the API at its end is removed: requests add it. Raises ValueError.
+    The path of the API is removed from its end, since requests add it. Raises ValueError.
     """
     variable = "" if given else environ.get("TMPMAILD_URL", "")
     text = (given or variable or DEFAULT_URL).strip()
@@ -112,15 +112,15 @@ def service_url(given: str | None, environ: Mapping[str, str]) -> str:
 
 
 def opened(kind: type[C], service_url: str, *, limits: httpx2.Limits = LIMITS, **options: Any) -> C:
-    """Return an HTTP client for a service: through a proxy that the environment names, but never to this machine.
+    """Return an HTTP client for a service, which uses the environment's proxy except for the local machine.
 
-    Raises ``ServiceUnreachable`` for a proxy that cannot be used, or certificates that cannot be read.
+    Raises ``ServiceUnreachable`` if the proxy cannot be used, or if the certificates cannot be read.
     """
     url = httpx2.URL(service_url)
     try:
         if is_local(url.host) or _is_without_proxy(url.host):
             transport = httpx2.HTTPTransport if issubclass(kind, httpx2.Client) else httpx2.AsyncHTTPTransport
-            # Without TLS no certificate is verified, and reading those that the system trusts takes time.
+            # Without TLS no certificate is verified; loading the trusted certificates would only take time.
             direct = transport(limits=limits, verify=url.scheme == "https")
             return kind(transport=direct, **options)
         return kind(limits=limits, **options)
@@ -136,7 +136,7 @@ def opened(kind: type[C], service_url: str, *, limits: httpx2.Limits = LIMITS, *
 
 
 def is_local(host: str) -> bool:
-    """Return whether a host is this machine, by its name (RFC 6761 §6.3) or a loopback address."""
+    """Return whether a host is the local machine, by name (RFC 6761 §6.3) or loopback address."""
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -148,7 +148,7 @@ def is_local(host: str) -> bool:
 
 
 def _is_without_proxy(host: str) -> bool:
-    """Return whether $NO_PROXY names a host, its domain, or a network that its address is in."""
+    """Return whether $NO_PROXY contains a host, its domain, or a network that contains its address."""
     if proxy_bypass(host):
         return True
     with suppress(ValueError):
@@ -162,14 +162,14 @@ def _is_without_proxy(host: str) -> bool:
 
 @cache
 def _warn_of_clear_text(service_url: str) -> None:
-    """Warn, once for each service, that a token can be read on its way."""
+    """Warn, once for each service, that a token is sent unencrypted."""
     url = httpx2.URL(service_url)
     if url.scheme == "http" and not is_local(url.host):
         log.warning("%s: tokens are sent without TLS and can be read on their way; use https", service_url)
 
 
 def arguments(request: Request) -> dict[str, Any]:
-    """Return what ``build_request`` of either client takes."""
+    """Return the arguments for ``build_request`` of either client."""
     headers = dict(request.headers)
     if request.token is not None:
         _warn_of_clear_text(request.service_url)
@@ -188,12 +188,12 @@ def arguments(request: Request) -> dict[str, Any]:
 
 
 def reply(request: Request, response: httpx2.Response, body: bytes) -> Reply:
-    """Return an answer as the core knows it."""
+    """Return a response of httpx2 as a reply for the core."""
     return Reply(request, response.status_code, {name.lower(): value for name, value in response.headers.items()}, body)
 
 
 def translated(request: Request, error: httpx2.RequestError) -> TmpmaildError:
-    """Return what an exception means."""
+    """Return the client's error for an exception of httpx2."""
     service = request.service_url
     match error:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | httpx2.UnsupportedProtocol():
@@ -212,12 +212,12 @@ def _is_cut(error: httpx2.RemoteProtocolError) -> bool:
 
 
 def _connect_seconds(request: Request) -> float:
-    """Return the timeout for connecting, which is never longer than that for the answer."""
+    """Return the connection timeout, which is never longer than the read timeout."""
     return min(_CONNECT_SECONDS, request.read_seconds)
 
 
 def _refusal(request: Request, error: httpx2.RequestError) -> str:
-    """Return why there is no connection, and what may be wrong with the URL."""
+    """Return why no connection could be made, with a hint about the URL."""
     tls_error = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
     match tls_error:
         case ssl.SSLCertVerificationError():
@@ -238,14 +238,14 @@ def _reason(request: Request, error: httpx2.RequestError) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the causes down to the error of the operating system; of several attempts (IPv6, IPv4) the last."""
+    """Yield the chain of causes down to the operating system error; of several attempts (IPv6, IPv4), the last."""
     while error is not None:
         yield error
         error = _last(error) if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
 
 
 def _said_by_the_system(error: OSError) -> str:
-    """Return the system's words; asyncio replaces them. These two have numbers of their own."""
+    """Return the system's error text, which asyncio replaces; gaierror and SSLError have their own error numbers."""
     if isinstance(error, socket.gaierror | ssl.SSLError):
         return error.strerror or str(error)
     return os.strerror(error.errno or 0)

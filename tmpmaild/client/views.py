@@ -1,4 +1,4 @@
-"""The parts of inboxes, mails and attachments that need no request; ``aio.py`` and ``sync.py`` add the others."""
+"""The parts of inboxes, messages and attachments that need no request; ``aio.py`` and ``sync.py`` add the rest."""
 
 import re
 from collections.abc import Awaitable, Sequence
@@ -19,38 +19,38 @@ _MAX_OTHERS = 10
 
 
 class Page(Protocol):
-    """A page of a browser, such as one of Playwright."""
+    """A browser page, such as Playwright's."""
 
     def goto(self, url: str, /) -> object:
         """Open the URL."""
 
 
 class AsyncPage(Protocol):
-    """The same with ``await``."""
+    """A browser page with ``await``."""
 
     def goto(self, url: str, /) -> Awaitable[object]:
         """Open the URL."""
 
 
 class InboxView:
-    """An inbox: its ``address``, its owner ``token`` (None if it is not known), its expiry."""
+    """An inbox: its ``address``, its ``token`` (None if it is not known), its expiry."""
 
     def __init__(self, remote: RemoteInbox) -> None:
         self._remote = remote
 
     @property
     def address(self) -> str:
-        """The address that mail goes to."""
+        """The address of the inbox."""
         return self._remote.address
 
     @property
     def token(self) -> str | None:
-        """The token that allows to change and delete the inbox; keep it out of logs."""
+        """The token that allows changing and deleting the inbox; keep it out of logs."""
         return self._remote.token
 
     @property
     def webhook_secret(self) -> str | None:
-        """The secret of the webhook that this object has set, also by ``create``; keep it out of logs."""
+        """The secret of the webhook, if this object or ``create`` has set it; keep it out of logs."""
         return self._remote.webhook_secret
 
     @property
@@ -63,7 +63,7 @@ class InboxView:
 
 
 class MailView:
-    """A mail as lists show it. ``text`` is whole unless ``truncated`` says otherwise; ``details`` has it whole."""
+    """A message as shown in lists. If ``truncated`` is true, ``text`` is cut; ``details`` contains the whole text."""
 
     def __init__(self, remote: RemoteInbox, message: Message) -> None:
         self._remote = remote
@@ -77,7 +77,7 @@ class MailView:
 
     @property
     def sender(self) -> str:
-        """The bare address of the From field, else of the envelope; ``""`` without either."""
+        """The bare address of the From field, else of the envelope, else ``""``."""
         return self._message.sender
 
     @property
@@ -87,37 +87,37 @@ class MailView:
 
     @property
     def recipient(self) -> str:
-        """The address it was sent to as its sender wrote it, a tag included."""
+        """The envelope recipient as the sender wrote it, including a tag."""
         return self._message.recipient
 
     @property
     def recipients(self) -> tuple[str, ...]:
-        """The recipients of the envelope, Bcc among them, in the list of all messages; else the one of the inbox."""
+        """The envelope recipients, including Bcc, in the list of all messages; otherwise only that of the inbox."""
         return self._message.recipients or (self._message.recipient,)
 
     @property
     def subject(self) -> str:
-        """The subject, decoded; ``""`` without one."""
+        """The decoded subject, or ``""``."""
         return self._message.subject
 
     @property
     def text(self) -> str:
-        """The text part, else the text of the HTML, with LF line ends."""
+        """The text part, else the text of the HTML, with LF line endings."""
         return self._details.text if self._details else self._message.text
 
     @property
     def truncated(self) -> bool:
-        """Whether ``text`` is only the beginning, as of huge mails and in long lists."""
+        """Whether ``text`` is only the beginning, as for huge messages and in long lists."""
         return self._message.truncated and self._details is None
 
     @property
     def received_at(self) -> datetime:
-        """When it came, in UTC."""
+        """The time at which the message arrived, in UTC."""
         return self._message.received_at
 
     @property
     def size_bytes(self) -> int:
-        """How large the source is."""
+        """The size of the source."""
         return self._message.size_bytes
 
     @property
@@ -127,12 +127,12 @@ class MailView:
 
     @property
     def authenticated(self) -> str | None:
-        """The domain that it is proven to be from (DMARC), as of when the mail was read; None if it is not."""
+        """The verified sender's domain (DMARC), as of when this message was fetched, or None."""
         return self._message.authenticated
 
     @property
     def codes(self) -> tuple[Code, ...]:
-        """The one-time passwords and verification codes in it, best first."""
+        """The one-time passwords and verification codes in the message, best first."""
         return self._message.codes
 
     @property
@@ -142,16 +142,16 @@ class MailView:
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The links to the web, the one to confirm or log in with first."""
+        """The web links, best first; the best is the one to confirm or log in with."""
         return self._message.links
 
     @property
     def link(self) -> str | None:
-        """The target of the first of ``links`` if it is likely the one to follow (confidence 0.3 or more), or None."""
+        """The target of the first link if it is likely the one to follow (confidence 0.3 or more), or None."""
         return self._message.link
 
     def _taken(self, goal: Goal[T]) -> T:
-        """Return what a goal takes of this mail. Raises ``NotInMail``, which shows the mail."""
+        """Return the value that a goal extracts from this message. Raises ``NotInMail``, which shows the message."""
         message = replace(self._message, text=self.text)
         taken = goal.take([message])
         if taken is None:
@@ -165,7 +165,7 @@ class MailView:
 
 
 class AttachmentView:
-    """What is known of an attachment without fetching it; sizes and hashes are of its decoded content."""
+    """The metadata of an attachment; size and hash are those of the decoded content."""
 
     def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem) -> None:
         self._remote = remote
@@ -174,17 +174,17 @@ class AttachmentView:
 
     @property
     def filename(self) -> str:
-        """The name its sender gave it. Never a path to write to as it is."""
+        """The file name from the message. Never use it unchanged as a path to write to."""
         return self._item.filename
 
     @property
     def content_type(self) -> str:
-        """The media type it claims."""
+        """The declared media type."""
         return self._item.content_type
 
     @property
     def size_bytes(self) -> int:
-        """How large the content is."""
+        """The size of the content."""
         return self._item.size_bytes
 
     @property
@@ -194,7 +194,7 @@ class AttachmentView:
 
     @property
     def is_inline(self) -> bool:
-        """Whether the HTML may show it, by its ``content_id``."""
+        """Whether the HTML can refer to the attachment by its ``content_id``."""
         return self._item.is_inline
 
     @property
@@ -207,11 +207,11 @@ class AttachmentView:
 
 
 class Filters(TypedDict, total=False):
-    """Which mails are meant.
+    """The filters for messages.
 
-    ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks in both and in the
-    text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them; ``after`` is a mail or
-    its id. With ``verdict`` only mails of which it is known who sent them.
+    ``subject`` and ``sender`` (address or name) match any part, ignoring case. ``text`` searches the subject, the
+    sender and the text. ``has`` is "code", "link", "attachment" (not inline) or several of them; ``after`` is a message
+    or its id. With ``verdict``, only messages match whose sender authentication has finished.
     """
 
     subject: str | None
@@ -223,7 +223,7 @@ class Filters(TypedDict, total=False):
 
 
 class AllFilters(Filters, total=False):
-    """Which of all messages are meant: as ``Filters``; ``to`` is a whole recipient of the envelope, in any case."""
+    """The filters for the list of all messages; ``to`` is a whole envelope recipient, in any case."""
 
     to: str | None
 
@@ -238,19 +238,19 @@ def wanted(
     verdict: bool = False,
     to: str | None = None,
 ) -> Filter:
-    """Return the filter that a caller described."""
+    """Return the filter for the given arguments."""
     features: tuple[Feature, ...] = (has,) if isinstance(has, str) else tuple(has)
     features += ("verdict",) if verdict else ()
     return Filter(subject, sender, text, None if after is None else id_of(after), features, to)
 
 
 def id_of(mail: MailView | str) -> str:
-    """Return the id of a mail, or what is one."""
+    """Return the id of a message; an id is returned unchanged."""
     return mail.id if isinstance(mail, MailView) else mail
 
 
 def ensure_authenticated(found: Authentication | None, domain: str) -> None:
-    """Return if a mail is proven to be from a domain. Raises ``NotAuthenticated``."""
+    """Check that a domain is the verified sender. Raises ``NotAuthenticated``."""
     if found is None:
         raise NotAuthenticated(
             "it is not known yet who sent the mail: wait for it with verdict=True (the service needs senders.resolver)"
@@ -262,7 +262,7 @@ def ensure_authenticated(found: Authentication | None, domain: str) -> None:
 def unsubscribe_link(details: Details) -> str | None:
     """Return the first https URI of the List-Unsubscribe field (RFC 2369 §2 and 3.2; RFC 8058 §3.1), or None.
 
-    Else the first of http: an application under test often has no other.
+    Without one, return the first http URI: applications under test often have no https.
     """
     fields = (value for name, value in details.headers if name.lower() == "list-unsubscribe")
     uris = ["".join(uri.split()) for uri in re.findall(r"<([^<>]*)>", next(fields, ""))]  # it may be folded anywhere

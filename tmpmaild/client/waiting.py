@@ -1,4 +1,4 @@
-"""Waiting for mail with the server's ``wait`` parameter, and what is taken of it: a mail, a code, a link."""
+"""Waiting for messages with the server's ``wait`` parameter, and the goals of a wait: a message, a code, a link."""
 
 import math
 import re
@@ -23,7 +23,7 @@ _LONGEST_WAIT_SECONDS = 50
 _GRACE_SECONDS = 5
 _LATE_SECONDS = 1
 _LEAST_READ_SECONDS = 0.1
-_SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
+_SLACK_SECONDS = 0.5  # so that the server's empty list arrives before our timeout
 _PAUSE_SECONDS = 1
 _MAX_LISTED = 20
 _MAX_FOUND = 10
@@ -32,10 +32,11 @@ _MAX_REASON_CHARACTERS = 4000
 
 
 class Goal(Struct, Generic[T], frozen=True):
-    """What is taken of mails: ``take`` gets those that match, oldest first, and looks at the last; None: go on.
+    """The goal of a wait: ``take`` gets the matching messages, oldest first, and returns a result or None to go on.
 
-    ``name`` is for the texts of errors, ``count`` is how many mails it takes, ``others`` what a mail has of this kind,
-    ``has`` what the server can leave out mails without. With ``reads_text`` it looks at the whole text.
+    ``take`` is called for each new message, which is the last of the list. ``name`` appears in error texts, ``count``
+    is the number of messages needed, and ``others`` returns the values of this kind that a message has. ``has`` lets
+    the server skip messages without a feature. With ``reads_text``, ``take`` needs the whole text.
     """
 
     name: str
@@ -50,14 +51,14 @@ MAIL: Goal[Message] = Goal("", lambda messages: messages[-1])
 
 
 def several(count: int) -> Goal[list[Message]]:
-    """Return the goal of so many mails. Raises ValueError if that is not at least one."""
+    """Return the goal of ``count`` messages. Raises ValueError if ``count`` is less than 1."""
     if count < 1:
         raise ValueError(f"count is {count}, expected 1 or more; assert_no_mail() is for none")
     return Goal("", lambda messages: list(messages) if len(messages) == count else None, count=count)
 
 
 def code(pattern: Pattern | None) -> Goal[str]:
-    """Return the goal of the code, or of what a regular expression finds. Raises ``re.error``."""
+    """Return the goal of a code, or of a match of a regular expression. Raises ``re.error``."""
     if pattern is None:
         return Goal("a code", lambda messages: messages[-1].code, has=("code",))
     expression = re.compile(pattern, re.MULTILINE) if isinstance(pattern, str) else pattern
@@ -65,7 +66,7 @@ def code(pattern: Pattern | None) -> Goal[str]:
 
 
 def link(text: Pattern | None, url: Pattern | None) -> Goal[str]:
-    """Return the goal of the best link with this text and this URL; with neither given, of the best that is LIKELY."""
+    """Return the goal of the best link with this text and URL; without both, its confidence must be LIKELY."""
     given = {"text": text, "URL": url}
     wanted = " and ".join(f"{name} {_shown(value)}" for name, value in given.items() if value is not None)
 
@@ -80,7 +81,7 @@ def link(text: Pattern | None, url: Pattern | None) -> Goal[str]:
 
 
 def attachment(name: str) -> Goal[AttachmentItem]:
-    """Return the goal of the first attachment of this name, in any case; ``*``, ``?`` and ``[…]`` are as in a shell."""
+    """Return the goal of the first attachment with this name, in any case; ``*``, ``?``, ``[…]`` work as in a shell."""
 
     def take(messages: Sequence[Message]) -> AttachmentItem | None:
         items = messages[-1].attachments
@@ -93,7 +94,7 @@ def attachment(name: str) -> Goal[AttachmentItem]:
 
 
 def _matched(expression: re.Pattern[str], message: Message) -> str | None:
-    """Return what the first group matches, or all of it without a group: in the subject, else in the text."""
+    """Return the first group of a match, or the whole match without groups: in the subject, else in the text."""
     match = expression.search(message.subject) or expression.search(message.text)
     if match is None:
         return None
@@ -123,10 +124,10 @@ def _any_contains(texts: Iterable[str], part: str) -> bool:
 
 
 class Waiting(Generic[T]):
-    """One wait for the oldest mails that match a filter and have what the goal takes.
+    """A wait for the oldest messages that match a filter and reach the goal.
 
-    Raises ValueError for a timeout that is not a number, ``WaitTimeout``, and the errors of a request after which
-    waiting is useless: ``AddressExpired`` at once, ``ServiceUnreachable`` only if the service never answered.
+    Raises ValueError for a timeout that is not a number, ``WaitTimeout``, and errors of requests that make waiting
+    useless: ``AddressExpired`` immediately, ``ServiceUnreachable`` only if the service has never responded.
     """
 
     def __init__(self, inbox: RemoteInbox, wanted: Filter, goal: Goal[T], timeout_seconds: float) -> None:
@@ -148,14 +149,14 @@ class Waiting(Generic[T]):
         self._trouble: errors.TmpmaildError | None = None
 
     def steps(self) -> Steps[T]:
-        """Return what the goal takes of the mails."""
+        """Wait until the goal is reached, and return its result."""
         found = yield from self._found()
         if found is None:
             raise (yield from self._timed_out()) from self._trouble
         return found
 
     def ensure_none(self) -> Steps[None]:
-        """Wait to the end. Raises ``UnexpectedMail`` for a mail, and the trouble if the last request failed."""
+        """Wait until the deadline. Raises ``UnexpectedMail`` for a message, or the error of a failed last request."""
         if (yield from self._found()) is not None:
             raise errors.UnexpectedMail(
                 f"{self._what('a mail')} came to {self._place()} although none was to come within "
@@ -165,7 +166,7 @@ class Waiting(Generic[T]):
             raise self._trouble
 
     def _found(self) -> Steps[T | None]:
-        """Ask until the goal is reached or the time has passed; then return None."""
+        """Send requests until the goal is reached; return None at the deadline."""
         while True:
             found, pause_seconds = yield from self._ask()
             if found is not None:
@@ -182,7 +183,7 @@ class Waiting(Generic[T]):
         return self._deadline - self._clock()
 
     def _ask(self) -> Steps[tuple[T | None, float | None]]:
-        """Ask once; return what was found, and how many seconds to pause before asking again (None: do not)."""
+        """Send one request; return the result, and the pause in seconds before the next request (None: no pause)."""
         left_seconds = max(self._left_seconds(), 0)
         wait_seconds = math.ceil(min(self._longest_wait_seconds, max(left_seconds - _SLACK_SECONDS, 0)))
         read_seconds = min(wait_seconds + _GRACE_SECONDS, left_seconds + _LATE_SECONDS)
@@ -215,7 +216,7 @@ class Waiting(Generic[T]):
         return None
 
     def _whole(self, message: Message) -> Steps[Message]:
-        """Return a mail, of which a list shows only the beginning, with all of its text, unless it is gone."""
+        """Return a truncated message with its whole text, unless it has been deleted."""
         read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
         try:
             reply = yield Ask(self._inbox.details_request(message.id, read_seconds))
@@ -224,7 +225,7 @@ class Waiting(Generic[T]):
             return message
 
     def _moved_on(self, reply: Reply) -> bool:
-        """Move past an empty page before others: with ``has`` the server looks at so many mails a page."""
+        """Skip an empty page that others follow: with ``has``, the server checks a limited number of messages."""
         after = parse_qs(next_page_query(reply) or "").get("after", [""])[0]
         if after <= (self._after or ""):
             return False
@@ -236,7 +237,7 @@ class Waiting(Generic[T]):
         if isinstance(error, errors.Problem):
             return error.retry_after_seconds or _PAUSE_SECONDS
         if isinstance(error, errors.ConnectionLost):
-            # Most likely a proxy that cuts what takes long: stay below what it let pass.
+            # Most likely a proxy cut off a long request: use a shorter wait.
             shorter = max(int(took_seconds * 0.8), self._longest_wait_seconds // 8)
             self._longest_wait_seconds = min(shorter, self._longest_wait_seconds)
         elif not self._has_answered:
@@ -262,14 +263,14 @@ class Waiting(Generic[T]):
         return errors.WaitTimeout(text, arrived=arrived)
 
     def _reason_for(self, arrived: Sequence[Message]) -> str:
-        """Return the service's reason. It is about the last request alone: with messages only its refusals are true."""
+        """Return the service's reason. It only covers the last request: if messages arrived, only refusals apply."""
         if not arrived:
             return self._reason
         _, refused, what = self._reason.partition(_REFUSED)
         return f"refused: {what}" if refused else ""
 
     def _shortcomings(self, message: Message) -> Iterable[str]:
-        """Yield what a message lacks, and what it has instead of what the goal takes."""
+        """Yield a note on the criteria that a message does not meet, and notes on the codes and links that it has."""
         wanted, goal = self._wanted, self._goal
         heads = (message.subject, message.sender, message.sender_name)
         searched = {
@@ -302,7 +303,7 @@ class Waiting(Generic[T]):
         return f"{self._inbox.address}{after}"
 
     def _arrived(self) -> Steps[list[Message]]:
-        """List the mails that came, whether or not they match."""
+        """List the messages that arrived, whether or not they match."""
         read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
         query = urlencoded({**Filter(after=self._wanted.after).query(), "limit": _MAX_LISTED})
         try:
