@@ -20,8 +20,8 @@ log = logging.getLogger("tmpmaild.access")
 class AccessLog:
     """Logs each request when its response is complete: client, method, path, status, milliseconds.
 
-    An address in a path is replaced by a hash of eight characters. Within one process an inbox always has the same hash,
-    so its requests can be followed without knowing the address. ``key`` is random: with a known key, the address could
+    An address in a path is replaced by a hash of eight characters. In one process an inbox always has the same hash, so
+    its requests can be followed without knowing the address. ``key`` is random: with a known key, the address could
     be found by trying candidates.
     """
 

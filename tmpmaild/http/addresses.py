@@ -1,4 +1,4 @@
-"""The endpoints of addresses: each reads a request, calls the service and returns the response."""
+"""Endpoints for addresses: each reads a request, calls the service and returns the response."""
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ _NOT_CALLED = WebhookState("", "")
 
 
 class AddressEndpoints:
-    """The endpoints over one service."""
+    """Endpoints for addresses."""
 
     def __init__(self, service: InboxService, serializer: Serializer) -> None:
         self._service = service
@@ -161,7 +161,7 @@ class AddressEndpoints:
     async def _resource(
         self, inbox: Inbox, key: str | None, set_now: Webhook | UnsetType | None = UNSET
     ) -> AddressResource:
-        """Return an address as the holder of the token sees it; a webhook that was just set has its secret."""
+        """Return an address as shown to the holder of its token; a webhook that was just set includes its secret."""
         resource = self._serializer.address(inbox, self._service.rules.extendable_until_ms(inbox))
         if not is_holder(inbox, key):
             return resource

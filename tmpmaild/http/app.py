@@ -38,17 +38,17 @@ from tmpmaild.ratelimit import RateLimits
 
 
 class HttpSettings(Http, frozen=True, kw_only=True):
-    """The section ``[http]``, and what else the application needs of ``[addresses]``, ``[limits]`` and ``[log]``."""
+    """The section ``[http]``, and the keys of ``[addresses]``, ``[limits]`` and ``[log]`` for the application."""
 
-    local_url: str = ""  # where this machine finds it, "" if nowhere
-    smtp: tuple[str, ...] = ()  # where mail is accepted; told only with smtp.keep_refusals
+    local_url: str = ""  # reachable from this machine; "" if there is none
+    smtp: tuple[str, ...] = ()  # where mail is accepted; disclosed only with smtp.keep_refusals
     lifetime_seconds: int = Addresses().lifetime_seconds
     exempt: Networks = ()
     access_log: bool = False
 
 
 class HttpApp:
-    """The whole application, and what it counts. Reads the files it serves. ``ready`` is for ``/readyz``."""
+    """The whole application and its metrics. Reads the files that it serves. ``ready`` is for ``/readyz``."""
 
     def __init__(
         self, service: InboxService, settings: HttpSettings, limits: RateLimits, ready: Ready = lambda: ""
@@ -67,10 +67,10 @@ class HttpApp:
         self.prepare(settings, service.rules.domains[0])()
 
     def prepare(self, settings: HttpSettings, domain: str) -> Callable[[], None]:
-        """Build the application for these settings; return a function that begins to use it.
+        """Build the application for these settings; return a function that starts using it.
 
-        Building takes long for the event loop. ``domain`` is for examples. Requests that are being answered end as they
-        began.
+        Building takes too long for the event loop. ``domain`` is used in examples. Requests in progress are completed
+        with the previous settings.
         """
         public = urlsplit(settings.public_url)
         origin = f"{public.scheme}://{public.netloc}" if public.netloc else ""
@@ -92,7 +92,7 @@ class HttpApp:
         )
 
     def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
-        """See ``Serializer``."""
+        """See ``Serializer.webhook_body``."""
         return self._serializer.webhook_body(kind, at_ms, address, message)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -188,20 +188,20 @@ def describe_api(domain: str = EXAMPLE_DOMAIN, public_url: str = "") -> bytes:
     return openapi.document(OPERATIONS, domain, public_url)
 
 
-@lru_cache(maxsize=4)  # a reload seldom changes it
+@lru_cache(maxsize=4)  # a reload rarely changes the arguments
 def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
-    """Return the OpenAPI document, and what ``/docs`` makes of it for people."""
+    """Return the OpenAPI document, and the endpoints for ``/docs`` that are generated from it."""
     description = describe_api(domain, public_url)
     return description, docs_files(pages.docs(description, public_url or local_url))
 
 
 @cache
 def _web_files() -> WebFiles:
-    """Read once a process: after an upgrade the files on disk are those of another version."""
+    """Read the files once per process: after an upgrade, the files on disk belong to a different version."""
     return web_files()
 
 
-@lru_cache(maxsize=4)  # a reload seldom changes it
+@lru_cache(maxsize=4)  # a reload rarely changes the argument
 def _inbox_page(lifetime_seconds: int) -> Resource:
     return Resource(get=_web_files().page(lifetime_seconds))
 
@@ -211,7 +211,7 @@ def _file_resources(files: Mapping[str, Endpoint]) -> dict[str, Resource]:
 
 
 def _resources(*endpoints: object, catcher: Catcher | None) -> dict[str, Resource]:
-    """Return what the methods of these objects declare, by path; with a catcher every address can be read."""
+    """Return the resources that the methods of these objects declare, by path; a catcher allows reading any address."""
     at_path: dict[str, dict[str, Endpoint]] = {}
     names: dict[str, dict[str, str]] = {}
     for one in endpoints:

@@ -1,9 +1,9 @@
-"""Serves the files of the web pages in ``tmpmaild/web``, read once at start; ``app.py`` gives each its route.
+"""Serves the files of the web pages in ``tmpmaild/web``, which are read once at startup; ``app.py`` adds the routes.
 
-Files are listed at start; path traversal is impossible. Scripts and style sheets are joined and made smaller: comments,
-indentation and spaces are left out, names stay as they are. Nothing here is a parser of them: each function reads the
-forms that our own files use and refuses any other that it recognises. ``test_files_minified.py`` and
-``test_served_files.py`` compare what a JavaScript parser and a browser read in both forms.
+The files are listed at startup, so path traversal is impossible. Scripts and style sheets are bundled and minified:
+comments, indentation and spaces are removed, names are kept. There is no full parser here: each function reads the
+syntax that our own files use, and rejects any other syntax that it recognises. ``test_files_minified.py`` and
+``test_served_files.py`` check that a JavaScript parser and a browser read the same from both forms.
 """
 
 import gzip
@@ -55,21 +55,22 @@ _MEDIA_TYPES = {
 }
 _IMAGES = (".png", ".svg")
 _MANIFEST, _WORKER = "manifest.webmanifest", "worker.js"
-"""They lie at the root: the scope of a service worker is the folder that it lies in."""
+"""They are served at the root: the scope of a service worker is the folder that contains it."""
 _DEFAULT_LANGUAGE = "en"
-_TAG_BYTES = 9  # of a hash: our own files need no more
+_TAG_BYTES = 9  # of a hash; enough for our own files
 _CHOSEN_BY = ("Accept-Language",)
 _UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 _FROM_THE_RIGHT = {"ar", "fa", "he", "ur"}
-"""Languages whose page is laid out from right to left, whether they are there yet or not."""
+"""Languages that are laid out from right to left, including some that are not translated yet."""
 _LOCKED_DOWN = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
-# Scripts and styles are text where they are opened by themselves, and come with each first visit: this is enough.
+# A browser that opens a script or style sheet directly shows it as text, so this short policy is enough. Every first
+# visit downloads it with each file.
 _KEPT_FOR_GOOD = {
     "Content-Security-Policy": "default-src 'none'",
     "Cache-Control": "public, max-age=31536000, immutable",
 }
 _PAGE = {
-    # A page that opened this one, or was opened by it, can neither steer it nor count its frames.
+    # A page that opened this one, or was opened by it, can neither navigate it nor count its frames.
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=()",
 }
@@ -98,7 +99,7 @@ _PARTS = re.compile(
 )
 _is_of_a_word = re.compile(r"[\w$#]").match
 _GOES_ON = ("{([,;", "})],;.?:")
-"""After the ones and before the others a line end is only a space: no statement ends there."""
+"""After the first and before the second characters a line end is only white space: no statement ends there."""
 _STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STYLE_TEXT = re.compile(r'("[^"]*")')
 _SPACES = re.compile(r"\s+")
@@ -107,17 +108,17 @@ _AFTER_COLON = re.compile(r"(?<=[\w-]:) +")
 
 
 class _Representation(Struct, frozen=True):
-    """A file as it leaves, under one content coding."""
+    """The body and the header of a response, in one content coding."""
 
     body: bytes
     headers: dict[str, str]
 
 
 class StaticContent:
-    """The endpoint of content that never changes, to be given to ``Resource(get=…)``.
+    """An endpoint for content that never changes, for use as ``Resource(get=…)``.
 
-    ``headers`` go with each answer; ``varies`` names request fields that chose this content among others. Making one
-    compresses the content: do it at start, and off the event loop.
+    ``headers`` are added to each response; ``varies`` lists the request fields by which this content was selected. The
+    constructor compresses the content: call it at startup, outside the event loop.
     """
 
     def __init__(
@@ -132,29 +133,29 @@ class StaticContent:
         self._packed = _represent(packed, {**always, "Content-Encoding": "gzip"}) if shrinks else None
 
     async def __call__(self, request: Request) -> Response:
-        """Answer GET and HEAD."""
+        """Respond to GET and HEAD."""
         codings = request.headers.getlist("accept-encoding")
         chosen = self._packed if self._packed and prefers_gzip(codings) else self._plain
         if is_held(request.headers, chosen.headers["ETag"]):
-            # The policy goes along: it may be newer than the copy that the client holds.
+            # Send the policy too: it may be newer than the one with the cached copy.
             kept = {name: value for name, value in chosen.headers.items() if name not in _OF_THE_CONTENT}
             return Response(status_code=304, headers=kept)
         return Response(chosen.body, headers=chosen.headers, media_type=self._media_type)
 
 
 def static_file(name: str, headers: Mapping[str, str] = _LOCKED_DOWN) -> StaticContent:
-    """Read a file of ``tmpmaild/web``, and return its endpoint.
+    """Read a file from ``tmpmaild/web`` and return an endpoint for it.
 
-    Raises ``OSError`` when the file is missing, ``KeyError`` when its suffix has no media type here.
+    Raises ``OSError`` if the file is missing, and ``KeyError`` if no media type is known for its suffix.
     """
     path = _FOLDER / name
     return StaticContent(path.read_bytes(), _MEDIA_TYPES[path.suffix], headers)
 
 
 class Translated:
-    """The endpoint of content that exists once a language: ``contents`` by language tag, of which the client chooses.
+    """An endpoint for translated content: serves the client's preferred language of ``contents``, by language tag.
 
-    What is there for one region only serves the others too: ``pt-PT`` finds ``pt-BR``, by way of ``pt``.
+    Content for only one region also serves other regions: ``pt-PT`` finds ``pt-BR`` through ``pt``.
     """
 
     def __init__(self, contents: Mapping[str, StaticContent]) -> None:
@@ -163,13 +164,13 @@ class Translated:
             self._contents.setdefault(tag.partition("-")[0], content)
 
     async def __call__(self, request: Request) -> Response:
-        """Answer GET and HEAD."""
+        """Respond to GET and HEAD."""
         wanted = request.headers.getlist("accept-language")
         return await self._contents[best_language(wanted, tuple(self._contents), _DEFAULT_LANGUAGE)](request)
 
 
 def docs_files(page: bytes) -> dict[str, Endpoint]:
-    """Return what ``/docs`` consists of by path: ``page``, the API's description as HTML, and its style sheet."""
+    """Return the endpoints for ``/docs``, by path: ``page``, which describes the API in HTML, and its style sheet."""
     return {
         "/docs": StaticContent(page, "text/html", _PAGE | {"Content-Security-Policy": DOCS_POLICY}),
         "/docs.css": _docs_style(),
@@ -178,14 +179,14 @@ def docs_files(page: bytes) -> dict[str, Endpoint]:
 
 @cache
 def _docs_style() -> StaticContent:
-    """Read once a process: after an upgrade the file on disk is that of another version."""
+    """Read the file once per process: after an upgrade, the file on disk belongs to a different version."""
     return static_file("docs.css")
 
 
 class WebFiles(NamedTuple):
-    """What makes the page of the inbox for a lifetime of addresses in seconds, and by their paths the files it loads.
+    """A function that returns the inbox page, and the files that the page loads, by path.
 
-    The page names the lifetime where there is no JavaScript.
+    The function takes the lifetime of addresses in seconds: the page mentions it for browsers without JavaScript.
     """
 
     page: Callable[[int], Endpoint]
@@ -193,14 +194,15 @@ class WebFiles(NamedTuple):
 
 
 def web_files() -> WebFiles:
-    """Return the page of the inbox, which is ``/``, and the files that it loads.
+    """Return the inbox page, which is served at ``/``, and the files that it loads.
 
-    Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
-    ``messages``. The page loads all scripts that it begins with as one, each that it imports later (``import()``) as
-    one with those that only this one needs, and all style sheets as one, without comments and spaces. They lie
-    below a version, which changes with any of them and with the page: a browser that has them asks for none, and the
-    service worker, which names them, is another with each version. Raises ``OSError`` when a file is missing, such as
-    the words of the default language.
+    These are all scripts and images in the folder, all style sheets in ``styles`` and all languages in ``messages``.
+    The scripts that the page starts with are bundled into one. Each script that it imports later (``import()``) is
+    bundled with the modules that only this script needs. All style sheets are joined into one.
+
+    The paths contain a version, which changes with any of these files and with the page. So a browser that has cached
+    the files does not request them again, and each version has a different service worker, because the worker contains
+    the paths. Raises ``OSError`` if a file is missing, such as the texts of the default language.
     """
     tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name != _WORKER]
@@ -230,13 +232,13 @@ def _page_saying(page: str, tags: Sequence[str], lifetime_seconds: int) -> Endpo
 
 
 def _lasting(seconds: int) -> str:
-    """Return 3600 as "1 hour", and 5400 as "90 minutes": in the largest unit of which it is a whole number."""
+    """Format a duration in the largest unit that gives a whole number: 3600 is "1 hour", 5400 is "90 minutes"."""
     unit, size = next((unit, size) for unit, size in _UNITS if seconds % size == 0)
     return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
 
 
 def _page_in(tag: str, page: str) -> StaticContent:
-    """Return the page with its language and direction in it: so nothing is drawn the wrong way round at first."""
+    """Return the page with its language and direction set, so that it is never first drawn in the wrong direction."""
     direction = ' dir="rtl"' if tag.partition("-")[0] in _FROM_THE_RIGHT else ""
     marked = page.replace('<html lang="en"', f'<html lang="{tag}"{direction}', 1)
     headers = _PAGE | {"Content-Security-Policy": INBOX_POLICY, "Content-Language": tag}
@@ -256,27 +258,27 @@ def _version() -> str:
 
 
 def _joined_styles() -> bytes:
-    """Return the style sheets of the inbox as one, for one request: that of the whole page first, then by name."""
+    """Join the style sheets of the inbox, to save requests: first ``page.css``, then the others by name."""
     paths = sorted((_FOLDER / "styles").glob("*.css"), key=lambda path: (path.name != "page.css", path.name))
     return minify_style("\n".join(path.read_text("utf-8") for path in paths)).encode()
 
 
 def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
-    # With the language: one text in two languages would still be two representations (RFC 9110 §8.8.1).
+    # Include the language: the same text in two languages is still two representations (RFC 9110 §8.8.1).
     digest = hashlib.sha256(headers.get("Content-Language", "").encode() + b"\n" + body).digest()
-    tag = urlsafe_b64encode(digest[:_TAG_BYTES]).decode()  # each first visit carries five of them
+    tag = urlsafe_b64encode(digest[:_TAG_BYTES]).decode()  # a first visit downloads five of them
     return _Representation(body, {**headers, "ETag": f'"{tag}"'})
 
 
 def join(folder: Path, name: str) -> dict[str, str]:
-    """Return the scripts that a page with the module ``name`` loads, by name, before anything is left out.
+    """Return the scripts for a page that loads the module ``name``, by name and not minified.
 
-    One is ``name`` with all that it imports. Each module that ``import()`` names is one more, with what it imports and
-    the first has not; it imports the rest from the first.
+    The first script is ``name`` joined with all its imports. Each module that is loaded with ``import()`` becomes a
+    further script. It contains the imports that are not in the first script, and imports the rest from it.
 
-    Raises ``UnreadableScriptError`` for another form of ``import`` or ``export`` (a default import stays: the server
-    chooses that file by the reader's language), for modules that import each other in a circle, for a module that
-    two later scripts would have, and for a name that two modules declare, since those of a script share one scope.
+    Raises ``UnreadableScriptError`` for an unsupported form of ``import`` or ``export`` (a default import is kept: the
+    server selects that file by the reader's language), for circular imports, for a module that two later scripts would
+    contain, and for a name that two modules declare, since the modules of a script share one scope.
     """
     first = _Bundle(folder, name)
     later: dict[str, _Bundle] = {}
@@ -293,7 +295,7 @@ def join(folder: Path, name: str) -> dict[str, str]:
 
 
 class _Bundle:
-    """A module joined with all that it imports, in the order in which a browser would run them."""
+    """A module joined with all its imports, in the order in which a browser would run them."""
 
     def __init__(self, folder: Path, name: str, first: "_Bundle | None" = None) -> None:
         self._folder = folder
@@ -305,13 +307,13 @@ class _Bundle:
         self._lines: list[str] = []
         self.added: set[str] = set()
         self.needed: set[str] = set()
-        """Names of the first script."""
+        """Names that are imported from the first script."""
         self.later: list[str] = []
-        """Modules that are imported where the script runs."""
+        """Modules that the script loads with ``import()``."""
         self._add(name, ())
 
     def text(self, exported: Iterable[str] = ()) -> str:
-        """Return the script; without a first one it exports these names, else those of its module."""
+        """Return the script. The first script exports ``exported``, a later one the exports of its module."""
         names = self._exports if self._first else sorted(exported)
         lines = [*self._outer_imports, *self._lines, ""]
         if self._first and self.needed:
@@ -321,7 +323,7 @@ class _Bundle:
         return "\n".join(lines)
 
     def _add(self, name: str, importers: tuple[str, ...]) -> None:
-        """Join a module after those that it imports."""
+        """Add a module after its imports."""
         if name in importers:
             raise UnreadableScriptError(f"{name}.js imports itself by way of {', '.join(importers)}")
         if name in self.added:
@@ -362,16 +364,16 @@ class _Bundle:
 
 
 class UnreadableScriptError(Exception):
-    """A script has something that this project's tools do not read."""
+    """A script contains syntax that this project's tools do not support."""
 
 
 def minify_script(script: str) -> str:
-    """Return a JavaScript module that means the same. Raises ``UnreadableScriptError``."""
+    """Return an equivalent, shorter JavaScript module. Raises ``UnreadableScriptError``."""
     return _PARTS.sub(_shorten, script).strip() + "\n"
 
 
 def _shorten(part: re.Match[str]) -> str:
-    """Return what stays of a text or regular expression (all), or of the space between two tokens."""
+    """Return a string or regular expression unchanged, or the necessary part of the space between two tokens."""
     if part["unread"]:
         raise UnreadableScriptError(part.string[part.start() : part.start() + 80])
     if part["kept"]:
@@ -384,7 +386,7 @@ def _shorten(part: re.Match[str]) -> str:
 
 
 def minify_style(style: str) -> str:
-    """Return a style sheet that means the same: of spaces only those stay that may mean something."""
+    """Return an equivalent style sheet in which only spaces that may be significant are kept."""
     parts = _STYLE_TEXT.split(_STYLE_COMMENT.sub("", style))
     parts[::2] = map(_without_spaces, parts[::2])
     return "".join(parts).strip() + "\n"

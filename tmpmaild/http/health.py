@@ -1,4 +1,4 @@
-"""Health checks and metrics for supervisors, load balancers and Prometheus, also before the service is ready."""
+"""Health checks and metrics for supervisors, load balancers and Prometheus, even before the service is ready."""
 
 import asyncio
 import socket
@@ -17,10 +17,10 @@ from tmpmaild.http.routing import Resource
 from tmpmaild.http.server import HttpServer
 
 Ready = Callable[[], str]
-"""Returns the reason why the service is not ready, or ""; from memory."""
+"""Returns the reason why the service is not ready, or "". It only reads memory."""
 _MAX_CONNECTIONS: Final = 100
 _PATIENCE_SECONDS: Final = 1.0
-"""A restart takes less: clients that connect meanwhile wait, and are served by the daemon itself."""
+"""A restart is faster than this: clients that connect in the meantime wait, and are served by the daemon itself."""
 
 
 async def healthz(_request: Request) -> Response:
@@ -31,7 +31,7 @@ async def healthz(_request: Request) -> Response:
 def readyz(ready: Ready, *, shows_reason: bool) -> Callable[[Request], Awaitable[Response]]:
     """Return the endpoint that reports whether the service accepts mail and requests.
 
-    The reason why it does not is only for the operator.
+    Only the operator is shown the reason why it does not.
     """
 
     async def respond(_request: Request) -> Response:
@@ -42,14 +42,14 @@ def readyz(ready: Ready, *, shows_reason: bool) -> Callable[[Request], Awaitable
 
 
 def public_paths(ready: Ready) -> dict[str, Resource]:
-    """Return the resources of the public port."""
+    """Return the health checks of the public port."""
     return {"/healthz": Resource(get=healthz), "/readyz": Resource(get=readyz(ready, shows_reason=False))}
 
 
 def operator_app(ready: Ready, page: Callable[[str], tuple[bytes, str]]) -> ASGIApp:
     """Return the application of ``metrics.listen``.
 
-    ``page`` takes the field ``Accept`` of a request and returns the metrics with their media type.
+    ``page`` takes the ``Accept`` field of a request and returns the metrics and their media type.
     """
 
     async def metrics(request: Request) -> Response:
@@ -70,7 +70,7 @@ def _text(status: int, line: str) -> Response:
 
 @asynccontextmanager
 async def serving_health(sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
-    """Serve health checks on bound sockets while the body runs, if that takes long; the sockets stay open."""
+    """Serve health checks on bound sockets if the body takes more than a second. The sockets stay open."""
     paths = public_paths(lambda: "the storage is waited for")
     routes = [Route(path, resource) for path, resource in paths.items()]
     unavailable = Mount("/", Problems("").response("storage-unavailable"))

@@ -1,4 +1,4 @@
-"""The bodies and queries of API requests, as types that describe and check them, and as the service's types.
+"""Types that describe and validate the bodies and queries of API requests, and their conversion to service types.
 
 ``validation.py`` reads them. The responses are in ``schemas.py``.
 """
@@ -25,7 +25,7 @@ def _takes(
     min_length: int | None = None,
     max_length: int | None = None,
 ) -> Meta:
-    """Describe a value. ``expected`` is for a client that has sent an invalid one, ``description`` for the document."""
+    """Describe a value: ``expected`` for the error on an invalid value, ``description`` for the OpenAPI document."""
     return Meta(
         description=description,
         examples=list(examples) or None,
@@ -53,7 +53,7 @@ MessageId = Annotated[
     str,
     Meta(
         pattern=r"^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$",
-        min_length=30,  # the end of a pattern matches before a line end too
+        min_length=30,  # the end of a pattern also matches before a line end
         max_length=30,
         examples=["msg_01m7y0sgyf0000000000000000"],
         extra={"expected": "a message id"},
@@ -263,7 +263,7 @@ class StreamQuery(Struct, frozen=True):
 
 
 def page(query: PageQuery) -> Page:
-    """Return the parameters of a list as the service's type."""
+    """Convert the parameters of a list to the service's type."""
     return Page(
         after=query.after,
         before=query.before,
@@ -278,12 +278,12 @@ def page(query: PageQuery) -> Page:
 
 
 def faults(items: Sequence[FaultItem] | UnsetType) -> tuple[Fault, ...]:
-    """Return the faults as the service's type."""
+    """Convert faults to the service's type."""
     return tuple(Fault(one.at, one.reply or None, one.times, one.delay_seconds) for one in items or ())
 
 
 def fault_items(faults: Sequence[Fault]) -> list[FaultItem]:
-    """Return faults in the form of the API."""
+    """Convert faults to the form of the API."""
     return [FaultItem(one.at, one.reply or UNSET, one.times, one.delay_seconds) for one in faults]
 
 

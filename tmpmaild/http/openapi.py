@@ -86,7 +86,7 @@ _parameter = re.compile(r"{(\w+)}").findall
 
 
 class Returns(Struct, frozen=True):
-    """The response on success: JSON of ``kind``, or ``schema`` in one of ``media_types``, or no body."""
+    """The success response: JSON of type ``kind``, or ``schema`` with one of ``media_types``, or no body."""
 
     status: int
     description: str
@@ -100,7 +100,7 @@ class Operation(Struct, frozen=True):
     """An operation of the API. As a decorator, it declares that a method is the endpoint of this operation.
 
     ``route`` is the HTTP method and the path. The method's docstring becomes the summary and, after an empty line, the
-    description. ``security`` says whether a token is needed: "none", "optional" or "required". ``problems`` need not
+    description. ``security`` states whether a token is needed: "none", "optional" or "required". ``problems`` need not
     list those that follow from the other fields.
     """
 
@@ -136,7 +136,7 @@ class Operation(Struct, frozen=True):
         return endpoint
 
     def _usual_problems(self) -> Iterator[str]:
-        if self.security == "required":  # it changes something
+        if self.security == "required":  # the operation changes something
             yield "storage-full"
         if self.body is not None:
             yield from _PROBLEMS_OF_BODIES
@@ -154,13 +154,13 @@ class Operation(Struct, frozen=True):
 
 
 def declared(endpoints: type) -> dict[str, Operation]:
-    """Return the operations that a class declares, by the name of the method, in the order of the methods."""
+    """Return the operations that a class declares, by method name and in the order of the methods."""
     methods = {name: getattr(method, "__dict__", {}) for name, method in vars(endpoints).items()}
     return {name: attributes["operation"] for name, attributes in methods.items() if "operation" in attributes}
 
 
 class WebhookEvent(Struct, frozen=True):
-    """An event that a webhook is called for. ``name`` is its ``type``, ``kind`` the type of the body."""
+    """An event that a webhook is called for. ``name`` is its ``type``; ``kind`` is the type of the body."""
 
     id: str
     name: str
@@ -187,7 +187,7 @@ def document(operations: Sequence[Operation], domain: str, public_url: str) -> b
     described = {
         "openapi": "3.1.0",
         "info": information,
-        # A relative URL is right behind any proxy, but some generators do not know the URL of the document.
+        # A relative URL works behind any proxy, but some generators do not know the URL of the document.
         "servers": [{"url": public_url or "../.."}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": _with_domain(domain, _paths(operations)),
@@ -220,7 +220,7 @@ def _subclasses(kind: type[Struct]) -> Iterator[type[Struct]]:
 
 
 def _with_domain(domain: str, value: object, *, in_example: bool = False) -> object:
-    """Return a part of the document with the domain in its examples; everything else stays as it is."""
+    """Return part of the document with the domain inserted in its examples."""
     if isinstance(value, dict):
         return {
             name: _with_domain(domain, inner, in_example=in_example or name == "examples")

@@ -1,4 +1,4 @@
-"""Every error response of the HTTP edge, in one table (RFC 9457); the errors are raised elsewhere."""
+"""A table of all error responses of the HTTP API (RFC 9457); the errors are raised elsewhere."""
 
 import logging
 import secrets
@@ -143,7 +143,7 @@ class Document(Struct, frozen=True):
 
 
 class Problems:
-    """Makes the error responses. ``base_path`` is the path of ``http.public_url``, with which ``type`` starts."""
+    """Builds the error responses. ``type`` starts with ``base_path``, the path of ``http.public_url``."""
 
     def __init__(self, base_path: str) -> None:
         self._base_path = base_path
@@ -156,7 +156,7 @@ class Problems:
         field_errors: tuple[tuple[str, str], ...] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Return the response for a code; without a detail it has the explanation of the code."""
+        """Return the response for a code; the default for ``detail`` is the explanation of the code."""
         problem = PROBLEMS[code]
         document = Document(
             type=f"{self._base_path}/problems/{code}",
@@ -176,7 +176,7 @@ class Problems:
     def response_to(self, request: Request, error: Exception, *, has_begun: bool = False) -> Response:
         """Return the response to an exception: a problem from the table, or else a fault, which is logged.
 
-        Once a response has begun, only a fault can cut it off, and only the log can report it.
+        If the response has already begun, any exception counts as a fault: only the log can report it.
         """
         if isinstance(error, errors.InvalidRequest) and not has_begun:
             return self.response("invalid-request", field_errors=error.errors)
@@ -188,7 +188,7 @@ class Problems:
         return self._page_or_document(request, code, _detail(request, error), headers)
 
     def _fault(self, request: Request, error: Exception) -> Response:
-        """Return the response to an unexpected exception: only an id, which is in the log too."""
+        """Return the response to an unexpected exception: it contains only an id, which is also in the log."""
         fault_id = secrets.token_hex(4)
         extra = {"event": "http_fault", "client": client_of(request.scope), "code": "internal-error", "id": fault_id}
         log.error("HTTP request failed, id %s", fault_id, exc_info=error, extra=extra)
@@ -208,7 +208,7 @@ class Problems:
     def _page_or_document(
         self, request: Request, code: str, detail: str = "", headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Return the response, as a page if a person is going to read it."""
+        """Return the response: a page if a person will read it, else the problem document."""
         headers = {**(headers or {}), **pages.vary(request)}
         if not pages.is_problem_wanted(request):
             return self.response(code, detail, headers=headers)

@@ -1,7 +1,7 @@
 """The HTTP server: accepts connections and limits how many are open; ``connection.py`` serves each.
 
-The accept loop is ours because Hypercorn's does not limit the number of connections, and since Python 3.12.1 it waits
-without a limit for open connections when it stops.
+Hypercorn's accept loop is not used, because it does not limit the number of connections, and since Python 3.12.1 it
+waits indefinitely for open connections when it stops.
 """
 
 import asyncio
@@ -50,9 +50,10 @@ log = logging.getLogger(__name__)
 class HttpServer:
     """All HTTP connections of the process. ``max_connections`` may be changed; 0 means no limit.
 
-    With ``unshared``, which may also be changed, each client and each client's network is limited to a share of them,
-    except clients in these networks. They are the networks of proxies, whose idle connections stay open for longer than
-    a proxy keeps them: a request that arrives while the server closes is lost, and a proxy does not send a POST again.
+    ``unshared``, which may also be changed, limits each client and its network to a share of the connections, except
+    clients in these networks, which are proxies. The idle connections of proxies stay open for longer than a proxy
+    keeps them: a request that arrives while the server closes its connection is lost, and a proxy does not resend a
+    POST.
     """
 
     def __init__(self, app: ASGIApp, *, max_connections: int, unshared: Networks | None = None) -> None:
@@ -73,7 +74,7 @@ class HttpServer:
 
     @property
     def connections(self) -> Collection[HttpConnection]:
-        """The connections that are open and were not refused."""
+        """The open connections that were not refused."""
         return self._connections.values()
 
     @property
@@ -141,10 +142,10 @@ class HttpServer:
             abort(writer)
 
     async def _refuse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer a request that arrives soon with 503, and close; beyond a few such connections at once, reset them.
+        """Send a 503 to a request that arrives soon, and close; with too many such connections at once, reset them.
 
-        The 503 tells a proxy or a client that it can try again. Data that it sends is read for a moment: closing the
-        connection with unread data would reset it, and the response might be lost.
+        The 503 tells a proxy or client that it can try again. Further data is read for a moment: closing the connection
+        with unread data would reset it, and the response might be lost.
         """
         if self._refusing < REFUSED_AT_ONCE:
             self._refusing += 1
@@ -159,16 +160,16 @@ class HttpServer:
         abort(writer)
 
     def _client(self, writer: asyncio.StreamWriter) -> str:
-        """Return the client that a connection counts towards; "" for none."""
+        """Return the client that a connection counts towards, or ""."""
         peer = writer.get_extra_info("peername")
         if self.unshared is None or not isinstance(peer, tuple) or belongs(peer[0], self.unshared):
             return ""
         return client_name(peer[0])
 
     def _without_room(self, client: str) -> str:
-        """Return the client or its network if it may not open another connection, else "".
+        """Return the client, or its network, if its share is used up, else "".
 
-        To make room, its longest idle connection is closed.
+        To make room, its connection that has been idle longest is closed first.
         """
         for holder, most in zip(_holders(client), shares(self.max_connections), strict=False):
             if 0 < most <= len(self._sharing.get(holder, ())) and not self._close_longest_idle(holder):
@@ -194,15 +195,15 @@ class HttpServer:
 
 
 def _holders(client: str) -> list[str]:
-    """Return who has a share of the connections: a client and its network."""
+    """Return the keys of the shares that a connection counts towards: its client and the client's network."""
     return [holder for holder in (client, client_network(client)) if holder]
 
 
 def shares(max_connections: int) -> tuple[int, int]:
-    """Return how many of all connections one client and one network may have; 0 for no limit.
+    """Return the maximum number of connections for one client and for one network; 0 means no limit.
 
-    Many people behind one address reach it only if none of their connections is idle: they already share 20 streams
-    and the rate limits.
+    Many people behind one address reach this limit only if none of their connections is idle. They already share 20
+    streams and the rate limits.
     """
     few = min(max_connections, _FEW_CONNECTIONS)
     of_client = max(max_connections // _LEAST_CLIENTS, (few + 1) // 2)
@@ -210,7 +211,7 @@ def shares(max_connections: int) -> tuple[int, int]:
 
 
 def _limit_unread_data(listener: socket.socket) -> None:
-    """Limit the memory and time that a client which does not read can use; accepted sockets inherit both limits."""
+    """Limit the memory and time that a client can use by not reading; accepted sockets inherit both limits."""
     if listener.family != socket.AF_UNIX:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)

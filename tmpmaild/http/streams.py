@@ -132,7 +132,7 @@ def _slices(octets: bytes) -> Iterator[bytes]:
 
 
 class StreamEndpoints:
-    """The endpoints over one service."""
+    """Endpoints for event streams."""
 
     def __init__(self, service: InboxService, serializer: Serializer, slots: StreamSlots) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""Validation: reads JSON bodies and queries into the types of ``inputs.py``, and reports all errors in one at once."""
+"""Validation: parses JSON bodies and queries into the types of ``inputs.py``, and reports all errors at once."""
 
 import re
 from codecs import BOM_UTF8
@@ -19,7 +19,7 @@ from tmpmaild.validation import InvalidValue, ValidationErrors, Validator, valid
 
 T = TypeVar("T", bound=Struct)
 
-_MAX_PARAMETERS = 200  # of a query, counted before it is parsed
+_MAX_PARAMETERS = 200  # per query, counted before it is parsed
 _BOOLEANS = {"true": True, "false": False}  # in a query
 _BASES: dict[type, type] = {msgspec.inspect.IntType: int, msgspec.inspect.BoolType: bool}
 _is_number = re.compile(r"[0-9]{1,9}").fullmatch
@@ -28,7 +28,7 @@ _is_number = re.compile(r"[0-9]{1,9}").fullmatch
 class _Validator(Validator, frozen=True):
     """The values that a member accepts. ``item`` is the type of an object, or of the objects in a list.
 
-    ``most`` is how many items a list may have, 0 if it is not a list.
+    ``most`` is the maximum number of items in a list, or 0 if the member is not a list.
     """
 
     item: type[Struct] | None = None
@@ -43,17 +43,17 @@ async def read_json(request: Request, struct: type[T], errors: ValidationErrors 
 def parse_json(body: bytes, content_type: str | None, struct: type[T], errors: ValidationErrors | None = None) -> T:
     """Parse a JSON object; an empty body counts as an empty object. Raises ``BadRequest``, ``InvalidRequest``.
 
-    With ``errors``, errors are added to these, and the valid members are returned, so that the caller can check them
+    If ``errors`` is given, errors are added to it and the valid members are returned, so that the caller can check
     further.
     """
-    body = body.removeprefix(BOM_UTF8)  # RFC 8259 §8.1 lets a reader ignore it
+    body = body.removeprefix(BOM_UTF8)  # RFC 8259 §8.1 allows parsers to ignore it
     if not body:
         return _checked({}, struct, errors)
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
         raise BadRequest("unsupported-media-type")
     try:
         body.decode()
-        # Raw: unknown members are ignored whatever they contain, such as a number of 5,000 digits.
+        # Raw: unknown members are ignored whatever they contain, such as a number with 5,000 digits.
         msgspec.json.decode(body, type=msgspec.Raw)
         given = _members(body, struct)
     except msgspec.ValidationError as error:
@@ -70,7 +70,7 @@ def _members(json: bytes | msgspec.Raw, struct: type[Struct]) -> dict[str, objec
 
 
 def _decoded(raw: msgspec.Raw, kind: _Validator) -> object:
-    """Decode a member; JSON that has no value in Python, such as 1e999, becomes an object that no kind accepts."""
+    """Decode a member; JSON without a Python value, such as 1e999, becomes an object that no kind accepts."""
     try:
         if kind.item is not None and not kind.most:
             return None if bytes(raw).strip() == b"null" else _item(raw, kind.item)
@@ -92,9 +92,9 @@ def _item(raw: msgspec.Raw, struct: type[Struct]) -> object:
 
 
 def parse_query(query: bytes, struct: type[T], errors: ValidationErrors, *, only_known: bool = False) -> T:
-    """Parse parameters; errors are added to ``errors``. Raises ``BadRequest``.
+    """Parse query parameters; errors are added to ``errors``. Raises ``BadRequest``.
 
-    Unknown parameters are ignored, or, with ``only_known``, are errors.
+    Unknown parameters are ignored, unless ``only_known`` makes them errors.
     """
     if not query:
         defaults: T = _defaults(struct)
@@ -156,7 +156,7 @@ def _errors_of_items(found: object, kind: _Validator, place: str) -> Iterator[tu
 
 @lru_cache
 def _kinds(struct: type[Struct]) -> dict[str, _Validator]:
-    """Return the kind of each field by its name in the API."""
+    """Return the validator of each field, by the field's name in the API."""
     hints = get_type_hints(struct, include_extras=True)
     return {one.encode_name: _kind(hints[one.name], required=one.required) for one in msgspec.structs.fields(struct)}
 
