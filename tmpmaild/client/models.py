@@ -31,8 +31,9 @@ class WebhookCall(Struct, frozen=True):
 class Webhook(Struct, frozen=True, omit_defaults=True):
     """A URL that is called for ``events``: any of "message", "verdict" and "expired".
 
-    A message causes a call if it has all of ``has`` ("code", "link", "attachment"). The service sets the other fields,
-    and returns ``secret``, which signs the calls, only when the webhook is set. ``failures`` is the number in a row.
+    A message causes a call if it has all of ``has`` ("code", "link", "attachment"). The service sets the other fields.
+    It returns ``secret``, which signs the calls, only when the webhook is set. ``failures`` counts consecutive
+    failures.
     """
 
     url: str

@@ -1,6 +1,6 @@
-"""An MCP server over stdio, with which an agent creates inboxes at a running service and reads their mail.
+"""An MCP server over stdio that lets an agent create inboxes on a running service and read their messages.
 
-It runs until its input ends or a signal comes, then deletes the inboxes that it has created.
+It runs until its input closes or a signal arrives, then deletes the inboxes that it has created.
 """
 
 import os
@@ -30,9 +30,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def serve(client: AsyncClient, version: str) -> None:
-    """Serve on standard input and output; a signal ends the process with 128 and its number.
+    """Serve on standard input and output; after a signal, the process exits with status 128 plus the signal's number.
 
-    Raises OSError if the output cannot be written.
+    Raises OSError if writing to the output fails.
     """
     try:
         anyio.run(_serve, client, version)
@@ -54,19 +54,19 @@ async def _serve(client: AsyncClient, version: str) -> None:
 
 
 async def _converse(server: MCPServer[object]) -> None:
-    """Do what ``run_stdio_async`` does, but write to ``sys.stdout`` itself.
+    """Work like ``run_stdio_async``, but write directly to ``sys.stdout``.
 
-    If that cannot be written, whoever catches the error discards what is left in it. Left in a stream of the SDK's own
-    it would be tried once more when that is collected, of which Python 3.13 complains.
+    If writing fails, the code that catches the error discards the rest of the buffer of ``sys.stdout``. With the SDK's
+    own stream, garbage collection would try to write the rest again, and Python 3.13 would report that error.
     """
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    inner = server._lowlevel_server  # noqa: SLF001 - there is no other way to choose the stream
+    inner = server._lowlevel_server  # noqa: SLF001 - no other way to choose the stream
     async with stdio_server(stdout=anyio.wrap_file(sys.stdout)) as (incoming, outgoing):
         await inner.run(incoming, outgoing, inner.create_initialization_options())
 
 
 def build(inboxes: OwnInboxes, version: str) -> MCPServer[object]:
-    """Return a server with all tools."""
+    """Return an MCP server with all tools."""
     server: MCPServer[object] = MCPServer("tmpmaild", instructions=WARNING, version=version, log_level="ERROR")
     tools = Tools(inboxes)
     for name in ("create_inbox", *_READING, *_DELETING):
@@ -79,7 +79,7 @@ def build(inboxes: OwnInboxes, version: str) -> MCPServer[object]:
 async def _exit_on_signal(
     inboxes: OwnInboxes, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    """Delete the inboxes and end the process: the thread that reads standard input cannot be interrupted."""
+    """On a signal, delete the inboxes and exit: the thread that reads standard input cannot be interrupted."""
     with anyio.open_signal_receiver(*_SIGNALS) as signals:
         task_status.started()
         async for number in signals:

@@ -1,4 +1,4 @@
-"""The answers of the tools: what strangers wrote as a person would see it, behind a notice that it is untrusted."""
+"""Tool results: third-party content as a person would see it, preceded by a notice that it is untrusted."""
 
 import re
 import unicodedata
@@ -25,10 +25,10 @@ _MAX_CODES = 5
 _MAX_LINKS = 20
 _MAX_ATTACHMENTS = 20
 _READ_CHARACTERS = 1024 * 1024
-# Control, format (zero-width, bidirectional, tags), private, unassigned, halves of characters (UAX #44, table 12).
+# Control, format (zero-width, bidirectional, tags), private use, unassigned, surrogates (UAX #44, table 12).
 _UNSHOWN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 _LINE_ENDS = frozenset({"Zl", "Zp"})
-# Letters, marks and symbols without a shape: variation selectors carry any octets, fillers look like nothing.
+# Letters, marks and symbols without a glyph: variation selectors can encode any bytes, fillers are invisible.
 _WITHOUT_SHAPE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]+"
 )
@@ -110,12 +110,12 @@ class FoundLink(BaseModel, frozen=True):
 
 
 def listing(mails: list[AsyncMail]) -> Listing:
-    """Return the headings of the first ``MAX_MAILS``."""
+    """Return the headings of the first ``MAX_MAILS`` messages."""
     return Listing(mails=[heading(one) for one in mails[:MAX_MAILS]], has_more=len(mails) > MAX_MAILS)
 
 
 def heading(mail: AsyncMail) -> Heading:
-    """Return the heading of a mail."""
+    """Return the heading of a message."""
     return Heading(
         id=mail.id,
         received_at=mail.received_at.isoformat(timespec="seconds"),
@@ -127,7 +127,7 @@ def heading(mail: AsyncMail) -> Heading:
 
 
 def whole(mail: AsyncMail) -> WholeMail:
-    """Return a mail with its text, its first codes, links and attachments."""
+    """Return a message with its text and its first codes, links and attachments."""
     shown = visible(mail.text, MAX_TEXT)
     return WholeMail(
         heading=heading(mail),
@@ -147,12 +147,12 @@ def whole(mail: AsyncMail) -> WholeMail:
 
 
 def found_code(mail: AsyncMail) -> FoundCode:
-    """Return the best code of a mail that has one."""
+    """Return the best code of a message that has a code."""
     return FoundCode(code=line(mail.codes[0].value, _MAX_CODE), heading=heading(mail))
 
 
 def found_link(mail: AsyncMail) -> FoundLink | None:
-    """Return the link to follow in a mail that has one, or None if there is none of bearable length."""
+    """Return the link to follow in a message, or None if it has no such link that is short enough."""
     links = _links([one for one in mail.links if one.confidence >= LIKELY])
     return FoundLink(link=links[0], heading=heading(mail)) if links else None
 
@@ -163,27 +163,27 @@ def _links(links: Sequence[FoundInMail]) -> list[Link]:
 
 
 class Cut(NamedTuple):
-    """A text and whether it is only the beginning."""
+    """A text, and whether it has been cut."""
 
     text: str
     is_cut: bool
 
 
 def visible(text: str, max_characters: int) -> Cut:
-    """Remove what is not shown, then cut. Line ends and tabs stay."""
+    """Remove invisible characters, except line breaks and tabs, then cut the text."""
     read = _WITHOUT_SHAPE.sub("", text[:_READ_CHARACTERS])
     clean = read.translate({ord(one): _replacement(one) for one in set(read) - set("\n\t")})
     return Cut(text=clean[:max_characters], is_cut=len(clean) > max_characters or len(text) > _READ_CHARACTERS)
 
 
 def line(text: str, max_characters: int) -> str:
-    """Return the same as one line; an ellipsis says that it was cut."""
+    """Return visible text as one line; an ellipsis shows that it was cut."""
     shown = visible(" ".join(text[:_READ_CHARACTERS].split()), max_characters)
     return shown.text + "…" * shown.is_cut
 
 
 def link(href: str) -> str:
-    """Return a link that leads where it led: what is not shown is percent-encoded."""
+    """Return a link with the same target, in which invisible characters are percent-encoded."""
     return "".join(one if visible(one, 1).text == one else quote(one, errors="replace") for one in href)
 
 

@@ -1,4 +1,4 @@
-"""The tools: what an agent may do with inboxes that it has created. Texts of errors have nothing of a mail in them."""
+"""The tools with which an agent uses inboxes that it has created. Error texts contain no content of messages."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 MAX_INBOXES = 100
 _CREATING_SECONDS = 5
-_DELETING_SECONDS = 1.5  # a client kills a server that has not ended 2 s after its input did
+_DELETING_SECONDS = 1.5  # a client kills a server that has not exited 2 s after its input closed
 _NAMED = 10
 
 _Address = Annotated[str, Field(max_length=320, description="An address that create_inbox returned.")]
@@ -38,7 +38,7 @@ _Seconds = Annotated[float, Field(ge=0, le=120, description="How long to wait fo
 
 
 def with_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Raise what an agent can correct or report as ``ToolError``."""
+    """Wrap a tool to convert errors that an agent can correct or report to ``ToolError``."""
 
     @wraps(tool)
     async def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -57,7 +57,7 @@ def with_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T
 
 
 class Tools:
-    """One method a tool; its docstring is what the agent reads of it."""
+    """The tools, one method each; the docstring of a method is the description that the agent reads."""
 
     def __init__(self, inboxes: "OwnInboxes") -> None:
         self._inboxes = inboxes
@@ -121,7 +121,7 @@ class Tools:
             mail = await inbox.wait_for(subject=subject, sender=sender, after=after, has="link", timeout=left)
             if mail.link is not None:
                 break
-            after = mail.id  # its links are others, such as one to unsubscribe
+            after = mail.id  # it only contains other links, such as an unsubscribe link
         found = answers.found_link(mail)
         if found is None:
             raise ToolError(f"the links of the mail {mail.id} are too long")
@@ -149,13 +149,13 @@ class Tools:
         return answers.Deleted(deleted=inbox.address)
 
     async def _whole(self, address: str, mail: api.AsyncMail) -> answers.WholeMail:
-        if mail.truncated:  # as lists do
+        if mail.truncated:  # as in lists
             mail = await self._inboxes.find(address).message(mail.id)
         return answers.whole(mail)
 
 
 class OwnInboxes:
-    """Creates private inboxes and finds them by their addresses; the tokens never leave it."""
+    """Creates private inboxes and finds them by address; never reveals their tokens."""
 
     def __init__(self, client: api.AsyncClient) -> None:
         self._client = client
@@ -165,13 +165,13 @@ class OwnInboxes:
     async def create(
         self, local_part: str | None = None, *, domain: str | None = None, expires_in_seconds: int | None = None
     ) -> api.AsyncInbox:
-        """Create one, as ``AsyncClient.create`` does. Raises ``ToolError`` for one too many."""
+        """Create an inbox, as ``AsyncClient.create`` does. Raises ``ToolError`` if too many are open."""
         self._forget_expired()
         if len(self._inboxes) + self._being_created >= MAX_INBOXES:
             raise ToolError(f"{MAX_INBOXES} inboxes are open; delete one with delete_inbox first")
         self._being_created += 1
         try:
-            # A request that the agent cancels now may have been carried out: the inbox has to be deleted at the end.
+            # Even if the agent cancels now, the service may have created the inbox: it has to be deleted at the end.
             with anyio.move_on_after(_CREATING_SECONDS, shield=True):
                 inbox = await self._client.create(
                     local_part, domain=domain, private=True, expires_in_seconds=expires_in_seconds
@@ -191,13 +191,13 @@ class OwnInboxes:
         return found
 
     async def delete(self, inbox: api.AsyncInbox) -> None:
-        """Delete one; one that has ended already is forgotten."""
+        """Delete an inbox, and forget it even if it has already expired or been deleted."""
         with suppress(api.AddressExpired, api.AddressNotFound):
             await inbox.delete()
         self._inboxes.pop(inbox.address, None)
 
     async def delete_all(self) -> None:
-        """Delete all of them, as far as the service answers in a short time; it deletes the others when they expire."""
+        """Delete all inboxes, as far as the service responds in a short time; the rest are deleted when they expire."""
         with anyio.move_on_after(_DELETING_SECONDS, shield=True):
             async with anyio.create_task_group() as group:
                 for inbox in list(self._inboxes.values()):

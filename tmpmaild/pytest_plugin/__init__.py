@@ -1,6 +1,6 @@
 """The pytest plugin: options and fixtures; ``embedded.py`` starts the daemon.
 
-It costs nothing until a test uses a fixture: everything that is slow to import is imported then.
+It costs nothing until a test uses a fixture: modules that are slow to import are only imported then.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tmpmaild.pytest_plugin.inboxes import Clients, Opened
 
 NewInbox: TypeAlias = "Callable[..., Inbox]"
-"""What the fixture ``new_inbox`` is: it takes what ``Client.create`` does."""
+"""The type of the fixture ``new_inbox``: a function with the arguments of ``Client.create``."""
 
 _opened = pytest.StashKey[list["Opened"]]()
 _clients = pytest.StashKey["Clients"]()
@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show with a failed test the mails of its inboxes, which are still there until its teardown."""
+    """Show the messages in the inboxes of a failed test; the inboxes exist until its teardown."""
     report = yield
     if report.failed and report.when != "teardown" and (opened := item.stash.get(_opened, [])):
         from tmpmaild.pytest_plugin.inboxes import extend  # noqa: PLC0415 - only if a test used an inbox
@@ -84,16 +84,16 @@ def _tmpmaild_clients(pytestconfig: pytest.Config, _tmpmaild_service: "Service")
 
 @pytest.fixture(scope="session")
 def tmpmail(_tmpmaild_clients: "Clients") -> "Client":
-    """Return a ``tmpmaild.client.Client`` for the given service, else for a daemon that ends with the session."""
+    """Return a ``tmpmaild.client.Client`` for the configured service, else for a daemon that stops with the session."""
     return _tmpmaild_clients.plain
 
 
 @pytest.fixture
 def all_mail(pytestconfig: pytest.Config, _tmpmaild_clients: "Clients") -> Iterator["AllMail"]:
-    """Return all messages of a service that catches them (``tmpmaild.client.AllMail``); deleted after the test.
+    """Return all messages of a catcher (``tmpmaild.client.AllMail``); they are deleted after the test.
 
-    Tests that run in parallel against one service see each other's: there each call needs ``to=``, and nothing is
-    deleted.
+    Tests that run in parallel against one service see each other's messages. In this case, each call needs ``to=``, and
+    the messages are not deleted.
     """
     from tmpmaild.pytest_plugin import embedded  # noqa: PLC0415 - only if a test uses a fixture
     from tmpmaild.pytest_plugin.inboxes import all_mail_of  # noqa: PLC0415 - only if a test uses a fixture
@@ -105,13 +105,13 @@ def all_mail(pytestconfig: pytest.Config, _tmpmaild_clients: "Clients") -> Itera
 
 @pytest.fixture(scope="session")
 def tmpmail_smtp(_tmpmaild_service: "Service") -> "SmtpServer":
-    """Return where to send mail, as the pair ``(host, port)``; also ``.host`` and ``.port``."""
+    """Return the address of the SMTP server as a tuple ``(host, port)`` with the attributes ``host`` and ``port``."""
     return _tmpmaild_service.smtp
 
 
 @pytest.fixture(scope="session")
 def tmpmail_smtps(_tmpmaild_service: "Service") -> "SmtpServer":
-    """Return where connections begin with TLS (``tmpmaild_tls``), as the pair ``(host, port)``."""
+    """Return the address of the SMTP server with implicit TLS (``tmpmaild_tls``) as a tuple ``(host, port)``."""
     if _tmpmaild_service.smtps is None:
         pytest.fail("tmpmaild: tmpmail_smtps needs the embedded daemon and tmpmaild_tls = true", pytrace=False)
     return _tmpmaild_service.smtps
@@ -140,9 +140,9 @@ def _tmpmaild_opened(request: pytest.FixtureRequest, _tmpmaild_clients: "Clients
 
 @pytest.fixture
 def new_inbox(_tmpmaild_clients: "Clients", _tmpmaild_opened: list["Opened"]) -> NewInbox:
-    """Return a function that creates inboxes: private by default, deleted after the test.
+    """Return a function that creates inboxes, private by default; they are deleted after the test.
 
-    It takes what ``Client.create`` takes.
+    It has the arguments of ``Client.create``.
     """
 
     def create(local_part: str | None = None, *, private: bool = True, **wanted: Any) -> "Inbox":
@@ -155,12 +155,12 @@ def new_inbox(_tmpmaild_clients: "Clients", _tmpmaild_opened: list["Opened"]) ->
 
 @pytest.fixture
 def inbox(new_inbox: NewInbox) -> "Inbox":
-    """Return a fresh private inbox (``tmpmaild.client.Inbox``); it is deleted after the test."""
+    """Return a new private inbox (``tmpmaild.client.Inbox``); it is deleted after the test."""
     return new_inbox()
 
 
 @pytest.fixture
 def async_inbox(_tmpmaild_opened: list["Opened"], new_inbox: NewInbox) -> "AsyncInbox":
-    """Return a fresh private inbox with ``await`` (``tmpmaild.client.AsyncInbox``), for any event loop."""
+    """Return a new private inbox for code with ``await`` (``tmpmaild.client.AsyncInbox``), in any event loop."""
     new_inbox()
     return _tmpmaild_opened[-1].async_inbox

@@ -1,4 +1,4 @@
-"""The service of a test session: as options and ini keys name it, else a daemon that is started for the session."""
+"""The service of a test session: the one in options and ini keys, else a daemon started for the session."""
 
 import ipaddress
 import json
@@ -24,21 +24,21 @@ _MAX_LOG_CHARACTERS = 4000
 
 
 class NoService(Exception):
-    """There is no service to use; the text says why."""
+    """No service can be used; the text says why."""
 
 
 class SmtpServer(NamedTuple):
-    """Where to send mail."""
+    """The address of an SMTP server."""
 
     host: str
     port: int
 
 
 class Service(NamedTuple):
-    """Where the API and the mail server are.
+    """The addresses of the API and the SMTP server.
 
-    ``smtps`` takes mail over TLS from the first octet, ``ca_file`` holds the authority that issued its certificate;
-    ``ended`` says why the service has ended, and nothing while it runs.
+    ``smtps`` listens with implicit TLS; ``ca_file`` contains the authority that issued the certificate. ``ended``
+    returns why the service has stopped, or "" while it runs.
     """
 
     url: str
@@ -49,7 +49,7 @@ class Service(NamedTuple):
 
 
 def given(config: pytest.Config) -> Service | None:
-    """Return the service that options, ini keys or the environment name, in this order. Raises ``NoService``."""
+    """Return the service set by an option, an ini key or the environment, in this order. Raises ``NoService``."""
     url = _option(config, "tmpmaild_url")
     if not url:
         return None
@@ -92,7 +92,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 class Wanted(NamedTuple):
-    """What the ini keys say of the embedded daemon; ``ini`` is where they are."""
+    """The ini keys for the embedded daemon; ``ini`` is the path of the ini file."""
 
     domains: tuple[str, ...] = ()
     config_file: Path | None = None
@@ -104,7 +104,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(config: pytest.Config) -> Wanted:
-    """Return what the ini keys say. A relative file is meant from the folder of the ini file."""
+    """Read the ini keys. Relative file names are resolved from the folder of the ini file."""
     folder = config.inipath.parent if config.inipath else config.rootpath
     file_name, zone_name = (config.getini(key).strip() for key in ("tmpmaild_config", "tmpmaild_dns"))
     given = (item.split(",") for item in config.getini("tmpmaild_domain"))
@@ -120,7 +120,7 @@ def wanted(config: pytest.Config) -> Wanted:
 
 
 class Tls(NamedTuple):
-    """The files of a certificate, and of the authority that issued it."""
+    """The files of a certificate and of the authority that issued it."""
 
     certificate: Path
     key: Path
@@ -129,7 +129,7 @@ class Tls(NamedTuple):
 
 @contextmanager
 def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
-    """Run a daemon, its database and its log in a folder. Raises ``NoService`` if it does not start."""
+    """Run a daemon with its database and log in a folder. Raises ``NoService`` if it does not start."""
     in_file = _settings_in(wanted.config_file) if wanted.config_file else {}
     if wanted.has_tls and "smtp.tls_certificate" in in_file:
         other = "tmpmaild_tls makes one too; remove one of the two"
@@ -155,9 +155,9 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
 
 @contextmanager
 def _started(folder: Path, options: Sequence[str], environment: Mapping[str, str]) -> Iterator["_Running"]:
-    """Run the process. A group of its own: ctrl-C must not stop it before the inboxes are deleted.
+    """Run the process in its own process group: ctrl-C must not stop it before the inboxes are deleted.
 
-    Its standard input ends when we do.
+    Its standard input closes when this process ends.
     """
     command = [sys.executable, "-P", "-m", "tmpmaild", "serve", "--for-tests", *options]
     log = folder / "stderr.txt"
@@ -188,7 +188,7 @@ class _Running(NamedTuple):
     log: Path
 
     def announced(self, wanted: Wanted) -> dict[str, str]:
-        """Wait until the daemon says where it listens. Raises ``NoService``."""
+        """Wait until the daemon prints its listening addresses, and return them. Raises ``NoService``."""
         too_late = threading.Timer(_START_SECONDS, self.process.kill)
         too_late.start()
         try:
@@ -202,7 +202,7 @@ class _Running(NamedTuple):
         return places
 
     def ending(self) -> str:
-        """Return how the daemon ended; nothing while it runs."""
+        """Return how the daemon ended, or "" while it runs."""
         status = self.process.poll()
         if status is None:
             return ""
@@ -216,7 +216,7 @@ class _Running(NamedTuple):
 def _environment(
     folder: Path, wanted: Wanted, tls: Tls | None, in_file: Mapping[str, object], zones: "Zones | None"
 ) -> dict[str, str]:
-    """Return the machine's environment with our settings, which go before those of the file."""
+    """Return the environment with our settings, which override those in the file."""
     settings = {"control.listen": "off"}
     if "storage.url" not in in_file:
         settings["storage.path"] = str(folder / "tmpmaild.db")
@@ -234,7 +234,7 @@ def _environment(
 
 
 def _settings_in(config_file: Path) -> dict[str, object]:
-    """Return the values of a file by dotted key; what is wrong with it is the daemon's to say."""
+    """Return the values in a file by dotted key; the daemon reports errors in it."""
     try:
         tree = tomllib.loads(config_file.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
@@ -244,7 +244,7 @@ def _settings_in(config_file: Path) -> dict[str, object]:
 
 
 def issued(folder: Path) -> Tls:
-    """Issue a certificate for the names under which this machine is reached, also from its containers.
+    """Issue a certificate for the names of this machine, including those used from its containers.
 
     Raises ``NoService`` if trustme is not installed.
     """

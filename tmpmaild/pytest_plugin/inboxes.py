@@ -1,4 +1,4 @@
-"""The inboxes of tests: how they are opened and deleted, and what the report of a failed test shows of them."""
+"""The inboxes of tests: opening and deleting them, and showing their messages in the report of a failed test."""
 
 import time
 import warnings
@@ -30,7 +30,7 @@ from tmpmaild.client.waiting import Pattern
 from tmpmaild.pytest_plugin.embedded import Service
 
 # isort: split
-# After the client, which says how to install these if they are missing.
+# After the client, whose import error says how to install this if it is missing.
 import httpx2
 
 _MAX_MAILS = 10
@@ -41,7 +41,7 @@ _MEDIA_TYPES = {"txt": "text/plain", "html": "text/html", "eml": "message/rfc822
 
 
 class Opened(NamedTuple):
-    """An inbox of a test, for code without and with ``await``: both share what they know of it."""
+    """An inbox of a test, for code without and with ``await``; both share one remote object."""
 
     inbox: Inbox
     async_inbox: AsyncInbox
@@ -49,7 +49,7 @@ class Opened(NamedTuple):
 
 
 class Clients:
-    """What a session asks its service with: the client of tests, and the drivers under both kinds of inboxes."""
+    """The clients of a session: the client for tests, and the drivers for both kinds of inboxes."""
 
     def __init__(self, service: Service, http: httpx2.Client, async_http: httpx2.AsyncClient) -> None:
         self.service = service
@@ -65,18 +65,18 @@ class Clients:
         return Opened(Inbox(remote, self._driver), AsyncInbox(remote, self._async_driver), remote.created_at)
 
     def all_mail(self, kind: type[AllMail]) -> AllMail:
-        """Return all messages."""
+        """Return the list of all messages."""
         return kind(self._remote.all_mail(), self._driver)
 
 
 @contextmanager
 def clients(service: Service) -> Iterator[Clients]:
-    """Open the clients of the session. Raises ValueError if the URL is not one of a service."""
+    """Open the clients of the session. Raises ValueError if the URL is not valid for a service."""
     patience = _Patience(service.url)
     async_http = transport.opened(
         httpx2.AsyncClient,
         service.url,
-        # No connection is kept, so each call may be in another event loop.
+        # No connection is kept alive, so each call may run in a different event loop.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
         event_hooks={"response": [patience.look_later]},
     )
@@ -85,7 +85,7 @@ def clients(service: Service) -> Iterator[Clients]:
 
 
 class SharedAllMail(AllMail):
-    """All messages of a service that other tests use at the same time: each call needs ``to``."""
+    """All messages of a service that other tests use at the same time; each call needs ``to``."""
 
     def messages(self, *, limit: int | None = None, **filters: Unpack[AllFilters]) -> list[Mail]:
         """See ``AllMail``."""
@@ -143,7 +143,7 @@ def _expect_recipient(filters: AllFilters) -> None:
 
 @contextmanager
 def all_mail_of(clients: Clients, *, is_shared: bool) -> Iterator[AllMail]:
-    """Open the list of all messages for one test; delete them after it, unless other tests share the service."""
+    """Open the list of all messages for one test; delete them afterwards, unless other tests share the service."""
     if ending := clients.service.ended():
         pytest.fail(f"tmpmaild: {ending}", pytrace=False)
     try:
@@ -164,14 +164,14 @@ def all_mail_of(clients: Clients, *, is_shared: bool) -> Iterator[AllMail]:
 
 
 class _Patience:
-    """Warns once when the service limits the rate: the clients wait then, and tests become slow."""
+    """Warns once if the rate limit refuses a request: the clients then wait, which makes tests slow."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._has_warned = False
 
     def look(self, response: httpx2.Response) -> None:
-        """Look at an answer."""
+        """Check a response."""
         if response.status_code == httpx2.codes.TOO_MANY_REQUESTS and not self._has_warned:
             self._has_warned = True
             _warn(
@@ -180,12 +180,12 @@ class _Patience:
             )
 
     async def look_later(self, response: httpx2.Response) -> None:
-        """Look at an answer of the client with ``await``."""
+        """Check a response of the client with ``await``."""
         self.look(response)
 
 
 def delete(inbox: Inbox) -> None:
-    """Delete an inbox, if the test has not; warn if that fails, since the test says nothing about it."""
+    """Delete an inbox, unless the test has; only warn if that fails, since the test itself may have passed."""
     try:
         inbox.delete()
     except (AddressExpired, AddressNotFound):
@@ -196,12 +196,12 @@ def delete(inbox: Inbox) -> None:
 
 def _warn(text: str) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("always")  # where warnings are errors it stays a warning
+        warnings.simplefilter("always")  # stays a warning even where warnings are errors
         warnings.warn(f"tmpmaild: {text}", stacklevel=2)
 
 
 class Attachment(NamedTuple):
-    """A file for a report; ``extension`` says what it is: txt, html or eml."""
+    """A file for a report; ``extension`` is txt, html or eml."""
 
     name: str
     extension: str
@@ -209,7 +209,7 @@ class Attachment(NamedTuple):
 
 
 def extend(report: pytest.TestReport, opened: Sequence[Opened], clients: Clients, config: pytest.Config) -> None:
-    """Add the mails of a failed test to its report; where they cannot be read, it says so instead."""
+    """Add the messages of a failed test to its report, or an error if they cannot be read."""
     if ending := clients.service.ended():
         report.sections.append(("tmpmaild", ending))
         return
@@ -226,7 +226,7 @@ def extend(report: pytest.TestReport, opened: Sequence[Opened], clients: Clients
 
 
 def _section(inbox: Inbox) -> tuple[str, str]:
-    """Return title and text of a section."""
+    """Return the title and the text of an inbox's section."""
     try:
         newest = inbox.messages(limit=_MAX_MAILS + 1)
         text = "\n".join(_listing(newest)) or "none came"
@@ -236,11 +236,11 @@ def _section(inbox: Inbox) -> tuple[str, str]:
 
 
 def _refused(opened: Sequence[Opened], client: Client) -> Iterator[tuple[str, str]]:
-    """Yield a section of what the mail server refused since the first inbox was created, if it did and it tells."""
+    """Yield a section with the refusals since the first inbox was created, if the service keeps any."""
     begun = min(filter(None, (one.created_at for one in opened)), default=None)
     try:
         refusals = [one for one in client.refusals() if begun is None or one.at >= begun]
-    except Exception:  # noqa: BLE001 - most services keep none
+    except Exception:  # noqa: BLE001 - most services keep no refusals
         return
     lines = [f"{one.at:%X}  {one.client}  {printable(one.command)}  {printable(one.reason)}" for one in refusals]
     if lines:
@@ -264,7 +264,7 @@ def _heading(mail: Mail) -> str:
 
 
 def _attachments(inbox: Inbox, http: httpx2.Client) -> Iterator[Attachment]:
-    """Yield the files of the newest mails, oldest first: text, sanitised HTML, source. Large mails have only a text."""
+    """Yield the text, view and source of the newest messages, oldest first; of large messages, only the text."""
     try:
         for number, mail in enumerate(reversed(inbox.messages(limit=_MAX_MAILS)), 1):
             name = f"{inbox.address} mail {number}"
@@ -274,12 +274,12 @@ def _attachments(inbox: Inbox, http: httpx2.Client) -> Iterator[Attachment]:
             if mail.has_html:
                 yield Attachment(f"{name} HTML", "html", http.get(mail.view_url()).raise_for_status().content)
             yield Attachment(f"{name} source", "eml", mail.raw())
-    except Exception as error:  # noqa: BLE001 - likewise
+    except Exception as error:  # noqa: BLE001 - as above
         yield Attachment(f"{inbox.address} error", "txt", f"its mail cannot be read: {error}".encode(errors="replace"))
 
 
 def _attach_to_html(report: pytest.TestReport, attachments: Sequence[Attachment]) -> None:
-    """Add files to the report of pytest-html: its format "text" is a link to a file of any type."""
+    """Add files to the pytest-html report, with its format "text", which links to a file of any type."""
     extras = [
         {
             "name": one.name,
@@ -294,7 +294,7 @@ def _attach_to_html(report: pytest.TestReport, attachments: Sequence[Attachment]
 
 
 def _attach_to_allure(attachments: Sequence[Attachment]) -> None:
-    import allure  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - it is there if its option is
+    import allure  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - installed if its option is set
 
     for one in attachments:
         kind = _MEDIA_TYPES[one.extension]

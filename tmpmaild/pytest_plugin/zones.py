@@ -1,4 +1,4 @@
-"""A small DNS server that answers from a master file (RFC 1035 §5), for ``tmpmaild_dns``; dnspython does the work."""
+"""A small DNS server that serves a master file (RFC 1035 §5), for ``tmpmaild_dns``, based on dnspython."""
 
 import socketserver
 import struct
@@ -18,9 +18,9 @@ _MOST_ALIASES = 20
 
 
 class Zones(ExitStack):
-    """Serves ``text`` by UDP and TCP on a free port of 127.0.0.1, in threads, until it is closed.
+    """Serves the master file ``text`` over UDP and TCP on a free port of 127.0.0.1, in threads, until it is closed.
 
-    Raises ``dns.exception.DNSException`` if that is not a master file.
+    Raises ``dns.exception.DNSException`` if ``text`` is not a valid master file.
     """
 
     def __init__(self, text: str) -> None:
@@ -37,13 +37,13 @@ class Zones(ExitStack):
             self.callback(server.shutdown)
 
     def set(self, text: str) -> None:
-        """Serve another master file from now on."""
+        """Replace the master file."""
         self._zone = dns.zone.from_text(text, ".", relativize=False, check_origin=False)
-        # Names between those of the file exist, without records of their own.
+        # The parents of the names in the file exist too, even without records (empty non-terminals).
         self._names = {name.split(depth)[1] for name in self._zone for depth in range(1, len(name) + 1)}
 
     def answer(self, query: dns.message.Message) -> dns.message.Message:
-        """Return the answer to a question, aliases followed."""
+        """Return the response to a query; aliases are followed."""
         response = dns.message.make_response(query, recursion_available=True)
         name, kind = query.question[0].name, query.question[0].rdtype
         for _ in range(_MOST_ALIASES):
@@ -63,7 +63,7 @@ class Zones(ExitStack):
         return response
 
     def sent(self, octets: bytes) -> bytes | None:
-        """Return what is sent in place of an answer, None for nothing."""
+        """Return the bytes to send for a response, or None to send nothing; tests override this."""
         return octets
 
 
