@@ -1,4 +1,4 @@
-"""The hash that stands for an address in the lines of the audit, by the secret of a database."""
+"""The hash that represents an address in the audit log, keyed with the secret of the database."""
 
 import hashlib
 import hmac
@@ -10,8 +10,9 @@ _HASH_BYTES: Final = 16
 def audit_hash(secret: bytes, address: str, *, day: str) -> str:
     """Return the hash of an inbox address on a day in UTC, such as ``2026-11-28``.
 
-    Other databases and other days have other hashes. The key is derived: neither it nor the hash tells the ``secret``,
-    and no hash equals one that the database holds of the same address (``keyed_hash`` in ``rows.py``).
+    The hash depends on the database and the day. Its key is derived from the ``secret``, so neither the key nor the
+    hash reveals the ``secret``, and the hash differs from the one that the database stores for the same address
+    (``keyed_hash`` in ``rows.py``).
     """
     key = hmac.digest(secret, f"audit {day}".encode(), hashlib.sha256)
     return hmac.digest(key, address.encode("utf-8", "surrogatepass"), hashlib.sha256)[:_HASH_BYTES].hex()

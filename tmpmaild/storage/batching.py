@@ -1,4 +1,4 @@
-"""Batches: operations that wait are run together, then each gets its own result. Also the metrics of commits."""
+"""Batches: waiting operations run together, and each gets its own result. Also the metrics of commits."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class CommitMetrics:
-    """How the commits go. ``reason_not_ready`` is the error of the last batch, "" while the database takes writes."""
+    """Metrics of commits. ``reason_not_ready`` is the last batch's error, or "" while the database accepts writes."""
 
     def __init__(self) -> None:
         self.reason_not_ready = ""
@@ -30,14 +30,14 @@ class CommitMetrics:
         self._given_way = Count("postmaster_given_way_total", "Messages to postmaster deleted for newer ones.")
 
     def count_batch(self, outcomes: Sequence[object], seconds: float) -> None:
-        """Count a batch with the results of its operations."""
+        """Count a batch, given the outcomes of its operations."""
         self._seconds.observe(seconds)
         self._operations.observe(len(outcomes))
         reason = ""
         for outcome in outcomes:
             if isinstance(outcome, StorageUnavailable):
                 reason = str(outcome)
-        self.reason_not_ready = reason  # at once: another thread may read it
+        self.reason_not_ready = reason  # a single assignment: another thread may read it
         if reason:
             self._failures.add()
 
@@ -46,7 +46,7 @@ class CommitMetrics:
         return (self._seconds, self._operations, self._failures, self._given_way)
 
     def note_given_way(self, messages: int) -> None:
-        """Count messages of the operator's inbox that a commit has deleted for newer ones."""
+        """Count messages that a commit has deleted from the operator's inbox to make room for newer messages."""
         if messages:
             self._given_way.add(by=messages)
             log.warning(
@@ -58,7 +58,7 @@ class CommitMetrics:
 
 
 def notify(callbacks: Iterable[OnCommitted], changes: Sequence[InboxChange]) -> None:
-    """Call each with what has been committed; one that fails is logged and does not keep the others from it."""
+    """Call each callback with the committed changes. An exception is logged, and the other callbacks still run."""
     for callback in callbacks:
         try:
             callback(changes)
@@ -67,7 +67,7 @@ def notify(callbacks: Iterable[OnCommitted], changes: Sequence[InboxChange]) -> 
 
 
 def settle(futures: Iterable[asyncio.Future[A]], outcomes: Iterable[A | Exception]) -> None:
-    """Give each future the result of its operation, or raise it there; those that were cancelled are left alone."""
+    """Set the result or the exception of each operation on its future; cancelled futures are skipped."""
     for future, outcome in zip(futures, outcomes, strict=True):
         if future.done():
             continue
@@ -78,17 +78,20 @@ def settle(futures: Iterable[asyncio.Future[A]], outcomes: Iterable[A | Exceptio
 
 
 def failures(error: Exception, count: int) -> list[Exception]:
-    """Return an exception for each future: a shared one, raised in several tasks, would collect their tracebacks."""
+    """Return one exception for each of ``count`` futures.
+
+    A ``RequestError`` is copied: a shared exception, raised in several tasks, would accumulate their tracebacks.
+    """
     if isinstance(error, RequestError):
         return [type(error)(*error.args) for _ in range(count)]
     return [error] * count
 
 
 class Batcher(Generic[Q, A]):
-    """Puts questions together: those that come while one call of ``ask`` is under way are asked by the next one.
+    """Combines queries: those that arrive during a call of ``ask`` are passed to the next call.
 
-    ``ask`` returns an answer for each, in order, or an exception for one that failed. ``count`` says how many of those
-    that wait, each with its future, go together.
+    ``ask`` returns a result or an exception for each query, in order. ``count`` gets the waiting queries, each with its
+    future, and returns the number of them for the next call.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class Batcher(Generic[Q, A]):
         self._stopping = False
 
     def submit(self, question: Q) -> asyncio.Future[A]:
-        """Queue a question. Cancelling the future discards the answer; it is asked all the same."""
+        """Queue a query. Cancelling the future only discards the result: the query still runs."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         if self._stopping:
@@ -115,7 +118,7 @@ class Batcher(Generic[Q, A]):
         return future
 
     async def close(self) -> None:
-        """Take no more, and wait until all is answered."""
+        """Refuse further queries, and wait for the results of the queued ones."""
         self._stopping = True
         if self._task is not None:
             await asyncio.shield(self._task)
@@ -132,5 +135,5 @@ class Batcher(Generic[Q, A]):
     async def _answers(self, questions: list[Q]) -> Sequence[A | Exception]:
         try:
             return await self._ask(questions)
-        except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
+        except Exception as error:  # noqa: BLE001 - any error is passed to the futures
             return failures(error, len(questions))

@@ -1,9 +1,9 @@
-"""The clocks that lifetimes go by: each follows another clock, but not when that jumps and comes back.
+"""Clocks for lifetimes: each follows another clock, but ignores its temporary jumps.
 
-A clock that is right is followed to the millisecond. A jump of more than two minutes is not believed until it has
-lasted for ten: meanwhile the time is carried on by a clock that never steps. If such a jump were followed at once, a
-machine whose time is wrong for a few seconds would refuse and delete mail that it has acknowledged. If it was the time
-before the jump that was wrong, what has expired can so be read for ten minutes more, once.
+A correct clock is followed to the millisecond. A jump of more than two minutes is accepted only after it has lasted for
+ten minutes. Until then, the time advances with a clock that never steps. If such a jump were followed at once, a
+machine whose time is wrong for a few seconds would refuse mail and delete mail that it has acknowledged. If the time
+before the jump was the wrong one, expired messages can be read for up to ten minutes longer, once.
 """
 
 import logging
@@ -21,19 +21,19 @@ _READ_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
-# The monotonic clock stands still while a machine is suspended.
+# CLOCK_MONOTONIC does not advance while the machine is suspended.
 elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 
 class FollowingClock:
-    """Unix milliseconds. ``name`` is what is followed, for the log; ``carry`` returns seconds and never steps."""
+    """Returns Unix milliseconds. ``name`` is the followed clock's name in the log; ``carry`` is a clock in seconds."""
 
     def __init__(self, name: str, carry: Callable[[], float] = elapsed) -> None:
         self._name = name
         self._carry = carry
-        self._ahead_seconds = time.time() - carry()  # until there is something to follow
+        self._ahead_seconds = time.time() - carry()  # until ``follow`` is called
         self.is_set = False
-        self._doubted: tuple[float, float] | None = None  # how far ahead, and since when
+        self._doubted: tuple[float, float] | None = None  # offset, and time of the jump
         self._jumps = Count("clock_jumps_total", "Steps of the clock that lifetimes go by, of over a second.")
 
     def __call__(self) -> int:
@@ -46,11 +46,11 @@ class FollowingClock:
         return self._jumps, Gauge("clock_doubted_seconds", help_text, self.doubted_seconds)
 
     def doubted_seconds(self) -> float:
-        """Return how far the followed clock is ahead of this one while it is not believed, else 0."""
+        """Return how far the followed clock is ahead of this one while its jump is not accepted, else 0."""
         return self._doubted[0] - self._ahead_seconds if self._doubted else 0.0
 
     def follow(self, unix_seconds: float, at_seconds: float) -> None:
-        """Take what the followed clock showed when ``carry`` returned ``at_seconds``."""
+        """Process a reading of the followed clock, taken when ``carry`` returned ``at_seconds``."""
         ahead_seconds = unix_seconds - at_seconds
         jump_seconds = ahead_seconds - self._ahead_seconds
         if not self.is_set or abs(jump_seconds) <= _STEP_SECONDS:
@@ -76,7 +76,7 @@ class FollowingClock:
 
 
 class MachineClock(FollowingClock):
-    """Follows the clock of this machine, which it looks at once a second, when it is asked for the time."""
+    """Follows the clock of this machine. Reads it when the time is requested, at most once a second."""
 
     def __init__(self, wall: Callable[[], float] = time.time, carry: Callable[[], float] = elapsed) -> None:
         super().__init__("the clock of this machine", carry)

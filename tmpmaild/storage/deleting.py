@@ -1,4 +1,4 @@
-"""Deleting messages: which ones a request selects, and how many of them one transaction deletes."""
+"""Deletion of messages: the messages that a request selects, and the number that one transaction deletes."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from itertools import accumulate, takewhile
@@ -9,33 +9,36 @@ from tmpmaild.storage.keys import MAX_KEY, InboxKey, MessageKey, key_not_above, 
 
 
 class Selection(NamedTuple):
-    """The messages of an inbox that are to be deleted: those with these keys, else all up to one key."""
+    """The messages to delete from an inbox: those with the given keys or, if ``keys`` is None, all up to one key."""
 
     up_to_key: MessageKey
     keys: Sequence[MessageKey] | None = None
 
     @property
     def only_key(self) -> MessageKey | None:
-        """The key if a single message is selected by it: such a deletion may share a statement with others."""
+        """The key if exactly one key is given: such a deletion may share a statement with other deletions."""
         return self.keys[0] if self.keys is not None and len(self.keys) == 1 else None
 
 
 def selection(inbox_key: InboxKey, message_ids: Collection[str] | None, *, up_to: str | None) -> Selection:
-    """Return what ``Storage.delete_messages`` selects; ``inbox_key`` is that of the inbox if it has its own keys."""
+    """Return the messages that ``Storage.delete_messages`` selects.
+
+    ``inbox_key`` is the key of the inbox if each inbox has its own message keys, else ``ALL_INBOXES``.
+    """
     if message_ids is not None:
         return Selection(MAX_KEY, message_keys(message_ids, inbox_key))
     return Selection(MAX_KEY if up_to is None else key_not_above(up_to, inbox_key))
 
 
 class Deleted(NamedTuple):
-    """How many messages an operation has deleted, and whether more of the selected ones may be left."""
+    """The number of messages that an operation has deleted, and whether more selected messages may be left."""
 
     messages: int
     more: bool
 
 
 async def delete_all(delete_some: Callable[[], Awaitable[Deleted]]) -> int:
-    """Repeat ``delete_some`` until nothing is left; return the number of messages that were deleted."""
+    """Repeat ``delete_some`` until nothing is left; return the total number of deleted messages."""
     count, more = 0, True
     while more:
         deleted, more = await delete_some()
@@ -44,6 +47,6 @@ async def delete_all(delete_some: Callable[[], Awaitable[Deleted]]) -> int:
 
 
 def deleted_at_once(stored_bytes: Iterable[int]) -> int:
-    """Return how many of these messages, in this order, one transaction deletes: at least one."""
+    """Return the number of these messages, counted from the first, that one transaction deletes: at least 1."""
     fitting = takewhile(lambda octets: octets <= DELETED_AT_ONCE_BYTES, accumulate(stored_bytes))
     return min(max(len(list(fitting)), 1), DELETED_AT_ONCE)

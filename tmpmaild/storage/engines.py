@@ -1,7 +1,7 @@
-"""The engines from outside: their settings, which one stores the mail, what is read without a daemon.
+"""The interface to the engines: their settings, the choice between them, and reading without a daemon.
 
-The kind of the settings says which engine it is. Only that one is loaded; its driver may be an extra.
-Also what both need for their schemas.
+The type of the settings determines the engine. Only the engine in use is imported, because its driver may be an extra.
+Also contains the schema helpers that both engines use.
 """
 
 import logging
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class SqliteSettings(Limits, frozen=True, kw_only=True):
-    """A file."""
+    """Settings of the SQLite engine: the database file."""
 
     path: Path
 
@@ -43,7 +43,7 @@ class SqliteSettings(Limits, frozen=True, kw_only=True):
 
 
 class PostgresqlSettings(Limits, frozen=True, kw_only=True):
-    """A database on a server. The password may be in a file, which is read for each connection."""
+    """Settings of the PostgreSQL engine. The password may be in a file, which is read for each connection."""
 
     url: DatabaseUrl
     password_file: Path | None = None
@@ -55,12 +55,13 @@ class PostgresqlSettings(Limits, frozen=True, kw_only=True):
 
 
 class ServerFacts(Struct, frozen=True, kw_only=True):
-    """A server that takes writes, as our role sees it.
+    """Facts about a writable server, as our role sees it.
 
-    ``schema_refusal`` says why a daemon would not start with the schema, ``schema_step`` is None before there is one.
-    ``others_may_create``: any role may put objects into our schema, which could be used in place of ours.
+    ``schema_refusal`` is the reason why a daemon would refuse the schema, or "". ``schema_step`` is None if the
+    database has no schema yet.
+    ``others_may_create``: any role may create objects in our schema, which could be used in place of ours.
     ``others_may_connect``: any role may connect to our database, and so send notifications and take locks there.
-    ``settings`` are those that exist of ``_SETTINGS`` in ``postgresql/engine.py``, as text.
+    ``settings`` has the values, as text, of the ``_SETTINGS`` in ``postgresql/engine.py`` that the server has.
     """
 
     version: str
@@ -84,9 +85,9 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
 
 
 class OperatorMail:
-    """The operator's inbox, read without a daemon by the functions of an engine.
+    """The operator's inbox, read without a daemon through functions of an engine.
 
-    Every method raises ``DatabaseError`` when the storage cannot be read.
+    Every method raises ``DatabaseError`` if the storage cannot be read.
     """
 
     def __init__(
@@ -97,20 +98,20 @@ class OperatorMail:
     ) -> None:
         self._read_page = read_page
         self._read_message = read_message
-        self.box = read_box  # which clients the messages are from, and how much of the inbox they use
+        self.box = read_box  # the clients that the messages are from, and their use of the inbox
 
     def messages(self) -> tuple[Message, ...]:
-        """Read all messages, newest first, with short beginnings of their bodies."""
+        """Read all messages, newest first, with truncated bodies."""
         listing = self._read_page(Page(limit=_ALL_MESSAGES, bodies_bytes=0))
         return () if listing is None else listing.messages
 
     def message(self, message_id: str) -> Message | None:
-        """Read one message with its whole body; None when the inbox does not hold it."""
+        """Read one message with its whole body; None if it is not in the inbox."""
         full = self._read(message_id, source=False)
         return None if full is None else full.message
 
     def source(self, message_id: str) -> FullMessage | None:
-        """Read the source of one message; None when the inbox does not hold it."""
+        """Read the source of one message; None if it is not in the inbox."""
         return self._read(message_id, source=True)
 
     def _read(self, message_id: str, *, source: bool) -> FullMessage | None:
@@ -119,7 +120,7 @@ class OperatorMail:
 
 
 def operator_lookup(name_hash: bytes) -> InboxLookup:
-    """Return what finds the operator's inbox, which never expires, by the hash that no address has."""
+    """Return a lookup for the operator's inbox, which never expires. ``name_hash`` is a hash that no address has."""
     return InboxLookup("", name_hash, 0, Limits())
 
 
@@ -127,7 +128,7 @@ Settings = SqliteSettings | PostgresqlSettings
 
 
 def settings_of(config: Config) -> Settings:
-    """Return where mail is stored, and how much of it."""
+    """Return the storage settings of a configuration: the place and the limits."""
     limits = Limits(
         max_bytes=config.storage.max_bytes,
         reserve_bytes=4 * config.smtp.max_message_bytes,
@@ -146,7 +147,7 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 
 class Engine(Protocol[S_contra]):
-    """The functions that the module ``engine`` of each engine has. All but ``open_storage`` work without a daemon.
+    """The functions of each engine's ``engine`` module. All except ``open_storage`` work without a daemon.
 
     They raise ``DatabaseError``.
     """
@@ -158,20 +159,20 @@ class Engine(Protocol[S_contra]):
         """Bring the storage to the newest schema; return the names of the steps applied."""
 
     def operator_mail(self, settings: S_contra) -> OperatorMail:
-        """Return the operator's inbox, whether daemons use the storage or not."""
+        """Return the operator's inbox. Daemons may be using the storage."""
 
     def summary(self, settings: S_contra) -> Summary:
-        """Return what the storage holds."""
+        """Return a summary of the stored data."""
 
     def secret(self, settings: S_contra) -> bytes:
         """Return the secret of the storage, which keys hashes."""
 
 
 class PostgresqlEngine(Engine[PostgresqlSettings], Protocol):
-    """What the module of the engine on PostgreSQL has in addition."""
+    """The additional functions of the PostgreSQL ``engine`` module."""
 
     def facts(self, settings: PostgresqlSettings) -> ServerFacts:
-        """Return how the server is set."""
+        """Return facts about the server and its settings."""
 
 
 def _sqlite() -> Engine[SqliteSettings]:
@@ -204,30 +205,36 @@ def upgrade(settings: Settings) -> list[str]:
 
 
 def operator_mail(settings: Settings) -> OperatorMail:
-    """Return the operator's inbox, whether daemons use the storage or not. Raises ``StartError``."""
+    """Return the operator's inbox. Daemons may be using the storage. Raises ``StartError``."""
     if isinstance(settings, SqliteSettings):
         return _sqlite().operator_mail(settings)
     return _postgresql().operator_mail(settings)
 
 
 def summary(settings: Settings) -> Summary:
-    """Return what the storage holds, without a daemon. Raises ``DatabaseError``, ``StartError``."""
+    """Return a summary of the stored data, without a daemon. Raises ``DatabaseError``, ``StartError``."""
     return _sqlite().summary(settings) if isinstance(settings, SqliteSettings) else _postgresql().summary(settings)
 
 
 def audit_hash(settings: Settings, address: str, *, day: str) -> str:
-    """Return what ``Storage.audit_hash`` does, whether daemons use the storage or not. Raises as ``summary``."""
+    """Return the same hash as ``Storage.audit_hash``. Daemons may be using the storage. Raises as ``summary``."""
     secret = _sqlite().secret(settings) if isinstance(settings, SqliteSettings) else _postgresql().secret(settings)
     return audit.audit_hash(secret, address, day=day)
 
 
 def server_facts(settings: PostgresqlSettings) -> ServerFacts:
-    """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it; ``StartError``."""
+    """Return facts about the server and its settings.
+
+    Raises ``DatabaseError``, also when a daemon would refuse the server, and ``StartError``.
+    """
     return _postgresql().facts(settings)
 
 
 def steps_in(folder: str) -> dict[int, Path]:
-    """Return the steps in a folder by number, 1 first. They are in the package in a wheel, next to it in a checkout."""
+    """Return the migrations in a folder by number, starting with 1.
+
+    The folder is inside the package in a wheel, and next to the package in a checkout.
+    """
     package = Path(tmpmaild.__file__).parent
     for place in (package / folder, package.parent / folder):
         steps = {int(file.name[:4]): file for file in sorted(place.glob("[0-9][0-9][0-9][0-9]_*.sql"))}
@@ -237,13 +244,16 @@ def steps_in(folder: str) -> dict[int, Path]:
 
 
 def log_steps(storage: object, applied: Sequence[str]) -> None:
-    """Log which steps a start has applied to a storage that was older; nothing of a new one."""
+    """Log the migrations that were applied to an existing storage; log nothing for a new storage."""
     if applied and not applied[0].startswith("0001"):
         log.info("%s: the schema was brought up to date: %s", storage, ", ".join(applied))
 
 
 def differences(expected: Sequence[str], found: Sequence[str]) -> list[str]:
-    """Return what is missing and what is there besides, in words. A line is a name, ``: `` and what is compared."""
+    """Describe the lines that are missing or changed, and the names that are new.
+
+    Each line is a name, ``: `` and the text to compare.
+    """
     known, there = set(expected), set(found)
     missing = [f"{line.partition(': ')[0]} is missing or different" for line in expected if line not in there]
     named = {line.partition(": ")[0] for line in expected}

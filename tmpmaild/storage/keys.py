@@ -1,9 +1,9 @@
-"""Keys, the numbers of messages and inboxes in the tables, and ids, the texts that they are outside.
+"""Keys and ids: the numbers that identify messages and inboxes in the tables, and their text form in the API.
 
-The id of a message is ``msg_`` and a lower-case ULID outside, and one integer key in a table: 45 bits of Unix
-milliseconds and 18 bits of counter, so keys, ids and arrival sort alike. Where one writer draws the keys of all
-messages, the id's last 62 bits are zero: an id need be unique and ordered, it is no secret. Where each inbox has keys
-of its own, its number is there.
+The id of a message is ``msg_`` followed by a lower-case ULID. Its key is an integer: 45 bits of Unix milliseconds and
+18 bits of counter. Keys and ids therefore sort in the order of arrival. If one writer assigns the keys of all messages,
+the last 62 bits of an id are zero: an id must be unique and ordered, but it is not a secret. If each inbox has its own
+keys, these bits contain the number of the inbox.
 """
 
 import re
@@ -14,12 +14,12 @@ from typing import Final, NewType
 from tmpmaild.model import Page
 
 InboxKey = NewType("InboxKey", int)
-"""The number of an inbox in the tables; its id outside is the same number as text."""
+"""The number of an inbox in the tables; its id in the API is the same number as text."""
 MessageKey = NewType("MessageKey", int)
 """The number of a message in the tables, in the order of arrival."""
 
 ALL_INBOXES: Final = InboxKey(0)
-"""In place of an inbox where one writer draws the keys of all messages."""
+"""Used in place of an inbox key where one writer assigns the keys of all messages."""
 
 PREFIX = "msg_"
 MAX_KEY: Final = MessageKey((1 << 63) - 1)
@@ -32,17 +32,17 @@ _SHAPE = re.compile(rf"{PREFIX}[0-7][{_ALPHABET}]{{25}}")
 
 
 def next_key(last_key: MessageKey, now_ms: int) -> MessageKey:
-    """Draw the key that follows ``last_key``, also when the clock went back."""
+    """Return the next key at this time. It is greater than ``last_key`` even if the clock was set back."""
     return MessageKey(max(last_key + 1, now_ms << _COUNTER_BITS))
 
 
 def first_key(time_ms: int) -> MessageKey:
-    """Return the smallest key that can be drawn at ``time_ms``."""
+    """Return the smallest key that a message arriving at ``time_ms`` can get."""
     return MessageKey(time_ms << _COUNTER_BITS)
 
 
 def message_id_of(key: MessageKey) -> str:
-    """Write a key as an id: 14 characters that say something and 12 zeros."""
+    """Format a key as an id: 14 significant characters followed by 12 zeros."""
     number = key << 2  # the first 70 of the text's 130 bits
     rest = number & (1 << 30) - 1
     return f"{_head(number >> 30)}{_PAIRS[rest >> 20]}{_PAIRS[rest >> 10 & 1023]}{_PAIRS[rest & 1023]}000000000000"
@@ -50,7 +50,7 @@ def message_id_of(key: MessageKey) -> str:
 
 @lru_cache(maxsize=8)
 def _head(number: int) -> str:
-    """Write the first 40 bits, which all messages of a second have in common."""
+    """Format the first 40 bits, which all messages of about one second share."""
     return PREFIX + "".join([_PAIRS[number >> shift & 1023] for shift in (30, 20, 10, 0)])
 
 
@@ -60,7 +60,7 @@ def last_id_before(time_ms: int) -> str:
 
 
 def message_id_in(inbox_key: InboxKey, key: MessageKey) -> str:
-    """Write the key of a message in an inbox that has keys of its own as an id."""
+    """Format the key of a message as an id, for an inbox with its own keys."""
     number = key << _PADDING_BITS | inbox_key
     return PREFIX + "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
 
@@ -71,22 +71,28 @@ def is_message_id(text: str) -> bool:
 
 
 def key_not_above(text: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKey:
-    """Return the greatest key whose id is ``text`` or sorts before it; of ``inbox_key`` if that has keys of its own."""
+    """Return the greatest key whose id is ``text`` or sorts before it.
+
+    ``inbox_key`` is needed if each inbox has its own keys.
+    """
     return MessageKey(min((_number(text) - inbox_key) >> _PADDING_BITS, MAX_KEY))
 
 
 def key_not_below(text: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKey:
-    """Return the smallest key whose id is ``text`` or sorts after it; of ``inbox_key`` if that has keys of its own."""
+    """Return the smallest key whose id is ``text`` or sorts after it.
+
+    ``inbox_key`` is needed if each inbox has its own keys.
+    """
     return MessageKey(min(-((inbox_key - _number(text)) >> _PADDING_BITS), MAX_KEY))
 
 
 def key_after(text: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKey:
-    """Return the key above which those are that come after this id, of all after ""."""
+    """Return the key that is below the keys of all messages after this id; "" is before all messages."""
     return key_not_above(text, inbox_key) if text else MessageKey(-1)
 
 
 def keys_between(page: Page, inbox_key: InboxKey = ALL_INBOXES) -> tuple[MessageKey, MessageKey]:
-    """Return the keys between which a page lies, both excluded."""
+    """Return the lower and upper bound of a page's keys, both exclusive."""
     before = key_not_below(page.before, inbox_key) if page.before else MAX_KEY
     return key_after(page.after or "", inbox_key), before
 
@@ -99,9 +105,9 @@ def _number(text: str) -> int:
 
 
 def message_key(message_id: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKey | None:
-    """Return the key of the message whose id is exactly this text; as a cursor, other texts mean the same key.
+    """Return the key of the message with exactly this id, or None if no message can have it.
 
-    ``inbox_key`` is needed where each inbox has keys of its own.
+    Several texts map to the same key when used as a cursor. ``inbox_key`` is needed if each inbox has its own keys.
     """
     if not is_message_id(message_id):
         return None
@@ -110,6 +116,6 @@ def message_key(message_id: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKe
 
 
 def message_keys(message_ids: Iterable[str], inbox_key: InboxKey = ALL_INBOXES) -> list[MessageKey]:
-    """Return the keys of those texts that are message ids, each once and ascending."""
+    """Return the keys of the texts that are message ids, in ascending order and without duplicates."""
     keys = [message_key(message_id, inbox_key) for message_id in message_ids]
     return sorted({key for key in keys if key is not None})

@@ -1,8 +1,8 @@
-"""The operator's inbox (postmaster and abuse): who may still send to it, and what gives way when it is full.
+"""The operator's inbox (postmaster and abuse): limits for each client, and eviction when it is full.
 
-A client may fill a part of it, and so may all clients of a network, so that others always have room. If many networks
-together fill it all the same, the oldest message of the largest sender is deleted for the next one: mail to postmaster
-must get through (RFC 5321 §4.5.1). This is the one inbox in which a message may be deleted before its time.
+Each client, and each network, may fill only a share of the inbox, so that there is room for others. If many networks
+together fill it nevertheless, the oldest message of the largest sender is deleted to make room for the next message:
+mail to postmaster must get through (RFC 5321 §4.5.1). In no other inbox is a message deleted early to make room.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -18,7 +18,7 @@ NETWORK_SHARE: Final = 0.5
 
 
 class Held(NamedTuple):
-    """A message in the inbox: its key, the IP address that sent it, what it is charged."""
+    """A message in the inbox: its key, the IP address that sent it, and its size as charged."""
 
     key: MessageKey
     remote_ip: str
@@ -26,7 +26,7 @@ class Held(NamedTuple):
 
     @property
     def client(self) -> str:
-        """The client that sent it, as limits are kept for."""
+        """The client that sent the message, as limits count clients."""
         return client_name(self.remote_ip)
 
     @property
@@ -40,7 +40,7 @@ def _network(client: str) -> str:
 
 
 def used_share(held: Sequence[Held]) -> float:
-    """Return the part of the inbox that some messages take, by their number or their size: 1 is all of it."""
+    """Return the share of the inbox that messages use, by number or size, whichever is larger; 1 means full."""
     return max(len(held) / OPERATOR_MAX_MESSAGES, sum(one.stored_bytes for one in held) / OPERATOR_MAX_BYTES)
 
 
@@ -49,7 +49,7 @@ def _fit(held: Sequence[Held], cost_bytes: int, share: float = 1.0) -> bool:
 
 
 def _largest(held: Iterable[Held], sender: Callable[[Held], Hashable]) -> list[Held]:
-    """Return the messages of the sender that takes most; of equal ones that of the oldest message."""
+    """Return the messages of the sender that uses the most space; a tie goes to the sender of the oldest message."""
     groups: dict[Hashable, list[Held]] = {}
     for one in held:
         groups.setdefault(sender(one), []).append(one)
@@ -57,16 +57,16 @@ def _largest(held: Iterable[Held], sender: Callable[[Held], Hashable]) -> list[H
 
 
 class OperatorBox:
-    """What the operator's inbox holds, oldest first."""
+    """The messages in the operator's inbox, oldest first."""
 
     def __init__(self, held: Iterable[Held]) -> None:
         self.held = tuple(held)
         self.used_share = used_share(self.held)
 
     def refuses(self, client: str | None, cost_bytes: int = 1) -> bool:
-        """Return whether the share of a client or of its network is used up; None is a client without limits.
+        """Return whether a message of this size would exceed the share of a client or its network.
 
-        The first message of each may be larger than the share.
+        A client of None has no limits. The first message of a client or network may be larger than the share.
         """
         if client is None:
             return False
@@ -79,7 +79,10 @@ class OperatorBox:
         )
 
     def giving_way(self, cost_bytes: int) -> list[MessageKey]:
-        """Return the keys of the messages that must be deleted for one more to fit; none if it never would."""
+        """Return the keys of the messages to delete to make room for a message of this size.
+
+        Empty if the message fits already, or is larger than the inbox.
+        """
         gone: list[MessageKey] = []
         left = list(self.held)
         while left and cost_bytes <= OPERATOR_MAX_BYTES and not _fit(left, cost_bytes):
@@ -89,6 +92,6 @@ class OperatorBox:
         return gone
 
     def largest_network(self) -> tuple[str, int]:
-        """Return the network that takes most of the inbox, and how many messages are from it."""
+        """Return the network that uses most of the inbox, and its number of messages."""
         held = _largest(self.held, lambda one: one.network)
         return (held[0].network, len(held)) if held else ("", 0)

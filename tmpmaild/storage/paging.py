@@ -1,4 +1,4 @@
-"""Pages: the inbox that is read, the rows and bodies of a page of its messages, the inboxes of a page of the list."""
+"""Paging: the inbox to read, the rows and bodies of a page of messages, and pages of the inbox list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -9,13 +9,13 @@ from tmpmaild.storage.keys import InboxKey, MessageKey
 from tmpmaild.storage.rows import InboxRow, ListedRow
 
 PAGE_ROWS: Final = 200
-"""How many inboxes a page is chosen from."""
+"""The number of inboxes that are read to fill a page of the inbox list."""
 NEVER_MS: Final = (1 << 63) - 1
-"""When the operator's inbox expires."""
+"""The expiry of the operator's inbox."""
 
 
 def fit_page(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRow], bool]:
-    """Take messages until the page has as many, or as much text, as it may have; tell whether there are more."""
+    """Return messages up to the page's limits of messages and characters, and whether there are more."""
     rows: list[ListedRow] = []
     characters = 0
     for row in found:
@@ -27,9 +27,9 @@ def fit_page(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRow], b
 
 
 def bodies_left_out(rows: Iterable[ListedRow], page: Page) -> dict[MessageKey, bool]:
-    """Return the keys of the messages whose bodies were not read with the page, and whether each is to be read whole.
+    """Return the keys of messages whose bodies were not read with the page, and whether to read each body whole.
 
-    Newest first they are, as long as they fit the page.
+    Bodies are read whole as long as they fit in the page, the newest message first.
     """
     large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
     room_bytes = page.bodies_bytes - sum([row.body_bytes for row in rows if row.body is not None]) if large else 0
@@ -39,9 +39,9 @@ def bodies_left_out(rows: Iterable[ListedRow], page: Page) -> dict[MessageKey, b
 def with_bodies(
     rows: Iterable[ListedRow], bodies: Mapping[MessageKey, tuple[str, bool]], message_id: Callable[[MessageKey], str]
 ) -> tuple[Message, ...]:
-    """Make messages of rows. ``bodies`` are those that were read apart, by keys, and whether each was cut.
+    """Convert rows to messages. ``bodies`` has, by key, the bodies that were read separately and whether each was cut.
 
-    A message whose body was not read at all has been deleted meanwhile and is left out.
+    A message without any body has been deleted in the meantime and is left out.
     """
     messages = []
     for row in rows:
@@ -52,7 +52,7 @@ def with_bodies(
 
 
 class InboxLookup(NamedTuple):
-    """Which inbox is read, as of which time; ``permit`` is called with it before anything else is read."""
+    """The inbox to read, and the current time; ``permit`` is called with the inbox before anything else is read."""
 
     address: str
     name_hash: bytes
@@ -62,7 +62,7 @@ class InboxLookup(NamedTuple):
 
 
 class Between(NamedTuple):
-    """A part of the list: behind the first two, which are the place of an inbox, up to the third."""
+    """A range of the inbox list: after the inbox with this expiry and key, up to the expiry ``up_to_ms``."""
 
     after_ms: int
     after_id: InboxKey
@@ -70,18 +70,18 @@ class Between(NamedTuple):
 
 
 def listed_between(now_ms: int, after: str = "", *, expired: bool = False) -> Between:
-    """Return where the inboxes are that are alive or have expired at ``now_ms``, behind the place ``after`` if any."""
+    """Return the range of inboxes that are alive, or have expired, at ``now_ms``, starting after ``after`` if given."""
     expires_at_ms, _, inbox_id = (after or ("-1.0" if expired else f"{now_ms}.{NEVER_MS}")).partition(".")
     return Between(int(expires_at_ms), InboxKey(int(inbox_id)), now_ms if expired else NEVER_MS - 1)
 
 
 def by_creator(rows: Iterable[InboxRow], creator_hash: bytes | None) -> list[InboxRow]:
-    """Return the inboxes of a creator, or all with None."""
+    """Return the inboxes of a creator, or all inboxes if the creator is None."""
     return [row for row in rows if creator_hash in (None, row.creator)]
 
 
 def inbox_page(read: Sequence[InboxRow], *, wanted: Iterable[InboxRow], addresses: Mapping[InboxKey, str]) -> InboxPage:
-    """Return a page with those inboxes of what was read that are wanted."""
+    """Return a page with the wanted inboxes. ``read`` has all the rows that were read, and determines the next page."""
     is_last = len(read) < PAGE_ROWS
     place = None if is_last else f"{read[-1].expires_at_ms}.{read[-1].id}"
     return InboxPage(tuple([row.entry(addresses[row.id]) for row in wanted]), place)

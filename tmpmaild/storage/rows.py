@@ -1,10 +1,10 @@
-"""What every engine stores: the keys of messages and inboxes, how each column is made, how rows become values again.
+"""The stored form of data that all engines share: keys, the columns of a message, and the conversion of rows to values.
 
-To add a stored field to a message: a migration of each engine that adds the column, a line at the end of ``CONTENT``,
-and one in ``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
+To add a stored field to a message, write a migration for each engine that adds the column, and add a line at the end
+of ``CONTENT`` and a field in ``ListedRow`` or ``FullRow``. ``docs/architecture.md`` lists all files to change.
 
-The session is one JSON text a mail, from which each inbox reads its own recipients alone: an array in the order of
-``SmtpSession``.
+The SMTP session is stored once per message as a JSON array in the order of ``SmtpSession``. Each inbox is shown only
+its own recipients.
 """
 
 import hashlib
@@ -39,9 +39,9 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.keys import ALL_INBOXES, InboxKey, MessageKey, key_not_above, message_id_in, message_key
 
 MAX_VERSION: Final = 1 << 62
-"""Versions are drawn below it; the leases and results that follow find room above."""
+"""The upper bound for a new webhook's random version. It leaves room for the increments that follow."""
 HEAD_BYTES = 256 * 1024
-"""How much of a source is read to show its header."""
+"""The number of bytes of a source that are read to show its header."""
 
 _INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")
 _encode = json.Encoder().encode
@@ -54,19 +54,19 @@ _decode_webhook: Final = json.Decoder(Webhook).decode
 
 
 def keyed_hash(key: bytes, text: str) -> bytes:
-    """Hash what must be found again but cannot be read: an address, a client."""
+    """Hash a value that must be searchable but not readable, such as an address or a client."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
 def holders_inbox_key(inbox_id: str) -> InboxKey | None:
-    """Return the key of an inbox that has an owner: never the operator's, which cannot be changed."""
+    """Return the key of a user's inbox, or None for the operator's inbox and for anything that is not an inbox id."""
     if inbox_id == OPERATOR_INBOX_ID or not _INBOX_ID.fullmatch(inbox_id):
         return None
     return InboxKey(int(inbox_id))
 
 
 def changeable_inbox_key(inbox_id: str) -> InboxKey:
-    """Return the key of an inbox that has an owner. Raises ``AddressNotFound``."""
+    """Return the key of a user's inbox. Raises ``AddressNotFound``."""
     key = holders_inbox_key(inbox_id)
     if key is None:
         raise AddressNotFound("no inbox that has an owner")
@@ -74,7 +74,7 @@ def changeable_inbox_key(inbox_id: str) -> InboxKey:
 
 
 def place_of(inbox_id: str, *, message_id: str, keys_by_inbox: bool) -> tuple[InboxKey, MessageKey]:
-    """Return the keys of a message in an inbox that has an owner. Raises ``MessageNotFound``."""
+    """Return the keys of a user's inbox and of a message in it. Raises ``MessageNotFound``."""
     inbox_key = holders_inbox_key(inbox_id)
     key = message_key(message_id, inbox_key if inbox_key and keys_by_inbox else ALL_INBOXES)
     if inbox_key is None or key is None:
@@ -83,11 +83,11 @@ def place_of(inbox_id: str, *, message_id: str, keys_by_inbox: bool) -> tuple[In
 
 
 Value = str | bytes | int | None
-"""What a column of ``content`` may hold."""
+"""The type of a value in a column of ``content``."""
 
 
 class Column(NamedTuple):
-    """A column of ``content``: its type, by the name it has in PostgreSQL, and how its value is made."""
+    """A column of ``content``: its name, its PostgreSQL type, and the function that computes its value."""
 
     name: str
     kind: Literal["bigint", "integer", "boolean", "text", "bytea"]
@@ -95,12 +95,12 @@ class Column(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        """Whether it has no text of any length."""
+        """Whether the value is a number or a boolean, not text or bytes."""
         return self.kind not in ("text", "bytea")
 
 
 def octets(text: str) -> int:
-    """Return the length of a text in UTF-8."""
+    """Return the number of bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -115,7 +115,7 @@ def _body_bytes(mail: NewMail) -> int:
 
 
 def body(mail: NewMail) -> str:
-    """Return the body; "" if it is in the source unchanged."""
+    """Return the body, or "" if the source contains it unchanged."""
     parsed = mail.parsed.body
     return "" if isinstance(parsed, Verbatim) else parsed
 
@@ -142,7 +142,10 @@ def _session(mail: NewMail) -> str:
 
 
 class Bounds(NamedTuple):
-    """Up to which sizes the parts of a message are read: its texts and its source by the size of the source."""
+    """Size limits for reading a message.
+
+    The texts and the source are read only if the source is no larger than ``texts_bytes`` and ``source_bytes``.
+    """
 
     texts_bytes: int
     source_bytes: int
@@ -155,19 +158,19 @@ def bounds_of(up_to_bytes: int, *, source: bool) -> Bounds:
 
 
 def _session_for(text: str, inbox_id: str) -> SmtpSession:
-    """Return a stored session as the holder of one inbox may see it: others who got the same mail stay unknown."""
+    """Return a stored session with the recipients of one inbox only, so that other recipients are not revealed."""
     stored = _decode_session(text)
     own = tuple(AcceptedRecipient(address, at_ms) for recipient, address, at_ms in stored[-1] if recipient == inbox_id)
     return SmtpSession(*stored[:-1], own)
 
 
 def verdict_text(verdict: Authentication) -> str:
-    """Return what was found out about a message as text to be stored, without NUL, which no text of PostgreSQL has."""
+    """Encode a verdict as text for storage. It contains no NUL, which PostgreSQL does not allow in text."""
     return _encode(verdict).decode()
 
 
 def verdict_reached(message_id: str, stored: str) -> VerdictReached:
-    """Return what is told of a message when its verdict, as it is stored, has been."""
+    """Return the notice to send when a verdict, given in its stored form, has been stored."""
     found = _decode_verdict(stored)
     return VerdictReached(message_id, found.dmarc.result, found.authenticated)
 
@@ -177,7 +180,7 @@ def _verdict(text: str | None) -> Authentication | None:
 
 
 def is_of_html(html: str, headers: str) -> bool:
-    """Return whether a body is the text of the HTML, by the header as it is stored; it may also be so without that."""
+    """Return whether the stored Content-Type says that the body is the text of the HTML; False does not rule it out."""
     if not html:
         return False
     stated = next((value for name, value in _decode_headers(headers) if name.lower() == "content-type"), "")
@@ -203,11 +206,11 @@ CONTENT: Final = (
     Column("html", "text", attrgetter("parsed.html")),
     Column("source", "bytea", attrgetter("raw")),
 )
-"""In the order of the tables. What an engine needs besides is in its ``layout.py`` or ``operations.py``."""
+"""The columns in table order. Columns that only one engine has are in its ``layout.py`` or ``operations.py``."""
 
 
 class ListedRow(NamedTuple):
-    """What a list reads of a message; ``body`` is None if it was too large to be read with it."""
+    """The fields of a message that a list needs; ``body`` is None if it was too large to be read with the others."""
 
     key: MessageKey
     recipient: str
@@ -223,7 +226,7 @@ class ListedRow(NamedTuple):
     body: str | None
 
     def message(self, message_id: str, body: str, *, truncated: bool) -> Message:
-        """Return the message with a body, which may be cut."""
+        """Return the message with this body, which may be truncated."""
         return Message(
             id=message_id,
             received_at_ms=self.received_at_ms,
@@ -242,7 +245,7 @@ class ListedRow(NamedTuple):
 
 
 class FullRow(NamedTuple):
-    """What is read of one message besides ``ListedRow``."""
+    """The fields of a single message that are not in ``ListedRow``."""
 
     envelope_from: str
     helo: str
@@ -256,7 +259,7 @@ class FullRow(NamedTuple):
     source: bytes | None
 
     def message(self, listed: ListedRow, message_id: str, inbox_id: str) -> FullMessage:
-        """Return the whole message as the holder of one inbox may see it."""
+        """Return the full message as the user of this inbox may see it."""
         complete = listed.body is not None
         truncated = not complete and listed.body_bytes > 0
         return FullMessage(
@@ -279,11 +282,11 @@ class FullRow(NamedTuple):
 
 
 InboxColumns = tuple[InboxKey, int, int, bool, bytes | None, int, bool]
-"""The fields of ``Inbox`` in their order, without the address."""
+"""The fields of ``Inbox`` in order, except the address."""
 
 
 def inbox_at(address: str, columns: InboxColumns) -> Inbox:
-    """Return the inbox of an address."""
+    """Return the inbox of an address from its columns."""
     inbox_key, created_at_ms, expires_at_ms, private, token_hash, message_count, full = columns
     return Inbox(
         id=str(inbox_key),
@@ -298,7 +301,7 @@ def inbox_at(address: str, columns: InboxColumns) -> Inbox:
 
 
 def created_inbox(new: NewInbox, inbox_id: str) -> Inbox:
-    """Return a new address as the inbox that it has become."""
+    """Return the inbox that was created for a new address."""
     return Inbox(
         id=inbox_id,
         address=new.address,
@@ -312,7 +315,7 @@ def created_inbox(new: NewInbox, inbox_id: str) -> Inbox:
 
 
 class InboxRow(NamedTuple):
-    """What the list of inboxes reads of one."""
+    """The fields of an inbox that the inbox list needs."""
 
     id: InboxKey
     created_at_ms: int
@@ -336,12 +339,12 @@ class InboxRow(NamedTuple):
 
 
 def webhook_text(webhook: Webhook) -> str:
-    """Return what the holder of an inbox wants as text to be stored."""
+    """Encode a webhook's settings as text for storage."""
     return json.encode(webhook, order="sorted").decode()
 
 
 def _webhook(text: str) -> Webhook:
-    """Return a webhook; without URL and events if a newer version stored it in a form unknown here."""
+    """Decode a webhook. It has no URL and no events if a newer version has stored it in an unknown form."""
     try:
         return _decode_webhook(text)
     except DecodeError:
@@ -349,7 +352,7 @@ def _webhook(text: str) -> Webhook:
 
 
 class WebhookRow(NamedTuple):
-    """What is read of a webhook and its inbox; ``newest`` is the key of a message, 0 if there is none."""
+    """The fields of a webhook and its inbox; ``newest`` is the key of the newest message, or 0 if there is none."""
 
     inbox_key: InboxKey
     address: str
@@ -365,7 +368,7 @@ class WebhookRow(NamedTuple):
     newest: MessageKey
 
     def stored(self, *, keys_by_inbox: bool) -> StoredWebhook:
-        """Return the webhook; with ``keys_by_inbox`` the keys of messages are those of their inbox."""
+        """Return the webhook; ``keys_by_inbox`` means that each inbox has its own message keys."""
         owner = self.inbox_key if keys_by_inbox else ALL_INBOXES
         state = WebhookState(
             told_message_id=message_id_in(owner, self.told_message),
@@ -387,7 +390,7 @@ class WebhookRow(NamedTuple):
 
 
 class StateRow(NamedTuple):
-    """What is stored of a webhook that has this version; without ``next_at_ms`` the webhook is taken away."""
+    """The new state of the webhook with this version. If ``next_at_ms`` is None, the webhook is removed."""
 
     inbox_key: InboxKey
     version: int
@@ -400,7 +403,7 @@ class StateRow(NamedTuple):
 
 
 def state_row(stored: StoredWebhook, state: WebhookState | None, *, keys_by_inbox: bool) -> StateRow:
-    """Return what is to be stored of a webhook in place of what was read."""
+    """Return the row that replaces the state of a webhook as it was read."""
     inbox_key = InboxKey(int(stored.inbox_id))
     if state is None:
         return StateRow(inbox_key, stored.version)

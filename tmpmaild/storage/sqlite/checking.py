@@ -1,4 +1,4 @@
-"""Checks a database file before anything in it is changed: whose it is, its version, its schema, its pages."""
+"""Checks a database file before it is changed: its application id, version, schema and pages."""
 
 import os
 import sqlite3
@@ -15,10 +15,11 @@ from tmpmaild.storage.sqlite.paths import wal_of
 def check(
     path: Path, newest_version: int, difference: Callable[[sqlite3.Connection, int], str], *, pages: bool = True
 ) -> None:
-    """Check that the file is a database of ours, not newer than this version, and undamaged, without changing it.
+    """Check that the file is a tmpmaild database, not newer than this version, and undamaged, without changing it.
 
-    ``difference`` says how its schema differs from that of its version, "" if it does not. An empty or missing file is
-    fine. The whole file is read only after an unclean stop, and without ``pages`` never. Raises ``DatabaseError``.
+    ``difference`` returns a difference between its schema and the schema of its version, or "". An empty or missing
+    file is accepted. The whole file is read only after an unclean stop, and never without ``pages``. Raises
+    ``DatabaseError``.
     """
     try:
         if not path.exists() or path.stat().st_size == 0:
@@ -34,13 +35,13 @@ def check(
 
 
 def assert_writable(path: Path) -> None:
-    """Raise ``DatabaseError`` if this process may not write the database and what is next to it."""
+    """Raise ``DatabaseError`` if this process may not write to the database and the files next to it."""
     if found := found_on_disk(path, os.R_OK | os.W_OK):
         raise DatabaseError(found)
 
 
 def check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> int:
-    """Return the schema version of a database of ours. Raises ``DatabaseError`` if it is not ours, or too new."""
+    """Return the schema version. Raises ``DatabaseError`` if it is not a tmpmaild database, or too new."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -58,7 +59,7 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     if has_flag and connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,):
         return
     if path.stat().st_nlink > 1 and not wal_of(path).exists():
-        # SQLite names the WAL by the name that the database is opened by: mail may be in that of another name.
+        # SQLite derives the WAL's name from the name used to open the database: another name's WAL may contain mail.
         raise DatabaseRefused(
             f"{path}: has {path.stat().st_nlink} names (hard links), was not closed properly, and"
             f" {wal_of(path).name} is missing: start the service by the name whose -wal is there"

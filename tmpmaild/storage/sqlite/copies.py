@@ -1,4 +1,4 @@
-"""Copies the database while mail is stored in it, and erases each copy afterwards."""
+"""Copies the database while mail is being stored in it, and erases each copy afterwards."""
 
 import asyncio
 import os
@@ -19,21 +19,21 @@ from tmpmaild.storage.sqlite.opening import open_to_read
 from tmpmaild.storage.sqlite.paths import unfinished
 from tmpmaild.storage.sqlite.space import DiskSpace
 
-_COPIED_PAGES = 256  # in a step
-_COPY_PAUSE_SECONDS = 0.002  # after each step, in which others use the disk and the processor
+_COPIED_PAGES = 256  # per step
+_COPY_PAUSE_SECONDS = 0.002  # after each step, to let other work use the disk and the processor
 _MIB = 1024 * 1024
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what a process has left that was killed while it made a copy."""
+    """Remove the unfinished copy of a process that was killed."""
     with suppress(FileNotFoundError), unfinished(path).open("r+b") as copy:
         unfinished(path).unlink()
         _erase_copy(copy)
 
 
 def _erase_copy(copy: BinaryIO) -> None:
-    """Overwrite a copy and close it, so that no mail stays in the blocks that are freed."""
-    with copy, suppress(OSError):  # such as a full disk whose file system writes to new blocks
+    """Overwrite a copy and close it, so that the freed blocks contain no mail."""
+    with copy, suppress(OSError):  # such as a full disk with a copy-on-write file system
         left = copy.seek(0, os.SEEK_END)
         copy.seek(0)
         while left > 0:
@@ -43,9 +43,9 @@ def _erase_copy(copy: BinaryIO) -> None:
 
 
 class BackupMaker:
-    """Makes one copy of the database at a time, in short steps, while mail goes on coming in.
+    """Makes one copy of the database at a time, in short steps, while new mail is stored.
 
-    The copy is one moment's: the read transaction that it is made in keeps the WAL from being emptied until it is done.
+    The copy is a snapshot: it is made in one read transaction, which also prevents the WAL from being emptied.
     """
 
     def __init__(self, space: DiskSpace) -> None:
@@ -55,9 +55,9 @@ class BackupMaker:
 
     @asynccontextmanager
     async def made(self) -> AsyncIterator[BinaryIO]:
-        """Make a copy, and yield it as a file without a name, so that it is gone when it is closed.
+        """Make a copy, and yield it as an unlinked file, which disappears when it is closed.
 
-        Raises ``StorageFull`` if there is no room for it, ``StorageUnavailable`` while another is being made.
+        Raises ``StorageFull`` if there is no room for it, ``StorageUnavailable`` while another copy is being made.
         """
         if self._busy:
             raise StorageUnavailable("another copy is being made")
@@ -76,7 +76,7 @@ class BackupMaker:
         stop = threading.Event()
         copying = asyncio.ensure_future(asyncio.to_thread(self._copy, stop))
         try:
-            await asyncio.wait([copying])  # which is not cancelled with us
+            await asyncio.wait([copying])  # wait() does not cancel it when this task is cancelled
         except asyncio.CancelledError:
             stop.set()
             with anyio.CancelScope(shield=True):
@@ -108,7 +108,7 @@ class BackupMaker:
             closing(open_to_read(self._path)) as source,
             closing(sqlite3.connect(target, isolation_level=None)) as copy,
         ):
-            source.execute("BEGIN")  # else each commit of the writer would make it begin again
+            source.execute("BEGIN")  # otherwise each commit of the writer would restart the backup
             (pages,) = source.execute("PRAGMA page_count").fetchone()
             source.execute("SELECT clean_stop FROM daemon").fetchone()
             copy.execute("PRAGMA synchronous = OFF")

@@ -1,6 +1,6 @@
-"""Opens the SQLite engine: creates, checks, migrates and closes a database, and puts the parts over it together.
+"""Opens the SQLite engine: creates, checks, migrates and closes a database, and assembles the storage.
 
-Pragmas are in ``opening.py``, the steps of the schema in ``migrations/``. What the engine does is in ``storage.py``.
+Pragmas are in ``opening.py``, the migrations in ``migrations/``, and the ``Storage`` methods in ``storage.py``.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from tmpmaild.storage.sqlite.wal import erase_wal
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer
 
 _OURS: Final = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
-# The columns of views are left to their SQL: SQLite cannot name those of a view whose table lacks a column.
+# The columns of a view are compared through its SQL: SQLite cannot list them if a column is missing in its table.
 _SHAPE: Final = """
 SELECT 'column ' || s.name || '.' || c.name || ': ' || c.type || c."notnull" || c.pk || coalesce(c.dflt_value, '')
     FROM sqlite_schema AS s JOIN pragma_table_xinfo(s.name) AS c
@@ -52,14 +52,14 @@ log = logging.getLogger(__name__)
 
 
 def migrations() -> dict[int, Path]:
-    """Return the steps by number, 1 first."""
+    """Return the migrations by number, starting with 1."""
     return steps_in("migrations")
 
 
 def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None) -> list[str]:
-    """Apply the missing steps, each in a transaction, and return their names.
+    """Apply the missing migrations, each in a transaction, and return their names.
 
-    Raises ``DatabaseError``; the failed step has then changed nothing.
+    Raises ``DatabaseError`` if a migration fails, which has then changed nothing.
     """
     applied = []
     for number, file in (migrations() if steps is None else steps).items():
@@ -72,7 +72,7 @@ def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
     script = file.read_text(encoding="utf-8")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Read again under the lock: another process may have applied the step meanwhile.
+        # Read again under the lock: another process may have applied the migration in the meantime.
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version >= number:
             connection.execute("ROLLBACK")
@@ -83,14 +83,14 @@ def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except (sqlite3.Error, sqlite3.Warning) as error:
-        if connection.in_transaction:  # when the disk is full SQLite has rolled back already
+        if connection.in_transaction:  # on a full disk, SQLite has already rolled back
             connection.execute("ROLLBACK")
         raise DatabaseError(f"migration {file.name} failed: {error}") from error
     return True
 
 
 def _statements(script: str) -> Iterator[str]:
-    # executescript() would commit the transaction of the step.
+    # executescript() would commit the transaction of the migration.
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -102,9 +102,9 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def difference(connection: sqlite3.Connection, version: int) -> str:
-    """Return a difference from the schema of a version, "" if there is none."""
+    """Return one difference from the schema of a version, or "" if there is none."""
     ours, expected = _made_by_migrations(version)
-    # By kind: a column says more than the table that it is of.
+    # Sorted by kind: a column is more specific than its table.
     return min(differences(expected, _lines(connection, ours)), default="")
 
 
@@ -123,7 +123,7 @@ def _lines(connection: sqlite3.Connection, ours: str) -> list[str]:
 
 
 def operator_mail(settings: SqliteSettings) -> OperatorMail:
-    """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
+    """Return the operator's inbox; each method opens the database for reading. A daemon may be using it."""
     path, lookup = settings.path, operator_lookup(_OPERATOR_NAME)
     return OperatorMail(
         lambda page: read_database(path, lambda connection: reading.select_messages(connection, lookup, page)),
@@ -136,7 +136,7 @@ def operator_mail(settings: SqliteSettings) -> OperatorMail:
 
 
 def summary(settings: SqliteSettings) -> Summary:
-    """Return what the database holds. Raises ``DatabaseError``."""
+    """Return a summary of the stored data. Raises ``DatabaseError``."""
     return read_database(settings.path, partial(_summary, path=settings.path))
 
 
@@ -152,16 +152,16 @@ def _secret(connection: sqlite3.Connection) -> bytes:
 
 def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
     (clean_stop,) = connection.execute("SELECT clean_stop FROM daemon").fetchone()
-    sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"  # the operator's is one
+    sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"  # without the operator's
     inboxes, messages = connection.execute(sql).fetchone()
     files = [file for file in (real(path), wal_of(path)) if file.exists()]
     return Summary(bool(clean_stop), inboxes, messages, sum(file.stat().st_size for file in files))
 
 
 def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
-    """Call ``read`` inside one read transaction and return its result; a daemon may be using the database or not.
+    """Call ``read`` inside one read transaction and return its result. A daemon may be using the database.
 
-    Neither the file nor its schema is changed, and no lock is taken that a daemon could wait for. Raises
+    Neither the file nor its schema is changed, and a daemon never waits for a lock of this function. Raises
     ``DatabaseError``.
     """
     _assert_readable(path)
@@ -175,14 +175,14 @@ def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
         except sqlite3.Error as error:
             outcome = error
         if immutable and wal.exists():
-            continue  # a daemon has started meanwhile and may have changed pages while they were read
+            continue  # a daemon has started in the meantime, and may have changed pages while they were read
         if isinstance(outcome, sqlite3.Error):
             raise errors.refusal(path, outcome, writing=False) from outcome
         return outcome
 
 
 def _assert_readable(path: Path) -> None:
-    """Raise an error that tells the reason; SQLite would only say "unable to open database file".
+    """Raise an error with the reason; SQLite would only say "unable to open database file".
 
     Does not open the file: closing it would drop the locks that SQLite holds for this process.
     """
@@ -212,9 +212,9 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 @asynccontextmanager
 async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> AsyncIterator[SqliteStorage]:
-    """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``.
+    """Lock, check, migrate and open the database; leaving the context closes it cleanly. Raises ``DatabaseError``.
 
-    Without ``clock`` it goes by that of this machine.
+    ``clock`` defaults to this machine's clock.
     """
     path, clock = settings.path, clock or MachineClock()
     with opening.lock(path, create=True) as descriptor:
@@ -240,7 +240,7 @@ def assert_usable(path: Path) -> None:
 
 
 def upgrade(settings: SqliteSettings) -> list[str]:
-    """Bring a database that is not in use to the newest schema; return the names of the steps applied.
+    """Migrate a database that is not in use to the newest schema; return the names of the migrations applied.
 
     Raises ``DatabaseError``.
     """
@@ -262,7 +262,7 @@ async def _assemble(
             files = Files(settings.path)
             space = DiskSpace(files, connection, cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
             hash_key = _secret(connection)
-            # The last step that may fail: from here on the connection belongs to the writer's thread.
+            # The last call that may fail: from here on, the connection belongs to the writer's thread.
             writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.check)
         except (OSError, sqlite3.Error) as error:
             raise errors.refusal(settings.path, error) from error
@@ -275,19 +275,20 @@ async def _assemble(
 
 
 def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
-    """Create, check and migrate a database that the caller has locked; return it with the names of the steps applied.
+    """Create, check and migrate a database that the caller has locked.
 
-    What has expired is not migrated. ``max_bytes`` 0 sets no cap. Raises ``DatabaseError``.
+    Returns the connection and the names of the migrations applied. Expired data is deleted before the migration. There
+    is no cap if ``max_bytes`` is 0. Raises ``DatabaseError``.
     """
     steps = migrations()
     checking.check(path, max(steps), difference)
     connection = opening.connect(path)
     try:
         applied = bring_up_to_date(connection, steps, now_ms)
-        if max_bytes:  # not earlier: a step may need a page more than the cap
+        if max_bytes:  # not earlier: a migration may need more pages than the cap allows
             cap_pages(connection, max_bytes)
         connection.execute("UPDATE daemon SET clean_stop = 0")
-        erase_wal(connection)  # so that the file itself says it, whatever becomes of the WAL
+        erase_wal(connection)  # so that the flag is in the file itself, even if the WAL is lost
     except (OSError, sqlite3.Error) as error:
         connection.close()
         raise errors.refusal(path, error) from error
@@ -298,7 +299,7 @@ def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connec
 
 
 def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now_ms: int) -> list[str]:
-    """Apply the missing steps of the schema and return their names; delete what has expired before the first of them.
+    """Delete expired data, then apply the missing migrations and return their names.
 
     Nothing is swept from a database that is new or up to date. Raises ``DatabaseError``, ``sqlite3.Error``.
     """
@@ -310,9 +311,9 @@ def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now
 
 
 def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
-    """Sweep as the daemon does, in small transactions.
+    """Sweep in small transactions, as the daemon does.
 
-    Therefore the statements of a sweep must run on every schema since the first.
+    This runs before the migrations, so the statements of a sweep must work with every schema version.
     """
     step_size, more = sweep_step_size(), True
     while more:
@@ -322,11 +323,11 @@ def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
 
 
 def close(connection: sqlite3.Connection, *, clean: bool) -> None:
-    """Close the connection that ``prepare`` opened; ``clean`` saves the next start from checking the whole file."""
+    """Close the connection that ``prepare`` opened; after a ``clean`` stop, the next start skips the full check."""
     try:
         if clean:
             connection.execute("UPDATE daemon SET clean_stop = 1")
-            erase_wal(connection)  # which closing would delete without overwriting it
+            erase_wal(connection)  # closing would delete the WAL without overwriting it
     except sqlite3.Error as error:
         log.error(  # noqa: TRY400 - the disk's fault, not the code's
             "the database could not be marked as cleanly closed (%s); the next start will check it", error

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean: for callers of a running storage, and as the one line that stops a start."""
+"""Translation of SQLite's errors: exceptions for callers of a running storage, and one-line errors at startup."""
 
 import errno
 import grp
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def translate(error: Exception) -> Exception:
-    """Turn an operational error of SQLite into one of ``tmpmaild.errors``; a programming error is returned as it is."""
+    """Convert an operational error of SQLite to one of ``tmpmaild.errors``; return a programming error unchanged."""
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
@@ -29,9 +29,9 @@ def translate(error: Exception) -> Exception:
 
 
 def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True) -> DatabaseError:
-    """Return the error that stops the start, in one line: the file, what is wrong with it, what to do.
+    """Return a one-line startup error: the file, the problem, and what to do.
 
-    Opens no file: closing one would drop the locks that SQLite holds for this process on the same file.
+    Does not open the file: closing it would drop the locks that SQLite holds on it for this process.
     """
     text = found_on_disk(path, os.R_OK | os.W_OK if writing else os.R_OK) or _reason(path, error)
     lasts = (
@@ -63,13 +63,13 @@ def damaged(path: Path, what: str) -> str:
 
 
 def altered(path: Path, what: str) -> str:
-    """Return the error text for a database whose schema is not what the migrations make."""
+    """Return the error text for a database whose schema differs from the one that the migrations create."""
     made = "the schema has been changed by hand"
     return f"{path}: {made}: {what}; undo the change, or {_move_away(path)}"
 
 
 def _move_away(path: Path) -> str:
-    # The WAL holds accepted mail that is not in the file yet: without it the file is older, not repaired.
+    # The WAL contains accepted mail that is not in the file yet: removing it loses that mail and repairs nothing.
     name = real(path).name
     return (
         f"to start with an empty one, move {name}, {name}-wal and {name}-shm away together;"
@@ -78,10 +78,10 @@ def _move_away(path: Path) -> str:
 
 
 def found_on_disk(path: Path, needed: int) -> str | None:
-    """Return what is wrong on the file system: SQLite has one error for most of it."""
+    """Return a description of a file system problem, or None; SQLite reports most of them with the same error."""
     real_file = real(path)
     folder = real_file.parent
-    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises where the folder may not be searched
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises without search permission
         return f"{path}: is a folder; storage.path must name a file"
     if not os.path.isdir(folder):  # noqa: PTH112 - likewise
         return f"{path}: the folder {folder} does not exist or may not be entered; it must be {_wanted('0700')}"

@@ -1,14 +1,13 @@
-"""How mail is laid out in the tables, so that deleting it leaves no copy behind, and how its rows are inserted.
+"""The layout of messages in the tables, which ensures that deleting leaves no copy, and the insertion of their rows.
 
-``secure_delete`` zeroes what is deleted in place. But when deletes leave a b-tree page two thirds empty, SQLite moves
-the neighbouring rows to fewer pages, and copies of earlier rows stay in the unused parts of rewritten pages: after half
-of 20,000 mixed mails had expired, 25 of them could still be read in the file. Overflow pages are never merged or split,
-are copied within the file only as a whole, and are zeroed when freed. So a row with text begins with a filler as long
-as the part of the row that is in the b-tree page, and all text is in overflow pages.
+``secure_delete`` zeroes deleted data in place. But when deletes leave a b-tree page two thirds empty, SQLite moves the
+neighbouring rows to fewer pages, and copies of earlier rows stay in the unused parts of rewritten pages. In a test with
+20,000 mixed messages, 25 of the half that had expired could still be read in the file. Overflow pages are never merged
+or split, are copied within the file only as a whole, and are zeroed when freed. A row with text therefore starts with a
+filler that is as long as the part of the row in the b-tree page. All text is then in overflow pages.
 
-The numbers are those of the file format (https://www.sqlite.org/fileformat2.html#b_tree_pages, "payload"): of a
-row of P octets, with U octets usable in a page, the b-tree page holds K = M + (P - M) mod (U - 4) octets if that
-is at most U - 35, else M.
+The sizes follow the file format (https://www.sqlite.org/fileformat2.html#b_tree_pages, "payload"): for a row of P bytes
+and U usable bytes per page, the b-tree page holds K = M + (P - M) mod (U - 4) bytes if K is at most U - 35, else M.
 """
 
 import sqlite3
@@ -32,46 +31,46 @@ LOCAL_BYTES = (PAGE_BYTES - 12) * 32 // 255 - 23  # M: 489
 OVERFLOW_BYTES = PAGE_BYTES - 4
 FILLER = bytes(LOCAL_BYTES)
 SLOTS = 12
-SLOT_BYTES = 320  # a local part of 64, an @, a domain of 253
+SLOT_BYTES = 320  # at least 64 (local part) + 1 (@) + 253 (domain)
 EMPTY_SLOTS = b" " * (SLOTS * SLOT_BYTES)
 
-# In the last 519 octets before the overflow pages are exactly full, K is above U - 35, so the page holds M octets. The
-# header and the numbers of a row are not counted; they take between 30 and 120 octets.
+# If a row ends in the last 519 bytes of an overflow page, K is above U - 35, so the b-tree page holds M bytes. The
+# header and the numbers of a row are not counted; they take between 30 and 120 bytes.
 _AIM_BYTES = OVERFLOW_BYTES - 300
 
-# What a mail takes in b-trees: some 490 octets in a page of content, which deleting may leave two thirds empty before
-# SQLite merges it with its neighbours, and the rows of the message and of its indexes.
+# The space of a message in b-trees: about 490 bytes in a page of ``content``, which may become two thirds empty before
+# SQLite merges it with its neighbours, and the rows of ``message`` and its indexes.
 _ROW_BYTES = 1536
 _POINTER_BYTES = 5  # for each page, in the pointer map of a file with auto_vacuum
 _PAGE_COST_BYTES = PAGE_BYTES + _POINTER_BYTES
 
 LEAST_STORED_BYTES = _ROW_BYTES + _PAGE_COST_BYTES
-"""What the smallest mail takes in the file."""
-# sqlite3 first looks for an adapter of what is not a number, a str or a bytearray, in vain and at length: to copy a
-# small mail costs less than that.
+"""The space that the smallest message takes in the file."""
+# For any value that is not a number, a str or a bytearray, sqlite3 first searches for an adapter. That is slow: copying
+# the bytes of a small message to a bytearray is faster.
 _COPIED_BYTES = 64 * 1024
 _MAX_INBOXES = 10_000
 
-# SQLite keeps the values that a cached statement was last given. With a statement for each number of rows, the mail of
-# 64 batches would stay in memory. So there are few statements, and the rows that a batch does not fill have no
-# content_id, so that the triggers of the view ignore them. All else is a number, which is bound faster than NULL.
+# SQLite keeps the last values bound to a cached statement. With a statement for every number of rows, the messages of
+# 64 batches would stay in memory. So there are only a few statements. The rows that a batch does not fill have no
+# content_id, so the triggers of the view ignore them. Their other values are 0, which is bound faster than NULL.
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_ROWS = _SIZES[-1]
-"""How many rows one statement inserts at most."""
+"""The maximum number of rows that one statement inserts."""
 _NUMBERS = [column for column in CONTENT if column.is_number]
 _TEXTS = [column for column in CONTENT if not column.is_number]
 _NUMBER_VALUES = tuple(column.value for column in _NUMBERS)
 _TEXT_VALUES = tuple(column.value for column in _TEXTS)
 Row = tuple[Value | bytearray, ...]
-"""The values of a row that is inserted."""
+"""The values of a row to insert."""
 _EXPRESSIONS = {
     "key": "m.id",
     "recipient": "CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT)",
     "authentication": "(SELECT v.authentication FROM verdict AS v WHERE v.id = m.id)",
 }
 
-# One row for any number of inboxes: the GIL is released and taken again for each row. The plus keeps SQLite from using
-# the index over swept, in which it would scan all live inboxes.
+# Returns one row for any number of inboxes, because sqlite3 releases and acquires the GIL for each row. The plus
+# prevents SQLite from using the index on ``swept``, which would scan all live inboxes.
 _INBOXES = """
 SELECT json_group_array(json_array(i.id, i.expires_at_ms, i.message_count, i.stored_bytes, hex(i.creator),
                                    coalesce(c.stored_bytes, 0)))
@@ -82,23 +81,23 @@ _decode = msgspec.json.Decoder(list[tuple[int, int, int, int, str, int]]).decode
 
 
 def padding_bytes(text_bytes: int) -> int:
-    """Return how much padding a row of a filler and that much text needs to have ``LOCAL_BYTES`` in the b-tree page."""
+    """Return the padding that a row with a filler and this text needs to keep ``LOCAL_BYTES`` in the b-tree page."""
     return (_AIM_BYTES - text_bytes) % OVERFLOW_BYTES
 
 
 def stored_bytes(padded_bytes: int) -> int:
-    """Return what a row with that much text and padding takes in the file at most, with its messages and indexes."""
+    """Return the maximum size in the file of a row with this much text and padding, including messages and indexes."""
     overflow_pages = padded_bytes // OVERFLOW_BYTES + 1
     return _ROW_BYTES + overflow_pages * _PAGE_COST_BYTES
 
 
 def address_place(inbox_key: InboxKey) -> tuple[int, int]:
-    """Return the row and the offset of the address of an inbox: twelve share an overflow page."""
+    """Return the row and the offset of an inbox's address: twelve addresses share an overflow page."""
     return inbox_key // SLOTS, inbox_key % SLOTS * SLOT_BYTES
 
 
 class MessageColumns(NamedTuple):
-    """The columns of ``message``: one row an inbox. The first message of a transaction has the id of the content."""
+    """The columns of ``message``, which has a row for each inbox. The first row for a content has the content's id."""
 
     id: MessageKey
     inbox_id: InboxKey
@@ -117,11 +116,11 @@ INSERTED = (
     *(column.name for column in _TEXTS),
     "padding",
 )
-"""The columns of the view ``delivery``; ``insert`` takes all but the filler, and for the padding how long it is."""
+"""The columns of the view ``delivery``. Rows for ``insert`` have no filler, and the padding's length as the padding."""
 
 
 def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, Row]:
-    """Lay a mail out as the columns that follow ``MessageColumns``; the number is what it will take in the file."""
+    """Return the size of a message in the file, and the values of the columns that follow ``MessageColumns``."""
     text_bytes = len(recipients)
     texts: list[Value | bytearray] = [bytearray(recipients)]
     for value in _TEXT_VALUES:
@@ -142,7 +141,7 @@ _MARKS = {"filler": f"zeroblob({LOCAL_BYTES})", "padding": "zeroblob(?)"}
 _ROW = ",".join(_MARKS.get(name, "?") for name in INSERTED)
 _NO_ROW = (0, 0, None, *[0] * (_ROW.count("?") - 3))
 NO_CONTENT = (0,) * (_ROW.count("?") - len(MessageColumns._fields))
-"""What follows ``MessageColumns`` in the row of a second or further recipient."""
+"""The values that follow ``MessageColumns`` in the row of a second or further inbox."""
 
 
 def insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
@@ -154,13 +153,13 @@ def insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
 
 
 def forget_values(connection: sqlite3.Connection) -> None:
-    """Free the mail that the statements were last given."""
+    """Free the messages that are still bound to the statements."""
     for size in _SIZES:
         _execute(connection, [_NO_ROW] * size)
 
 
 def _execute(connection: sqlite3.Connection, rows: list[Row]) -> None:
-    # executemany() with one row of values: execute() would release the GIL once more to ask for the last rowid.
+    # executemany() with one row of values: execute() would release the GIL once more to get the last rowid.
     connection.executemany(_insert_sql(len(rows)), [tuple(chain.from_iterable(rows))])
 
 
@@ -170,13 +169,13 @@ def _insert_sql(rows: int) -> str:
 
 
 def selected(names: Sequence[str], table: str = "c", **expressions: str) -> str:
-    """Return what a SELECT reads for the fields of a row: the column of that name, or the given expression."""
+    """Return the column list of a SELECT for the fields of a row: for each, its column or the given expression."""
     known = _EXPRESSIONS | expressions
     return ", ".join(known.get(name, f"{table}.{name}") for name in names)
 
 
 class _Quota:
-    """What an inbox, or all inboxes of one creator, hold and may hold."""
+    """The usage and the limits of an inbox, or of all inboxes of one creator."""
 
     __slots__ = ("max_bytes", "max_messages", "messages", "stored_bytes")
 
@@ -187,7 +186,7 @@ class _Quota:
         self.max_bytes = max_bytes
 
     def add(self, messages: int, cost_bytes: int) -> bool:
-        """Add, or take away if negative; return whether it is within its limits then."""
+        """Add to the usage, or subtract from it; return whether it is then within the limits."""
         self.messages += messages
         self.stored_bytes += cost_bytes
         return self.messages <= self.max_messages and self.stored_bytes <= self.max_bytes
@@ -198,16 +197,16 @@ class _Quota:
 
 
 class _Inbox(Struct):
-    """What was read of an inbox, updated with what later batches have added."""
+    """An inbox as it was read, updated with the messages that later batches have added."""
 
     expires_at_ms: int
     quotas: tuple[_Quota, ...]
 
 
 class InboxQuotas:
-    """The quotas of the inboxes that receive mail, as in the tables; used in the writer's thread only.
+    """A cache of the quotas of inboxes that receive mail; used only in the writer's thread.
 
-    What one batch has read is kept for the next, because there is one writer: reading releases the GIL four times.
+    Quotas are kept from batch to batch, because reading releases the GIL four times and there is only one writer.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -218,7 +217,7 @@ class InboxQuotas:
         self._changed: set[str] = set()
 
     def load(self, connection: sqlite3.Connection, now_ms: int, inbox_ids: Collection[str]) -> None:
-        """Begin a batch that delivers to these inboxes: read those that are not in memory."""
+        """Start a batch that delivers to these inboxes: read the quotas that are not in memory."""
         if len(self._inboxes) > _MAX_INBOXES:
             self.forget()
         self._now_ms = now_ms
@@ -228,7 +227,7 @@ class InboxQuotas:
             self._read(connection, unknown)
 
     def forget(self) -> None:
-        """Forget what was read, because the tables have changed otherwise than by ``charge``."""
+        """Clear the cache, because the tables have been changed by other means than ``charge``."""
         self._inboxes.clear()
         self._creators.clear()
 
@@ -249,7 +248,7 @@ class InboxQuotas:
         return inbox is not None and inbox.expires_at_ms > self._now_ms
 
     def charge(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
-        """Charge a mail of ``cost_bytes`` in the file to all of these inboxes, or to none if one is full: False."""
+        """Charge a message of ``cost_bytes`` to all of these inboxes, or to none and return False if one is full."""
         quotas = [quota for inbox_id in inbox_ids for quota in self._inboxes[inbox_id].quotas]
         fits = True
         for quota in quotas:
@@ -262,11 +261,11 @@ class InboxQuotas:
         return True
 
     def changes(self) -> list[InboxChange]:
-        """Return the state after the batch of each inbox that was charged."""
+        """Return the current state of each inbox that was charged in this batch."""
         return [self.change(inbox_id) for inbox_id in self._changed]
 
     def change(self, inbox_id: str) -> InboxChange:
-        """Return the state of an inbox of this batch."""
+        """Return the current state of an inbox in this batch."""
         inbox, *creator = self._inboxes[inbox_id].quotas
         share_full = bool(creator) and creator[0].full
         return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
@@ -278,7 +277,7 @@ class InboxQuotas:
 
 
 def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:
-    """Return whether not even the smallest mail fits the quota of a creator."""
+    """Return whether a creator's quota has no room for even the smallest message."""
     sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
     row = connection.execute(sql, (limits.creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
     return bool(row and row[0])

@@ -1,4 +1,4 @@
-"""Opens the database file: with our pragmas, readable by its owner only, locked against other daemons."""
+"""Opens the database file with our pragmas, readable only by its owner, and locked against other daemons."""
 
 import errno
 import fcntl
@@ -18,16 +18,16 @@ APPLICATION_ID = 0x746D7064  # "tmpd"
 BUSY_TIMEOUT_MS = 5000
 _PRAGMAS: dict[str, str | int] = {
     "page_size": PAGE_BYTES,
-    "auto_vacuum": 2,  # incremental; like the page size it takes effect before the first table only
+    "auto_vacuum": 2,  # incremental; like the page size, it can only be set before the first table is created
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: a COMMIT that returns is fsynced
     "foreign_keys": 1,
     "busy_timeout": BUSY_TIMEOUT_MS,
     "secure_delete": 1,
-    "temp_store": 2,  # memory: no mail in temporary files
+    "temp_store": 2,  # in memory: no mail in temporary files
     "trusted_schema": 0,
     "cell_size_check": 1,
-    "journal_size_limit": -1,  # none: what is truncated must be overwritten first
+    "journal_size_limit": -1,  # no limit: the WAL must be overwritten before it is truncated
 }
 READER_PRAGMAS = (
     *(
@@ -36,15 +36,15 @@ READER_PRAGMAS = (
     ),
     "PRAGMA query_only = 1",
 )
-"""For a connection that only reads, of a file that was opened for writing before."""
-_LOCKED_OCTET = 1 << 62  # SQLite's own locks are on the 512 octets from 1 GiB on
-_LOCKED_HERE: set[tuple[int, int]] = set()  # device and inode; POSIX locks belong to the process, and so does this
+"""Pragmas for a read-only connection to a file that has been opened for writing before."""
+_LOCKED_OCTET = 1 << 62  # SQLite's own locks are on the 512 bytes from 1 GiB on
+_LOCKED_HERE: set[tuple[int, int]] = set()  # device and inode; per process, like POSIX locks
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the database for writing; set every pragma and check its value.
+    """Open the database for writing, set each pragma, and check its value.
 
-    Transactions are begun explicitly. Raises ``DatabaseError``.
+    Transactions must be started explicitly. Raises ``DatabaseError``.
     """
     try:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
@@ -70,9 +70,10 @@ def _assert_pragma(connection: sqlite3.Connection, name: str, wanted: str | int)
 
 
 def open_to_read(file: Path, *, immutable: bool = False) -> sqlite3.Connection:
-    """Open a file for reading only; ``immutable``, if it is not in use, keeps SQLite from creating a WAL for that.
+    """Open a file for reading only.
 
-    Closing it does not checkpoint a left-over WAL into the file.
+    ``immutable`` is for a file that is not in use: it keeps SQLite from creating a WAL in order to read the file.
+    Closing the connection does not checkpoint a leftover WAL into the file.
     """
     uri = f"{file.absolute().as_uri()}?mode=ro&immutable={int(immutable)}"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
@@ -83,14 +84,15 @@ def open_to_read(file: Path, *, immutable: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def lock(path: Path, *, create: bool = False) -> Iterator[int]:
-    """Keep every other daemon, migration and ``restore`` out of the database, whatever links lead to it.
+    """Lock the database against every other daemon, migration and ``restore``, whatever links lead to it.
 
     Locks the file next to the real database, and the database itself, which may have hard links in other folders.
-    Yields a descriptor of the database for reading, or -1 if there is none; with ``create`` an empty one is created.
-    Raises ``DatabaseError`` at once when another process holds a lock. The kernel releases them when the process ends.
+    Yields a descriptor for reading the database, or -1 if there is no database; ``create`` creates an empty one.
+    Raises ``DatabaseError`` at once if another process holds a lock. The kernel releases the locks when the process
+    ends.
 
-    Connections must be closed before this ends: closing a descriptor of a file drops the locks that SQLite holds on it
-    for this process. For the same reason a database that is locked already is not opened a second time.
+    Connections must be closed before the context ends: closing a descriptor of a file drops the locks that SQLite holds
+    on it for this process. For the same reason, a database that is locked already is not opened a second time.
     """
     with ExitStack() as held:
         for lock_path in _lock_paths(path):
@@ -150,7 +152,10 @@ def _locked_itself(path: Path) -> Iterator[int]:
 
 
 def _lock_range(descriptor: int, path: Path) -> None:
-    """Lock an octet that SQLite does not use, by an open file description lock (Linux): no other close drops it."""
+    """Lock a byte that SQLite does not use.
+
+    This is an open file description lock (Linux), which is not dropped when other descriptors are closed.
+    """
     if not hasattr(fcntl, "F_OFD_SETLK"):
         return
     wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_OCTET, 1, 0)
@@ -159,7 +164,7 @@ def _lock_range(descriptor: int, path: Path) -> None:
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):
             raise _in_use(path) from None
-        if error.errno != errno.EINVAL:  # such as gVisor, which has no such locks
+        if error.errno != errno.EINVAL:  # EINVAL: such locks are not supported, for example by gVisor
             raise _cannot_be_locked(path, path.name, error) from error
 
 
@@ -172,13 +177,13 @@ def _cannot_be_locked(path: Path, name: str, error: OSError) -> DatabaseError:
 
 
 def create_private(path: Path) -> None:
-    """Create the file if it is missing, readable by its owner only; SQLite gives -wal and -shm the same mode."""
+    """Create the file if it is missing, readable only by its owner; SQLite gives -wal and -shm the same mode."""
     with suppress(FileExistsError):
         create_new(real(path))  # O_EXCL does not follow a link
 
 
 def create_new(path: Path) -> None:
-    """Create the file as ``create_private``. Raises ``FileExistsError``, ``DatabaseError``."""
+    """Create the file, readable only by its owner. Raises ``FileExistsError``, ``DatabaseError``."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -189,9 +194,9 @@ def create_new(path: Path) -> None:
 
 @contextmanager
 def temporary(path: Path) -> Iterator[None]:
-    """Create an empty file for the database; delete it in the end, and its folder if nothing else is in that.
+    """Create an empty file for the database. At the end, delete it, and its folder if that is empty then.
 
-    Raises ``DatabaseError`` if it is there already: nothing is deleted that was not made here.
+    Raises ``DatabaseError`` if the file already exists, so that only a file created here is deleted.
     """
     try:
         create_new(path)

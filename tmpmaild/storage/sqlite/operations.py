@@ -1,6 +1,6 @@
-"""The operations on inboxes, their mail and their webhooks; also the rows that they write and read.
+"""Operations on inboxes, messages and webhooks, and the rows that they read and write.
 
-Expired mail is deleted in ``sweeping.py``.
+Expired messages are deleted in ``sweeping.py``.
 """
 
 import sqlite3
@@ -52,7 +52,7 @@ _WRITE_SLOT: Final = (
 
 
 def create_inbox(batch: Batch, new: NewInbox, *, name_hash: bytes, creator_hash: bytes | None) -> str | RequestError:
-    """Store an address if its name is free and its creator is within its quota; return the new inbox's id."""
+    """Store an address if its name is free and its creator is within the quota; return the new inbox's id."""
     execute, limits = batch.connection.execute, batch.state.quotas.limits
     forgotten_ms = batch.now_ms - new.name_held_ms
     known = execute("SELECT expires_at_ms > ? FROM inbox WHERE name_hash = ?", (forgotten_ms, name_hash)).fetchone()
@@ -61,7 +61,7 @@ def create_inbox(batch: Batch, new: NewInbox, *, name_hash: bytes, creator_hash:
     if creator_hash is not None and creator_is_full(batch.connection, creator_hash, limits):
         return MailboxFull("the creator has no room for mail to another address")
     if known:
-        # The name is free again, but the inbox has not been swept yet: its mail is deleted with the old row.
+        # The name is free again, but the old inbox has not been swept yet: keep its row, so that its mail is deleted.
         execute("UPDATE inbox SET name_hash = randomblob(16) WHERE name_hash = ?", (name_hash,))
     inbox_id = execute(
         "INSERT INTO inbox (name_hash, created_at_ms, expires_at_ms, private, token_hash, creator)"
@@ -81,17 +81,17 @@ def _write_address(batch: Batch, inbox_key: InboxKey, address: str) -> None:
 
 
 def write_slots(connection: sqlite3.Connection, inbox_keys: Iterable[InboxKey], slot: bytes) -> None:
-    """Overwrite the slots of these inboxes; a row that does not exist is left alone.
+    """Overwrite the slots of these inboxes; slots in missing rows are skipped.
 
-    SQLite writes a row of the same size in place. By ``blobopen()`` a connection that stays open would keep some 90
-    bytes for each call (CPython 3.11 to 3.14).
+    SQLite updates a row in place if its size does not change. ``blobopen()`` is not used because each call leaks about
+    90 bytes until the connection is closed (CPython 3.11 to 3.14).
     """
     places = [address_place(inbox_key) for inbox_key in inbox_keys]
     connection.executemany(_WRITE_SLOT, [(offset, slot, offset + SLOT_BYTES + 1, row_id) for row_id, offset in places])
 
 
 class MessageRow(NamedTuple):
-    """What is needed of a message to delete it."""
+    """The fields of a message that are needed to delete it."""
 
     key: MessageKey
     inbox_key: InboxKey
@@ -105,15 +105,15 @@ MESSAGE_ROWS = (
     "SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.stored_bytes"
     " FROM message AS m JOIN content AS c ON c.id = m.content_id"
 )
-"""Selects each ``MessageRow``; the caller adds the condition."""
+"""Selects the columns of ``MessageRow``; the caller adds the condition."""
 
 
 def delete_messages(batch: Batch, rows: Sequence[MessageRow]) -> None:
-    """Delete messages, and each content with the last message that refers to it."""
+    """Delete messages, and every content that no other message refers to."""
     if not rows:
         return
     connection = batch.connection
-    # Stored here because the highest id may be among the deleted messages.
+    # Store the highest id: it may belong to one of the deleted messages.
     connection.execute("UPDATE daemon SET last_message_id = ?", (batch.last_message_key,))
     message_ids = json_array([row.key for row in rows])
     content_ids = json_array(sorted({row.content_id for row in rows}))
@@ -132,7 +132,7 @@ def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow]
     """Blank the recipients of deleted messages in contents that other messages still refer to."""
     sql = "SELECT id FROM content WHERE id IN (SELECT value FROM json_each(?))"
     shared = {content_id for (content_id,) in connection.execute(sql, (content_ids,))}
-    # SQLite writes a row of the same size in place.
+    # SQLite updates a row in place if its size does not change.
     blank = (
         "UPDATE content SET recipients = CAST(substr(recipients, 1, ?) || ? || substr(recipients, ?) AS BLOB)"
         " WHERE id = ?"
@@ -148,12 +148,12 @@ def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow]
 
 
 def json_array(values: Sequence[int]) -> str:
-    """Return numbers for ``json_each(?)``: one statement for any number of them."""
+    """Return the numbers as a JSON array for ``json_each(?)``, so that one statement fits any number of values."""
     return str(list(values))
 
 
 def delete_selected(batch: Batch, inbox_key: InboxKey, selected: Selection) -> Deleted:
-    """Delete some of the selected messages, oldest first: as many as one transaction should."""
+    """Delete selected messages, oldest first, up to the limit of one transaction."""
     condition = "m.id <= ?" if selected.keys is None else "m.id IN (SELECT value FROM json_each(?))"
     sql = f"{MESSAGE_ROWS} WHERE m.inbox_id = ? AND {condition} ORDER BY m.id LIMIT ?"
     wanted = selected.up_to_key if selected.keys is None else json_array(selected.keys)
@@ -168,21 +168,24 @@ def delete_selected(batch: Batch, inbox_key: InboxKey, selected: Selection) -> D
 
 
 class DeleteMessages(Operation[Deleted]):
-    """Delete some of the selected messages of an inbox."""
+    """Delete selected messages of an inbox, up to the limit of one transaction."""
 
     def __init__(self, inbox_key: InboxKey, selected: Selection) -> None:
         self._inbox_key = inbox_key
         self._selected = selected
-        # How large they are is not known; 10 MiB take some 40 ms, so two messages go together.
+        # The sizes are unknown. Deleting 10 MiB takes about 40 ms, so two single messages may share a batch.
         self.size_bytes = MAX_BATCH_BYTES if selected.only_key is None else MAX_BATCH_BYTES // 2
 
     def apply(self, batch: Batch) -> Deleted:
-        """Delete them."""
+        """Delete the messages."""
         return delete_selected(batch, self._inbox_key, self._selected)
 
 
 def set_verdict(batch: Batch, inbox_key: InboxKey, message_key: MessageKey, authentication: str) -> RequestError | None:
-    """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
+    """Store the verdict on a message.
+
+    Returns ``MessageNotFound`` if the message is gone, its inbox has expired, or the message already has a verdict.
+    """
     sql = (
         "INSERT OR IGNORE INTO verdict SELECT m.id, ?, ?, zeroblob(?) FROM message AS m JOIN inbox AS i"
         " ON i.id = m.inbox_id WHERE m.id = ? AND +m.inbox_id = ? AND +i.swept = 0 AND i.expires_at_ms > ?"
@@ -195,19 +198,19 @@ def set_verdict(batch: Batch, inbox_key: InboxKey, message_key: MessageKey, auth
 
 
 def _refusal(batch: Batch, inbox_key: InboxKey, now_ms: int) -> RequestError | None:
-    """Return why an inbox cannot be changed: it has expired, or has been forgotten."""
+    """Return the error if an inbox cannot be changed because it has expired or been forgotten."""
     sql = "SELECT expires_at_ms, swept FROM inbox WHERE id = ?"
     row = batch.connection.execute(sql, (inbox_key,)).fetchone()
     if row is None:
         return AddressNotFound("no such inbox")
     expires_at_ms, swept = row
-    # An inbox that expired while the operation was queued may have lost mail to a sweep.
+    # If the inbox expired while the operation was queued, a sweep may have deleted some of its messages.
     now_ms = max(now_ms, batch.now_ms)
     return AddressExpired(min(expires_at_ms, now_ms)) if swept or expires_at_ms <= now_ms else None
 
 
 def move_expiry(batch: Batch, inbox_key: InboxKey, *, expires_at_ms: int, now_ms: int) -> RequestError | None:
-    """Set when an inbox that is alive expires, or end it; then the sweep deletes it."""
+    """Set the expiry of a live inbox. If it is not in the future, the inbox expires now and the sweep deletes it."""
     refused = _refusal(batch, inbox_key, now_ms)
     if refused is not None:
         return refused
@@ -220,7 +223,7 @@ def move_expiry(batch: Batch, inbox_key: InboxKey, *, expires_at_ms: int, now_ms
 
 
 class AddMessage(Operation[str]):
-    """Store a mail for all of its live inboxes, or for none; the result is its first id."""
+    """Store a message in all of its live inboxes, or in none; the result is its first id."""
 
     changes: ClassVar[bool] = False
 
@@ -231,12 +234,12 @@ class AddMessage(Operation[str]):
 
     @classmethod
     def is_one_statement(cls, operations: Sequence[Self]) -> bool:
-        """Return whether all messages fit one INSERT; many recipients may make more."""
+        """Return whether all rows fit in one INSERT: a message has a row for each of its inboxes."""
         return sum([len(operation.mail.inbox_ids) for operation in operations]) <= MAX_ROWS
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
-        """Store the mails of a whole batch with few statements: each call of SQLite releases the GIL."""
+        """Store a batch of messages in as few statements as possible: each SQLite call releases the GIL."""
         inbox_ids = {inbox_id for operation in operations for inbox_id in operation.mail.inbox_ids}
         quotas = batch.state.quotas
         quotas.load(batch.connection, batch.now_ms, inbox_ids)
@@ -256,7 +259,7 @@ class AddMessage(Operation[str]):
         return outcomes
 
     def _recipients(self, quotas: InboxQuotas) -> dict[str, bytes]:
-        """Return the live inboxes with the recipient that first named each."""
+        """Return the live inboxes, each with the first recipient for it."""
         recipients: dict[str, bytes] = {}
         for inbox_id, recipient in zip(self.mail.inbox_ids, self.mail.envelope.recipients, strict=True):
             if quotas.is_live(inbox_id):
@@ -264,9 +267,9 @@ class AddMessage(Operation[str]):
         return recipients
 
     def _rows(self, batch: Batch, quotas: InboxQuotas) -> tuple[MessageKey, list[Row]] | RequestError:
-        """Return the first key and the rows to insert into ``delivery``: one for each inbox, the first has the content.
+        """Return the first key and the rows for ``delivery``: one for each inbox, the first with the content.
 
-        Returns the error instead when no inbox is left or one is full.
+        Returns an error instead if no live inbox is left or one is full.
         """
         recipients = self._recipients(quotas)
         if not recipients:
@@ -287,19 +290,19 @@ class AddMessage(Operation[str]):
 
 
 class AddOperatorMessage(AddMessage):
-    """Store a mail whose recipients include the operator; in that inbox older messages give way if it is full."""
+    """Store a message whose recipients include the operator; if that inbox is full, older messages are deleted."""
 
     changes: ClassVar[bool] = True
 
     @classmethod
     def is_one_statement(cls, operations: Sequence[Self]) -> bool:
-        """See ``Operation``: messages may be deleted first."""
+        """Return False: older messages may have to be deleted first."""
         del operations
         return False
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
-        """Store the mails one after the other."""
+        """Store the messages one after the other."""
         return [_store_for_operator(batch, operation) for operation in operations]
 
 
@@ -318,7 +321,7 @@ def _store_for_operator(batch: Batch, operation: AddMessage) -> str | RequestErr
         batch.given_way += len(gone)
     (outcome,) = AddMessage.run(batch, [operation])
     if gone and isinstance(outcome, RequestError):
-        raise outcome  # nothing was stored, so nothing gives way: the caller rolls back
+        raise outcome  # nothing was stored, so the caller must roll back the deletions
     return outcome
 
 
@@ -330,7 +333,7 @@ def addition(mail: NewMail) -> AddMessage:
 def set_webhook(
     batch: Batch, inbox_key: InboxKey, webhook: str | None, *, now_ms: int, version: int
 ) -> RequestError | None:
-    """Set the webhook of an inbox that is alive in place of the one before, or take it away."""
+    """Set or replace the webhook of a live inbox, or remove it if ``webhook`` is None."""
     refused = _refusal(batch, inbox_key, now_ms)
     if refused is not None:
         return refused
@@ -346,7 +349,7 @@ def set_webhook(
 
 
 def store_webhook(batch: Batch, row: StateRow) -> bool:
-    """Store the state of a webhook, or take it away; False if it no longer has the version."""
+    """Store the state of a webhook, or remove the webhook; False if its version has changed."""
     inbox_key, version, *state = row
     execute = batch.connection.execute
     if row.next_at_ms is None:
@@ -362,7 +365,7 @@ def store_webhook(batch: Batch, row: StateRow) -> bool:
 
 
 def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[str, str]]) -> None:
-    """Store blocks, each in place of one of the same kind and value, and delete others."""
+    """Store blocks, replacing those of the same kind and value, and delete the ``removed`` ones."""
     executemany = batch.connection.executemany
     executemany(
         "REPLACE INTO block (kind, value, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)", map(astuple, added)
@@ -372,7 +375,7 @@ def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[
 
 
 def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
-    """Store the domains that take new addresses; return the others that are kept, and until when."""
+    """Store the domains that accept new addresses; return the retired domains, each with the time it is kept until."""
     connection = batch.connection
     known: dict[str, int | None] = dict(connection.execute("SELECT name, kept_until_ms FROM domain").fetchall())
     last = connection.execute(_LAST_EXPIRY, (NEVER_MS,)).fetchone()
@@ -385,7 +388,7 @@ def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, until_ms
 
 
 def change_limits(batch: Batch, limits: Limits, space: DiskSpace) -> None:
-    """Go by other limits, and change how far the file may grow; what the writer measures after it goes by that."""
+    """Apply new limits, including the cap of the file; the writer's next measurement uses them."""
     cap_pages(batch.connection, limits.max_bytes)
     space.change(cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
     batch.state.quotas = InboxQuotas(limits)

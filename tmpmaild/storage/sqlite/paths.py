@@ -5,17 +5,17 @@ from pathlib import Path
 
 
 def real(path: Path) -> Path:
-    """Return the absolute path of the file that links lead to, which need not exist."""
-    return Path(os.path.realpath(path))  # Path.resolve() raises where links lead in a circle
+    """Return the absolute path of a file with links resolved; the file need not exist."""
+    return Path(os.path.realpath(path))  # Path.resolve() raises on a loop of links
 
 
 def wal_of(path: Path) -> Path:
-    """Return where SQLite keeps the WAL: next to the target of a symbolic link."""
+    """Return the path of the WAL. If the database is a symbolic link, the WAL is next to its target."""
     file = real(path)
     return file.with_name(file.name + "-wal")
 
 
 def unfinished(path: Path) -> Path:
-    """Return where a copy is made, before it is complete."""
+    """Return the path of a copy that is not complete yet."""
     file = real(path)
     return file.with_name(file.name + ".unfinished-copy")

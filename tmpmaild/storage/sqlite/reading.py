@@ -1,4 +1,4 @@
-"""Reads inboxes, pages and single messages: the SELECTs, and the one thread that runs them."""
+"""Reads inboxes, pages and single messages: the SELECT statements, and the one thread that runs them."""
 
 import asyncio
 import sqlite3
@@ -43,7 +43,7 @@ _MAX_BATCH = 16
 _BATCH_SECONDS = 0.005
 _STEP_BYTES = 1024 * 1024
 
-# A swept inbox has expired, even if the clock has been set back since.
+# A swept inbox counts as expired even if the clock has been set back since.
 _INBOX = """
 SELECT i.id, i.created_at_ms, CASE WHEN i.swept THEN min(i.expires_at_ms, :now_ms) ELSE i.expires_at_ms END,
        i.private, i.token_hash, i.message_count,
@@ -66,8 +66,8 @@ substr(
 """
 """The beginning of a body, from ``content AS c``: the view ``readable`` would build the whole body first.
 
-A character has at most four octets, a line end two. So a character that the cut divides is always beyond the characters
-that are returned.
+A character has at most four bytes, and a line end two. A character split by the byte limit is therefore always beyond
+the characters that are returned.
 """
 _LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :texts_bytes THEN c.body END")
 _FULL = selected(
@@ -90,7 +90,7 @@ WHERE m.id IN (SELECT value FROM json_each(:keys)) AND m.inbox_id = :inbox_id
 ORDER BY m.id
 """
 
-# Small bodies are read with the page; a large one is read separately if it fits the answer.
+# Small bodies are read with the page; large bodies are read separately, and cut if they do not fit in the page.
 _MESSAGES = f"""
 SELECT {selected(ListedRow._fields, body="CASE WHEN c.body_bytes <= :small_bytes THEN c.body END")}
 FROM message AS m JOIN readable AS c ON c.id = m.content_id
@@ -101,7 +101,7 @@ _NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
 _WHOLE_BODY = "SELECT c.body FROM message AS m JOIN readable AS c ON c.id = m.content_id WHERE m.id = ?"
 _CUT_BODY = f"SELECT {BEGINNING} FROM message AS m JOIN content AS c ON c.id = m.content_id WHERE m.id = :key"
 
-# The index holds the inboxes by (swept, expires_at_ms, id).
+# Uses the index on (swept, expires_at_ms, id).
 _ROWS = f"""
 SELECT {", ".join(InboxRow._fields)}
 FROM inbox
@@ -113,7 +113,7 @@ SELECT json_each.value, CAST(rtrim(substr(a.slots, json_each.value % {SLOTS} * {
 FROM json_each(?) JOIN address AS a ON a.id = json_each.value / {SLOTS}
 """
 
-# The inbox of a webhook and its newest message are looked up for each; CROSS JOIN keeps this order.
+# For each webhook, its inbox and the newest message are looked up. CROSS JOIN fixes this join order.
 _WEBHOOKS = f"""
 SELECT w.inbox_id, CAST(rtrim(substr(a.slots, w.inbox_id % {SLOTS} * {SLOT_BYTES} + 1, {SLOT_BYTES})) AS TEXT),
        i.expires_at_ms, w.version, w.told_message_id, w.told_verdict_id, w.failures, w.next_at_ms, w.called_at_ms,
@@ -130,7 +130,7 @@ _BLOCKS = "SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY 
 
 
 def select_inbox(connection: sqlite3.Connection, lookup: InboxLookup) -> Inbox | None:
-    """Read an inbox that is not forgotten yet, and ask the permit."""
+    """Read an inbox that has not been forgotten yet, and call ``permit`` with it."""
     limits = lookup.limits
     values = {
         "name_hash": lookup.name_hash,
@@ -149,7 +149,7 @@ def select_inbox(connection: sqlite3.Connection, lookup: InboxLookup) -> Inbox |
 
 
 def select_messages(connection: sqlite3.Connection, lookup: InboxLookup, page: Page) -> Listing | None:
-    """Read a page of an inbox."""
+    """Read an inbox and a page of its messages."""
     inbox = select_inbox(connection, lookup)
     if inbox is None:
         return None
@@ -169,7 +169,7 @@ def select_messages(connection: sqlite3.Connection, lookup: InboxLookup, page: P
 
 
 def _body(connection: sqlite3.Connection, key: MessageKey, *, whole: bool) -> tuple[str, bool]:
-    """Read a body or its beginning, and tell whether it was cut."""
+    """Return a body or its beginning, and whether it was cut."""
     if whole:
         (body,) = connection.execute(_WHOLE_BODY, (key,)).fetchone()
         return body, False
@@ -178,7 +178,7 @@ def _body(connection: sqlite3.Connection, key: MessageKey, *, whole: bool) -> tu
 
 
 def select_inboxes(connection: sqlite3.Connection, between: Between, creator_hash: bytes | None) -> InboxPage:
-    """Read a page; with ``creator_hash`` only the inboxes of that creator."""
+    """Read a page of the inbox list; with ``creator_hash``, only the inboxes of that creator."""
     values = {**between._asdict(), "limit": PAGE_ROWS}
     rows = [InboxRow._make(row) for row in connection.execute(_ROWS, values)]
     wanted = by_creator(rows, creator_hash)
@@ -189,7 +189,7 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
 def select_message(
     connection: sqlite3.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool
 ) -> tuple[Inbox, FullMessage | None] | None:
-    """Read one message and its inbox as ``Storage.read_message``."""
+    """Read one message and its inbox, as ``Storage.read_message`` does."""
     inbox = select_inbox(connection, lookup)
     if inbox is None:
         return None
@@ -204,14 +204,14 @@ def select_message(
 
 
 def select_webhooks(connection: sqlite3.Connection, *, after: InboxKey, limit: int) -> list[WebhookRow]:
-    """Read the webhooks of the inboxes that follow."""
+    """Read the webhooks of the inboxes after ``after``."""
     return [WebhookRow._make(row) for row in connection.execute(_WEBHOOKS, {"after": after, "limit": limit})]
 
 
 def select_texts(
     connection: sqlite3.Connection, inbox_key: InboxKey, keys: Sequence[MessageKey], up_to_characters: int
 ) -> tuple[list[Texts], list[MessageKey]]:
-    """Read the beginnings of some texts, and return the keys that are left for another read."""
+    """Read the beginnings of the texts of some messages, and return the keys that are left for another read."""
     values = {"inbox_id": inbox_key, "keys": json.encode(keys).decode(), "characters": up_to_characters}
     texts: list[Texts] = []
     looked_at_bytes = 0
@@ -230,16 +230,16 @@ def select_blocks(connection: sqlite3.Connection) -> list[Block]:
 
 
 def operator_box(connection: sqlite3.Connection) -> OperatorBox:
-    """Read what the operator's inbox holds."""
+    """Read the senders and sizes of the messages in the operator's inbox."""
     return OperatorBox(map(Held._make, connection.execute(_HELD, (int(OPERATOR_INBOX_ID),))))
 
 
 class Reader:
-    """Runs functions on the thread of a connection that only reads. ``connect`` makes one.
+    """Runs functions on the thread of a read-only connection, as returned by ``connect``.
 
-    Reads that are queued while another runs go together in the next call to the thread: such a call costs more than
-    most reads, and two threads that read at once would compete for the GIL at each row. Clients take turns, and a call
-    ends early after reads that took long, so that one client's pages of megabytes do not delay others.
+    Reads that are queued while another one runs share the next call to the thread, because such a call costs more than
+    most reads. There is only one thread: two would compete for the GIL at each row. Clients take turns, and a call ends
+    early if its reads take long, so that one client's large pages do not delay other clients.
     """
 
     def __init__(
@@ -258,9 +258,9 @@ class Reader:
         self._stopping = False
 
     async def run(self, read: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **options: P.kwargs) -> T:
-        """Return what the function returns, called with the connection and these, inside one read transaction.
+        """Call ``read`` with the connection and these arguments inside a read transaction, and return its result.
 
-        Raises ``StorageUnavailable`` for an error of the database, ``StorageLost`` when the file is gone.
+        Raises ``StorageUnavailable`` for an error of the database, ``StorageLost`` if the file is gone.
         """
         if self._files.lost:
             raise StorageLost("the database is gone")
@@ -272,16 +272,16 @@ class Reader:
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._read_next)
-        return cast("T", await answer)  # what ``read`` returned is set on it
+        return cast("T", await answer)  # the future's result is what ``read`` returned
 
     async def close(self) -> None:
-        """Finish what is waiting, then close."""
+        """Finish the waiting reads, then close the connection."""
         self._stopping = True
         await self._idle.wait()
         await self._connection.close()
 
     def _read_next(self) -> None:
-        """Hand what is waiting to the thread, except reads that were cancelled."""
+        """Pass the next waiting reads to the thread, except those that were cancelled."""
         batch: list[_Waiting] = []
         while self._waiting and len(batch) < _MAX_BATCH:
             waiting = self._waiting.popleft()
@@ -308,7 +308,7 @@ class Reader:
 
 
 class _Waiting(NamedTuple):
-    """A read that waits for its turn, and the client on whose behalf it is done."""
+    """A read that waits for its turn, and the client that it is for."""
 
     client: str
     read: Read[object]
@@ -316,17 +316,18 @@ class _Waiting(NamedTuple):
 
 
 def _run_in_thread(connection: aiosqlite.Connection, function: Callable[[sqlite3.Connection], None]) -> None:
-    """Have a function called with a connection on its thread: the one place that uses private names of aiosqlite.
+    """Call a function with a connection on its thread. No other code uses private names of aiosqlite.
 
-    Its public methods run one statement each, and a list takes four with those of its transaction. CPU with 16 lists at
-    once: 28 us for each so, 26 us for each statement by ``execute_fetchall``. By an executor with one thread, in place
-    of aiosqlite, 32 us; for a list alone 117 us instead of 78. A future for the result costs 13 us more.
+    The public methods of aiosqlite run one statement each, and a list needs four, including those of its transaction.
+    CPU time with 16 concurrent lists: 28 us per list with this function, 26 us per statement with ``execute_fetchall``,
+    and 32 us per list with a single-thread executor in place of aiosqlite. A single list takes 78 us with this
+    function, and 117 us with the executor. A future for the result would cost another 13 us.
     """
     connection._tx.put_nowait((None, partial(function, connection._conn)))  # noqa: SLF001
 
 
 async def connect(path: Path) -> aiosqlite.Connection:
-    """Open a connection that changes nothing on a database that has been opened for writing before."""
+    """Open a read-only connection to a database that has been opened for writing before."""
     connection = await aiosqlite.connect(path, isolation_level=None)
     try:
         for statement in opening.READER_PRAGMAS:
@@ -338,8 +339,8 @@ async def connect(path: Path) -> aiosqlite.Connection:
 
 
 def _read_all(connection: sqlite3.Connection, reads: list[Read[object]], is_long: Callable[[], bool]) -> list[object]:
-    """Return the outcomes of the reads, at least of the first, and of no more once it ``is_long``."""
-    # All in one transaction: its begin and its end cost as much as to find an inbox.
+    """Run the reads until ``is_long`` returns true, but at least the first; return the outcomes."""
+    # All run in one transaction: starting and ending it costs as much as finding an inbox.
     outcomes: list[object] = []
     for read in reads:
         outcomes.append(_read(connection, read))
@@ -358,5 +359,5 @@ def _read(connection: sqlite3.Connection, read: Read[object]) -> object:
         if not connection.in_transaction:  # an error may have ended it
             connection.execute("BEGIN")
         return read(connection)
-    except Exception as error:  # noqa: BLE001 - it is set on the future of that read
+    except Exception as error:  # noqa: BLE001 - it is set on the future of this read
         return error

@@ -1,4 +1,4 @@
-"""Restores a copy that ``tmpmaild backup`` has made, in place of a database that holds nothing and is not in use."""
+"""Restores a copy made by ``tmpmaild backup``, in place of a database that is missing or empty and not in use."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ _BEGINNING = b"SQLite format 3\0"
 
 
 class Restored(Struct, frozen=True):
-    """What a copy holds, also what has expired and is not erased yet."""
+    """The contents of a copy, including expired inboxes and messages that have not been swept yet."""
 
     inboxes: int
     messages: int
@@ -28,9 +28,9 @@ class Restored(Struct, frozen=True):
 
 
 def restore(copy: Path, path: Path) -> Restored:
-    """Make ``path`` the database that ``copy`` is. Raises ``DatabaseError``, and has changed nothing then.
+    """Restore ``copy`` as the database at ``path``. Raises ``DatabaseError``, and then has left ``path`` unchanged.
 
-    What is there may be empty: that is what a first start leaves.
+    ``path`` may already be a database without inboxes and messages, as a first start creates it.
     """
     with opening.lock(path):
         _expect_nothing(path)
@@ -39,7 +39,7 @@ def restore(copy: Path, path: Path) -> Restored:
         remove_unfinished(path)
         try:
             _write(copy, target)
-            # A journal or a log of another database would be played into this one.
+            # SQLite would apply another database's journal or WAL to this one.
             for end in ("-wal", "-shm", "-journal"):
                 file.with_name(file.name + end).unlink(missing_ok=True)
             target.replace(file)
@@ -64,7 +64,7 @@ def _expect_nothing(path: Path) -> None:
 
 
 def _checked(copy: Path) -> Restored:
-    """Return what a copy holds once all of it was read. Raises ``DatabaseError``."""
+    """Check a whole copy, and return its contents. Raises ``DatabaseError``."""
     try:
         with copy.open("rb") as file:
             beginning = file.read(len(_BEGINNING))
@@ -93,7 +93,7 @@ def _read(copy: Path, connection: sqlite3.Connection) -> Restored:
 
 
 def _count(connection: sqlite3.Connection) -> Restored:
-    # The operator's inbox is one.
+    # The operator's inbox is not counted.
     sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"
     return Restored(*connection.execute(sql).fetchone())
 

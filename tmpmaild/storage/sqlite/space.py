@@ -1,4 +1,4 @@
-"""Watches the open files: whether they are still at their paths, and whether there is space for more mail."""
+"""Checks whether the open files are still at their paths, and whether there is space for more mail."""
 
 import asyncio
 import logging
@@ -19,20 +19,20 @@ from tmpmaild.storage.sqlite.wal import MAX_IDLE_WAL_BYTES, erase_wal
 _MEASURE_EVERY_SECONDS = 0.1
 _MEASURE_AGAIN_EVERY_SECONDS = 1.0
 _MIB = 1024 * 1024
-# By how much the file and the WAL together may exceed the cap while free pages of the file are used again.
+# The amount by which the file and the WAL together may exceed the cap while free pages of the file are reused.
 _SLACK_BYTES = 32 * 1024 * 1024
 
 log = logging.getLogger(__name__)
 
 
 class Files:
-    """The database and its WAL as they were opened; used in the writer's thread.
+    """The identities of the open database and WAL files; used in the writer's thread.
 
-    ``lost`` is true once one of them was removed or replaced; ``wal_bytes`` is the length of the WAL at the last check.
+    ``lost`` is true once one of them has been removed or replaced; ``wal_bytes`` is the WAL's length at the last check.
     """
 
     def __init__(self, path: Path) -> None:
-        # Absolute, as SQLite keeps it: a renamed folder is missing for both.
+        # Absolute, as in SQLite: if the folder is renamed, neither finds the file.
         self.path = path.absolute()
         self.lost = False
         self.wal_bytes = 0
@@ -43,9 +43,8 @@ class Files:
     def check(self) -> bool:
         """Compare the files at the paths with those that were opened; return ``lost``, which stays true.
 
-        That takes two calls of stat(2). No descriptor is needed: SQLite keeps both files open, so no other file can
-        have their inode numbers. And closing one would drop the locks that SQLite holds for this process on the same
-        file.
+        This takes two stat(2) calls. No descriptor is needed: SQLite keeps both files open, so no other file can have
+        their inode numbers. Closing a descriptor would also drop the locks that SQLite holds for this process.
         """
         if not self.lost:
             try:
@@ -65,23 +64,23 @@ class Files:
 
 
 def disk_reserve_bytes(cap_bytes: int, reserve_bytes: int) -> int:
-    """Return what must stay free on the disk; ``reserve_bytes`` is for mail that is being received."""
+    """Return the number of bytes that must stay free on the disk; ``reserve_bytes`` is for mail being received."""
     return max(256 * _MIB, cap_bytes // 10, reserve_bytes)
 
 
 def sensible_cap_bytes(path: Path) -> int:
-    """Return the default size limit of a database: half of what the disk has for it, at most 10 GiB."""
+    """Return the default cap of a database: half the sum of its size and the free disk space, at most 10 GiB."""
     held_bytes = path.stat().st_size if path.exists() else 0
     return min(10 * 1024**3, (shutil.disk_usage(real(path).parent).free + held_bytes) // 2)
 
 
 def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
-    """Set the largest size of the file: this, or its present size if that is more."""
+    """Set the maximum size of the file; SQLite uses the current size if that is larger."""
     connection.execute(f"PRAGMA max_page_count = {max(cap_bytes // PAGE_BYTES, 1)}")
 
 
 class DiskSpace:
-    """Whether there is space: measured in the writer's thread, answered from memory."""
+    """Determines whether there is space: measures in the writer's thread, and answers from memory."""
 
     def __init__(
         self,
@@ -104,14 +103,14 @@ class DiskSpace:
         self.measure()
 
     def change(self, *, cap_bytes: int, reserve_bytes: int) -> None:
-        """Set the cap and what must stay free; the next ``measure`` measures in any case."""
+        """Set the cap and the reserve; the next ``measure`` is never skipped."""
         self._cap_bytes = cap_bytes
         self._disk_reserve_bytes = disk_reserve_bytes(cap_bytes, reserve_bytes)
         self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
         self._measured_at_seconds = -math.inf
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return what is known of the space, as last measured."""
+        """Return the space metrics, as last measured."""
         return (
             Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._used_bytes),
             Gauge("storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._cap_bytes),
@@ -121,17 +120,17 @@ class DiskSpace:
         )
 
     def measure(self, moved_bytes: float = 0.0) -> None:
-        """Metric again, unless that was done just now and little was written since: it releases the GIL six times.
+        """Measure again, unless that was done recently and little was written since: it releases the GIL six times.
 
-        ``max_page_count`` does not limit the WAL, which grows as long as another process reads: what it has more than
-        an idle WAL counts as used.
+        ``max_page_count`` does not limit the WAL, which grows as long as another process reads. Its length beyond an
+        idle WAL's counts as used.
         """
         now = self._monotonic()
         self._moved_bytes += moved_bytes
         grown_bytes = self._files.wal_bytes - self._measured_wal_bytes
         fresh = now - self._measured_at_seconds < _MEASURE_EVERY_SECONDS
         few = max(self._moved_bytes, grown_bytes) < self._cap_reserve_bytes // 8
-        # When space is short little is written: the batch that frees some by deleting may be the last one for long.
+        # When space is short, little is written: the batch that frees some by deleting may be the last for a long time.
         if self.has_room and fresh and few:
             return
         self._measured_at_seconds, self._moved_bytes = now, 0.0
@@ -151,15 +150,15 @@ class DiskSpace:
         return self._files.path
 
     def missing_bytes(self, wanted_bytes: int) -> int:
-        """Return how much the disk lacks for a file of that size in addition to its reserve; at most 0 if it fits.
+        """Return the number of bytes that the disk lacks for a file of this size and the reserve; at most 0 if it fits.
 
-        Measured now; may be called in any thread.
+        The disk is measured at once. May be called in any thread.
         """
         return wanted_bytes + self._disk_reserve_bytes - shutil.disk_usage(self._files.folder).free
 
     def _decide(self, *, fits: bool) -> None:
         had_room, self.has_room = self.has_room, fits and self._free_bytes >= self._disk_reserve_bytes
-        if had_room and not self.has_room and not self.wal_is_too_long:  # that has a line of its own
+        if had_room and not self.has_room and not self.wal_is_too_long:  # a long WAL is logged separately
             text = "storage full: %s; new mail and addresses are refused"
             log.warning(text, self._shortage(fits=fits), extra={"event": "storage_full"})
         elif self.has_room and not had_room:
@@ -174,7 +173,7 @@ class DiskSpace:
     def _fits(self) -> bool:
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-        # Free pages can be used again, but the file does not become shorter.
+        # Free pages can be reused, but the file does not shrink.
         self._used_bytes = (pages - free) * PAGE_BYTES
         left_bytes = self._cap_bytes - max(
             self._used_bytes + self._cap_reserve_bytes, pages * PAGE_BYTES - _SLACK_BYTES
@@ -200,9 +199,9 @@ class DiskSpace:
 
 
 class Remeasuring:
-    """Measures again while all mail is refused, because then no batch does; at most once a second.
+    """Measures at most once a second while all mail is refused, because no batch then triggers a measurement.
 
-    ``measure`` is called in the event loop; a ``RequestError`` that it raises is ignored until the next time.
+    ``measure`` is called in the event loop; if it raises a ``RequestError``, that is only logged.
     """
 
     def __init__(
@@ -214,7 +213,7 @@ class Remeasuring:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Metric in the background, unless that is running or was done within the last second."""
+        """Measure in the background, unless a measurement is running or was started within the last second."""
         now = self._monotonic()
         if self._task is None and now - self._begun_at_seconds >= _MEASURE_AGAIN_EVERY_SECONDS:
             self._begun_at_seconds = now
@@ -229,6 +228,6 @@ class Remeasuring:
             self._task = None
 
     async def close(self) -> None:
-        """Wait until a running measurement is done."""
+        """Wait for a running measurement to finish."""
         if self._task is not None:
             await self._task

@@ -1,6 +1,6 @@
-"""``Storage`` in one SQLite file: each method is an operation for the writer, or a function for the reader.
+"""``Storage`` in one SQLite file: each method submits an operation to the writer, or a function to the reader.
 
-What secrets permit is in memory: the process that has the file is the only one to ask.
+Permissions are kept in memory, because only one process uses the file.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ _MAX_SECRETS: Final = 10_000
 
 
 class Permissions:
-    """What secrets permit until they expire; if there is too much, the oldest is dropped."""
+    """Permissions by secret, until they expire. If there are too many, the oldest is dropped."""
 
     def __init__(self) -> None:
         self._stored: OrderedDict[str, tuple[bytes, int]] = OrderedDict()
@@ -86,8 +86,8 @@ class Permissions:
         return content if now_ms < expires_at_ms else None
 
     def forget_expired(self, now_ms: int) -> None:
-        """Drop what has expired."""
-        # The clock may have been set back, so they are not in the order of their expiry.
+        """Drop the expired permissions."""
+        # The clock may have been set back, so the permissions need not be in the order of their expiry.
         for secret in [secret for secret, (_, expires_at_ms) in self._stored.items() if expires_at_ms <= now_ms]:
             del self._stored[secret]
 
@@ -164,7 +164,7 @@ class SqliteStorage(Storage):
             await self._eraser.copy_wal()
         cap_bytes = await asyncio.to_thread(sensible_cap_bytes, self._space.path)
         if not self._wanted.max_bytes and cap_bytes > self._limits.max_bytes:
-            await self._change_limits(replace(self._wanted, max_bytes=cap_bytes))  # the disk had less room at the start
+            await self._change_limits(replace(self._wanted, max_bytes=cap_bytes))  # the disk had less space at startup
         else:
             await self._writer.submit(Pause())  # the writer measures after each batch
 
@@ -283,7 +283,7 @@ class SqliteStorage(Storage):
 
     @property
     def met_damage(self) -> bool:
-        """Whether the file is damaged or gone: the next start must check all of it."""
+        """Whether the file is damaged or gone, so that the next start must check the whole file."""
         return self._writer.met_damage
 
     def reason_not_ready(self) -> str:
@@ -297,7 +297,7 @@ class SqliteStorage(Storage):
         self._writer.on_committed(callback)
 
     def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
-        """Ignore them: no other daemon can open the file."""
+        """Do nothing: no other daemon can open the file."""
 
     async def close(self) -> None:
         await self._remeasuring.close()

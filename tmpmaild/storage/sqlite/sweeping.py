@@ -1,6 +1,6 @@
-"""Deletes what has expired, in steps that no delivery waits long for. ``inboxes/expiry.py`` decides when.
+"""Deletes expired data in short steps, so that deliveries do not wait long. ``inboxes/expiry.py`` decides when.
 
-And removes deleted text from the WAL, where old copies of pages are, and returns freed space to the file system.
+Also erases deleted text from the WAL, which contains old copies of pages, and returns free space to the file system.
 """
 
 import os
@@ -23,24 +23,24 @@ from tmpmaild.storage.sqlite.wal import erase_wal
 from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer
 
 STEP_SECONDS = 0.005
-"""How long a step should take, including its commit."""
+"""The target duration of a step, including its commit."""
 
 _LARGEST_GROWTH = 1.5
 _LARGEST_CUT = 0.5
 
-# What deleting costs, in units of one page of a large mail.
+# The cost of deleting, in units: one unit is the cost of one page of a large message.
 _MESSAGE_UNITS = 6
 _INBOX_UNITS = 3
 
 _MAPPED_PAGES = PAGE_BYTES // 5
 _LOCK_BYTE_PAGE = (1 << 30) // PAGE_BYTES + 1
-_KINDS_WITHOUT_TEXT = (b"\2", b"\5")  # free, and of a b-tree below its root
+_KINDS_WITHOUT_TEXT = (b"\2", b"\5")  # free pages, and b-tree pages other than roots
 
-_MAX_VACUUM_STEPS = 1000  # per call of erase(), some seconds: the next sweep must not wait for a file of many gigabytes
+_MAX_VACUUM_STEPS = 1000  # per call of erase(), a few seconds: a huge file must not delay the next sweep
 
 
 class StepSize:
-    """An amount of work that takes about ``STEP_SECONDS``, adapted after each step to what the step took.
+    """An amount of work that takes about ``STEP_SECONDS``, adjusted after each step to the step's duration.
 
     The caller chooses the unit; all units should cost about the same. ``timer`` returns seconds.
     """
@@ -53,14 +53,14 @@ class StepSize:
         self._began = 0.0
 
     def begin(self) -> None:
-        """Begin a step."""
+        """Start timing a step."""
         self._began = self._timer()
 
     def end(self, done: int) -> None:
-        """End a step that did ``done`` units.
+        """End a step that did ``done`` units, and adjust the amount.
 
-        One step changes the amount by half at most, because a step may have been interrupted by other processes. A step
-        that had less to do than the amount does not make it larger: how long a full step takes is not known.
+        One step changes the amount by at most half, because other processes may have interrupted the step. A step with
+        less work than the amount does not increase it, because the duration of a full step is unknown.
         """
         seconds = self._timer() - self._began
         if done < self.amount and seconds <= STEP_SECONDS:
@@ -71,15 +71,15 @@ class StepSize:
 
 
 def sweep_step_size() -> StepSize:
-    """Return the size of the first step of a sweep, in the units above."""
+    """Return the step size for a sweep, in the units above."""
     return StepSize(first=200, least=50, most=20_000)
 
 
 @dataclass(eq=False)
 class Sweep(Operation[bool]):
-    """Delete some of what has expired: mail first, then the address, a day later its tombstone.
+    """Delete some expired data: messages first, then their address, and a day later its tombstone.
 
-    The result says whether there may be more. It commits by itself, so that it can measure the whole step.
+    The result says whether there may be more. The operation commits itself, so that it can measure the whole step.
     """
 
     transactional: ClassVar[bool] = False
@@ -100,7 +100,7 @@ class Sweep(Operation[bool]):
         return more
 
     def _delete(self, batch: Batch) -> tuple[int, bool]:
-        """Delete as much as the size of a step allows; return how many units that was and whether there may be more."""
+        """Delete up to one step; return the number of units deleted, and whether there may be more."""
         connection, units = batch.connection, self.step_size.amount
         most_expired = max(units // _INBOX_UNITS, 1)
         inbox_keys = _expired_inboxes(connection, self.now_ms, limit=most_expired)
@@ -108,7 +108,7 @@ class Sweep(Operation[bool]):
             connection, inbox_keys, now_ms=self.now_ms, most_units=units
         )
         delete_messages(batch, chosen)
-        # Mail comes first. Each step also deletes at least one of the rest, so that nothing waits for ever.
+        # Messages go first. Each step also deletes at least one row of each other kind, so that none waits forever.
         most_emptied = max((units - chosen_units) // _INBOX_UNITS, 1)
         emptied = _emptied(connection, inbox_keys)[:most_emptied]
         _delete_addresses(connection, emptied)
@@ -118,7 +118,7 @@ class Sweep(Operation[bool]):
         unblocked = _delete_blocks(connection, self.now_ms, limit=most_forgotten)
         all_emptied = len(emptied) == len(inbox_keys) < most_expired
         done = chosen_units + (len(emptied) + forgotten + unblocked) * _INBOX_UNITS
-        # A step that finds nothing it can delete is the last, also in a damaged file.
+        # A step that cannot delete anything is the last one, even in a damaged file.
         return done, done > 0 and not (all_chosen and all_emptied and max(forgotten, unblocked) < most_forgotten)
 
 
@@ -130,9 +130,9 @@ def _expired_inboxes(connection: sqlite3.Connection, now_ms: int, *, limit: int)
 def _choose_messages(
     connection: sqlite3.Connection, inbox_keys: list[InboxKey], *, now_ms: int, most_units: int
 ) -> tuple[list[MessageRow], int, bool]:
-    """Choose messages of these inboxes, or old ones of the operator's, at least one if there is any.
+    """Choose messages of these inboxes and old messages of the operator's inbox: at least one if there are any.
 
-    Returns them, their units, and whether these are all there are.
+    Returns the messages, their cost in units, and whether these are all such messages.
     """
     limit = max(most_units // _MESSAGE_UNITS, 1)
     rows = connection.execute(
@@ -164,14 +164,14 @@ def _delete_addresses(connection: sqlite3.Connection, inbox_keys: list[InboxKey]
     swept = "UPDATE inbox SET swept = 1, creator = NULL WHERE id IN (SELECT value FROM json_each(?))"
     connection.execute(swept, (json_array(inbox_keys),))
     row_ids = sorted({address_place(inbox_key)[0] for inbox_key in inbox_keys})
-    # "+" keeps SQLite from scanning all live inboxes by the index on "swept".
+    # The "+" prevents SQLite from using the index on "swept", which would scan all live inboxes.
     connection.execute(
         "DELETE FROM address WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
         f" (SELECT 1 FROM inbox AS i WHERE i.id BETWEEN address.id * {SLOTS} AND address.id * {SLOTS} + {SLOTS - 1}"
         " AND +i.swept = 0)",
         (json_array(row_ids),),
     )
-    write_slots(connection, inbox_keys, b" " * SLOT_BYTES)  # in rows that also hold live ones
+    write_slots(connection, inbox_keys, b" " * SLOT_BYTES)  # in rows that also contain live addresses
 
 
 def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, *, limit: int) -> int:
@@ -189,11 +189,11 @@ def _delete_blocks(connection: sqlite3.Connection, now_ms: int, *, limit: int) -
 
 @dataclass(eq=False)
 class Vacuum(Operation[bool]):
-    """Return a few free pages to the file system; the result says whether to go on.
+    """Return a few free pages to the file system; the result says whether to continue.
 
-    Done only while more than a quarter of the file is free: moving pages costs more than reusing them. And only while
-    the last page of the file has no text: SQLite would copy it to a free page and truncate the old one as it is, so its
-    text would stay on the disk.
+    Done only while more than a quarter of the file is free, because moving pages costs more than reusing them. Also
+    requires that the last page of the file contains no text: SQLite would copy the page to a free one and truncate the
+    original without overwriting it, so that its text would stay on the disk.
     """
 
     transactional: ClassVar[bool] = False
@@ -213,7 +213,7 @@ class Vacuum(Operation[bool]):
         if not tail:
             return False
         self.step_size.begin()
-        # execute() would free one page a call: the pragma returns a row for each.
+        # execute() would free only one page per call: the pragma returns a row for each page.
         connection.executescript(f"PRAGMA incremental_vacuum({tail})")
         freed = pages - _pages(connection)
         self.step_size.end(freed)
@@ -222,10 +222,11 @@ class Vacuum(Operation[bool]):
 
 
 def tail_without_text(descriptor: int, pages: int, most: int) -> int:
-    """Return how many pages at the end of the file are free, which are zeros, or of b-trees, which hold no text.
+    """Return the number of pages at the end of the file, at most ``most``, that contain no text.
 
-    At most ``most``. The file must be as long as the database, and the WAL be copied into it. Read from the pointer map
-    (https://www.sqlite.org/fileformat2.html#pointer_map_or_ptrmap_pages), whose own pages do not count.
+    These are free pages, which are zeroed, and b-tree pages. The file must be as long as the database, with the whole
+    WAL copied into it. Reads the pointer map (https://www.sqlite.org/fileformat2.html#pointer_map_or_ptrmap_pages),
+    whose own pages are not counted.
     """
     count, page = 0, pages
     while count < most and page > 1:
@@ -246,20 +247,20 @@ def _pages(connection: sqlite3.Connection) -> int:
 
 
 class EmptyWal(Operation[bool]):
-    """Overwrite and truncate the WAL, which holds old copies of pages; False while another connection reads."""
+    """Overwrite and truncate the WAL, which contains old copies of pages; False while another connection reads it."""
 
     transactional: ClassVar[bool] = False
     changes: ClassVar[bool] = False
 
     def apply(self, batch: Batch) -> bool:
-        """Try once."""
+        """Try to erase the WAL once."""
         emptied = erase_wal(batch.connection)
         batch.state.unerased = not emptied
         return emptied
 
 
 class Eraser:
-    """Erases the WAL and shrinks the file in steps, with deliveries between them."""
+    """Erases the WAL, and shrinks the file in steps between which messages can be delivered."""
 
     def __init__(self, writer: Writer, maintenance: aiosqlite.Connection, space: DiskSpace, descriptor: int) -> None:
         self._writer = writer
@@ -270,11 +271,11 @@ class Eraser:
 
     async def erase(self) -> bool:
         """See ``Storage``."""
-        # The WAL first: shrinking is not promised, may take long, and makes the WAL grow while another process reads.
+        # The WAL first: shrinking is not guaranteed, may take long, and makes the WAL grow while another process reads.
         return await self._empty_wal() and (not await self._shrink() or await self._empty_wal())
 
     async def copy_wal(self) -> None:
-        """Copy as much of the WAL into the file as readers allow, during writes; little is left for ``EmptyWal``."""
+        """Copy as much of the WAL into the file as readers allow, during writes, to leave less for ``EmptyWal``."""
         try:
             await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.DatabaseError as error:

@@ -1,4 +1,4 @@
-"""Erases the write-ahead log, in which old copies of pages are."""
+"""Erases the write-ahead log, which contains old copies of pages."""
 
 import logging
 import sqlite3
@@ -8,27 +8,27 @@ from tmpmaild.storage.sqlite.layout import OVERFLOW_BYTES, PAGE_BYTES
 from tmpmaild.storage.sqlite.opening import BUSY_TIMEOUT_MS
 
 MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024
-"""The length from which on the WAL is truncated even if nothing was deleted; longer only while it is being read."""
+"""A longer WAL is truncated even if nothing was deleted; it stays longer only while it is being read."""
 _WAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 _CACHED_PAGES = 16  # while zeros are written
-_ZEROED_AT_ONCE = 100_000  # a value has at most a gigabyte
+_ZEROED_AT_ONCE = 100_000  # SQLite limits a value to one gigabyte
 _MOST_PAGES = (1 << 32) - 2
 
 log = logging.getLogger(__name__)
 
 
 def erase_wal(connection: sqlite3.Connection) -> bool:
-    """Copy the WAL into the file, overwrite it, and truncate it to nothing; False while another connection reads it.
+    """Copy the WAL into the file, overwrite it, and truncate it to zero bytes; False while another connection reads it.
 
-    A file system only frees the blocks of what is truncated: their content stays on the disk until they are used again.
-    Does not wait for readers: during a busy timeout it would hold the write lock.
+    Truncating only frees the blocks of a file: their content stays on the disk until they are reused.
+    Does not wait for readers, because it would hold the write lock during the busy timeout.
     """
     if not _checkpoint(connection, "RESTART"):
         return False
     try:
         overwrite_wal(connection)
-    except (OSError, sqlite3.Error) as error:  # a full disk whose file system writes to new blocks must get these back
+    except (OSError, sqlite3.Error) as error:  # on a full disk with copy-on-write, the blocks must be freed
         log.warning("the write-ahead log is truncated without being overwritten: %s", error, extra={"about": "wal"})
     return _checkpoint(connection, "TRUNCATE")
 
@@ -43,10 +43,10 @@ def _checkpoint(connection: sqlite3.Connection, mode: str) -> bool:
 
 
 def overwrite_wal(connection: sqlite3.Connection) -> None:
-    """Overwrite a WAL that was restarted with zeros as long as it is, and sync it; readers go on with the file itself.
+    """Overwrite a restarted WAL with zeros over its whole length, and sync it. Readers use only the file meanwhile.
 
-    SQLite writes them: a transaction that does not fit its page cache is written to the WAL before its commit. It is
-    rolled back, so that nothing of it gets into the file; the commit of an unchanged page then syncs the WAL.
+    SQLite itself writes the zeros: it writes a transaction that exceeds its page cache to the WAL before the commit.
+    The transaction is rolled back, so the file does not change. The commit of an unchanged page then syncs the WAL.
     """
     frames = -(-(_wal_bytes(connection) - _WAL_HEADER_BYTES) // (_FRAME_HEADER_BYTES + PAGE_BYTES))
     if frames <= 0:
@@ -58,7 +58,7 @@ def overwrite_wal(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA max_page_count = {_MOST_PAGES}")
         connection.execute(f"PRAGMA cache_size = {_CACHED_PAGES}")
         connection.execute("BEGIN IMMEDIATE")
-        # What is in the page cache at the end is not written, so there is more of it.
+        # The pages left in the page cache at the end are not written, so add some more.
         left = frames + 2 * _CACHED_PAGES
         row_id = 0
         while left > 0:

@@ -1,7 +1,7 @@
-"""The one writer: a thread that owns the write connection and commits the queued operations together, as a batch.
+"""The only writer: a thread that owns the write connection and commits queued operations in batches.
 
-While one fsync runs, the next batch is collected: no timer, no added delay. The operations are in ``operations.py``
-and ``sweeping.py``.
+The next batch is collected while an fsync runs, so no timer is needed and no delay is added. The operations are in
+``operations.py`` and ``sweeping.py``.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from tmpmaild.storage.sqlite.layout import InboxQuotas, forget_values
 
 MAX_BATCH_OPERATIONS = 64
 MAX_BATCH_BYTES = 4 * 1024 * 1024
-_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
+_REMEMBERED_BYTES = 1024 * 1024  # the size of a batch that may stay bound to its statements
 _SPARE_PAGES = 64
 
 Clock = Callable[[], int]
@@ -41,23 +41,23 @@ log = logging.getLogger(__name__)
 
 
 class State:
-    """What operations share from batch to batch; used in the writer's thread only, so in the order of commits.
+    """State that is kept from batch to batch; used only in the writer's thread, so in the order of commits.
 
-    ``unerased``: deleted text may still be in the WAL. ``last_message_key`` is the highest that any message has had.
+    ``unerased``: deleted text may still be in the WAL. ``last_message_key`` is the highest key of any message so far.
     """
 
     def __init__(self, connection: sqlite3.Connection, limits: Limits | None = None) -> None:
         self.connection = connection
         self.quotas = InboxQuotas(limits or Limits())
-        self.unerased = True  # an earlier process may have left some
-        # Stored when messages are deleted; until then the newest message has it.
+        self.unerased = True  # an earlier process may have left deleted text
+        # Stored when messages are deleted; until then, it is the key of the newest message.
         sql = "SELECT max(last_message_id, coalesce((SELECT max(id) FROM message), 0)) FROM daemon"
         self.last_message_key: MessageKey
         (self.last_message_key,) = connection.execute(sql).fetchone()
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Raise the cap by a few pages: changing an index may split a page before deleting frees one."""
+        """Raise the cap by a few pages: changing an index may split a page before the deletion frees another."""
         (pages,) = self.connection.execute("PRAGMA max_page_count").fetchone()
         self.connection.execute(f"PRAGMA max_page_count = {pages + _SPARE_PAGES}")
         try:
@@ -68,10 +68,10 @@ class State:
 
 
 class Batch:
-    """What the operations of one batch share: the time, the next id, and the changes to report.
+    """State shared by the operations of one batch: the time, the last key, and the changes to report.
 
-    ``added_inboxes`` and ``added_messages`` are counted by the operations; deleting counts down. ``given_way`` are
-    messages of the operator's inbox that were deleted for newer ones.
+    The operations update ``added_inboxes`` and ``added_messages``; deletions decrease them. ``given_way`` is the number
+    of messages deleted from the operator's inbox to make room for newer messages.
     """
 
     def __init__(self, state: State, now_ms: int) -> None:
@@ -85,12 +85,12 @@ class Batch:
         self.given_way = 0
 
     def draw_message_key(self) -> MessageKey:
-        """Return the next key, above every key ever committed; a rollback frees it again."""
+        """Return the next key, which is greater than every key ever committed; after a rollback it may be reused."""
         self.last_message_key = key = next_key(self.last_message_key, self.now_ms)
         return key
 
     def report(self, inbox_key: InboxKey, *notices: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
-        """Report changes other than new mail, with the state of the inbox read from the tables."""
+        """Report changes other than new messages, with the inbox's state as read from the tables."""
         quotas, inbox_id = self.state.quotas, str(inbox_key)
         quotas.forget()
         quotas.load(self.connection, self.now_ms, [inbox_id])
@@ -99,10 +99,10 @@ class Batch:
 
 
 class Operation(Generic[R_co]):
-    """One unit of writing, with a result. Consecutive operations of one class are run together and can share work.
+    """A unit of writing, with a result. Consecutive operations of the same class run together and can share work.
 
-    An operation that is not ``transactional`` runs alone and outside of any transaction. One that ``changes`` rows, or
-    deletes them, may go beyond the cap a little, and quotas are read anew after it.
+    An operation that is not ``transactional`` runs alone and outside any transaction. An operation that ``changes`` or
+    deletes rows may slightly exceed the cap, and quotas are read again after it.
     """
 
     size_bytes: int = 0
@@ -111,7 +111,7 @@ class Operation(Generic[R_co]):
 
     @classmethod
     def is_one_statement(cls, operations: Sequence[Self]) -> bool:
-        """Return whether ``run`` changes the tables by a single statement, which is a transaction by itself."""
+        """Return whether ``run`` changes the tables with a single statement, which needs no explicit transaction."""
         del operations
         return False
 
@@ -119,18 +119,18 @@ class Operation(Generic[R_co]):
     def run(cls, batch: Batch, operations: Sequence[Self]) -> Sequence[R_co | RequestError]:
         """Run the operations and return a result for each, in order.
 
-        A ``RequestError`` *returned* in place of a result rejects that one operation, which must then have
-        changed nothing. An exception *raised* rolls the batch back, and each operation is tried again alone.
+        A ``RequestError`` *returned* in place of a result rejects only that operation, which must not have changed
+        anything. An exception *raised* rolls the batch back, and each operation is then retried alone.
         """
         return [operation.apply(batch) for operation in operations]
 
     def apply(self, batch: Batch) -> R_co | RequestError:
-        """Run this one, where they share no work."""
+        """Run this operation alone; called by the default ``run``."""
         raise NotImplementedError
 
 
 class Call(Operation[R_co]):
-    """A function of the batch and these arguments, which may insert rows."""
+    """An operation that calls a function with the batch and these arguments. The function may insert rows."""
 
     changes: ClassVar[bool] = False
 
@@ -143,18 +143,18 @@ class Call(Operation[R_co]):
         self._call: Callable[[Batch], R_co | RequestError] = lambda batch: function(batch, *arguments, **options)
 
     def apply(self, batch: Batch) -> R_co | RequestError:
-        """Call it."""
+        """Call the function."""
         return self._call(batch)
 
 
 class Change(Call[R_co]):
-    """A function that changes rows, or deletes them."""
+    """An operation that calls a function that changes or deletes rows."""
 
     changes: ClassVar[bool] = True
 
 
 class Pause(Operation[None]):
-    """Change nothing; for what the writer does after each batch."""
+    """An operation without changes; triggers the writer's work after each batch."""
 
     transactional: ClassVar[bool] = False
     changes: ClassVar[bool] = False
@@ -166,17 +166,17 @@ class Pause(Operation[None]):
 def _run_group(
     kind: type[Operation[object]], batch: Batch, operations: Sequence[Operation[object]]
 ) -> Sequence[object]:
-    """Run operations of one class; the caller begins and ends the transaction."""
+    """Run operations of one class; the caller starts and ends the transaction."""
     with batch.state.changing() if kind.changes else nullcontext():
         outcomes = kind.run(batch, operations)
-    assert len(outcomes) == len(operations)  # or a future would never be completed
+    assert len(outcomes) == len(operations)  # otherwise a future would never be completed
     return outcomes
 
 
 class DatabaseMetrics(CommitMetrics):
-    """What the database holds, and how its commits go. Written by the writer's thread, read by the event loop.
+    """Metrics of the database and its commits. Updated by the writer's thread, read by the event loop.
 
-    The tables are counted once, when this is made; after that each commit adds what it changed.
+    The rows are counted once, when this object is created; after that, each commit updates the counts.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -188,7 +188,7 @@ class DatabaseMetrics(CommitMetrics):
         """Return every metric."""
         return (
             *super().metrics(),
-            # The operator's inbox is one of the rows.
+            # One of the rows is the operator's inbox, which is not counted.
             Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self.inboxes - 1),
             Gauge("storage_messages", "Messages in the database.", lambda: self.messages),
         )
@@ -198,12 +198,12 @@ _Queued = tuple[Operation[object], asyncio.Future[object]]
 
 
 class Writer:
-    """Runs operations on a thread of its own, many in one commit, and then completes their futures.
+    """Runs operations on its own thread, many in one commit, and then completes their futures.
 
-    ``clock`` returns Unix milliseconds. ``after_batch`` is called in the thread, for measuring; its argument is the
-    number of octets that the batch wrote, infinite when the disk or the database was full. ``met_damage`` is true when
-    the file is damaged or gone. ``is_lost`` is called in the thread after each commit, before the result is reported:
-    once it returns true, that batch and all later ones fail with ``StorageLost``; ``lost`` is set in the event loop.
+    ``clock`` returns Unix milliseconds. ``after_batch`` is called in the thread to measure the space; its argument is
+    the size of the batch in bytes, or infinity if the disk or the database was full. ``met_damage`` is true if the file
+    is damaged or gone. ``is_lost`` is called in the thread after each commit, before the result is reported: once it
+    returns true, that batch and all later batches fail with ``StorageLost``, and ``lost`` is set in the event loop.
     """
 
     def __init__(
@@ -237,16 +237,16 @@ class Writer:
         self._callbacks.append(callback)
 
     def submit(self, operation: Operation[R]) -> asyncio.Future[R]:
-        """Queue an operation. Cancelling the future discards the result; the operation runs all the same."""
+        """Queue an operation. Cancelling the future only discards the result: the operation still runs."""
         future: asyncio.Future[object] = self._loop.create_future()
         if self._stopping:
             future.set_exception(Stopping("the writer is closed"))
         else:
             self._queue.put((operation, future))
-        return cast("asyncio.Future[R]", future)  # what the operation returns is set on it
+        return cast("asyncio.Future[R]", future)  # its result is what the operation returns
 
     async def close(self) -> None:
-        """Finish the queue and end the thread."""
+        """Finish the queued operations and stop the thread."""
         if not self._stopping:
             self._stopping = True
             self._queue.put(None)
@@ -259,7 +259,7 @@ class Writer:
             try:
                 self._loop.call_soon_threadsafe(self._settle, futures, outcomes, changes)
             except RuntimeError:
-                return  # the event loop is closed, and nothing waits any more
+                return  # the event loop is closed, so nothing waits for the results
 
     def _store(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
         if not self._is_gone:
@@ -286,7 +286,7 @@ class Writer:
             log.exception("measuring after a batch failed")
 
     def _next_batch(self) -> list[_Queued]:
-        """Wait for an operation, then take what else is queued; an empty list means that the writer is closed."""
+        """Wait for an operation, and return it with other queued ones; an empty list means the writer is closed."""
         first = self._held_back or self._queue.get()
         self._held_back = None
         if first is None:
@@ -314,7 +314,7 @@ class Writer:
         try:
             batch = Batch(self.state, self._clock())
             outcomes = self._run(batch, operations)
-        except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
+        except Exception as error:  # noqa: BLE001 - any error is passed to the futures
             self.met_damage = self.met_damage or _is_damage(error)
             self._roll_back()
             self.state.quotas.forget()
@@ -328,7 +328,7 @@ class Writer:
         return outcomes, batch.changes
 
     def _commit_one_by_one(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
-        """Run each operation alone, so that only the one at fault fails."""
+        """Run each operation alone, so that only the faulty one fails."""
         outcomes: list[object] = []
         changes: list[InboxChange] = []
         for operation in operations:
@@ -366,7 +366,7 @@ class Writer:
 
 
 def _is_locked(error: Exception) -> bool:
-    # Each new attempt would wait for the whole busy timeout again.
+    # Every retry would wait for the whole busy timeout again.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
