@@ -1,11 +1,11 @@
-"""Mail addresses: the path grammar of RFC 5321, and which inbox an address names; no storage, no replies.
+"""Email addresses: the path grammar of RFC 5321, and the mapping from addresses to inboxes; no storage, no replies.
 
-Three kinds of text become an address here, by the same rules: what stands behind ``MAIL FROM:`` and
-``RCPT TO:`` (``split_path``, ``parse_path``), what is in the path of a URL (``canonical``), and what
-somebody wants to be called (``check_local_part``).
+Three kinds of text are parsed here by the same rules: the arguments of ``MAIL FROM:`` and ``RCPT TO:`` (``split_path``,
+``parse_path``), an address in the path of a URL (``canonical``), and a local part chosen by a client
+(``check_local_part``).
 
-The property everything rests on: no accepted path reaches an inbox other than the one it names. So
-nothing is decoded, unescaped twice or mapped to what it looks like.
+The essential property: an accepted path never reaches an inbox other than the one it names. So nothing is decoded,
+unescaped twice, or mapped to a lookalike.
 """
 
 import re
@@ -21,7 +21,7 @@ MAX_PATH_OCTETS = 256  # RFC 5321 §4.5.3.1.3, the angle brackets included
 MAX_ADDRESS_OCTETS = MAX_PATH_OCTETS - 2
 MAX_LOCAL_PART_OCTETS = 64  # RFC 5321 §4.5.3.1.1
 
-# RFC 2142; CA/Browser Forum Baseline Requirements §3.2.2.4.4; names to which authorities mailed before
+# RFC 2142; CA/Browser Forum Baseline Requirements §3.2.2.4.4; names that certificate authorities sent mail to before
 # those requirements; names that mail systems use for themselves. "it" and "is" are too short anyway.
 RESERVED_LOCAL_PARTS = frozenset(
     """
@@ -37,9 +37,9 @@ _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"  # no hostname has underscores, but 
 _WIDE = r"\u00a0-\u2027\u202a-\ufffc\U00010000-\U0010ffff"  # no C1 controls, line separators, U+FFFD
 _QTEXT = rf" !#-\[\]-~{_WIDE}"
 
-# No input makes these go back over it for long: what repeats one character is possessive, and a repeated group is
-# either atomic or starts with what cannot end the one before. (Before Python 3.11.5 a possessive group that fails
-# halfway swallows what it has seen: "a." would be a dot-string.)
+# No input makes these patterns backtrack for long: a repetition of one character is possessive, and a repeated group is
+# either atomic or starts with a character that cannot end the previous repetition. (Before Python 3.11.5 a possessive
+# group that fails halfway keeps what it has matched: "a." would be a dot-string.)
 _split = re.compile(rb' *<((?>(?:[^">]++|"(?>(?:[^"\\]++|\\.)*)")*))>(?: +(.*))?', re.DOTALL).fullmatch
 _plain = re.compile(
     rf"([{_ATEXT}]++(?:\.[{_ATEXT}]++)*)@({_LABEL}(?:\.{_LABEL})*)".encode("ascii"),
@@ -58,22 +58,22 @@ RANDOM_LENGTH = 12
 
 
 class PathSyntaxError(ValueError):
-    """The argument of the command is not a path of RFC 5321 §4.1.2."""
+    """The argument of the command is not a path as defined in RFC 5321 §4.1.2."""
 
 
 class NonAsciiPath(PathSyntaxError):
-    """A path in UTF-8 (RFC 6531) in a transaction that did not ask for SMTPUTF8."""
+    """A path in UTF-8 (RFC 6531) in a transaction without SMTPUTF8."""
 
 
 class LocalPartError(ValueError):
-    """A local part that cannot be chosen; ``str()`` says why, in words for the one who chose it."""
+    """A local part that clients may not choose; ``str()`` is the reason, worded for the client."""
 
 
 class Mailbox(Struct, frozen=True, gc=False):
-    """Whom a path names.
+    """The mailbox that a path names.
 
-    ``local_part`` is its meaning, quoting removed, case kept; ``domain`` is in lower case with A-labels,
-    an address literal in its brackets, or ``""`` in ``<postmaster>``.
+    ``local_part`` has its quoting removed and its case kept. ``domain`` is in lower case with A-labels, an address
+    literal in its brackets, or ``""`` for ``<postmaster>``.
     """
 
     local_part: str
@@ -82,15 +82,15 @@ class Mailbox(Struct, frozen=True, gc=False):
 
 @lru_cache(maxsize=1024)
 def plain_domain(octets: bytes) -> str | None:
-    """Return a domain of ASCII in lower case; None if it is none. Most mail is for the same few."""
+    """Return an ASCII domain in lower case, None if it is not one. Cached: most mail is for the same few domains."""
     return octets.decode("ascii").lower() if _is_domain(octets) else None
 
 
 def split_path(argument: bytes) -> tuple[bytes, bytes]:
-    """Split what follows ``MAIL FROM:`` or ``RCPT TO:`` into the path and the parameters behind it.
+    """Split the text after ``MAIL FROM:`` or ``RCPT TO:`` into the path and the parameters after it.
 
-    The path comes back without its angle brackets, ``b""`` for the null path; a ``>`` in a quoted string
-    does not end it. Spaces before it are forgiven: some clients send one. Raises PathSyntaxError.
+    The path is returned without its angle brackets, ``b""`` for the null path; a ``>`` in a quoted string does not end
+    it. Spaces before the path are tolerated, as some clients send one. Raises PathSyntaxError.
     """
     match = _split(argument)
     if match is None:
@@ -101,8 +101,8 @@ def split_path(argument: bytes) -> tuple[bytes, bytes]:
 def parse_path(path: bytes, *, utf8: bool = False) -> Mailbox:
     """Parse a path without its angle brackets (RFC 5321 §4.1.2; with ``utf8`` also RFC 6531 §3.3).
 
-    A source route is checked and then ignored (appendix C). The null path is for the caller to handle:
-    here it is an error. Raises PathSyntaxError, NonAsciiPath for valid UTF-8 without ``utf8``.
+    A source route is checked and then ignored (appendix C). The null path is an error here; the caller must handle it.
+    Raises PathSyntaxError, NonAsciiPath for valid UTF-8 without ``utf8``.
     """
     if len(path) > MAX_ADDRESS_OCTETS:  # which also bounds the domain
         raise PathSyntaxError("the path is too long")
@@ -117,10 +117,10 @@ def parse_path(path: bytes, *, utf8: bool = False) -> Mailbox:
 
 
 def parse_recipient(path: bytes, *, utf8: bool = False) -> Mailbox:
-    """Parse the path of RCPT: as ``parse_path``, but an encoded-word is an error too.
+    """Parse the path of RCPT as ``parse_path`` does, but also reject encoded-words.
 
-    The path grammar would take one for a local part like any other; RFC 2047 §5 forbids it in an address, and what
-    it looks like must not be what its sender is told about.
+    In the path grammar an encoded-word is a local part like any other, but RFC 2047 §5 forbids it in an address. The
+    reply must not be about the address that the encoded-word looks like.
     """
     mailbox = parse_path(path, utf8=utf8)
     if "=?" in mailbox.local_part and _encoded_word(mailbox.local_part):
@@ -131,7 +131,7 @@ def parse_recipient(path: bytes, *, utf8: bool = False) -> Mailbox:
 def inbox_address(mailbox: Mailbox) -> str:
     """Return the address of the inbox that a mailbox names: lower case, without ``+tag``.
 
-    What only a quoted string can hold (a space, an ``@``) stays as it is, and so names no inbox.
+    A character that only a quoted string can contain (a space, an ``@``) is kept, so such an address has no inbox.
     """
     return f"{_inbox_name(mailbox.local_part)}@{mailbox.domain}"
 
@@ -139,13 +139,13 @@ def inbox_address(mailbox: Mailbox) -> str:
 def canonical(text: str) -> str | None:
     """Return the inbox address for an address from outside, such as from a URL; None if it is not an address.
 
-    The rules are those of RCPT with SMTPUTF8, but no source route and no missing domain.
+    The rules are those of RCPT with SMTPUTF8, except that a source route or a missing domain is not allowed.
     """
     if len(text) > MAX_ADDRESS_OCTETS or text.startswith("@"):
         return None
     try:
         mailbox = parse_path(text.encode(), utf8=True)
-    except ValueError:  # UnicodeEncodeError of a lone surrogate too
+    except ValueError:  # also UnicodeEncodeError because of a lone surrogate
         return None
     return inbox_address(mailbox) if mailbox.domain else None
 
@@ -153,7 +153,8 @@ def canonical(text: str) -> str | None:
 def check_local_part(text: str) -> str:
     """Return a local part chosen by a client, in lower case; raises LocalPartError.
 
-    3 to 64 of ``a-z 0-9 . _ -``, letters or digits at both ends, no two dots together, not reserved.
+    It has 3 to 64 characters of ``a-z 0-9 . _ -``, starts and ends with a letter or digit, contains no two consecutive
+    dots, and is not reserved.
     """
     name = text.lower()
     if not text.isascii() or not _custom(name):  # U+212A KELVIN SIGN lowers to "k"
@@ -167,7 +168,7 @@ def check_local_part(text: str) -> str:
 
 
 def random_local_part(choice: Callable[[str], str]) -> str:
-    """Return a new local part of 12 characters, about 59 bits; ``choice`` is like ``secrets.choice``."""
+    """Return a new local part of 12 characters with about 59 bits of entropy; ``choice`` is like ``secrets.choice``."""
     rest = [choice(_LETTERS_AND_DIGITS) for _ in range(RANDOM_LENGTH - 1)]
     return choice(_LETTERS) + "".join(rest)
 
@@ -175,7 +176,7 @@ def random_local_part(choice: Callable[[str], str]) -> str:
 def is_operator(mailbox: Mailbox, domains: Container[str]) -> bool:
     """Return whether a mailbox is the operator's (RFC 5321 §4.5.1, RFC 2142 §5).
 
-    ``domains`` are ours, in lower case with A-labels.
+    ``domains`` are the domains of this service, in lower case with A-labels.
     """
     name = _inbox_name(mailbox.local_part)
     if not mailbox.domain:
@@ -197,7 +198,7 @@ def _parse_rare(path: bytes, *, utf8: bool) -> Mailbox:
 
 
 def _without_route(text: str) -> str:
-    """Drop ``@one.example,@two.example:``; a hop is a domain, never a literal."""
+    """Remove a source route such as ``@one.example,@two.example:``; a hop is a domain, never an address literal."""
     if not text.startswith("@"):
         return text
     route, colon, mailbox = text.partition(":")

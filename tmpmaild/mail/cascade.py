@@ -1,7 +1,7 @@
-"""Decides which rules of style sheets apply to an element, as far as they may hide its text.
+"""Decides which style sheet rules apply to an element, as far as they may hide its text.
 
-A rule applies surely, or perhaps: on some screens, or to some elements with these names. A value that a doubtful rule
-may replace decides nothing.
+A rule applies for certain, or possibly: only on some screens, or only to some elements with these names. A value is
+undecided if a rule that possibly applies may override it.
 """
 
 import re
@@ -17,7 +17,7 @@ from tmpmaild.mail.htmltokens import attributes_of, collapsed
 
 MAX_SELECTORS = 5000
 
-# What work takes of the budget, as measured: for each selector, character or value.
+# The measured cost of work in budget steps, for each selector, character or value.
 _STEPS_A_SHEET = 3
 _STEPS_A_SELECTOR = 3
 _STEPS_A_STYLE = 12
@@ -32,7 +32,7 @@ _Rank = tuple[int, int, int, int]
 """The rank of ``selectors.Asked``, followed by the position of the rule in the sheets."""
 
 _Claim = tuple[str | None, str | None]
-"""The value that surely applies to a property, and a value that may apply instead, ``"?"`` for several values."""
+"""The value that certainly applies to a property, and a value that may apply instead, ``"?"`` for several values."""
 
 
 class _Block:
@@ -54,7 +54,7 @@ class _Block:
 
 
 class Rule(NamedTuple):
-    """One selector with its block. ``asks`` are names that the selected element must have; it may need more."""
+    """One selector with its block. An element must have the names in ``asks`` to match, and perhaps more."""
 
     rank: _Rank
     asks: frozenset[str]
@@ -62,14 +62,14 @@ class Rule(NamedTuple):
     is_sure: bool
 
     def may_hide(self, *, on_white: bool) -> bool:
-        """Return whether it surely applies and declares anything that may hide text."""
+        """Return whether the rule certainly applies and declares anything that may hide text."""
         return (
             self.block.is_suspect and self.is_sure and hiding.may_hide_by_rule(self.block.declared, on_white=on_white)
         )
 
     @property
     def key(self) -> str:
-        """The rarest name that it needs."""
+        """The most specific name that the rule requires: an id, else a class, else a tag name."""
         return max(self.asks, key=lambda name: (name[0] == "#", name[0] == "."), default="*")
 
 
@@ -93,7 +93,7 @@ class _Applied:
         return self._alone | own
 
     def _value(self, name: str, ordinary: str | None, important: str | None) -> str:
-        """Return the strongest value that surely applies, ``"?"`` if a different value may apply instead."""
+        """Return the strongest value that certainly applies, ``"?"`` if a different value may apply instead."""
         by_rule, by_important_rule = (claims.get(name, (None, None)) for claims in self._claims)
         value, instead = None, None
         for sure, other in (by_rule, (ordinary, None), by_important_rule, (important, None)):
@@ -226,9 +226,9 @@ def _affordable(sheet: str, budget: Budget, leave: int) -> str:
 def _blocks(sheet: str, budget: Budget, leave: int) -> Iterator[tuple[bool, str, str]]:
     """Yield whether a rule applies on every screen, its selectors, and its block in lower case.
 
-    A rule that applies on no screen is left out. One within another rule may apply.
+    A rule that applies on no screen is left out. A rule nested in another rule only possibly applies.
     """
-    around: list[bool | None] = [True]  # whether what is open applies
+    around: list[bool | None] = [True]  # whether each open at-rule applies
     for kind, prelude, block in stylesheets.pieces_of(sheet, budget, leave=leave):
         if kind == "end":
             around.pop()
@@ -244,9 +244,9 @@ def _blocks(sheet: str, budget: Budget, leave: int) -> Iterator[tuple[bool, str,
 def _with_nested(
     prelude: str, block: str, budget: Budget, leave: int, *, is_sure: bool
 ) -> Iterator[tuple[bool, str, str]]:
-    """Yield a rule, and the rules within its block, of which each may apply."""
+    """Yield a rule, and the rules nested in its block, each of which only possibly applies."""
     found = [(is_sure, prelude, block)]
-    for applies, selectors_text, text in found:  # which grows
+    for applies, selectors_text, text in found:  # found grows in this loop
         own = text.partition("{")[0].rpartition(";")[0] if "{" in text else text
         yield applies, hiding.plain(selectors_text), hiding.plain(own).lower()
         pieces = stylesheets.pieces_of(text, budget, leave=leave) if "{" in text else ()

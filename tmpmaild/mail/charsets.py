@@ -1,7 +1,7 @@
-"""Decodes bytes to text in whatever charset a message claims; headers and transfer encodings are elsewhere.
+"""Decodes bytes to text in any charset that a message claims; headers and transfer encodings are handled elsewhere.
 
-A name from a message never reaches :func:`codecs.lookup`, which would import modules that a stranger names, cache each
-unknown name for ever, and offer codecs that are not text encodings (a zlib bomb).
+A name from a message never reaches :func:`codecs.lookup`, which would import modules named by an untrusted sender,
+cache each unknown name forever, and offer codecs that are not text encodings (a zlib bomb).
 """
 
 import codecs
@@ -20,7 +20,7 @@ from tmpmaild.mail import japanese
 UNKNOWN_CHARSET = "A charset is unknown; the text was read in a charset that it fits."
 UNDECODABLE_TEXT = "Some text does not fit its charset and was repaired."
 
-# Octet by octet, codecs other than UTF-8 repair at 5 MB/s.
+# Codecs other than UTF-8 repair byte by byte, at 5 MB/s.
 _MOST_REPAIRED_BYTES = 256 * 1024
 _STEP_BYTES = 64 * 1024
 _STRICT_STEP_BYTES = 1024 * 1024
@@ -36,18 +36,18 @@ _JAPANESE = re.compile(rb"\x1b(?:\$[@AB]|\$\([@-DOPQ]|\([IJ])")
 _KOREAN = re.compile(rb"\x1b\$\)C")
 _HZ = re.compile(rb"~\{((?>(?:[!-w][!-~])+))~\}")
 _COMMON_IN_HZ = bytes([*range(0x21, 0x2A), *range(0x30, 0x58)])
-# Whoever writes a Western charset has no use for the characters that such octets are there: "Ã©" for "é". One character
-# of two octets from beyond Latin-1 could be meant, such as "É®".
+# Text in a Western charset hardly ever contains the characters that such bytes encode there: "Ã©" for "é". A single
+# two-byte character beyond Latin-1 does not count: it could be meant as two characters, such as "É®".
 _WESTERN = frozenset({"cp1252", "latin_1", "iso8859_15"})
 _SURELY_UTF_8 = re.compile("[\xa0-\xff\u0800-\U0010ffff]|[^\0-\x7f][\0-\x7f]*+[^\0-\x7f]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
-# What errors="surrogateescape" leaves of an octet, to the character windows-1252 has for it.
+# Maps the surrogate that errors="surrogateescape" leaves for a byte to that byte's character in windows-1252.
 _AS_WINDOWS_1252 = {0xDC00 + octet: bytes((octet,)).decode("cp1252", "replace") for octet in range(128, 256)}
 
 
 def _codec_table() -> dict[str, str]:
-    """Return the codec for every name of a text encoding: labels of the Encoding Standard, ours, then Python's."""
+    """Return the codec for each name of a text encoding: labels of the Encoding Standard, our names, Python's names."""
     ours = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     known: dict[str, str] = {}
     for label, encoding in LABELS.items():
@@ -58,14 +58,14 @@ def _codec_table() -> dict[str, str]:
     for name, codec in names.items():
         if codec not in _NO_TEXT | _OF_THE_MACHINE:
             own = "iso2022_jp" if codec.startswith("iso2022_jp") else codec
-            # A codec whose name is a label decodes what the standard means by it: mail says the smaller charset and
-            # means the larger one.
+            # A codec whose name is a label decodes the standard's encoding for that label: mail names the smaller
+            # charset but uses the larger one.
             known.setdefault(_squeezed(name), known.get(_squeezed(own), own))
     return known
 
 
 def _squeezed(name: str) -> str:
-    """Return the name of a charset without case and punctuation."""
+    """Return a charset name in lower case without punctuation."""
     return _PUNCTUATION.sub("", name[:80].lower())
 
 
@@ -98,10 +98,10 @@ def _codec_of_variant(name: str) -> str | None:
 def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None, others: Iterable[str] = ()) -> str:
     """Decode ``octets`` so that a person can read them, whatever ``charset`` ("" when absent) claims.
 
-    UTF-8 that is declared as Latin-1 or windows-1252 is read as UTF-8. Octets which the charset cannot explain are
-    read by their escape sequences (ISO-2022-JP and -KR, HZ), as UTF-8, in the first of the ``others`` that they fit, or
-    as windows-1252. The text has neither NUL nor lone surrogates nor a
-    byte order mark. What had to be forgiven is added to ``warnings``.
+    UTF-8 that is declared as Latin-1 or windows-1252 is decoded as UTF-8. Bytes that do not fit the charset are decoded
+    by their escape sequences (ISO-2022-JP and -KR, HZ), as UTF-8, in the first of the ``others`` that they fit, or as
+    windows-1252. The result contains no NUL, no lone surrogates and no byte order mark. Problems are added to
+    ``warnings``.
     """
     codec = codec_of(charset) if charset else "utf_8"
     if codec is None:
@@ -150,14 +150,14 @@ def by_escapes(octets: bytes) -> str | None:
         return "iso2022_kr"
     if b"~{" not in octets:
         return None
-    # Programs have it too; the common characters of Chinese begin with what are digits and capitals there.
+    # Source code contains "~{" too. In HZ, common Chinese characters start with bytes that are digits and capitals.
     leads = b"".join(_HZ.findall(octets))[::2]
     is_chinese = len(leads) > 1 and 4 * len(leads.translate(None, _COMMON_IN_HZ)) <= len(leads)
     return "hz" if is_chinese and _strictly(octets, "hz")[1] else None
 
 
 def is_utf8(octets: bytes) -> bool:
-    """Return whether the octets are well-formed UTF-8 (RFC 3629)."""
+    """Return whether bytes are well-formed UTF-8 (RFC 3629)."""
     try:
         if len(octets) <= _STRICT_STEP_BYTES:
             octets.decode()
@@ -171,18 +171,18 @@ def is_utf8(octets: bytes) -> bool:
 
 
 def scrub(text: str) -> str:
-    """Replace lone surrogates and NUL, which neither SQLite nor JSON accepts, by U+FFFD."""
+    """Replace lone surrogates and NUL, which neither SQLite nor JSON accepts, with U+FFFD."""
     if not text.isascii():
         text = _LONE_SURROGATE.sub("\ufffd", text)
     return text.replace("\0", "\ufffd")
 
 
 def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> str:
-    """Decode octets that do not fit their codec; each stray octet becomes its windows-1252 character.
+    """Decode bytes that do not fit their codec; each invalid byte becomes its windows-1252 character.
 
-    ``begun`` is what a decoder of ours read in them.
+    ``begun`` is the text that one of our own decoders read, or "".
     """
-    # Octets of seven bits are UTF-8 too, which would show the escapes of ISO-2022 instead of its text.
+    # 7-bit bytes are UTF-8 too, but that would show the escape sequences of ISO-2022 instead of its text.
     if not octets.isascii() and b"\0" not in octets:
         if is_utf8(octets):
             return octets.decode()
@@ -192,7 +192,7 @@ def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> s
     if begun:
         return begun
     if codec == "utf_7" and not octets.isascii():
-        codec = "utf_8"  # no octet of UTF-7 has its eighth bit (RFC 2152), so it is something else
+        codec = "utf_8"  # UTF-7 never sets the eighth bit (RFC 2152), so this is a different encoding
     handlers = ("surrogateescape", "replace")
     for handler in handlers if codec == "utf_8" or len(octets) <= _MOST_REPAIRED_BYTES else handlers[1:]:
         with contextlib.suppress(ValueError):
@@ -201,7 +201,7 @@ def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> s
 
 
 def _decoded_in_steps(octets: bytes, codec: str, handler: str) -> str:
-    """Decode with an error handler step by step: it is slow, and no other thread gets the GIL during a step."""
+    """Decode with an error handler in steps: it is slow, and other threads cannot get the GIL during a step."""
     decoder = codecs.getincrementaldecoder(codec)(handler)
     repairs = _AS_WINDOWS_1252 if handler == "surrogateescape" else {}
     pieces = [

@@ -1,6 +1,6 @@
-"""Reads details, attachments and images from a stored raw source, on request.
+"""Extracts details, attachments and images from a stored raw source, on request.
 
-Which part is which attachment is decided in ``mime.py``, so that it is the same here as at delivery.
+``mime.py`` decides which part is which attachment, so the result is the same here as at delivery.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MS
 _LEAP_SECOND = 60
 _MAX_DATE_CHARACTERS = 200
 
-# For dates of at most 200 characters in which white space has been made one space.
+# For dates of at most 200 characters, in which each run of white space has been replaced by one space.
 _DAY = r"[0-9]{1,2}"
 _NAME = r"[a-z]{3,9}"
 _CLOCK = (
@@ -35,11 +35,11 @@ _WHEN = _CLOCK + _OFFSET
 _DATES = [
     re.compile(pattern, re.ASCII | re.IGNORECASE)
     for pattern in (
-        # Sat, 21 Nov 2026 03:00:57 +0100 (RFC 5322 §3.3), and what is written for it.
+        # Sat, 21 Nov 2026 03:00:57 +0100 (RFC 5322 §3.3), and common variants.
         rf"(?:[a-z]{{1,9}}+[., ]++)?(?P<day>{_DAY})[ -]?(?P<month>{_NAME})[ .,-]*+(?P<year>[0-9]{{2,4}})[ ,]++{_WHEN}",
-        # Sat Nov 21 03:00:57 CET 2026, as the C library writes.
+        # Sat Nov 21 03:00:57 CET 2026, as the C library formats dates.
         rf"[a-z]{{1,9}}+[, ]++(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++{_CLOCK} (?P<year>[0-9]{{4}})(?![0-9:]){_OFFSET}",
-        # Sat Nov 21 2026 03:00:57 GMT+0100, as JavaScript writes.
+        # Sat Nov 21 2026 03:00:57 GMT+0100, as JavaScript formats dates.
         rf"(?:[a-z]{{1,9}}+[., ]++)?(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++(?P<year>[0-9]{{4}})[, ]++{_WHEN}",
         # 2026-11-21T03:00:57+01:00 (ISO 8601).
         rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>{_DAY})[t ]{_WHEN}",
@@ -47,7 +47,7 @@ _DATES = [
 ]
 _MONTH_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MONTHS = {text: month for month, name in enumerate(_MONTH_NAMES, 1) for text in (name, f"{month:02}")}
-# RFC 5322 §4.3: all other names, the military ones included, mean that nothing is known of the zone.
+# RFC 5322 §4.3: all other names, including the military ones, mean that the zone is unknown.
 _ZONE_HOURS = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7}
 
 _ANGLE = re.compile(r"<([^<>]+)")
@@ -57,18 +57,18 @@ _IMAGE_BEGINNINGS = {
     "image/gif": re.compile(rb"GIF8[79]a"),
     "image/jpeg": re.compile(rb"\xff\xd8\xff"),
     "image/webp": re.compile(rb"RIFF.{4}WEBPVP8[ LX]", re.DOTALL),
-    # Two letters alone would be many a text: the reserved zeros and a size of header that exists.
+    # Many texts start with these two letters, so the reserved zeros and a valid header size are required too.
     "image/bmp": re.compile(rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL),
-    # The brand, or one of those it says to be compatible with.
+    # The brand, or one of the compatible brands.
     "image/avif": re.compile(rb"\0\0\0.ftyp(?:.{4}){0,16}?avi[fs]", re.DOTALL),
 }
 
 
 def details(head: bytes) -> HeaderDetails:
-    """Read the fields of a header in addition to sender and subject; never raises.
+    """Return the details of a header other than sender and subject; never raises.
 
-    ``head`` is the beginning of the source, at least its header. Of Cc and Reply-To, fields that are repeated
-    count together, for at most ``MAX_MAILBOXES`` each; of the others the first counts.
+    ``head`` is the start of the source, at least its header. Repeated Cc and Reply-To fields are combined, up to
+    ``MAX_MAILBOXES`` each; of all other fields, only the first counts.
     """
     fields = mime.readable_header(head)
     first = headers.first_values(fields)
@@ -83,9 +83,9 @@ def details(head: bytes) -> HeaderDetails:
 def attachment(raw: bytes, listed: Attachment) -> bytes | None:
     """Return the decoded content of an attachment that was listed at delivery; None if the message does not contain it.
 
-    It is the part of the number that was stored with it, else the first with the same content: version 1.0 stored no
-    numbers and did not decode uuencode, and later versions may cut a malformed message in another way. A large message
-    is work for a thread.
+    It is the part with the stored number, else the first part with the same content: version 1.0 stored no numbers and
+    did not decode uuencode, and later versions may split a malformed message differently. Call this in a thread if the
+    message is large.
     """
     parts = mime.parts_of(raw)
     first = parts[listed.part : listed.part + 1] if listed.part >= 0 else []
@@ -97,16 +97,16 @@ def attachment(raw: bytes, listed: Attachment) -> bytes | None:
 
 
 def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[str, str]:
-    """Return ``data:`` URLs (RFC 2397) of the images that the HTML refers to, by what it wrote after ``cid:``.
+    """Return ``data:`` URLs (RFC 2397) of the images that the HTML refers to, by the text after ``cid:``.
 
-    A content id counts as it was written, else with its percent-encoding undone (RFC 2392 §2); of several parts
-    with one id the first counts. In the order of the mail, images are taken as long as their decoded octets
-    together stay within ``up_to_bytes``; one that does not fit is passed over. Several ways to write one id share
-    one URL, and it counts once.
+    A content id is looked up as written, else with its percent-encoding decoded (RFC 2392 §2); if several parts have
+    the same id, the first counts. Images are included in message order as long as their decoded sizes add up to at most
+    ``up_to_bytes``; an image that does not fit is skipped. Several spellings of an id share one URL, whose image counts
+    once.
 
-    Taken are the types that every browser shows and that are nothing but pixels, when the octets are of one of
-    them: the URL says what they are, not what the mail calls them. SVG is not taken: it is a document, with
-    scripts and references of its own once it is opened by itself, and can be made to cost minutes to draw.
+    Only image types are included that every browser shows and that consist only of pixels. The type in the URL is
+    detected from the bytes, not copied from the message. SVG is not included: it is a document, which can have scripts
+    and references when opened on its own, and can be designed to take minutes to draw.
     """
     by_id: dict[str, Part] = {}
     for part in mime.parts_of(raw):
@@ -127,12 +127,12 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
 
 
 def image_type(octets: bytes) -> str:
-    """Return the media type of what begins like an image that is shown, or "": for views, previews and downloads."""
+    """Return the media type of bytes that start like a supported image, else ""; for views, previews and downloads."""
     return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")
 
 
 def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]:
-    """Read the address lists of all fields of one name."""
+    """Parse the address lists of all fields with a name."""
     found: list[tuple[str, str]] = []
     for name, value in fields:
         if name.lower() == wanted and len(found) < MAX_MAILBOXES:
@@ -141,7 +141,7 @@ def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]
 
 
 def _message_id(value: str) -> str:
-    """Read an identification field (RFC 5322 §3.6.4) without brackets, space and control characters."""
+    """Parse an identification field (RFC 5322 §3.6.4); removes brackets, spaces and control characters."""
     angle = _ANGLE.search(value)
     text = headers.decode(_NO_MESSAGE_ID.sub("", angle[1] if angle else value))
     printable = "".join([character for character in text if character.isprintable()])
@@ -149,7 +149,7 @@ def _message_id(value: str) -> str:
 
 
 def _date_ms(value: str) -> int | None:
-    """Read a date (RFC 5322 §3.3 and §4.3, ISO 8601); None when it cannot be read or is not of 1970 to 9999."""
+    """Parse a date (RFC 5322 §3.3 and §4.3, ISO 8601); None if it is malformed or not between 1970 and 9999."""
     spaced = " ".join(value.split())[:_MAX_DATE_CHARACTERS]
     text = " ".join(headers.without_comments(spaced).split())
     match = next(filter(None, (date.match(text) for date in _DATES)), None)
@@ -160,25 +160,25 @@ def _date_ms(value: str) -> int | None:
 
 
 def _time_ms(pieces: dict[str, str]) -> int | None:
-    """Turn the pieces of a date into Unix milliseconds. Raises ``ValueError`` for what no calendar has."""
+    """Convert the pieces of a date to Unix milliseconds. Raises ``ValueError`` for a date that does not exist."""
     month = _MONTHS.get(pieces["month"][:3].lower(), 0)
     hour, minute, second = (int(pieces[name] or 0) for name in ("hour", "minute", "second"))
     if half := pieces["half"].lower():
         hour = hour % 12 + 12 * (half == "pm")
     start = datetime(_year(pieces["year"]), month, int(pieces["day"]), hour, minute, tzinfo=UTC)
-    # Not as a datetime: a leap second or the years 1 and 9999 in another zone would be too much for it.
+    # Not added as a datetime, which supports neither leap seconds nor times that the zone moves past year 1 or 9999.
     thousandths = int(pieces["fraction"][:3].ljust(3, "0"))
     time_ms = (start - _EPOCH) // _MS + (second - 60 * _offset_minutes(pieces)) * 1000 + thousandths
     return time_ms if second <= _LEAP_SECOND and 0 <= time_ms <= _LAST_MS else None
 
 
 def _year(text: str) -> int:
-    """Complete a year of two or three digits (RFC 5322 §4.3)."""
+    """Return the full year for a year of two to four digits (RFC 5322 §4.3)."""
     return int(text) + {2: 2000 if text < "50" else 1900, 3: 1900, 4: 0}[len(text)]
 
 
 def _offset_minutes(pieces: dict[str, str]) -> int:
-    """Return how far a zone is ahead of UTC; an offset counts more than the name before it."""
+    """Return how many minutes a zone is ahead of UTC; an offset takes precedence over a zone name."""
     if not pieces["sign"]:
         return 60 * _ZONE_HOURS.get(pieces["zone"].lower(), 0)
     minutes = 60 * int(pieces["offset_hours"]) + int(pieces["offset_minutes"] or 0)

@@ -1,8 +1,8 @@
-"""Finds header fields, decodes their text, and reads parameters and address lists; parts are elsewhere.
+"""Finds header fields, decodes their text, and reads parameters and address lists; MIME parts are handled elsewhere.
 
-A *raw value* is a field body, unfolded, whose octets above 127 are kept as ``surrogateescape`` does.
-Structure is always read from raw values and only its pieces are decoded, so an encoded comma or angle
-bracket never becomes structure. Everything here takes linear time.
+A *raw value* is an unfolded field body in which bytes above 127 are kept as ``surrogateescape`` does. Structure is
+always parsed from raw values, and only then are the pieces decoded, so an encoded comma or angle bracket never becomes
+structure. Everything here takes linear time.
 """
 
 import re
@@ -21,12 +21,12 @@ HEADER_CUT = "The header is too large and was cut."
 FIELD_CUT = "A header field is too long and was cut."
 NO_FIELD = "Header lines that are not fields were skipped."
 
-# Of this much header the fields are looked for; the 64 KiB kept of it count after each is cut.
+# The part of a header that is searched for fields; the limit of 64 KiB applies to the fields after each has been cut.
 _SCANNED_BYTES = 4 * MAX_HEADER_BYTES
-_PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
+_PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: the maximum length of a line
 
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
-# A parameter on a line of its own that its program forgot to indent.
+# A parameter on its own line that the sending program forgot to indent.
 _PARAMETER_LINE = re.compile(r"[A-Za-z][A-Za-z0-9*-]*+[ \t]*+=[^\n]*+(?:\n[ \t][^\n]*+)*\n?")
 _WITH_PARAMETERS = frozenset({"content-type", "content-disposition"})
 _FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n", re.MULTILINE)
@@ -42,11 +42,11 @@ _SPACES = dict.fromkeys(map(ord, "\t\n\v\f\r\x85\u2028\u2029"), " ")
 _CONTROLS = {**dict.fromkeys([*range(32), *range(127, 160)], "\ufffd"), **_SPACES}
 
 _PARAMETER = re.compile(r';\s*+([^=;\s"]++)\s*+=\s*+(?:"((?>(?:[^"\\]|\\.)*))"?|([^;]*+))', re.DOTALL)
-# The common case: at most one parameter, and nothing to be decoded in it.
+# The common case: at most one parameter, which needs no decoding.
 _PLAIN_PARAMETER = re.compile(
     r'([A-Za-z0-9+./_-]++)(?:;[ \t]*+([A-Za-z]++)=(?:"([ !#->@-\[\]-~]*+)"|([A-Za-z0-9+./_=\'-]++)))?'
 )
-# Where a semicolon is missing before one of the parameters that matter.
+# For values in which the semicolon is missing before one of the parameters that matter.
 _KNOWN = r"(?:boundary|charset|filename|name|format|delsp)(?:\*[0-9]*+\*?)?\s*+="
 _MAIN = re.compile(rf"(?!{_KNOWN})(?>(?:[^;\s]++|\s++(?!{_KNOWN}))*)", re.IGNORECASE)
 _LOOSE_PARAMETER = re.compile(
@@ -78,10 +78,10 @@ _ROUTE = re.compile(r"(?:@[^:]*+|mailto):", re.IGNORECASE)
 
 
 class Cut(Struct, frozen=True):
-    """A header cut into fields: names, and what stands behind the colon up to the line feed, folds included, as it was.
+    """A header split into fields: pairs of a name and the unchanged text after the colon, including folds.
 
-    Lines that are no fields were skipped. Those at the very end are taken for a body without an empty line before it:
-    ``end`` is where they start, or else the length of the block.
+    Lines that are not fields were skipped. If they are at the very end, they count as a body without an empty line
+    before it: ``end`` is where they start, otherwise the length of the block.
     """
 
     fields: list[tuple[str, str]]
@@ -90,19 +90,19 @@ class Cut(Struct, frozen=True):
     has_rest: bool = False
     is_cut: bool = False
     is_short: bool = False
-    """Whether it is nothing but fields, has no escape sequences, and is shorter than one field may be."""
+    """Whether the header consists only of fields, has no escape sequences, and fits the limit of one field."""
 
     @property
     def has_other_lines(self) -> bool:
-        """Whether there is a line that is no field: where the header ends then depends on who reads it."""
+        """Whether any line is not a field: the end of the header then depends on the program that reads it."""
         return self.has_skipped or self.has_rest
 
 
 def of_mail(raw: bytes) -> tuple[Cut, int]:
     """Return the header of a message, and the start of its body (RFC 5322 §2.1).
 
-    Both what is shown and what signatures are checked against are read from this result: if each cut the header by
-    itself, one message could be shown and a different one verified.
+    Both displaying a message and verifying its signatures use this result. If each split the header in its own way,
+    one message could be shown and a different one verified.
     """
     if raw.startswith((b"\n", b"\r\n")):
         return Cut([], 0), raw.index(b"\n") + 1
@@ -115,14 +115,14 @@ def of_mail(raw: bytes) -> tuple[Cut, int]:
 def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
     """Find the fields (RFC 5322 §2.2) of a header block, in order."""
     text = block[:_SCANNED_BYTES].decode("ascii", "surrogateescape")
-    if len(text) <= MAX_FIELD_BYTES and text.endswith("\n"):  # a short header of nothing but fields is read at once
+    if len(text) <= MAX_FIELD_BYTES and text.endswith("\n"):  # fast path: a short header with only fields
         found = _FIELDS.findall(text)
         folds = "".join([value for _, value in found]).count("\n")
         if len(found) + folds == text.count("\n") and len(found) <= max_fields:
             return Cut(found, len(block), is_short="\x1b" not in text)
     fields: list[tuple[str, str]] = []
     position, strange_at, room, has_skipped = 0, -1, MAX_HEADER_BYTES, False
-    if text.startswith(_BYTE_ORDER_MARK):  # of a template's file; others may take it for the first field's name
+    if text.startswith(_BYTE_ORDER_MARK):  # from a template file; others may take it for part of the first name
         position, has_skipped = len(_BYTE_ORDER_MARK), True
     while position < len(text) and room > 0 and max_fields > 0:
         match = _FIELD.match(text, position)
@@ -132,7 +132,7 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
                 name, value = fields[-1]
                 fields[-1] = (name, f"{value}\n {line[0]}")
                 room -= len(line[0])
-                position, has_skipped = line.end(), True  # others may not count it to the field
+                position, has_skipped = line.end(), True  # others may not add it to the field
                 continue
             strange_at = position if strange_at < 0 else strange_at
             position = text.find("\n", position) + 1 or len(text)
@@ -147,7 +147,7 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
 
 
 def _parameter_line(text: str, position: int, fields: list[tuple[str, str]]) -> re.Match[str] | None:
-    """Return the line that continues the last field, if that has parameters and ended in a semicolon."""
+    """Return the line that continues the last field, if that has parameters and ends with a semicolon."""
     if not fields or fields[-1][0].lower() not in _WITH_PARAMETERS or not fields[-1][1].rstrip().endswith(";"):
         return None
     return _PARAMETER_LINE.match(text, position)
@@ -168,21 +168,21 @@ def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
     for name, line in found.fields:
         is_long = len(line) > _PLAIN_CHARACTERS or "\n" in line
         value = _unfolded(line, warnings) if is_long else line.strip(" \t\r")
-        # Octets of ISO-2022 look like quotes and brackets, so they are decoded before there is any structure.
+        # Bytes of ISO-2022 can look like quotes and brackets, so they are decoded before structure is parsed.
         is_escaped = "\x1b" in value and value.isascii() and charsets.by_escapes(value.encode()) is not None
         fields.append((name, _literal(value, warnings) if is_escaped else value))
     return fields
 
 
 def first_values(fields: list[tuple[str, str]]) -> dict[str, str]:
-    """Return values by lower-case name; of a repeated field the first counts."""
+    """Return values by lower-case name; if a field is repeated, the first one counts."""
     return {name.lower(): value for name, value in reversed(fields)}
 
 
 def _unfolded(value: str, warnings: dict[str, None]) -> str:
     """Join the lines of a field body (RFC 5322 §2.2.3) and cut it to the cap.
 
-    White space is shortened before anything is cut: it can be added to a signed field (RFC 6376 §3.4.2).
+    White space is collapsed before the value is cut, since it can be added to a signed field (RFC 6376 §3.4.2).
     """
     if "\n" in value:
         value = _FOLD.sub("", value)
@@ -195,24 +195,25 @@ def _unfolded(value: str, warnings: dict[str, None]) -> str:
 
 
 def is_read(name: str) -> bool:
-    """Return whether a field of a mail is shown as what its author wrote, or says how the body is to be read.
+    """Return whether a field is shown as written by the author, or determines how the body is decoded.
 
-    All others, such as ``Received`` and ``List-Unsubscribe``, may be of whoever handed the mail on.
+    All other fields, such as ``Received`` and ``List-Unsubscribe``, may have been added by a server that forwarded the
+    message.
     """
     lowered = name.lower()
     return lowered in _READ or lowered.startswith("content-")
 
 
 def is_plain(value: str) -> bool:
-    """Return whether a raw value needs no decoding to be text of one line."""
+    """Return whether a raw value is already a single line of text that needs no decoding."""
     return value.isascii() and value.isprintable() and "=?" not in value
 
 
 def decode(value: str, warnings: dict[str, None] | None = None) -> str:
-    """Decode a raw value to text of one line: encoded-words (RFC 2047), raw UTF-8 or windows-1252.
+    """Decode a raw value to a single line of text: encoded-words (RFC 2047), raw UTF-8 or windows-1252.
 
-    More is accepted than the RFC allows, since mail has it: words inside quotes and other words, spaces
-    inside words, characters split over adjacent words. Nothing is dropped.
+    This accepts more than the RFC allows, because it occurs in practice: encoded-words inside quotes and other words,
+    spaces inside encoded-words, characters split across adjacent encoded-words. Nothing is dropped.
     """
     if value.isascii() and "=?" not in value:
         if value.isprintable():
@@ -224,7 +225,7 @@ def decode(value: str, warnings: dict[str, None] | None = None) -> str:
 
 
 def _octets(value: str) -> bytes:
-    """Return the octets a raw value stands for."""
+    """Return the original bytes of a raw value."""
     try:
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -232,9 +233,9 @@ def _octets(value: str) -> bytes:
 
 
 def in_charset(value: str, charset: str) -> str:
-    """Return a raw value as text if it has octets that are not UTF-8 and fit ``charset``, else as it is.
+    """Return a raw value decoded in ``charset`` if its bytes are not UTF-8 and fit that charset, else unchanged.
 
-    To be used before there is any structure: a character may have the octet of a quote or a backslash.
+    Use this before parsing structure: the encoding of a character may contain the byte of a quote or a backslash.
     """
     if value.isascii() or not charset:
         return value
@@ -243,7 +244,7 @@ def in_charset(value: str, charset: str) -> str:
 
 
 def _literal(value: str, warnings: dict[str, None] | None) -> str:
-    """Decode text outside of encoded-words."""
+    """Decode text outside encoded-words."""
     return charsets.to_text(_octets(value), "", warnings)
 
 
@@ -254,7 +255,7 @@ def _decode_words(value: str, warnings: dict[str, None] | None) -> str:
     run_charset, position = "", -1
     for start, end, charset, octets in _encoded_words(value):
         gap = value[max(position, 0) : start]
-        # Space between two words belongs to neither (RFC 2047 §6.2).
+        # White space between two encoded-words is not shown (RFC 2047 §6.2).
         joins = position >= 0 and (not gap or gap.isspace())
         if run and not (joins and _is_same(charset, run_charset)):
             pieces.append(charsets.to_text(b"".join(run), run_charset, warnings))
@@ -275,7 +276,7 @@ def _is_same(charset: str, other: str) -> bool:
 
 
 def _encoded_words(value: str) -> Iterator[tuple[int, int, str, bytes]]:
-    """Yield start, end, lower-case charset and octets of each encoded-word (RFC 2047 §2)."""
+    """Yield the start, end, lower-case charset and bytes of each encoded-word (RFC 2047 §2)."""
     close = -1
     start = _WORD_START.search(value)
     while start is not None:
@@ -292,18 +293,18 @@ def _encoded_words(value: str) -> Iterator[tuple[int, int, str, bytes]]:
 
 
 def _word_octets(payload: bytes, encoding: str) -> bytes:
-    """Undo the B or Q encoding (RFC 2047 §4) of one word; broken escapes stay as they are."""
+    """Decode the B or Q encoding (RFC 2047 §4) of one encoded-word; malformed escapes are kept unchanged."""
     if encoding in "bB":
         return base64_octets(payload)[0]
     return _HEX_OCTET.sub(lambda octet: bytes((int(octet[1], 16),)), payload.replace(b"_", b" "))
 
 
 def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str, dict[str, str]]:
-    """Read a raw ``Content-Type`` or ``Content-Disposition`` value (RFC 2045 §5.1, RFC 2183).
+    """Parse a raw ``Content-Type`` or ``Content-Disposition`` value (RFC 2045 §5.1, RFC 2183).
 
-    Returns the value before the first semicolon in lower case, and the parameters by lower-case name,
-    decoded whichever way they are encoded: RFC 2231, encoded-words or raw octets. Of several forms of one
-    parameter RFC 2231 wins, else the first. A missing semicolon is forgiven before the parameters that matter here.
+    Returns the value before the first semicolon in lower case, and the parameters by lower-case name. These are decoded
+    however they are encoded: RFC 2231, encoded-words or raw bytes. If a parameter occurs several times, RFC 2231 takes
+    precedence, then the first. A missing semicolon is tolerated before the parameters that matter here.
     """
     if value.count(";") <= 1 and (plain := _PLAIN_PARAMETER.fullmatch(value)):
         main, name, quoted, token = plain.groups()
@@ -335,7 +336,7 @@ def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str
 
 
 def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | None) -> str:
-    """Put the numbered pieces of one parameter together (RFC 2231 §3 and §4)."""
+    """Join the numbered pieces of one parameter (RFC 2231 §3 and §4)."""
     segments.sort(key=lambda segment: segment[0])
     charset = ""
     octets = bytearray()
@@ -351,10 +352,9 @@ def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | N
 
 
 def first_mailbox(value: str) -> tuple[str, str]:
-    """Return display name and bare address of the first mailbox in a raw address list (RFC 5322 §3.4).
+    """Return the display name and bare address of the first mailbox in a raw address list (RFC 5322 §3.4).
 
-    Either is "" when absent. Unquoted commas in a name, missing brackets, groups and comments are
-    forgiven.
+    Either is "" when absent. Unquoted commas in a name, missing brackets, groups and comments are tolerated.
     """
     plain = _PLAIN_MAILBOX.fullmatch(value)
     if plain is not None:
@@ -363,11 +363,11 @@ def first_mailbox(value: str) -> tuple[str, str]:
 
 
 def mailboxes(value: str) -> list[tuple[str, str]]:
-    """Return display name and bare address of each mailbox in a raw address list, in order.
+    """Return the display name and bare address of each mailbox in a raw address list, in order.
 
-    Text behind an address is not a name, and what has no address is no mailbox, such as ``<mailto:>``. Where there is
-    no address at all, encoded-words are decoded for it once (RFC 2047 §5 forbids them there); without one even so, a
-    name alone is a mailbox.
+    Text after an address is not a name, and an entry without an address, such as ``<mailto:>``, is not a mailbox. If
+    the list contains no address at all, encoded-words are decoded once to find one (RFC 2047 §5 forbids them there). If
+    there is still no address, a name alone counts as a mailbox.
     """
     found = list(_mailboxes(value))
     with_address = [mailbox for mailbox in found if mailbox[1]]
@@ -377,11 +377,11 @@ def mailboxes(value: str) -> list[tuple[str, str]]:
 
 
 def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
-    """Yield name and address of each mailbox; for the last, either or both may be ""."""
+    """Yield the name and address of each mailbox; for the last mailbox, either or both may be ""."""
     phrase: list[tuple[str, str]] = []
     comments: list[str] = []
     member_at, complete = 0, False
-    # Without the semicolon that ends a group, a colon is but a character of an unquoted name.
+    # Unless a semicolon ends the group, a colon is just another character in an unquoted name.
     separators = ",;:" if ";" in value else ","
     for kind, text in _tokens(value):
         if kind == "angle" and text.strip():
@@ -404,7 +404,7 @@ def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
 
 
 def _without_angle(phrase: list[tuple[str, str]], address: str, comments: list[str]) -> tuple[str, str]:
-    """Return name and address where there are no angle brackets; Outlook has square ones: ``[mailto:a@b.example]``."""
+    """Return the name and address if there are no angle brackets; Outlook writes ``[mailto:a@b.example]``."""
     bracketed = _BRACKETED.fullmatch(address)
     if bracketed is None:
         return _name([], comments), _bare(address)
@@ -413,7 +413,7 @@ def _without_angle(phrase: list[tuple[str, str]], address: str, comments: list[s
 
 
 def _continued(phrase: list[tuple[str, str]], separator: str) -> list[tuple[str, str]]:
-    """Take a comma into an unquoted name; what stands before another separator was the name of a group."""
+    """Add a comma to an unquoted name; text before any other separator was the name of a group, and is dropped."""
     if separator != ",":
         return [("atom", " ")]
     phrase.append(("atom", ","))
@@ -421,7 +421,7 @@ def _continued(phrase: list[tuple[str, str]], separator: str) -> list[tuple[str,
 
 
 def _address_in(phrase: list[tuple[str, str]]) -> str:
-    """Return the first run without spaces that is an address, quotes of a local part included; or ""."""
+    """Return the first run without spaces that is an address, including the quotes of a local part; "" if none is."""
     run, is_address = "", False
     for kind, text in [*phrase, ("space", " ")]:
         if kind != "space":
@@ -435,7 +435,7 @@ def _address_in(phrase: list[tuple[str, str]]) -> str:
 
 
 def _bare(address: str) -> str:
-    """Decode an address and take source route (RFC 5322 §4.4), scheme and spaces from it."""
+    """Decode an address and remove the source route (RFC 5322 §4.4), scheme and spaces from it."""
     text = decode(address).strip()
     if '"' not in text:
         text = "".join(text.split())
@@ -444,21 +444,21 @@ def _bare(address: str) -> str:
 
 
 def _name(phrase: list[tuple[str, str]], comments: list[str]) -> str:
-    """Make the display name from a phrase, or else from the first comment."""
+    """Return the display name from a phrase, or else from the first comment."""
     text = "".join(re.sub(r"\\(.)", r"\1", text) if kind == "quoted" else text for kind, text in phrase)
     name = " ".join(decode(text.strip(" ,")).split())
     return name or next((" ".join(decode(comment).split()) for comment in comments), "")
 
 
 def without_comments(value: str) -> str:
-    """Return a raw value with a space for each comment (RFC 5322 §3.2.2); quotation marks may go as well."""
+    """Return a raw value with each comment (RFC 5322 §3.2.2) replaced by a space; may also remove quotation marks."""
     if "(" not in value:
         return value
     return "".join([" " if kind == "comment" else text for kind, text in _tokens(value)])
 
 
 def _tokens(value: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and text of each piece of an address list (RFC 5322 §3.2)."""
+    """Yield the kind and text of each token of an address list (RFC 5322 §3.2)."""
     position, enclosing = 0, {'"': _quoted_end, "(": _comment_end}
     while position < len(value):
         character = value[position]
@@ -468,7 +468,7 @@ def _tokens(value: str) -> Iterator[tuple[str, str]]:
                 yield "quoted" if character == '"' else "comment", value[position + 1 : end - 1]
                 position = end
                 continue
-            # Not closed, so it is a character, here and in the rest; looking again would be quadratic.
+            # Never closed, so it is an ordinary character, here and in the rest; searching again would be quadratic.
             del enclosing[character]
         match = _ADDRESS_TOKEN.match(value, position)
         kind = (match and match.lastgroup) or "special"
@@ -477,13 +477,13 @@ def _tokens(value: str) -> Iterator[tuple[str, str]]:
 
 
 def _quoted_end(value: str, start: int) -> int:
-    """Return where the quoted string (RFC 5322 §3.2.4) that opens at ``start`` ends, or -1."""
+    """Return the end of the quoted string (RFC 5322 §3.2.4) that opens at ``start``, or -1."""
     match = _QUOTED_STRING.match(value, start)
     return match.end() if match else -1
 
 
 def _comment_end(value: str, start: int) -> int:
-    """Return where the nested comment (RFC 5322 §3.2.2) that opens at ``start`` ends, or -1."""
+    """Return the end of the nested comment (RFC 5322 §3.2.2) that opens at ``start``, or -1."""
     depth = 0
     for piece in _COMMENT_PIECE.finditer(value, start):
         depth += {"(": 1, ")": -1}.get(piece[0], 0)

@@ -1,7 +1,8 @@
-"""Decoders for ISO-2022-JP and EUC-JP by the index jis0208 of the Encoding Standard, which Python's codecs lack.
+"""Decoders for ISO-2022-JP and EUC-JP that use the Encoding Standard's index jis0208, which Python's codecs lack.
 
-Python's codecs know neither NEC row 13 nor the IBM characters, which mail programs on Windows have always sent under
-both names; the standard's index has them. Python's cp932 has the same index in another arrangement.
+Python's codecs for these charsets support neither NEC row 13 nor the IBM characters, which mail programs on Windows
+have always sent under both charset names; the standard's index has them. Python's cp932 has the same index in a
+different order.
 """
 
 import re
@@ -17,27 +18,27 @@ _HALF_WIDTH = {octet: chr(octet + 0xFF40) for octet in range(0x21, 0x60)}  # JIS
 _ROMAN = {ord("\\"): "¥", ord("~"): "\N{OVERLINE}"}
 
 _ESCAPE = re.compile(rb"\x1b(\([BHIJ]|\$[@AB]|\$\([@-DOPQ])")
-# What is behind shift out is katakana (cp50222), up to shift in.
+# The characters between shift out and shift in are katakana (cp50222).
 _SINGLE = re.compile(rb"[\x00-\x0d\x10-\x7f]++|\x0e([^\x0f]*+)\x0f?+|[\xa1-\xdf]++|[\x80-\xa0\xe0-\xff]++|\x0f")
 _PAIRS = re.compile(rb"(?>(?:[\x21-\x7e]{2})*)")
 _DOUBLE = re.compile(rb"(?>(?:[\x21-\x7e]{2})+)|[\x00-\x20]++|[\x7f-\xff]++|[\x21-\x7e]")
 _EUC = re.compile(
     rb"[\x00-\x7f]++|(?>(?:[\xa1-\xfe]{2})+)|(?>(?:\x8e[\xa1-\xdf])+)|(?>(?:\x8f[\xa1-\xfe]{2})+)|[\x80-\x8d\x90-\xa0\xff]++|[\x80-\xff]"
 )
-# Python has the characters of JIS X 0208 for these, the standard those that Windows has.
+# For these, Python returns the characters of JIS X 0208, and the standard those of Windows.
 _AS_WINDOWS = dict(zip("\u301c\u2016\u2212\u00a2\u00a3\u00ac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2", strict=True))
 _MOST_BYTES = 256 * 1024
 
 
 class Decoded(NamedTuple):
-    """A text, and whether all of it was well-formed."""
+    """A decoded text, and whether its encoding was well-formed throughout."""
 
     text: str
     is_sound: bool
 
 
 def iso_2022_jp(octets: bytes) -> Decoded:
-    """Decode ISO-2022-JP, with the half-width katakana of cp50220 to cp50222 and the sets of its later versions."""
+    """Decode ISO-2022-JP, including half-width katakana as in cp50220 to cp50222 and the sets of later versions."""
     return _by_python(octets, "iso2022_jp_ext") or _decoded(_in_sets(octets))
 
 
@@ -47,7 +48,7 @@ def euc_jp(octets: bytes) -> Decoded:
 
 
 def _by_python(octets: bytes, codec: str) -> Decoded | None:
-    """Decode by a codec of Python what it knows all of, and what would take long."""
+    """Decode with Python's codec if it supports every character, or if the input is too large for ours; else None."""
     if b"\x0e" in octets and len(octets) <= _MOST_BYTES:
         return None
     try:
@@ -67,7 +68,7 @@ def _decoded(pieces: Iterator[str]) -> Decoded:
 
 
 def _in_sets(octets: bytes) -> Iterator[str]:
-    """Yield the text behind each escape sequence, in the set that it designates (RFC 1468)."""
+    """Yield the text after each escape sequence, decoded in the set that the sequence designates (RFC 1468)."""
     first, *rest = _ESCAPE.split(octets)
     yield from _single(first, {})
     for escape, piece in zip(rest[::2], rest[1::2], strict=True):
@@ -124,14 +125,14 @@ def _euc_pieces(octets: bytes) -> Iterator[str]:
 
 
 def _jis_x_0208(pairs: bytes) -> str:
-    """Decode pairs of octets, each from 0x21 to 0x7E."""
+    """Decode pairs of bytes from 0x21 to 0x7E."""
     return pairs.decode("utf-16-be").translate(_index())
 
 
 @cache
 def _index() -> dict[int, str]:
-    """Return the index jis0208 of the Encoding Standard by two octets as one number."""
-    # Two rows of JIS X 0208 are one of Shift_JIS, which leaves out 0x7F, and 0xA0 to 0xDF for katakana.
+    """Return the Encoding Standard's index jis0208; a key is a pair of bytes as one number."""
+    # Two rows of JIS X 0208 are one row of Shift_JIS, which skips 0x7F, and 0xA0 to 0xDF because of katakana.
     leads, trails = (*range(0x81, 0xA0), *range(0xE0, 0xF0)), (*range(0x40, 0x7F), *range(0x80, 0xFD))
     octets = bytes([octet for lead in leads for trail in trails for octet in (lead, trail, 0x0A)])
     lines = octets.decode("cp932", "replace").splitlines()
@@ -140,7 +141,7 @@ def _index() -> dict[int, str]:
 
 
 def _by_codec(codec: str, shift: bytes = b"") -> Callable[[bytes], str]:
-    """Return a decoder of pairs by a codec that has them with their eighth bits, each behind ``shift``."""
+    """Return a decoder of pairs that sets their eighth bits, prefixes each with ``shift`` and applies a codec."""
 
     def decode(pairs: bytes) -> str:
         octets = pairs.translate(_HIGH)

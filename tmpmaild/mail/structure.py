@@ -1,8 +1,9 @@
-"""The parts of a message as a tree, and which of them are its text, its HTML and its attachments.
+"""The tree of a message's parts, and the choice of its text, its HTML and its attachments.
 
-The rule is that of RFC 8621 §4.1.4, as mail programs show messages, with these differences, which ``docs/api.md``
-states: a part that says nothing counts as absent; a leaf that is neither text nor HTML of the message is attached, also
-an image that the text shows; a named text is the message's text only where there is no other.
+The rule is that of RFC 8621 §4.1.4, which describes how mail programs show messages, with these differences, documented
+in ``docs/api.md``: a text without visible content counts as absent; a leaf that is neither the text nor the HTML of the
+message is an attachment, even an image that the HTML shows; a text part with a file name is the message's text only if
+there is no other text.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,10 +14,10 @@ PLAIN, HTML = "text/plain", "text/html"
 
 
 class Part(Struct, eq=False):
-    """One entity (RFC 2045 §2.4): what its header states, and where its body is in the message.
+    """One entity (RFC 2045 §2.4): the content of its header, and the position of its body in the message.
 
-    Names and types are in lower case; ``content_id`` has no angle brackets and is "" when absent. ``stated`` are the
-    raw values of its fields, by name. ``number`` counts the leaves of the message from 0.
+    Names and types are in lower case; ``content_id`` has no angle brackets and is "" when absent. ``stated`` maps the
+    names of its fields to their raw values. ``number`` is its index among the leaves of the message, from 0.
     """
 
     content_type: str = PLAIN
@@ -32,10 +33,10 @@ class Part(Struct, eq=False):
 
 
 class Multipart(Struct, eq=False):
-    """A multipart: ``subtype`` is such as "alternative", ``start`` where its body begins in the message.
+    """A multipart, such as "alternative" (its ``subtype``); its body starts at ``start`` in the message.
 
-    ``root`` is the Content-ID of the part that a "related" shows, "" for the first (RFC 2387 §3.2). ``part_type`` is
-    the type of its parts that do not state theirs.
+    ``root`` is the Content-ID of the part that a "related" multipart shows, "" for the first part (RFC 2387 §3.2).
+    ``part_type`` is the default type of parts that do not state their type.
     """
 
     subtype: str
@@ -48,7 +49,7 @@ class Multipart(Struct, eq=False):
 
 
 class Roles(Struct, frozen=True):
-    """The roles of a message's parts. A part may be text and HTML if the message has only one of them."""
+    """The roles of a message's parts. A part may be both text and HTML if the message has only one of the two."""
 
     text: list[Part]
     html: list[Part]
@@ -56,7 +57,7 @@ class Roles(Struct, frozen=True):
 
 
 def choose(top: Part | Multipart, leaves: Iterable[Part], says: Callable[[Part], bool]) -> Roles:
-    """Choose the parts that are the text and the HTML of a message; ``says`` returns whether a text is visible."""
+    """Choose a message's text and HTML parts; ``says`` returns whether a text part has visible content."""
     if isinstance(top, Part):
         if not _is_text(top):
             return Roles([], [], [top])
@@ -68,18 +69,18 @@ def choose(top: Part | Multipart, leaves: Iterable[Part], says: Callable[[Part],
         chooser = _Chooser(takes_named=True).walked(top)
     unnamed = [part for part in chooser.blank if not part.filename]
     gone = {*chooser.text, *chooser.html, *unnamed}
-    # HTML is what a view shows as such: plain text alone is shown as that.
+    # If all parts are plain text, the message has no HTML, and a view shows it as plain text.
     html = chooser.html if any(part.content_type == HTML for part in chooser.html) else []
     return Roles(chooser.text, html, [part for part in leaves if part not in gone])
 
 
 def _is_text(part: Part) -> bool:
-    """Return whether a part has a type that is shown, and is not stated to be an attachment."""
+    """Return whether a part has a type that is shown, and is not declared an attachment."""
     return part.content_type in (PLAIN, HTML) and part.disposition in ("", "inline")
 
 
 class _Chooser:
-    """One walk through the tree; ``blank`` are the texts that were left out because nothing in them is visible."""
+    """One walk through the tree; ``blank`` contains the texts left out because they have no visible content."""
 
     def __init__(self, says: Callable[[Part], bool] = lambda _: True, *, takes_named: bool = False) -> None:
         self.text: list[Part] = []
@@ -89,14 +90,14 @@ class _Chooser:
         self._takes_named = takes_named
 
     def walked(self, tree: Multipart) -> "_Chooser":
-        """Choose among all parts of a message; returns itself."""
+        """Choose among all parts of a message; return this chooser."""
         self._walk(tree, self.text, self.html, in_alternative=tree.subtype == "alternative")
         return self
 
     def _walk(
         self, multipart: Multipart, text: list[Part] | None, html: list[Part] | None, *, in_alternative: bool
     ) -> None:
-        """Add the texts below a multipart to the lists; None is that of the other alternative."""
+        """Add the texts below a multipart to the lists; a list is None if this multipart is the other alternative."""
         begun = (len(text or ()), len(html or ()))
         is_alternative = multipart.subtype == "alternative"
         shown = self._shown(multipart)
@@ -120,7 +121,7 @@ class _Chooser:
                 html += more_text
 
     def _shown(self, multipart: Multipart) -> list[Part | Multipart]:
-        """Return the multiparts in a multipart, and its parts that are texts of the message."""
+        """Return the children of a multipart that are multiparts or texts of the message."""
         shown: list[Part | Multipart] = []
         for child in multipart.children:
             if isinstance(child, Multipart):
@@ -129,12 +130,12 @@ class _Chooser:
                 (shown if self._says(child) else self.blank).append(child)
         if multipart.subtype != "related" or not shown:
             return shown
-        # A "related" shows the part that it names, else its first (RFC 2387 §3.2); a picture before it is none.
+        # A "related" shows the part that it names, else the first (RFC 2387 §3.2); images before that do not count.
         named = (child for child in shown if multipart.root and child.content_id == multipart.root)
         root = next(named, shown[0])
         return [child for child in shown if child is root or isinstance(child, Multipart)]
 
     def _is_unnamed(self, part: Part, parent: Multipart, *, is_first: bool) -> bool:
-        """Return whether a text is not a file that happens to be text."""
-        # Alternatives have the same content whatever they are called (RFC 2046 §5.1.4).
+        """Return whether a text part is part of the message, not a file that happens to be text."""
+        # Alternatives have the same content whatever their file names are (RFC 2046 §5.1.4).
         return not part.filename or parent.subtype == "alternative" or (self._takes_named and is_first)

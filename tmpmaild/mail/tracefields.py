@@ -1,4 +1,4 @@
-"""The trace fields above a message's raw source (RFC 5321 §4.4, RFC 8601), generated from its envelope and verdict."""
+"""The trace fields that precede a message's raw source (RFC 5321 §4.4, RFC 8601), from its envelope and verdict."""
 
 import re
 from datetime import UTC, datetime
@@ -14,10 +14,10 @@ _NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 
 
 def trace_fields(full: FullMessage, hostname: str) -> bytes:
-    """Return ``Return-Path`` and ``Received``, each ended by CRLF; UTF-8 if an address is (RFC 6531 §3.7.3).
+    """Return ``Return-Path`` and ``Received``, each terminated by CRLF; in UTF-8 if an address is (RFC 6531 §3.7.3).
 
-    The envelope is untrusted: only well-formed paths, host names and addresses are written, so no line end of others
-    and nothing longer than 255 bytes. ``for`` names the only recipient of ``full``.
+    The envelope is untrusted: only well-formed paths, host names and addresses are written. So it cannot add line ends
+    or anything longer than 255 bytes. ``for`` names the only recipient of ``full``.
     """
     envelope = full.envelope
     recipient = _path(envelope.recipients[0])
@@ -31,7 +31,7 @@ def trace_fields(full: FullMessage, hostname: str) -> bytes:
 
 
 def authentication_results(full: FullMessage, hostname: str) -> bytes:
-    """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing if there is no verdict yet."""
+    """Return the ``Authentication-Results`` field (RFC 8601), terminated by CRLF; empty if there is no verdict yet."""
     found = full.message.authentication
     if found is None:
         return b""
@@ -49,17 +49,17 @@ def authentication_results(full: FullMessage, hostname: str) -> bytes:
 
 
 def _method(name: str, result: str, reason: str, properties: dict[str, str]) -> str:
-    """Return the result of a method; of untrusted text only what is harmless in a header field."""
+    """Return the result of a method; characters and values that are unsafe in a header field are left out."""
     shown = "".join(_NOT_QUOTABLE.split(reason))
     parts = [f"{name}={result}", *([f'reason="{shown}"'] if shown else [])]
     return " ".join([*parts, *[f"{key}={value}" for key, value in properties.items() if _PVALUE.fullmatch(value)]])
 
 
 def _path(text: str) -> str:
-    """Return a path as it was written, ``""`` for the null path and for anything that is not a path."""
+    """Return a path as written, ``""`` for the null path and for anything that is not a path."""
     try:
         addresses.parse_path(text.encode(), utf8=True)
-    except ValueError:  # UnicodeEncodeError of a lone surrogate too
+    except ValueError:  # also UnicodeEncodeError because of a lone surrogate
         return ""
     return text
 
@@ -69,7 +69,7 @@ def _client(envelope: Envelope) -> str:
     name, literal = _host(envelope.helo), _literal(envelope.remote_ip)
     if literal:
         return f"{name or literal} ({literal})"
-    # Over a Unix socket there is no address, and a literal alone is not in the grammar.
+    # A Unix socket has no client address, and the grammar does not allow a literal alone.
     return name if name and not name.startswith("[") else "unknown"
 
 
@@ -92,7 +92,7 @@ def _literal(ip: str) -> str:
 
 
 def _protocol(envelope: Envelope) -> str:
-    """Return the keyword of RFC 3848, or of RFC 6531 §4.3 where an address is in UTF-8."""
+    """Return the protocol keyword of RFC 3848, or of RFC 6531 §4.3 if an address is in UTF-8."""
     if envelope.session.greeting == "HELO":
         return "SMTP"
     utf8 = not (envelope.sender + envelope.recipients[0]).isascii()

@@ -1,18 +1,18 @@
-"""Where web addresses begin and end in plain text, and where a reference in HTML leads. What a link is for is not here.
+"""Finds web addresses in plain text, and resolves references in HTML. The purpose of a link is decided elsewhere.
 
-Every part that looks for links in a text uses this module, so that they all agree on what may end one:
+Every part that searches a text for links uses this module, so that they agree on where an address ends:
 
-- In angle brackets it is all that they hold (RFC 3986, appendix C), also where long lines of it were broken: ``joined``
-  returns the address without the breaks.
+- In angle brackets, the address is everything between them (RFC 3986, appendix C), even if a long address was broken
+  into lines: ``joined`` returns the address without the line breaks.
 - ASCII: white space, controls, ``<``, ``>``, ``"`` and a backtick end an address. So does a closing bracket that the
   address has not opened (UTS #58, "Close"). Punctuation at the end belongs to the sentence. ``*``, ``_`` and ``~`` are
   part of an address (RFC 3986, section 2.3: ``_`` and ``~`` are unreserved), unless the same character opens emphasis
   before it, in the same line.
-- Beyond ASCII an address goes on with characters that may continue an identifier (XID_Continue of UAX #31: letters,
+- Beyond ASCII, an address continues with characters that may continue an identifier (XID_Continue of UAX #31: letters,
   marks, decimal digits). Punctuation and symbols of all scripts, joiners, direction marks (UAX #9) and spaces end it.
   Two exceptions depend on their neighbours: a joiner between letters of a script that needs it (UAX #31, section
   2.3.1), and the middle dot between two "l" (RFC 5892, appendix A.3).
-- Scripts without spaces between words go right on behind an address, so their letters belong to a host alone.
+- In scripts without spaces between words, text follows an address directly, so their letters can belong only to a host.
 """
 
 import re
@@ -22,10 +22,10 @@ from urllib.parse import urljoin
 from tmpmaild.mail.htmltokens import address_of, attributes_of
 
 MAX_BASE_CHARACTERS = 512
-"""A longer one counts as none: each reference of a message may repeat it."""
+"""A longer base is ignored: every reference in a message may repeat it."""
 
 _START = re.compile(r"https?://(?=[\w\[])", re.IGNORECASE)
-# Mail programs break lines of 72 characters and more.
+# Mail programs break lines at 72 characters or more.
 _IN_ANGLE_BRACKETS = re.compile(r"(?>(?:[^\s<>\"]{60,}+\n){0,100})[^\s<>\"]++(?=>)")
 # The common characters of an address: ASCII except brackets; letters of Latin, Greek, Cyrillic, Hebrew, Arabic, Hindi.
 _PLAIN = re.compile(
@@ -48,13 +48,13 @@ _SPACELESS = (
 )
 _SPACELESS_LETTER = re.compile(f"[{_SPACELESS}]")
 _HOST_CHARACTERS = 253
-# Labels of whatever script; ``\w`` lacks the vowel signs of South-East Asia.
+# Labels in any script; ``\w`` does not include the vowel signs of South-East Asia.
 _LABELS = re.compile(rf"[\w.\u0e31-\u0e4e\u0eb1-\u0ece\u1000-\u109f\u1780-\u17d3\u3099\u309a-]{{1,{_HOST_CHARACTERS}}}")
-# Those letters, and marks that nobody sees (Default_Ignorable_Code_Point): UAX #31 lets them continue an identifier.
+# These letters, and invisible marks (Default_Ignorable_Code_Point): UAX #31 lets both continue an identifier.
 _LEFT_OUT = re.compile(
     f"[{_SPACELESS}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
 )
-# Arabic, Syriac, Mongolian and the scripts of India shape their letters by joiners.
+# Arabic, Syriac, Mongolian and the scripts of India use joiners to shape their letters.
 _JOINED = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1800-\u18af]")
 _JOINERS = "\u200c\u200d"
 _MIDDLE_DOTS = "\u00b7\u0387"  # the second is a Greek semicolon
@@ -66,7 +66,7 @@ _BEFORE_QUERY = re.compile(r"[^?#]*+")
 
 
 def occurrences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of each http and https address in a text, in time proportional to its length."""
+    """Yield the start and end of each http or https address in a text, in time proportional to the text's length."""
     earlier: list[tuple[int, int]] = []  # in the same line
     end = 0
     while found := _START.search(text, end):
@@ -82,12 +82,12 @@ def occurrences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def joined(address: str) -> str:
-    """Return an address that was found in a text without line breaks within it."""
+    """Return an address found in a text, with the line breaks in it removed."""
     return address.replace("\n", "")
 
 
 def _stop(text: str, start: int) -> int:
-    """Return where an address stops whose host begins at ``start``; it may end before that."""
+    """Return where an address with a host at ``start`` stops at the latest; its end may still be trimmed."""
     at = _host_end(text, start)
     opened: list[str] = []
     while at < len(text):
@@ -118,10 +118,11 @@ def _goes_on(text: str, at: int) -> bool:
 
 
 def _host_end(text: str, start: int) -> int:
-    """Return where a host ends that has letters of a script without spaces, else ``start``.
+    """Return the end of a host with letters of a script without spaces; ``start`` if it has none.
 
-    Such letters are a host's where its first label has no other end, or where a label of such letters follows another:
-    in "x.example", then letters, they are the next word.
+    In the first label such letters belong to the host, unless they come after other letters and no label follows. A
+    later label belongs to it if it starts with such letters and follows the first label or a label that has them.
+    Directly after "x.example", they are the next word.
     """
     host = _LABELS.match(text, start)
     if host is None or not _SPACELESS_LETTER.search(host[0]):
@@ -139,7 +140,7 @@ def _host_end(text: str, start: int) -> int:
 
 
 def _trimmed(text: str, start: int, end: int, line: int, earlier: list[tuple[int, int]]) -> int:
-    """Return the end without what belongs to the sentence, or to emphasis that was opened before the address."""
+    """Return the end without characters of the surrounding sentence, or of emphasis opened before the address."""
     opened: dict[str, int] = {}
     while end > start:
         last = text[end - 1]
@@ -156,7 +157,7 @@ def _trimmed(text: str, start: int, end: int, line: int, earlier: list[tuple[int
 
 
 def _open_marks(text: str, start: int, line: int, earlier: list[tuple[int, int]], mark: str) -> int:
-    """Return how many of a mark are open before an address in its line, earlier addresses left out."""
+    """Return how many of an emphasis mark are open before an address in its line, ignoring earlier addresses."""
     before, at = "", line
     for first, last in earlier:
         before += f"{text[at:first]}x"
@@ -173,11 +174,11 @@ def _open_marks(text: str, start: int, line: int, earlier: list[tuple[int, int]]
 
 
 def resolve(base: str, reference: str) -> str:
-    """Return the web address to which a reference in HTML leads, or "" (https://url.spec.whatwg.org, section 4.4).
+    """Return the web address that a reference in HTML leads to, or "" (https://url.spec.whatwg.org, section 4.4).
 
-    ``base`` is what ``base_of`` returned: without a base only absolute addresses lead anywhere. An empty reference, or
-    one that is only a fragment, stays within the message. A backslash counts as a slash, and any number may follow the
-    scheme.
+    ``base`` is the result of ``base_of``: without a base, only absolute addresses can be resolved. An empty reference,
+    or one that is only a fragment, stays within the message. A backslash counts as a slash, and any number of slashes
+    may follow the scheme.
     """
     reference = address_of(reference)
     if _WEB.match(reference):
@@ -189,14 +190,14 @@ def resolve(base: str, reference: str) -> str:
         return ""
     try:
         return urljoin(base, _BEFORE_QUERY.sub(lambda path: path[0].replace("\\", "/"), reference, count=1))
-    except ValueError:  # such as "//[" for a host
+    except ValueError:  # such as "//[", an invalid host
         return ""
 
 
 def base_of(parts: Iterable[tuple[str, str, str]]) -> str:
-    """Return the web address to which the references of an HTML document are relative, or "" if it states none.
+    """Return the web address that the references of an HTML document are relative to, or "" if it does not state one.
 
-    It is that of the first ``base`` with an ``href``, wherever that is (section 4.2.3 of https://html.spec.whatwg.org).
+    The first ``base`` element with an ``href`` counts, wherever it is (section 4.2.3 of https://html.spec.whatwg.org).
     """
     for kind, name, attributes in parts:
         if kind == "start" and name == "base" and "href" in (found := attributes_of(attributes)):
