@@ -1,7 +1,7 @@
-"""Makes a signed repository of Debian packages: static files, for any web server.
+"""Creates a signed repository of Debian packages: static files for any web server.
 
-It holds all tmpmaild_*.deb of FOLDER, and those that are in TARGET/pool already. How machines use it is in
-docs/operations.md.
+It contains all tmpmaild_*.deb files in FOLDER, and those already in TARGET/pool. docs/operations.md explains how
+machines use it.
 
 Needs dpkg-deb and gpg (Debian packages dpkg and gpg), and the secret key.
 
@@ -23,7 +23,7 @@ _ABOUT: Final = "Origin: tmpmaild\nLabel: tmpmaild\nSuite: stable\nCodename: sta
 
 
 def build(folder: Path, root: Path, key: str) -> Path:
-    """Add the packages in a folder to the repository in another, make its indexes anew, and return it."""
+    """Add the packages in ``folder`` to the repository in ``root``, rebuild its indexes, and return ``root``."""
     (root / "pool").mkdir(parents=True, exist_ok=True)
     for package in folder.glob("tmpmaild_*.deb"):
         shutil.copy(package, root / "pool")
@@ -42,7 +42,7 @@ def build(folder: Path, root: Path, key: str) -> Path:
 
 
 def stanza(package: Path, root: Path) -> str:
-    """Return what an index of packages says of one."""
+    """Return the entry of a package for the package index."""
     control = subprocess.run(["dpkg-deb", "--field", package], check=True, capture_output=True, encoding="utf-8").stdout  # noqa: S603, S607 - ours
     octets = package.read_bytes()
     sha256 = hashlib.sha256(octets).hexdigest()

@@ -1,7 +1,7 @@
-"""Performs the steps of Containerfile without a registry, and runs the result; needs root and debootstrap.
+"""Builds the image of Containerfile without a registry, and runs it; needs root and debootstrap.
 
-FROM is a fresh Debian with Python, RUN a chroot. What runs is in namespaces of its own, as with a container engine:
-process 1, its own loopback device, a user without capabilities, a root that is read-only but for the volume.
+FROM is a fresh Debian with Python, RUN a chroot. The daemon runs in its own namespaces, as with a container engine: as
+process 1, with its own loopback device, a user without capabilities, and a root that is read-only except the volume.
 
     python tools/chroot_image.py FOLDER      builds the image in FOLDER and runs it until ctrl-C
 """
@@ -22,21 +22,21 @@ ROOT: Final = Path(__file__).parents[1]
 SUITES: Final = ("bookworm", "trixie")  # Debian 12, of Containerfile, and Debian 13
 PYTHON: Final = ("ca-certificates", "python3", "python3-venv")
 PROGRAMS: Final = ("debootstrap", "unshare", "nsenter", "setpriv", "chroot", "ip")
-# What this machine needs to reach the package registries, a fresh Debian needs as well.
+# A fresh Debian needs the same files as this machine to reach the package registries.
 _REACHING: Final = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 _CONFIGURES: Final = ("EXPOSE", "VOLUME", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD", "USER", "WORKDIR", "ENV")
 
 
 @dataclass
 class Image:
-    """A stage of the file: its folder, and the last word of each instruction that configures."""
+    """A stage of the file: its folder, and the last value of each instruction that configures the image."""
 
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
 
     def words(self, name: str) -> list[str]:
-        """Return an instruction in its exec form."""
+        """Return the exec form of an instruction."""
         words: list[str] = json.loads(self.settings.get(name, "[]"))
         return words
 
@@ -48,12 +48,12 @@ class Image:
 
     @property
     def user(self) -> str:
-        """Return the user and group, as numbers."""
+        """Return the user and group as numbers."""
         return self.settings.get("USER", "0:0")
 
 
 def missing() -> str:
-    """Return why this machine cannot do it, "" if it can."""
+    """Return why this machine cannot build an image, or "" if it can."""
     if os.geteuid() != 0:
         return "needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name, path=_PATH)]
@@ -61,7 +61,7 @@ def missing() -> str:
 
 
 def debian(packages: Sequence[str] = PYTHON, suite: str = SUITES[0]) -> Path:
-    """Return the folder of a fresh Debian with these packages, made once and kept in the user's cache."""
+    """Return the folder of a fresh Debian with these packages, built once and kept in the user's cache."""
     name = hashlib.sha256(" ".join(sorted(packages)).encode()).hexdigest()[:12]
     kept = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / f"tmpmaild/{suite}-{name}"
     if not kept.exists():
@@ -77,12 +77,12 @@ def debian(packages: Sequence[str] = PYTHON, suite: str = SUITES[0]) -> Path:
 
 
 def variables() -> list[str]:
-    """Return what pip and npm go by here to reach their registries, as ``NAME=value``."""
+    """Return the environment variables with which pip and npm reach their registries, as ``NAME=value``."""
     return [f"{name}={value}" for name, value in os.environ.items() if name.startswith(("PIP_", "NODE_EXTRA_", "NPM_"))]
 
 
 def steps(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each instruction of a Containerfile with what follows it."""
+    """Yield each instruction of a Containerfile and its arguments."""
     for line in text.replace("\\\n", " ").splitlines():
         if line.strip() and not line.startswith("#"):
             instruction, _, rest = line.partition(" ")
@@ -90,7 +90,7 @@ def steps(text: str) -> Iterator[tuple[str, str]]:
 
 
 def build(containerfile: Path, folder: Path) -> Image:
-    """Perform the steps; return the last stage, whose files are below ``folder``."""
+    """Perform the steps; return the last stage, whose files are in ``folder``."""
     stages: dict[str, Image] = {}
     image = Image(folder)
     for instruction, rest in steps(containerfile.read_text(encoding="utf-8")):
@@ -127,7 +127,7 @@ def run_command(image: Image, volume: Path) -> list[str]:
 
 
 def exec_command(image: Image, pid: int, *command: str) -> list[str]:
-    """Return what runs a command beside process 1 of a container, whose number out here is ``pid``."""
+    """Return the command that runs another in a container, given the host's ``pid`` of the container's process 1."""
     inside = ["nsenter", f"--target={pid}", "--mount", "--net", "--pid"]
     return [*inside, *_as_user(image, image.folder), *command]
 
@@ -146,7 +146,7 @@ def _copy(rest: str, context: Path, stages: dict[str, Image], image: Image) -> N
     source = context
     if options[0].startswith("--from="):
         source = stages[options.pop(0).removeprefix("--from=")].folder
-    place = os.path.join(image.settings.get("WORKDIR", "/"), target)  # noqa: PTH118 - a second absolute path wins
+    place = os.path.join(image.settings.get("WORKDIR", "/"), target)  # noqa: PTH118 - an absolute second path wins
     for name in options:
         path = source / name.lstrip("/")
         into = f"{image.folder}{place}"
@@ -154,7 +154,7 @@ def _copy(rest: str, context: Path, stages: dict[str, Image], image: Image) -> N
 
 
 def _entered(image: Image) -> list[str]:
-    """Return the beginning of a command that runs as root in a stage, with the network of this machine."""
+    """Return the prefix of a command that runs as root in a stage, with the network of this machine."""
     inside = ["chroot", str(image.folder), "env", f"--chdir={image.settings.get('WORKDIR', '/')}", *variables()]
     script = 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && shift && exec "$@"'
     return ["unshare", "--mount", "sh", "-c", script, "sh", str(image.folder), *inside]

@@ -1,6 +1,7 @@
-"""Makes ``config.example.toml`` and the list of keys in ``docs/configuration.md`` of ``tmpmaild/config/settings.py``.
+"""Generates ``config.example.toml`` and the list of keys in ``docs/configuration.md`` from the settings.
 
-``stable.py`` runs it. A key has its default and its text there. What stands before the list is written by hand.
+``stable.py`` runs it. Defaults and texts of the keys are in ``tmpmaild/config/settings.py``. The introduction before
+the list is written by hand.
 """
 
 import ast
@@ -41,7 +42,7 @@ _LINK: Final = re.compile(r"\[([^][]+)\]\(([\w.-]+)[^)]*\)")
 
 
 def page_list() -> str:
-    """Return all keys in Markdown, below a heading for each group."""
+    """Return all keys in Markdown, with a heading for each group."""
     blocks = []
     for group in Group:
         blocks += [f"## {group.value}", *_paragraph(group)]
@@ -51,7 +52,7 @@ def page_list() -> str:
 
 
 def example() -> str:
-    """Return all keys in TOML, commented out; each section has its groups in their order."""
+    """Return all keys in TOML, commented out; in each section they are sorted by group."""
     parts = [_HEADER, *_members("")]
     for section in SECTIONS:
         parts += [f"\n[{section}]\n", *_members(f"{section}.")]
@@ -59,7 +60,7 @@ def example() -> str:
 
 
 def page(text: str) -> str:
-    """Return the page with the list of keys made anew."""
+    """Return the page with a new list of keys."""
     return f"{text.partition(MARK)[0]}{MARK}\n{page_list()}"
 
 
@@ -73,7 +74,7 @@ def _item(key: str) -> str:
 
 
 def _members(prefix: str) -> Iterator[str]:
-    """Yield the keys of a section; a comment says where another group begins in it."""
+    """Yield the keys of a section, with a comment where a new group starts."""
     groups = {key: group for key, group in groups_by_key().items() if key.rpartition(".")[0] == prefix.rstrip(".")}
     is_mixed = len(set(groups.values())) > 1
     for group in Group:
@@ -103,7 +104,7 @@ def _default(key: str) -> str:
 
 
 def _text(key: str) -> str:
-    """Return the text of a key on one line, with the range of its validator. Raises ValueError if it has none."""
+    """Return the text of a key on one line, with the range of its validator. Raises ValueError if it has no text."""
     section, _, name = key.rpartition(".")
     struct = SECTIONS[section] if section else Config
     text = _texts(struct).get(name)
@@ -115,7 +116,7 @@ def _text(key: str) -> str:
 
 
 def _texts(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the strings below the fields of a struct, which are nowhere at run time."""
+    """Return the strings below the fields of a struct from its source: they do not exist at run time."""
     (found,) = [
         node
         for node in ast.parse(inspect.getsource(settings)).body
@@ -130,6 +131,6 @@ def _texts(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def write() -> None:
-    """Make the file and the list anew."""
+    """Write the file and the list."""
     EXAMPLE.write_text(example(), encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")

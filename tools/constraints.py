@@ -1,18 +1,18 @@
-"""Pins, in constraints/, what pyproject.toml allows: exact versions and file hashes, for Python 3.11 and newer.
+"""Pins the dependencies in pyproject.toml, in constraints/: exact versions and file hashes, for Python 3.11 and newer.
 
-Each file holds what the one before it does not, and begins with it:
+Each file includes the previous one and adds the dependencies of:
 
-    build.txt    what builds tmpmaild, and those of its libraries that PyPI has as source only
+    build.txt    building tmpmaild, and those of its libraries that PyPI only has as source
     run.txt      the service, the commands and the client
-    service.txt  storage.url and senders.resolver: with this, what the Debian package and the container have
-    extras.txt   the MCP server and certificates of the pytest plugin: with this, what the SBOM lists
+    service.txt  storage.url and senders.resolver; up to here, they are in the Debian package and the container
+    extras.txt   the MCP server and certificates of the pytest plugin; up to here, the SBOM lists them
     dev.txt      make test, make check
     proofs.txt   make proof, make release
 
-``pip install --require-hashes`` installs such a file. It resolves by uv, in a venv of its own.
+``pip install --require-hashes`` installs such a file. This program resolves with uv, in its own venv.
 
-python tools/constraints.py            the newest of everything
-python tools/constraints.py --keep     the versions that are pinned already, and what pyproject.toml has in addition
+python tools/constraints.py            the newest versions of everything
+python tools/constraints.py --keep     the versions already pinned, and new dependencies in pyproject.toml
 """
 
 import argparse
@@ -37,7 +37,7 @@ LAYERS: Final = {
     "dev": (*_SERVICE, "mcp", "tls", "dev"),
     "proofs": (*_SERVICE, "mcp", "tls", "dev", "proofs"),
 }
-"""The files in their order, each with the extras that it is for; the first is for ``_BUILDS``."""
+"""The files in their order, each with the extras that it covers; the first covers ``_BUILDS``."""
 _BUILDS: Final = """\
 hatchling>=1.27
 editables>=0.5   # what hatchling needs for pip install --editable
@@ -49,13 +49,13 @@ _PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
 
 
 def pins(*files: Path) -> dict[str, str]:
-    """Return the version of each library, by its name as PyPI writes it in URLs; by default of all files."""
+    """Return the version of each library by its normalized name, from these files or by default from all."""
     texts = [path.read_text("utf-8") for path in files or sorted(FOLDER.glob("*.txt"))]
     return {normal(name): version for text in texts for name, version in _PIN.findall(text)}
 
 
 def requirements(layer: str, *, only: Sequence[str] = (), without: Sequence[str] = ()) -> str:
-    """Return the pins and hashes of a file and those before it as one text; of these libraries, or all but these."""
+    """Return the pins and hashes of a file and its predecessors as one text, for all or only some libraries."""
     layers = list(LAYERS)
     names = layers[: layers.index(layer) + 1]
     found = [pin for name in names for pin in _ENTRY.findall((FOLDER / f"{name}.txt").read_text("utf-8"))]
@@ -64,12 +64,12 @@ def requirements(layer: str, *, only: Sequence[str] = (), without: Sequence[str]
 
 
 def normal(name: str) -> str:
-    """Return the name of a library as it is compared."""
+    """Return the normalized name of a library."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _layers(uv: list[str], kept: Path, scratch: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each file's name and its pins, those of smaller files left out. ``kept`` limits the versions."""
+    """Yield each file's name and the pins that are not in the files before it. ``kept`` constrains the versions."""
     builds = scratch / "build.in"
     builds.write_text(_BUILDS, encoding="utf-8")
     newest = scratch / "all.txt"
@@ -83,7 +83,7 @@ def _layers(uv: list[str], kept: Path, scratch: Path) -> Iterator[tuple[str, lis
 
 
 def _compiled(uv: list[str], sources: Iterable[Path], extras: Iterable[str], limits: Path) -> list[str]:
-    """Resolve; return each pin with the lines of its hashes."""
+    """Resolve the dependencies; return each pin with the lines of its hashes."""
     named = [word for extra in extras for word in ("--extra", extra)]
     options = ("--universal", "--generate-hashes", "--python-version", OLDEST_PYTHON, "--no-header", "--no-annotate")
     command: list[str | Path] = [*uv, "pip", "compile", "--quiet", *options, "--constraint", limits, *named, *sources]
@@ -92,7 +92,7 @@ def _compiled(uv: list[str], sources: Iterable[Path], extras: Iterable[str], lim
 
 
 def main() -> None:
-    """Resolve, and write the files."""
+    """Resolve the dependencies and write the files."""
     parser = argparse.ArgumentParser(description="Pin what pyproject.toml allows.")
     parser.add_argument("--keep", action="store_true", help="keep the versions that are pinned already")
     given = parser.parse_args()

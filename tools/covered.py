@@ -1,11 +1,11 @@
-"""Runs both kinds of tests and says which lines and branches they reach, with what the programs that they start add.
+"""Runs both kinds of tests and reports the coverage of lines and branches, including the programs that they start.
 
-It fails if a package has less than its bound, or a test fails: being watched costs time and memory, which a few of
-them measure. ``build/coverage`` has the pages that show what is not reached, and the table of all files.
+It fails if the coverage of a package is below its bound, or if a test fails: coverage costs time and memory, which a
+few of the tests measure. ``build/coverage`` contains pages that show the missing lines, and the table of all files.
 
-make coverage                                          all tests: a quarter of an hour
-.venv/bin/python tools/covered.py tests/smtp           what some tests reach; without bounds
-.venv/bin/python tools/covered.py --again              the table once more
+make coverage                                          all tests: 15 minutes
+.venv/bin/python tools/covered.py tests/smtp           the coverage of some tests, without bounds
+.venv/bin/python tools/covered.py --again              print the table again
 """
 
 import json
@@ -21,9 +21,9 @@ KINDS: Final = ("not needs", "needs")
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "build/coverage"
 BOUNDS: Final = {"all": 98.9, "smtp": 99.0, "inboxes": 99.0, "storage": 99.0, "senders": 99.0, "webhooks": 97.5}
-"""The smallest share of lines that tests may reach, in percent; 99 is wanted of the packages, so these only rise.
+"""The lowest allowed coverage of lines, in percent; the aim is 99 for each package, so these values only rise.
 
-In ``webhooks`` Python 3.11 says less than is run: it no longer watches frames that wait for ``anyio.connect_tcp``.
+In ``webhooks``, Python 3.11 reports too little: it stops tracing frames that wait for ``anyio.connect_tcp``.
 """
 
 
@@ -31,7 +31,7 @@ def measure(*tests: str) -> int:
     """Run tests under coverage; return how many of the two runs failed."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    FOLDER.chmod(0o777)  # what becomes another user writes here too
+    FOLDER.chmod(0o777)  # processes that change their user also write here
     return sum(_coverage("run", "-m", "pytest", "-q", "-m", kind, *tests) not in (0, 5) for kind in KINDS)
 
 
@@ -42,7 +42,7 @@ def _coverage(*arguments: str) -> int:
 
 
 def shares(report: dict[str, dict[str, dict[str, int]]]) -> dict[str, tuple[float, float]]:
-    """Return of each package, and of all, the percentage of lines and of branches that were reached."""
+    """Return the percentages of covered lines and branches, for each package and for all."""
     counts = Counter[tuple[str, str]]()
     for path, of_file in report.items():
         parts = Path(path).parts
@@ -61,7 +61,7 @@ def shares(report: dict[str, dict[str, dict[str, int]]]) -> dict[str, tuple[floa
 
 
 def main(*tests: str) -> int:
-    """Print the table; return how much is wrong."""
+    """Print the table; return the number of failed runs and of packages below their bounds."""
     wrong = 0
     if tests != ("--again",):
         wrong = measure(*tests)

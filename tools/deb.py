@@ -1,12 +1,12 @@
 """Builds dist/tmpmaild_VERSION_ARCHITECTURE.deb, one package for each Debian and Ubuntu whose Python is in PYTHONS.
 
-The program and its libraries, in the pinned versions, are in /usr/lib/tmpmaild. That is no virtual environment, which
-would belong to one Python: what is compiled is there once for each Python, with that in its name, and the rest is the
-same for all. So nothing has to be made anew when an upgrade of Debian replaces Python.
+The program and its libraries, in the pinned versions, are in /usr/lib/tmpmaild. It is not a virtual environment, which
+would be bound to one Python version: compiled files are installed once for each Python, with its version in their
+names, and all other files are shared. So nothing has to be rebuilt when an upgrade of Debian replaces Python.
 
-Needs dpkg-deb and strip (Debian packages dpkg and binutils), and the registry of pip. The same commit gives the same
-octets where these programs are the same: all times are that of the commit, or $SOURCE_DATE_EPOCH. For another
-architecture than this machine's nothing is compiled or run: the libraries are wheels, and binutils has a strip for it.
+Needs dpkg-deb and strip (Debian packages dpkg and binutils), and the registry of pip. With the same versions of these
+programs, the same commit gives the same bytes: all times are that of the commit, or $SOURCE_DATE_EPOCH. For a foreign
+architecture nothing is compiled or run: the libraries are wheels, and binutils has a strip for it.
 
 python tools/deb.py [FOLDER] [ARCHITECTURE]      by default dist/ and this machine's: amd64 or arm64
 """
@@ -33,11 +33,11 @@ import manpages
 from tmpmaild import __version__
 
 ROOT: Final = Path(__file__).parents[1]
-# Of Debian 12, Ubuntu 24.04, Debian 13, Ubuntu 26.04 and the next Debian. deb/control says the same.
+# Those of Debian 12, Ubuntu 24.04, Debian 13, Ubuntu 26.04 and the next Debian. deb/control has the same list.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14", "3.15")
-# Everything that a key of the configuration or a command for users needs, but not the MCP server, which is for agents.
+# Everything that a configuration key or a command for users needs, but not the MCP server, which is for agents.
 EXTRAS: Final = "client,dns,postgresql,senders"
-_FROM_SOURCE: Final = ("dkimpy", "pyspf")  # of which PyPI has no wheels; they hold nothing compiled
+_FROM_SOURCE: Final = ("dkimpy", "pyspf")  # PyPI has no wheels of these; they contain no compiled files
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 _GLIBC: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")  # older than those of Debian 12
 _VERSION: Final = versions.of_debian(__version__)
@@ -54,7 +54,7 @@ _FROM_CHECKOUT: Final = (
 
 
 def build(target: Path, architecture: str) -> Path:
-    """Build the package in a folder, and return it."""
+    """Build the package in a folder and return its path."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "root")
         libraries(root / "usr/lib/tmpmaild", Path(name), MACHINES[architecture])
@@ -69,7 +69,7 @@ def build(target: Path, architecture: str) -> Path:
 
 
 def libraries(folder: Path, scratch: Path, machine: str) -> None:
-    """Install tmpmaild and what it needs for each Python, one over the other."""
+    """Install tmpmaild and its dependencies for each Python into the same folder."""
     pip = (sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check")
     pins = {name: scratch / f"{name}.txt" for name in ("sources", "wheels")}
     pins["sources"].write_text(constraints.requirements("service", only=_FROM_SOURCE), encoding="utf-8")
@@ -89,7 +89,7 @@ def libraries(folder: Path, scratch: Path, machine: str) -> None:
         shutil.copytree(one, folder, dirs_exist_ok=True)
     for unwanted in (folder / "bin", folder / "share", *folder.glob("*/tests")):
         shutil.rmtree(unwanted)
-    for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):  # what pip needs to uninstall
+    for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):  # only needed by pip to uninstall
         for path in folder.glob(f"*.dist-info/{name}"):
             path.unlink()
     for compiled in folder.rglob("*.so"):
@@ -97,12 +97,12 @@ def libraries(folder: Path, scratch: Path, machine: str) -> None:
 
 
 def strip_of(machine: str) -> str:
-    """Return the name of the program for a machine's files, which Debian has on every other."""
+    """Return the name of the ``strip`` for a machine's files; Debian has it on all other machines too."""
     return f"{machine}-linux-gnu-strip"
 
 
 def units() -> dict[str, str]:
-    """Return the units, which start the program of the package."""
+    """Return the systemd units, changed to start the program of the package."""
     comment, program = _FROM_CHECKOUT
     found = sorted([*ROOT.glob("systemd/*.service"), *ROOT.glob("systemd/*.socket")])
     return {
@@ -117,7 +117,7 @@ def examples() -> dict[str, Path]:
 
 
 def _programs(root: Path) -> None:
-    """Put the command, its completion, its configuration and the units where Debian has them."""
+    """Install the command, its completion, its configuration and the units in Debian's directories."""
     _copy("deb/tmpmaild", root / "usr/bin/tmpmaild")
     _copy("systemd/config.toml", root / "etc/tmpmaild/config.toml")
     _copy("deb/rtupdate", root / "usr/share/python3/runtime.d/tmpmaild.rtupdate")
@@ -150,7 +150,7 @@ def _documentation(root: Path) -> None:
 
 
 def _licence() -> str:
-    """Return the text of the licence, without its title and the line of the copyright."""
+    """Return the text of the licence without its title and copyright line."""
     return (ROOT / "LICENSE").read_text("utf-8").split("\n\n", 2)[2]
 
 
@@ -181,7 +181,7 @@ def _control(root: Path, architecture: str) -> None:
 
 
 def _set_modes(root: Path) -> None:
-    """Make everything readable, and executable what begins with the name of its interpreter, whatever the umask is."""
+    """Make all files readable, and programs with an interpreter line executable, whatever the umask is."""
     for path in root.rglob("*"):
         programs = (root / "DEBIAN", root / "usr/bin", root / "usr/share/python3/runtime.d")
         is_program = path.parent in programs and path.read_bytes().startswith(b"#!")
@@ -190,7 +190,7 @@ def _set_modes(root: Path) -> None:
 
 
 def _build_with_version(target: Path, architecture: str) -> None:
-    """Build the package from a copy of a checkout's files, which has the version of the last commit."""
+    """Build the package from a copy of the checkout, with the version of the last commit."""
     with tempfile.TemporaryDirectory() as name:
         for tracked in _output("git", "ls-files", "-z").split("\0"):
             if (ROOT / tracked).is_file():
@@ -202,7 +202,7 @@ def _build_with_version(target: Path, architecture: str) -> None:
 
 
 def date() -> str:
-    """Return the time of the package in seconds: as given, where there are only files and no git, or the commit's."""
+    """Return the time of the package in seconds: $SOURCE_DATE_EPOCH, or the time of the last commit."""
     return os.environ.get("SOURCE_DATE_EPOCH") or _output("git", "log", "-1", "--format=%ct").strip()
 
 
@@ -225,7 +225,7 @@ def _run(*command: str | Path) -> None:
 
 
 def main() -> None:
-    """Build the package that the command line names."""
+    """Build the package for the architecture on the command line."""
     parser = argparse.ArgumentParser(description="Build the package.")
     parser.add_argument("folder", nargs="?", default="dist", type=Path)
     parser.add_argument("architecture", nargs="?", choices=MACHINES, help="by default this machine's")
@@ -236,7 +236,7 @@ def main() -> None:
         binutils = f"binutils-{strip.removesuffix('-strip').replace('_', '-')}"
         sys.exit(f"needs {', '.join(absent)} (Debian packages dpkg, {binutils})")
     os.environ["SOURCE_DATE_EPOCH"] = date()
-    os.environ["DPKG_DEB_THREADS_MAX"] = "1"  # how xz compresses depends on the number of processors
+    os.environ["DPKG_DEB_THREADS_MAX"] = "1"  # the output of xz depends on the number of processors
     if (ROOT / ".git").exists():
         _build_with_version(given.folder.resolve(), architecture)
         return

@@ -1,8 +1,8 @@
-"""Prints how often the first code and link of mails are right: python tools/finding_rates.py FILE.jsonl...
+"""Prints how often the first code and link in messages are right: python tools/finding_rates.py FILE.jsonl...
 
-The project's own files are in ``tests/findings/blind``.
-A mail is a line of JSON: ``subject``, ``text``, ``html``; ``code`` to be found first (null for none) and other
-spellings of it in ``also_accept``; ``link`` to be found first, or null.
+The project's own files are in ``tests/findings/blind``. Each line is a message in JSON: ``subject``, ``text``,
+``html``, the expected first ``code`` (or null), other spellings of it in ``also_accept``, and the expected first
+``link`` (or null).
 """
 
 import sys
@@ -16,7 +16,7 @@ from tmpmaild.mail import htmltext
 
 
 class Mail(msgspec.Struct, frozen=True):
-    """A mail and what is to be found in it."""
+    """A message and the findings expected in it."""
 
     id: str
     subject: str
@@ -28,7 +28,7 @@ class Mail(msgspec.Struct, frozen=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Shares from 0 to 1 of the mails with a code, without one, and with a link; and what was wrong, in words."""
+    """Shares (0 to 1) of messages with a code, without a code and with a link; and a text for each wrong finding."""
 
     first_code_right: float
     invented: float
@@ -37,12 +37,12 @@ class Rates(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> list[Mail]:
-    """Return the mails of a file."""
+    """Return the messages in a file."""
     return [msgspec.json.decode(line, type=Mail) for line in path.read_bytes().splitlines()]
 
 
 def measure(mails: list[Mail]) -> Rates:
-    """Look for codes and links in all mails."""
+    """Find the codes and links in all messages, and return the rates."""
     found = [(mail, _first_code(mail), _first_link(mail)) for mail in mails]
     codes_right = [code in {mail.code, *mail.also_accept} for mail, code, _ in found if mail.code]
     invented = [code is not None for mail, code, _ in found if not mail.code]
@@ -55,7 +55,7 @@ def _share(outcomes: list[bool]) -> float:
 
 
 def _first_code(mail: Mail) -> str | None:
-    """Look into the HTML only when the text yields nothing, as the service does."""
+    """Return the first code; search the HTML only if the text contains no code, as the service does."""
     html = htmltext.to_text(mail.html or "")
     found = codes.find(mail.subject, mail.text or html) or codes.find(mail.subject, html)
     return found[0].value if found else None

@@ -1,6 +1,6 @@
-"""Writes the man pages tmpmaild(1) and tmpmaild.toml(5): the help of the commands, and sections of the documentation.
+"""Generates the man pages tmpmaild(1) and tmpmaild.toml(5) from the commands' help and sections of the documentation.
 
-No text is written for them: what they say is changed in ``tmpmaild/cli/`` and ``docs/``.
+They have no text of their own: edit ``tmpmaild/cli/`` and ``docs/`` instead.
 
 python tools/manpages.py FOLDER      the date is that of $SOURCE_DATE_EPOCH, else today
 """
@@ -28,7 +28,7 @@ _INLINE: Final = re.compile(
     r"(?P<code>`+)(?P<coded>.+?)(?P=code)|\*\*(?P<bold>.+?)\*\*|\*(?P<italic>\w[^*]*)\*|\[(?P<text>[^][]+)\]\((?P<target>[^)\s]+)\)",
     re.DOTALL,
 )
-_NAME: Final = re.compile(r"(?<!\S)(?=\S*\w[._/]\w)")  # where a word begins such as limits.exempt
+_NAME: Final = re.compile(r"(?<!\S)(?=\S*\w[._/]\w)")  # the start of a word such as limits.exempt
 _ITEM: Final = re.compile(r"(\d+\.|-) +")
 _KEY: Final = re.compile(r"- (`[\w.]+`) \((`.*?`)\): ")
 
@@ -60,7 +60,7 @@ def configuration_page() -> str:
 
 
 def markdown(text: str) -> Iterator[str]:
-    """Yield the lines of a page for what our documentation uses of Markdown; a key, or a row of a table, is a term."""
+    """Convert the Markdown that our documentation uses to lines of a man page; keys and table rows become terms."""
     for block in filter(_is_shown, _blocks(text)):
         if block.startswith("```"):
             code = textwrap.dedent(block.partition("\n")[2]).splitlines()
@@ -84,7 +84,7 @@ def _is_shown(block: str) -> bool:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Yield paragraphs, headings, items of lists, tables, and fenced blocks, these without their last line."""
+    """Yield paragraphs, headings, list items, tables, and fenced blocks without their closing fence."""
     held: list[str] = []
     for line in [*text.splitlines(), ""]:
         is_fence, is_mark = bool(held) and held[0].startswith("```"), line.lstrip().startswith("```")
@@ -98,7 +98,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _term(row: str) -> Iterator[str]:
-    """Yield a row of key, default and meaning, or of a term and its meaning."""
+    """Yield the lines for a row with key, default and meaning, or with a term and its meaning."""
     tag, *middle, text = (cell.strip() for cell in row.strip("| ").split(" | "))
     yield from (".TP", " = ".join(_inline(cell) for cell in [tag, *middle]), *_filled(text))
 
@@ -118,14 +118,14 @@ def _usage(context: click.Context) -> str:
 def _help(command: click.Command) -> Iterator[str]:
     for number, paragraph in enumerate(inspect.cleandoc(command.help or "").split("\n\n")):
         yield from [".PP"] if number else []
-        if paragraph.startswith("\b\n"):  # click does not refill such a paragraph
+        if paragraph.startswith("\b\n"):  # click does not rewrap such a paragraph
             yield from (".EX", *map(_literal, paragraph.splitlines()[1:]), ".EE")
         else:
             yield from _filled(paragraph)
 
 
 def _options(context: click.Context) -> Iterator[str]:
-    """Yield the options, that for help only at the program's own, where it is said once for all commands."""
+    """Yield the options; ``--help`` is only listed with the program's own options, once for all commands."""
     for parameter in context.command.get_params(context):
         record = parameter.get_help_record(context)
         if record and record[1] and not (context.parent and "--help" in parameter.opts):
@@ -138,7 +138,7 @@ def _section(page: str, heading: str) -> Iterator[str]:
 
 
 def _filled(text: str) -> Iterator[str]:
-    """Yield lines of text that roff fills anew; none begins with one of its requests."""
+    """Yield lines of text for roff to fill; lines that would start with a roff request are escaped."""
     lines = textwrap.wrap(" ".join(_inline(text).split()), _WIDTH, break_on_hyphens=False, break_long_words=False)
     yield from (rf"\&{line}" if line.startswith((".", "'")) else line for line in lines)
 
@@ -167,7 +167,7 @@ def _literal(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text with what roff would act on escaped; names that are copied somewhere are not hyphenated."""
+    """Escape the characters that are special in roff, and prevent hyphenation in names that users copy."""
     return _NAME.sub(r"\\%", text.replace("\\", r"\e").replace("-", r"\-"))
 
 

@@ -1,8 +1,9 @@
-"""Breaks ten modules in small ways, one at a time, and counts how often their tests notice.
+"""Mutates ten modules, with one small change at a time, and counts how often their tests fail.
 
-The ways are those of Cosmic Ray that are people's mistakes: one more, the neighbour of a comparison, one ``not`` more.
-Its own runner knows no sample and one command for all modules. The sample is drawn by the text of the lines, so it
-hardly changes with the modules and not at all with the tests. All happens in a copy of the checkout.
+It uses the mutations of Cosmic Ray that resemble human mistakes: off by one, a neighbouring comparison, an additional
+``not``. Cosmic Ray's own runner has no sampling, and only one test command for all modules. The sample depends on the
+text of the lines, so it hardly changes with the modules, and not at all with the tests. All tests run in a copy of the
+checkout.
 
 make proof WHAT=mutants                             all ten modules: an hour
 .venv/bin/python tools/mutants.py --each 10 mime    some of one module
@@ -37,7 +38,7 @@ MODULES: Final = {
     "findings/scoring": ("findings/test_scoring*", "findings/test_codes*"),
     "mail/mime": ("mail/test_mime*",),
 }
-"""The modules, each with the tests that are about it."""
+"""The modules, each with its tests."""
 _ALWAYS: Final = (
     *("AddNot", "ExceptionReplacer", "NumberReplacer", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceFalseWithTrue"),
     *("ReplaceTrueWithFalse", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "ZeroIterationForLoop"),
@@ -61,7 +62,7 @@ _PATIENCE_SECONDS: Final = 120
 
 
 class Mutant(NamedTuple):
-    """One change: by which operator, where it applies for the how manieth time, and in which line."""
+    """One change: its operator, the number of the operator's place in the module, and the line."""
 
     rank: str
     operator: str
@@ -70,7 +71,7 @@ class Mutant(NamedTuple):
 
 
 def mutants(source: str, seed: str) -> list[Mutant]:
-    """Return the changes to a module, drawn by lot, one of each kind in each place."""
+    """Return the changes to a module in pseudorandom order, at most one of each kind in each place."""
     lines, nodes, chosen = source.splitlines(), list(ast_nodes(get_ast(source))), dict[tuple[object, str], Mutant]()
     for name in sorted(operator_names()):
         kind, _, pair = name.partition("/")[2].partition("_")
@@ -87,13 +88,13 @@ def mutants(source: str, seed: str) -> list[Mutant]:
 
 
 def changed(source: str, mutant: Mutant) -> str:
-    """Return the module with a change."""
+    """Return the source with a change applied."""
     text: str = mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
     return text
 
 
 def outcomes(module: str, folder: Path, each: int, seed: str) -> Iterator[tuple[Mutant, bool]]:
-    """Yield changes to a module in a copy of the checkout, and whether its tests fail with them."""
+    """Yield changes to a module, and whether its tests fail with them in a copy of the checkout."""
     path = folder / "tmpmaild" / f"{module}.py"
     tests = [str(test) for pattern in MODULES[module] for test in sorted((folder / "tests").glob(f"{pattern}.py"))]
     source, begun = path.read_text("utf-8"), time.monotonic()
@@ -117,7 +118,7 @@ def _fail(tests: list[str], folder: Path, patience_seconds: float) -> bool:
 
 
 def main() -> None:
-    """Print a line for each module, and one for each change that no test noticed."""
+    """Print a line for each module and for each change that no test detected."""
     parser = argparse.ArgumentParser(description="Count how many small faults the tests notice.")
     parser.add_argument("modules", nargs="*", help="parts of their names; by default all")
     parser.add_argument("--each", type=int, default=52, help="faults of each module")

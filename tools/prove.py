@@ -1,6 +1,6 @@
-"""Run system tests by name, ``make proof WHAT="powercut stop"``, or without names all modules of tests/system.
+"""Runs system tests by name: ``make proof WHAT="powercut stop"``. Without names, all modules of tests/system run.
 
-``--list`` says what each is, needs and takes; that needs nothing but Python's own modules.
+``--list`` shows the content, the duration and the requirements of each; this option only needs Python's own modules.
 
 python tools/prove.py [--list | NAMES [ARGUMENTS …]]
 """
@@ -16,7 +16,7 @@ MACHINES: Final = "root, systemd-container, debootstrap, network"
 
 
 class Proof(NamedTuple):
-    """A command, or modules of tests/system; what it shows, what it needs besides Python, about how long it takes."""
+    """A command or modules of tests/system: what it shows, its approximate duration, its needs beyond Python."""
 
     run: str
     shows: str
@@ -24,7 +24,7 @@ class Proof(NamedTuple):
     needs: str = ""
 
     def command(self) -> list[str]:
-        """Return what is run."""
+        """Return the command line."""
         first, *rest = self.run.split()
         if first == "npm":
             return [first, *rest]
@@ -79,7 +79,7 @@ PROOFS: Final = {
     "typescript": Proof("npm --prefix clients/typescript run check", "the client is built and linted", "1 min", "npm"),
 }
 ENVIRON: Final = {"systemd": "BOOT", "deb": "BOOT", "fresh": "FRESH"}
-"""What says that one of these is wanted: they make whole machines, so they are skipped where everything is run."""
+"""Environment variables that enable these tests: they create whole machines, so they are skipped by default."""
 
 
 def listed() -> str:
@@ -90,7 +90,7 @@ def listed() -> str:
 
 
 def main(names: str, *arguments: str) -> None:
-    """Run the system tests one after the other; the first that fails ends it."""
+    """Run the system tests one after the other; stop at the first failure."""
     if names == "--list":
         sys.stdout.write(listed())
         return

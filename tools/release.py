@@ -1,9 +1,9 @@
-"""Makes a release: checks, sets the version, closes the changelog, commits, and builds all that is published.
+"""Makes a release: runs checks, sets the version, closes the changelog, commits, and builds all files to publish.
 
-It publishes nothing; at the end it prints what to do by hand. ``docs/releasing.md`` says the same in order.
+It does not publish anything, but prints the remaining commands. ``docs/releasing.md`` describes the whole process.
 
-``make release VERSION=1.2.3`` runs it, with ``ARGS=--checked`` if all tests have passed at this commit.
-Without a version it only builds the last commit.
+Run it as ``make release VERSION=1.2.3``, with ``ARGS=--checked`` if all tests have passed at this commit. Without a
+version, it only builds the last commit.
 """
 
 import argparse
@@ -29,7 +29,7 @@ import extension
 ROOT: Final = Path(__file__).parents[1]
 CHECKS: Final = (("test",), ("test-peers", "ARGS=--all-peers"), ("proof", "WHAT=fresh"))
 RELEASED: Final = "tests/released.json"
-"""The SHA-256 of what the changelog said of each version when it was released; it says that for ever."""
+"""The SHA-256 of each version's changelog section at its release; released sections never change."""
 EXTRAS: Final = "client,dns,mcp,postgresql,senders,tls"
 _UNRELEASED: Final = re.compile(r"^## Unreleased\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(!\[[^]]*|)\]\((?!https?:|#)([^)]+)\)")
@@ -44,7 +44,7 @@ Publish by hand, from {dist}:
 
 
 def obstacles(version: str, root: Path = ROOT) -> Iterator[str]:
-    """Yield why a version cannot be released from a checkout as it is."""
+    """Yield the reasons why a version cannot be released from the checkout in its current state."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         yield f"{version} is not a version such as 1.2.3"
     if _git(root, "status", "--porcelain"):
@@ -62,18 +62,18 @@ def obstacles(version: str, root: Path = ROOT) -> Iterator[str]:
 
 
 def unreleased(changelog: str) -> str:
-    """Return what the changelog says of the next version."""
+    """Return the changelog section of the next version."""
     found = _UNRELEASED.search(changelog)
     return found[1].strip() if found else ""
 
 
 def closed(changelog: str, version: str, date: str) -> str:
-    """Return the changelog with the next version's section closed, and an empty one above it."""
+    """Return the changelog with the unreleased section renamed to a version, and a new empty section above it."""
     return changelog.replace("## Unreleased\n", f"## Unreleased\n\n## {version} - {date}\n", 1)
 
 
 def notes(changelog: str, version: str) -> str:
-    """Return what the changelog says of a version, with its date in the first line: the text of the tag."""
+    """Return the changelog section of a version, with its date in the first line, as the text of the tag."""
     _, _, rest = changelog.partition(f"\n## {version} - ")
     if not rest:
         return f"tmpmaild {version}, between releases\n\n{unreleased(changelog)}\n"
@@ -82,13 +82,13 @@ def notes(changelog: str, version: str) -> str:
 
 
 def fingerprints(changelog: str) -> dict[str, str]:
-    """Return the SHA-256 of what the changelog says of each version that is released."""
+    """Return the SHA-256 of the changelog section of each released version."""
     versions = re.findall(r"^## (\d\S+) - ", changelog, re.MULTILINE)
     return {version: hashlib.sha256(notes(changelog, version).encode()).hexdigest() for version in versions}
 
 
 def readable_anywhere(readme: str, version: str) -> str:
-    """Return the README with links to the files of a version, for PyPI, where there are no files beside it."""
+    """Return the README with absolute links to the files of a version, for PyPI, which only has the README."""
 
     def linked(match: re.Match[str]) -> str:
         kind = "raw" if match[1] else "blob"
@@ -98,7 +98,7 @@ def readable_anywhere(readme: str, version: str) -> str:
 
 
 def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
-    """Check, then commit the version and the changelog."""
+    """Run the checks, then commit the version and the changelog."""
     if reasons := list(obstacles(version, root)):
         sys.exit("\n".join(reasons))
     commit = _git(root, "rev-parse", "HEAD")
@@ -120,7 +120,7 @@ def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
 
 
 def build(target: Path, root: Path = ROOT) -> None:
-    """Build what is published, of the last commit. The same commit gives the same octets, wherever that is done."""
+    """Build the files to publish from the last commit. The same commit gives the same bytes on every machine."""
     environ = os.environ | {"SOURCE_DATE_EPOCH": _git(root, "log", "-1", "--format=%ct")}
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +151,7 @@ def _build_npm_package(client: Path, target: Path) -> None:
 
 
 def _describe(target: Path, source: Path, venv: Path) -> None:
-    """Write which libraries are installed with the wheel, as a CycloneDX document, and what is new."""
+    """Write the SBOM (CycloneDX) of the wheel with its libraries, and the release notes."""
     (wheel,) = target.glob("*.whl")
     version = wheel.name.split("-")[1]
     checked = venv.with_name("wheels")
@@ -162,7 +162,7 @@ def _describe(target: Path, source: Path, venv: Path) -> None:
     pip = (*pip, "--python", venv / "bin/python")
     _run(*pip, "install", "--no-index", "--find-links", checked, f"{wheel}[{EXTRAS}]", cwd=source)
     for named in venv.rglob("tmpmaild-*.dist-info/direct_url.json"):
-        named.unlink()  # names the folder in which it was built
+        named.unlink()  # contains the path of the build folder
     cyclonedx = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "--pyproject")
     _run(*cyclonedx, "pyproject.toml", "--output-file", target / f"tmpmaild-{version}.cdx.json", venv, cwd=source)
     changelog = (source / "CHANGELOG.md").read_text("utf-8")
@@ -170,7 +170,7 @@ def _describe(target: Path, source: Path, venv: Path) -> None:
 
 
 def audit(target: Path) -> None:
-    """Stop if one of the libraries in the list of a release has a known advisory, or if that cannot be asked."""
+    """Exit if a library in the SBOM of a release has a known advisory, or if the advisories cannot be fetched."""
     (listed,) = target.glob("*.cdx.json")
     lines = [f"{one['name']}=={one['version']}\n" for one in json.loads(listed.read_text("utf-8"))["components"]]
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as pins:
@@ -188,7 +188,7 @@ def audit(target: Path) -> None:
 
 
 def sums(folder: Path) -> str:
-    """Return the SHA-256 of each file, as ``sha256sum --check`` reads it."""
+    """Return the SHA-256 of each file in the format of ``sha256sum --check``."""
     files = sorted(path for path in folder.iterdir() if path.name not in ("SHA256SUMS", "release-notes.md"))
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
 
@@ -207,7 +207,7 @@ def _run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> 
 
 
 def main() -> None:
-    """Release a version, or without one build the last commit."""
+    """Release a version, or build the last commit if no version is given."""
     parser = argparse.ArgumentParser(description="Make a release.")
     parser.add_argument("version", nargs="?", help="such as 1.2.3; without it the last commit is built")
     parser.add_argument("--checked", action="store_true", help="all tests have passed at this commit")

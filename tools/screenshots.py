@@ -1,4 +1,4 @@
-"""Makes the pictures in docs/screenshots anew: daemons, mail by SMTP, and Chromium. Needs a pleasant font."""
+"""Takes the screenshots in docs/screenshots, with daemons, mail over SMTP, and Chromium. Needs a pleasant font."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ SETTINGS: Final = {
     "TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS": "86400",
 }
 NO_LIMIT: Final = {"TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0"}
-ZONE = "".join(  # of those who say where their mail comes from
+ZONE = "".join(  # the domains of verified senders
     f'{domain}.example. 60 IN TXT "v=spf1 ip4:127.0.0.1 -all"\n'
     f'_dmarc.{domain}.example. 60 IN TXT "v=DMARC1; p=reject"\n'
     for domain in ("bahn", "harbour", "orchard", "tide")
@@ -40,7 +40,7 @@ NEWSLETTER = (HERE / "screenshots-newsletter.html").read_text("utf-8")
 
 
 class Mail(Struct, frozen=True):
-    """A mail to be sent."""
+    """A message to send."""
 
     sender: str
     subject: str
@@ -75,7 +75,7 @@ DARK_PHONE: Final[Mapping[str, Any]] = {**PHONE, "color_scheme": "dark"}
 
 
 class Service:
-    """A daemon, its API and mail for it."""
+    """A daemon, its API and its SMTP port."""
 
     def __init__(self, folder: str, settings: dict[str, str]) -> None:
         command = [sys.executable, "-m", "tmpmaild", "serve"]
@@ -98,7 +98,7 @@ class Service:
         return created
 
     def deliver(self, recipient: str, *mails: Mail) -> None:
-        """Send mails."""
+        """Send messages."""
         for mail in mails:
             message = EmailMessage()
             message["From"], message["To"], message["Subject"] = mail.sender, recipient, mail.subject
@@ -111,7 +111,7 @@ class Service:
                 connection.send_message(message, f"bounces@{message['From'].addresses[0].domain}", [recipient])
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the daemon."""
         self.process.terminate()
         self.process.wait()
 
@@ -128,7 +128,7 @@ def service(**settings: str) -> Iterator[Service]:
 
 
 class Studio:
-    """Opens pages in one browser and takes their pictures."""
+    """Opens pages in one browser and takes screenshots."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -137,7 +137,7 @@ class Studio:
     async def page(
         self, url: str, options: Mapping[str, Any], inboxes: Sequence[dict[str, Any]] = ()
     ) -> AsyncIterator[Page]:
-        """Open the page as a browser does that made these inboxes, the last one shown."""
+        """Open the page as in a browser that has created these inboxes and shows the last one."""
         context = await self._browser.new_context(**options)
         page = await context.new_page()
         await page.goto(f"{url}/api/v1/openapi.json")
@@ -150,21 +150,21 @@ class Studio:
         await context.close()
 
     async def take(self, page: Page, name: str) -> None:
-        """Take a picture, when nothing moves any more."""
+        """Take a screenshot once all animations have finished."""
         await page.evaluate("document.fonts.ready")
         await page.wait_for_timeout(400)
         await page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
 
 
 async def open_mail(page: Page, subject: str, text: str) -> None:
-    """Open a mail and wait until it is drawn."""
+    """Open a message and wait until it is rendered."""
     await page.locator("#list .open", has_text=subject).click()
     await page.frame_locator("iframe").get_by_text(text).first.wait_for()
     await page.get_by_text(re.compile("^Sender verified:")).filter(visible=True).first.wait_for()
 
 
 async def take_mail(studio: Studio, running: Service) -> None:
-    """Take the inbox with a mail that is open."""
+    """Take the inbox with an open message."""
     inbox = running.create("k7m3wq9xt2ab")
     running.deliver(inbox["address"], TICKET, LETTER, PROOF, CODE)
     for name, options in {"light": WIDE, "dark": DARK}.items():
@@ -182,7 +182,7 @@ async def take_mail(studio: Studio, running: Service) -> None:
 
 
 async def take_inboxes(studio: Studio, running: Service) -> None:
-    """Take several inboxes, one of which gets a code."""
+    """Take several inboxes, one of which receives a code."""
     inboxes = [running.create(name) for name in ("harbour", "lumen", "orchard")]
     running.deliver(inboxes[2]["address"], TICKET, CODE)
     running.deliver(inboxes[1]["address"], PROOF)
@@ -207,7 +207,7 @@ async def take_first_visits(studio: Studio, running: Service) -> None:
 
 
 async def take_troubles(studio: Studio) -> None:
-    """Take a page that gets no address, and one that has lost its line."""
+    """Take a page that cannot get an address, and a page that has lost its connection."""
     with service(TMPMAILD_RATE_LIMIT__BURST="1") as running:
         running.create("somebody")
         async with studio.page(running.url, PHONE) as page:
@@ -224,7 +224,7 @@ async def take_troubles(studio: Studio) -> None:
 
 
 async def main() -> None:
-    """Take all of them."""
+    """Take all screenshots."""
     async with async_playwright() as playwright:
         executable = shutil.which("chromium")
         studio = Studio(await playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"]))

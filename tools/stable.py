@@ -1,10 +1,10 @@
-"""Lists what stays as it is until version 2, line by line, and adds to the recorded list what is new.
+"""Lists the names that are stable until version 2, and adds new names to the recorded list.
 
-The lines are read from what the program goes by: the description of the API, the settings, the commands, the metrics,
-the pytest plugin, and both clients. ``docs/stability.md`` says what is promised. Before, it
-makes anew what is made of the settings and of the description, by ``configuration.py`` and ``typescript_types.py``.
+The names come from the program itself: the OpenAPI document, the settings, the commands, the metrics, the pytest
+plugin, and both clients. ``docs/stability.md`` states the promise. First, it regenerates the files that depend on the
+settings and the OpenAPI document, with ``configuration.py`` and ``typescript_types.py``.
 
-python tools/stable.py      adds lines to tests/stable.json; what is taken away is deleted there by hand
+python tools/stable.py      adds lines to tests/stable.json; delete the lines of removed names there by hand
 """
 
 import ast
@@ -44,7 +44,7 @@ _MEMBER: Final = re.compile(r"^  (?:(?:readonly|async|get|static) )*\*?(\w+)(\??
 
 
 def lines() -> dict[str, list[str]]:
-    """Return what is promised, by its subject."""
+    """Return the stable names by subject."""
     found = {
         "api": api(json.loads(describe_api())),
         "configuration": (f"{key}: {one.expected}{' (list)' * one.many}" for key, one in validators_by_key().items()),
@@ -59,7 +59,7 @@ def lines() -> dict[str, list[str]]:
 
 
 def api(document: dict[str, Any]) -> Iterator[str]:
-    """Yield the operations with what they take and answer, and the fields of what they take and answer."""
+    """Yield the operations with their parameters and responses, and the fields of request and response bodies."""
     bodies = set()
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -69,7 +69,7 @@ def api(document: dict[str, Any]) -> Iterator[str]:
             yield from _operation(where, operation, wanted)
     for name, schema in document["components"]["schemas"].items():
         required = schema["required"]
-        if name in bodies:  # one more would break those who send it; of an answer it would break nobody
+        if name in bodies:  # a new required field would break clients; a field of a response would not
             yield f"{name} needs: {', '.join(required) or 'nothing'}"
         for member, kind in schema["properties"].items():
             yield f"{name}.{member}{'' if member in required else '?'}: {type_text(kind)}"
@@ -103,7 +103,7 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
 
 
 def _exit_codes() -> Iterator[str]:
-    # By the names that the modules had at 1.0.
+    # Under the names that the modules had in 1.0.
     for label, module in (
         ("configured", configured),
         ("exits", exits),
@@ -131,7 +131,7 @@ def _plugin() -> Iterator[str]:
     pytest_plugin.pytest_addoption(parser)
     group = parser.getgroup("tmpmaild")
     yield from (f"option {name}" for option in group.options for name in option.names())
-    yield from (f"ini {name}" for name in parser._inidict)  # noqa: SLF001 - pytest shows it nowhere else
+    yield from (f"ini {name}" for name in parser._inidict)  # noqa: SLF001 - pytest exposes it nowhere else
     for name, value in vars(pytest_plugin).items():
         if type(value).__name__ == "FixtureFunctionDefinition" and not name.startswith("_"):
             yield f"fixture {name}"
@@ -140,7 +140,7 @@ def _plugin() -> Iterator[str]:
 def members(name: str, value: Any) -> Iterator[str]:
     """Yield the public attributes of a class of the client, and the parameters of its methods.
 
-    Those with ``await`` have the attributes of those without, which are made from them.
+    The classes without ``await`` are generated from those with ``await``, so both have the same attributes.
     """
     yield name
     if not inspect.isclass(value) or name.startswith("Async"):
@@ -165,9 +165,9 @@ def _parameters(where: str, member: Any) -> Iterator[str]:
 
 
 def _typescript() -> Iterator[str]:
-    """Yield the modules of the package, what each exports, and the members of that."""
+    """Yield the modules of the package, their exports, and the members of the exports."""
     members = {}
-    for path in sorted((_TYPESCRIPT / "src").glob("*.ts")):  # in whatever order the file system has them
+    for path in sorted((_TYPESCRIPT / "src").glob("*.ts")):  # in any order of the file system
         for _, name, body in _EXPORT.findall(path.read_text("utf-8")):
             members[name] = [f"{member}{mark}" for member, mark in _MEMBER.findall(body) if member != "constructor"]
     for module in json.loads((_TYPESCRIPT / "package.json").read_text("utf-8"))["exports"]:

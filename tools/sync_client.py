@@ -1,7 +1,7 @@
-"""Make the module ``sync.py`` of the client from ``aio.py``, without ``await``.
+"""Generates the module ``sync.py`` of the client from ``aio.py``, without ``await``.
 
-What differs in substance between the two is in ``tmpmaild/client/transport.py``; here are only
-words. ruff then removes the imports that are not used any more, and sets the line breaks.
+Only words are replaced here; other differences between the two are handled in ``tmpmaild/client/transport.py``. ruff
+then removes unused imports and formats the code.
 """
 
 import re
@@ -16,7 +16,7 @@ SENTENCES = {
     "The client for code with ``await``": "The client for code without ``await``",
     "A client belongs to one event loop.": "Threads may share a client.",
 }
-"""Documentation that says something else of the client without ``await``."""
+"""Sentences that differ in the documentation of the client without ``await``."""
 
 PATTERNS = {
     r"  # noqa: ASYNC.*": "",
@@ -31,7 +31,7 @@ PATTERNS = {
     r"\banext\b": "next",
     r"\banyio\.sleep\b": "time.sleep",
 }
-"""Names and syntax, in this order."""
+"""Replacements for names and syntax, in this order."""
 
 _FORMAT = ("--quiet", "--config=format.skip-magic-trailing-comma=true")  # lines are shorter here
 

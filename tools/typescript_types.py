@@ -1,6 +1,6 @@
-"""Make ``clients/typescript/src/openapi.ts`` from our OpenAPI document: what the API sends and takes, as TypeScript.
+"""Generates ``clients/typescript/src/openapi.ts``, the TypeScript types of the API, from our OpenAPI document.
 
-``stable.py`` runs it. It knows as much of JSON Schema as our document uses, and raises KeyError for anything else.
+``stable.py`` runs it. It supports the parts of JSON Schema that our document uses, and raises KeyError for others.
 """
 
 import json
@@ -21,7 +21,7 @@ _codes = re.compile(r"`([a-z-]+)`: ").findall
 
 
 def source(document: dict[str, Any]) -> str:
-    """Return the module for a document: an interface for each schema, and the codes of problems."""
+    """Return the module for a document: an interface for each schema, and the problem codes."""
     schemas = document["components"]["schemas"]
     blocks = [HEADER, *(_interface(name, schemas[name]) for name in sorted(schemas)), _problem_codes(document["paths"])]
     return "\n".join(blocks)
@@ -41,7 +41,7 @@ def _comment(schema: dict[str, Any], indent: str) -> str:
 
 
 def type_text(schema: dict[str, Any]) -> str:
-    """Return the type of what a schema describes."""
+    """Return the TypeScript type for a schema."""
     if "enum" in schema or "anyOf" in schema:
         return " | ".join([*map(json.dumps, schema.get("enum", [])), *map(type_text, schema.get("anyOf", []))])
     if "$ref" in schema:
@@ -75,5 +75,5 @@ def _problem_codes(paths: dict[str, Any]) -> str:
 
 
 def write() -> None:
-    """Make the types anew."""
+    """Write the module."""
     TARGET.write_text(source(json.loads(describe_api())), encoding="utf-8")

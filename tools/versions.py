@@ -1,6 +1,6 @@
-"""The version of what is built from a commit: a build between two releases sorts after the first and before the second.
+"""The version of a build from a commit: a build between two releases sorts after the first and before the second.
 
-The fifth commit after 1.1.0 gives ``1.1.1.dev5+gHASH`` (PEP 440). Debian, npm and browsers have forms of their own.
+The fifth commit after 1.1.0 gives ``1.1.1.dev5+gHASH`` (PEP 440). Debian, npm and browsers have their own formats.
 """
 
 import re
@@ -16,7 +16,7 @@ _between = re.compile(r"(?P<minor>\d+\.\d+)\.(?P<patch>\d+)\.dev(?P<number>\d+)\
 
 
 def of_commit(root: Path) -> str:
-    """Return the version of the last commit of a checkout."""
+    """Return the version of the last commit in a checkout."""
     released = str(tomllib.loads(_git(root, "show", "HEAD:pyproject.toml"))["project"]["version"])
     if _git(root, "log", "-1", "--format=%s") == f"release: {released}":
         return released
@@ -30,24 +30,24 @@ def of_commit(root: Path) -> str:
 
 
 def of_debian(version: str) -> str:
-    """Return a version as Debian sorts it (deb-version(7)): before a tilde comes what is older than it."""
+    """Return a version in Debian's format (deb-version(7)), in which a tilde sorts before everything else."""
     return version.replace(".dev", "~dev")
 
 
 def of_npm(version: str) -> str:
-    """Return a version as Semantic Versioning sorts it."""
+    """Return a version in the format of Semantic Versioning."""
     found = _between(version)
     return f"{found['minor']}.{found['patch']}-dev.{found['number']}" if found else version
 
 
 def of_browser(version: str) -> str:
-    """Return a version as an extension may have it: up to four numbers, and nothing else."""
+    """Return a version in the format of browser extensions: up to four numbers and nothing else."""
     found = _between(version)
     return f"{found['minor']}.{int(found['patch']) - 1}.{found['number']}" if found else version
 
 
 def of_python(version: str) -> str:
-    """Return a version as it is."""
+    """Return a version unchanged."""
     return version
 
 
@@ -59,18 +59,18 @@ PLACES: Final[dict[str, tuple[str, Callable[[str], str]]]] = {
     "clients/typescript/package-lock.json": (r'"name": "tmpmaild",\n +"version": "(.+)",$', of_npm),
     "docs/testing/ci.md": (r"[A-Z]/tmpmaild:(.+)$", of_npm),
 }
-"""Where the version is written, as which pattern, and in which form."""
+"""The files that contain the version, with the pattern that matches it and its format."""
 
 
 def write(root: Path, version: str) -> None:
-    """Write a version in all of its places."""
+    """Write a version to all files that contain it."""
     for name, (pattern, form) in PLACES.items():
         path = root / name
         path.write_text(with_version(path.read_text("utf-8"), pattern, form(version)), encoding="utf-8")
 
 
 def with_version(text: str, pattern: str, version: str) -> str:
-    """Return a text with another version in each place that matches."""
+    """Return a text in which the version in each match is replaced."""
     return re.sub(pattern, lambda match: match[0].replace(match[1], version), text, flags=re.MULTILINE)
 
 

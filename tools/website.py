@@ -1,6 +1,6 @@
-"""Makes one site of the documentation, in build/site/html: the pages as they are, which are all in zensical.toml.
+"""Builds the documentation as a site, in build/site/html, from the unchanged pages, which are listed in zensical.toml.
 
-Zensical aborts when a link leads to no page or to no heading.
+Zensical aborts if the target page or heading of a link does not exist.
 """
 
 import re
@@ -17,11 +17,11 @@ FILES: Final = (
     *("*.md", "LICENSE", "Containerfile", "config.example.toml"),
     *("clients/typescript/*.md", "docs/**/*", "tests/examples/*/*"),
 )
-"""What the pages link to besides each other is among them."""
+"""The pages, and the other files that they link to."""
 
 
 def for_site(markdown: str) -> str:
-    """Return a page with what belongs to an item of a list moved in by four, where three are enough for GitHub."""
+    """Return a page in which the content of list items is indented by four spaces, where GitHub only needs three."""
     return "".join(_moved_in(markdown))
 
 
@@ -33,7 +33,7 @@ def _moved_in(markdown: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Copy the pages, and make the site."""
+    """Copy the pages and build the site."""
     shutil.rmtree(PAGES.parent, ignore_errors=True)
     for path in (path for pattern in FILES for path in ROOT.glob(pattern) if path.is_file()):
         target = PAGES / path.relative_to(ROOT)
