@@ -1,1 +1,1 @@
-"""The process and its machine: sockets, logs, the supervisor, memory."""
+"""The process and its host: sockets, logs, the supervisor, memory."""

@@ -1,8 +1,8 @@
 """The control socket: receives an operator's commands from other processes, one per connection.
 
-A request is one line of JSON, ``{"command": "status", "arguments": {}}``. The answer is lines of JSON, each an object;
-one with ``octets`` is followed by that many raw octets. The last line is ``{"done": true}`` or ``{"error": "…"}``.
-What the commands do is decided by who gives them to the server.
+A request is one line of JSON, ``{"command": "status", "arguments": {}}``. The response is one JSON object per line.
+A line with ``octets`` is followed by that many raw bytes. The last line is ``{"done": true}`` or ``{"error": "…"}``.
+The commands themselves are passed to the server by its creator.
 """
 
 import asyncio
@@ -55,9 +55,9 @@ class Octets(Struct, frozen=True):
 
 
 class Command(NamedTuple):
-    """What is done for one command: ``arguments`` are checked when they are read, then ``answer`` is called with them.
+    """A command: ``arguments`` is the type by which its arguments are validated, ``answer`` the function to call.
 
-    ``CommandError``, ``StartError`` and ``RequestError`` of the answer are told to the client by their texts.
+    If ``answer`` raises ``CommandError``, ``StartError`` or ``RequestError``, the client receives its text.
     """
 
     arguments: type[Struct]
@@ -87,9 +87,10 @@ def place(config: Config) -> Path | None:
 
 
 def found(config: Config, environ: Mapping[str, str]) -> Path | None:
-    """Return where a client finds the socket: in a command of the unit, such as ExecReload=, in the unit's own folder.
+    """Return the path at which a client finds the socket.
 
-    There the configuration may have changed since the service began.
+    A command of the unit, such as ExecReload=, uses the unit's own folder, because the configuration may have changed
+    since the service started.
     """
     own = Path(environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]) / _NAME
     return own if not config.control.listen and own.is_absolute() and own.is_socket() else place(config)
@@ -101,10 +102,11 @@ def _beside(database: Path) -> Path:
 
 @contextmanager
 def bound(config: Config, environ: Mapping[str, str]) -> Iterator[socket.socket | None]:
-    """Bind the socket where the configuration says, by default in the unit's RuntimeDirectory or next to the database.
+    """Bind the configured socket, which is by default in the unit's RuntimeDirectory or next to the database.
 
-    To be used while the database is locked. Leaving closes it and removes its files. Yields None where there is none:
-    by default that is a warning only. Raises ``StartError`` for a place that the configuration names.
+    Call this while the database is locked. On exit, the socket is closed and its files are removed. If the default
+    socket cannot be bound, logs a warning and yields None. If a configured socket cannot be bound, raises
+    ``StartError``.
     """
     files: list[Path] = []
     listener = _bind_or_warn(config, environ.get("RUNTIME_DIRECTORY", "").partition(":")[0], files)
@@ -119,7 +121,7 @@ def bound(config: Config, environ: Mapping[str, str]) -> Iterator[socket.socket 
 
 
 def _bind_or_warn(config: Config, runtime_directory: str, files: list[Path]) -> socket.socket | None:
-    """Bind it, and record the files that are created."""
+    """Bind the socket, and record the created files."""
     found_at = place(config)
     if found_at is None:
         return None
@@ -138,7 +140,7 @@ def _bind_or_warn(config: Config, runtime_directory: str, files: list[Path]) -> 
 
 
 def _link(found_at: Path, target: Path, files: list[Path]) -> None:
-    """Link the socket next to the database, where commands find it: they are not told the directory of the unit."""
+    """Link to the socket next to the database, where commands find it: they do not know the unit's directory."""
     with suppress(FileNotFoundError):
         found_at.unlink()
     found_at.symlink_to(target)
@@ -167,10 +169,10 @@ def _bind(path: Path, files: list[Path]) -> socket.socket:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove the socket that a killed process left. Raises ``StartError`` if it is in use, or not a socket."""
+    """Remove the socket that a killed process left behind. Raises ``StartError`` if it is in use, or not a socket."""
     try:
         mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode) and path.name.endswith(_SUFFIX):  # ours, to a RuntimeDirectory
+        if stat.S_ISLNK(mode) and path.name.endswith(_SUFFIX):  # our own link to a RuntimeDirectory
             path.unlink()
             return
         if not stat.S_ISSOCK(mode):
@@ -198,7 +200,7 @@ class _Failed(Struct):
 
 
 class ControlServer:
-    """Responds on the control socket, to processes of root and of our own user only."""
+    """Serves the control socket, only to processes of root and of our own user."""
 
     def __init__(self, commands: Mapping[str, Command], *, drain_seconds: float = _DRAIN_SECONDS) -> None:
         self._commands = commands
@@ -219,17 +221,17 @@ class ControlServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # a transport ends in the next turn of the loop
+        await asyncio.sleep(0)  # a transport closes in the next iteration of the loop
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # Not in the task: one that is cancelled before it begins does nothing at all.
+        # Not in the task: a task that is cancelled before it starts does nothing at all.
         task.add_done_callback(lambda _: _close(writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.set_write_buffer_limits(0)  # so that drain waits until the client has all, the end included
+        writer.transport.set_write_buffer_limits(0)  # so that drain waits until everything is sent
         try:
             await self._answer(reader, writer)
         except (ConnectionError, TimeoutError):
@@ -279,7 +281,7 @@ class ControlServer:
             raise CommandError(f"a request of another version than tmpmaild {__version__}? {error}") from error
 
     async def _write(self, writer: asyncio.StreamWriter, part: Struct | bytes) -> None:
-        if writer.is_closing():  # uvloop raises RuntimeError then
+        if writer.is_closing():  # uvloop would raise RuntimeError
             raise ConnectionError("the client has gone")
         writer.write(part if isinstance(part, bytes) else msgspec.json.encode(part) + b"\n")
         async with asyncio.timeout(self._drain_seconds):
@@ -288,6 +290,6 @@ class ControlServer:
 
 def _close(writer: asyncio.StreamWriter) -> None:
     if writer.transport.get_write_buffer_size():
-        writer.transport.abort()  # the client has not read for too long, or the service stops
+        writer.transport.abort()  # the client has not read for too long, or the service is stopping
     else:
         writer.close()

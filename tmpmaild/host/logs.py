@@ -1,6 +1,6 @@
 """Logging: one line per event on standard error, as text or JSON, written by its own thread.
 
-To the journal of systemd each line goes with its priority, and without a time: the journal has its own.
+Lines for the systemd journal have a priority and no timestamp: the journal adds its own.
 """
 
 import copy
@@ -34,11 +34,12 @@ FIELDS: Final = (
 )
 """What callers may pass in ``extra`` for the JSON format; docs/operations.md has their meaning. Each has one type."""
 
-# What only an operator causes, by a command, a reload, a start or a stop. No stranger's lines take its place.
+# Lines that only an operator can cause, by a command, a reload, a start or a stop. Lines that strangers cause cannot
+# crowd them out.
 _OF_OPERATORS: Final = ("daemon", "host.process", "inboxes.commands", "webhooks.commands")
 _WITHOUT_BUDGET: Final = frozenset(f"tmpmaild.{name}" for name in _OF_OPERATORS)
 
-# aiosmtpd logs every command with its addresses at INFO, and asyncio is of no interest to an operator.
+# At INFO, aiosmtpd logs every command with its addresses, and asyncio logs nothing of interest to an operator.
 _QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
 _MAX_WAITING = 5000  # records, each about a kilobyte
 _STOP_SECONDS = 1.0
@@ -50,7 +51,7 @@ _LEFT_OUT = "%s left out in the last minute: there were over %d"
 
 
 class _Event(Struct):
-    """An event of the last minute: the record that was written, and how often it has been repeated since."""
+    """An event in the last minute: the record that was written, and the number of repetitions since."""
 
     record: logging.LogRecord
     until: float
@@ -58,7 +59,7 @@ class _Event(Struct):
 
 
 class _Budget(Struct):
-    """The lines that one group of levels has written in the current minute, and those that it has left out."""
+    """The number of lines that a group of levels has written, and left out, in the current minute."""
 
     until: float = 0.0
     written: int = 0
@@ -66,12 +67,12 @@ class _Budget(Struct):
 
 
 class Repeats:
-    """Decides which records are written; the caller asks ``due`` regularly for the lines that say how many were not.
+    """Decides which records are written; ``due``, which must be called regularly, returns lines that count the rest.
 
-    Two records are the same event when their logger, their template and their arguments are, or what they carry in
-    ``extra={"about": …}`` in place of the arguments. Records below INFO and those of the access log and the audit pass
-    always. Errors, warnings and the rest (refusals, most of all) have a budget each, so that lines that strangers cause
-    cannot crowd out others; what an operator does needs none. Times are seconds that never step.
+    Two records are the same event if their logger, template and arguments are equal; ``extra={"about": …}`` replaces
+    the arguments in this comparison. Records below INFO, and records of the access log and the audit, always pass.
+    Errors, warnings and the rest (mostly refusals) each have a budget, so that lines that strangers cause cannot crowd
+    out others. Lines about an operator's actions need no budget. Times are in seconds of a monotonic clock.
     """
 
     def __init__(self) -> None:
@@ -104,7 +105,7 @@ class Repeats:
         return True
 
     def due(self, now: float) -> list[logging.LogRecord]:
-        """Return the lines that are due about what was counted, each once."""
+        """Return the lines that are now due about repeated and left-out records, each only once."""
         ended = [key for key, event in self._events.items() if event.until <= now]
         lines = list(_counted(self._events.pop(key) for key in ended))
         for level, budget in self._budgets.items():
@@ -115,12 +116,12 @@ class Repeats:
 
     @property
     def is_idle(self) -> bool:
-        """Whether ``due`` has nothing to return, now or later, until another record comes."""
+        """Whether ``due`` will return nothing until another record arrives."""
         return not self._events and not any(budget.left_out for budget in self._budgets.values())
 
 
 def _key(record: logging.LogRecord) -> tuple[str, str, str]:
-    # By their text: two exceptions that say the same are not equal.
+    # Compare by text: two exceptions with the same text are not equal.
     return record.name, str(record.msg), repr(getattr(record, "about", record.args))
 
 
@@ -143,7 +144,7 @@ def _left_out(count: int, level: int) -> logging.LogRecord:
 
 
 def is_journal(descriptor: int) -> bool:
-    """Return whether a descriptor leads to the journal, as systemd says by JOURNAL_STREAM (systemd.exec(5))."""
+    """Return whether a descriptor is connected to the journal, according to JOURNAL_STREAM (systemd.exec(5))."""
     try:
         found = os.fstat(descriptor)
     except OSError:
@@ -152,18 +153,18 @@ def is_journal(descriptor: int) -> bool:
 
 
 def with_priority(text: str, level: str) -> str:
-    """Return lines for the journal: each begins with the priority of a level such as ``ERROR``."""
+    """Return lines for the journal, each prefixed with the priority of a level such as ``ERROR``."""
     return "\n".join(f"<{_PRIORITIES.get(level, 6)}>{line}" for line in text.split("\n"))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``time``, ``level``, ``logger``, ``message``, and ``exception`` where there is one.
+    """Formats one JSON object per line: ``time``, ``level``, ``logger``, ``message``, and ``exception`` if any.
 
-    Also the ``FIELDS`` that the caller has passed, and in a line that stands for more of the last minute ``repeated``.
+    The object also has the ``FIELDS`` that the caller passed, and ``repeated`` in a line that reports repetitions.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
+        """Return a record as JSON."""
         line: dict[str, str | int | float] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
@@ -180,15 +181,15 @@ class JsonFormatter(logging.Formatter):
 
 
 def _printable(value: str | float) -> str | float:
-    """Return a value with its lone surrogates escaped, as in a path that is not UTF-8: JSON cannot represent them."""
+    """Escape lone surrogates, which occur in paths that are not UTF-8: JSON cannot represent them."""
     return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 class _Lines(logging.Handler):
-    """Hands records to a thread that writes them to standard error, and drops what that cannot write in time.
+    """Passes records to a thread that writes them to standard error; drops records that it cannot write in time.
 
-    Repeated ones are counted instead. The descriptor is written to directly: a thread that is stuck in
-    ``sys.stderr`` would keep its lock, and the interpreter from ending.
+    Repeated records are only counted. The thread writes directly to the descriptor: if it were stuck in
+    ``sys.stderr``, it would hold the lock of that object and keep the interpreter from exiting.
     """
 
     def __init__(self, formatter: logging.Formatter) -> None:
@@ -197,16 +198,16 @@ class _Lines(logging.Handler):
         self._queue: Queue[logging.LogRecord | None] = Queue(_MAX_WAITING)
         self._repeats = Repeats()  # used under the handler's lock
         self._dropped = 0
-        # Our own: where standard error is closed, its number may become that of a socket.
+        # A descriptor of our own: if standard error is closed, its number may be reused for a socket.
         self._stderr = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else os.dup(2)
         self.is_journal = is_journal(self._stderr)
         self._thread = threading.Thread(target=self._write_all, name="tmpmaild-log", daemon=True)
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a record; its arguments are ours and immutable, so it is formatted later.
+        """Queue a record. It is formatted later, since its arguments are our own and immutable.
 
-        An exception is formatted now: its frames hold whole mails.
+        An exception is formatted now, because its frames keep whole messages in memory.
         """
         if not self._repeats.passes(record, time.monotonic()):
             return
@@ -219,7 +220,7 @@ class _Lines(logging.Handler):
             self._dropped += 1  # under the lock that ``handle`` holds
 
     def stop(self) -> None:
-        """Write what is queued, and wait for that no longer than a moment."""
+        """Write the queued records, but wait only a moment for that."""
         with suppress(Full):
             self._queue.put(None, timeout=_STOP_SECONDS)
             self._thread.join(_STOP_SECONDS)
@@ -280,12 +281,12 @@ def set_up(level: str, log_format: str) -> None:
 
 @contextmanager
 def logging_to_stderr(level: str, log_format: str) -> Iterator[None]:
-    """Set logging up, and write the remaining records at the end. A slow reader of stderr never blocks the loop."""
+    """Set up logging, and write the remaining records at the end. A slow reader of stderr never blocks the loop."""
     lines = _Lines(_TEXT)
     logging.getLogger().handlers = [lines]
     set_up(level, log_format)
     for name in (ACCESS, AUDIT):
-        logging.getLogger(name).setLevel(logging.INFO)  # log.access and log.audit decide whether there are records
+        logging.getLogger(name).setLevel(logging.INFO)  # log.access and log.audit decide whether records are created
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     try:

@@ -27,16 +27,16 @@ class Exposition(Collector):
         self._registry.register(self)
 
     def describe(self) -> Iterable[MetricFamily]:
-        """Return nothing: reading all gauges only to learn their names is not needed."""
+        """Return nothing, so that gauges are not read only to get their names."""
         return ()
 
     def page(self, accept: str) -> tuple[bytes, str]:
-        """Return the page and its media type, which a field ``Accept`` chooses."""
+        """Return the page and its media type, which is selected by the ``Accept`` field."""
         encode, media_type = choose_encoder(accept)
         return encode(self._registry), media_type
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Yield every metric as a family of the library, and the time at which the process began to count."""
+        """Yield every metric in the library's form, and the time at which the process started counting."""
         yield GaugeMetricFamily(START_TIME, "Start of the process, in seconds of Unix time.", value=self._started_at)
         for metric in self._metrics:
             yield _family(metric)

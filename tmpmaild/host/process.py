@@ -1,6 +1,6 @@
-"""The process: its state for the supervisor, signals, reloading, the lateness of its event loop, memory, and rights.
+"""The process: supervisor notification, signals, reloading, event loop lag, memory and privileges.
 
-Memory is given back by the C library; nothing happens where that is not glibc.
+Memory is returned to the system by glibc; with a different C library this does nothing.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _LARGE_BYTES = 2 * 1024 * 1024
 _LAG_SECONDS = 0.5
 _DESCRIPTORS = 65_536  # where the system sets no limit
 _FEWEST_KEPT, _MOST_KEPT = 52, 200  # for the database, threads, ports and commands, and for connections to refuse
-_STATE = Path("/var/lib")  # where systemd makes each StateDirectory=
+_STATE = Path("/var/lib")  # where systemd creates each StateDirectory=
 _PR_SET_KEEPCAPS = 8
 _CAPABILITY_VERSION = 0x20080522
 _DAC_READ_SEARCH, _NET_BIND_SERVICE = 2, 10
@@ -45,9 +45,9 @@ log = logging.getLogger(__name__)
 
 
 def notify(state: str, *, wait: bool = True) -> None:
-    """Send a state such as ``READY=1`` to the supervisor, if there is one; that it cannot be reached is logged.
+    """Send a state such as ``READY=1`` to the supervisor, if there is one; log an error if that fails.
 
-    Without ``wait`` so is a supervisor that is too busy to take it.
+    Without ``wait``, it also fails if the supervisor is too busy to receive the state.
     """
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
@@ -62,7 +62,7 @@ def notify(state: str, *, wait: bool = True) -> None:
 
 @contextmanager
 def more_time_to_start() -> Iterator[None]:
-    """Ask the supervisor, as long as the body runs, to wait another minute for ``READY=1``."""
+    """While the body runs, keep asking the supervisor to wait another minute for ``READY=1``."""
     done = threading.Event()
     asking = threading.Thread(target=_ask_for_time, args=(done,), name="tmpmaild-starting", daemon=True)
     asking.start()
@@ -88,7 +88,7 @@ async def keep_alive(environ: Mapping[str, str]) -> None:
 
 
 def interval_seconds(environ: Mapping[str, str]) -> float:
-    """Return the time between two reports; 0 if the supervisor expects none from this process."""
+    """Return the time between two reports; 0 if the supervisor expects no reports from this process."""
     if environ.get("WATCHDOG_PID") not in (None, str(os.getpid())):
         return 0
     microseconds = environ.get("WATCHDOG_USEC", "")
@@ -96,7 +96,7 @@ def interval_seconds(environ: Mapping[str, str]) -> float:
 
 
 def raise_descriptor_limit() -> int:
-    """Allow as many descriptors as the system lets this process have; return how many."""
+    """Raise the limit of descriptors to the maximum that the system allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -107,9 +107,9 @@ def raise_descriptor_limit() -> int:
 
 
 def within_descriptors(config: Config, limit: int) -> Config:
-    """Return a configuration whose connections leave descriptors for the database, commands and what is refused.
+    """Limit the connections in a configuration to leave descriptors for the database, commands and refused clients.
 
-    Who comes when the others are taken is told so, instead of being closed without a word.
+    A client over the limit then receives an error, instead of having its connection closed without a reason.
     """
     kept = max(_FEWEST_KEPT, min(limit // 4, _MOST_KEPT))
     room = max(limit - kept, 2)
@@ -132,17 +132,17 @@ def within_descriptors(config: Config, limit: int) -> Config:
 
 
 def return_large_blocks() -> None:
-    """Fix the size from which malloc maps a block of its own, so that it goes back as soon as it is free.
+    """Fix the size above which malloc maps each block separately and returns it to the system as soon as it is free.
 
-    By default that size rises to the largest block that was ever freed. After some mails of 10 MiB their copies are cut
-    out of heaps that never shrink.
+    By default this threshold rises to the size of the largest freed block. After some messages of 10 MiB, their copies
+    would be allocated from heaps that never shrink.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def give_back() -> None:
-    """Give free pages in the middle of heaps back: a large mail comes in pieces of 64 KiB, which live there."""
+    """Return free pages within heaps to the system: the 64 KiB chunks of large messages are allocated there."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -185,7 +185,7 @@ class Reloaded(Struct, frozen=True):
 
 
 class Outcome(NamedTuple):
-    """What is served after a reload, the changed keys that need a restart, and what is said of an old certificate."""
+    """The domains and addresses served after a reload, changed keys that need a restart, and a certificate notice."""
 
     served: str
     needs_restart: list[str]
@@ -193,7 +193,7 @@ class Outcome(NamedTuple):
 
 
 class Reloading:
-    """Calls ``reload``, which raises ``StartError`` or ``RequestError`` when everything stays as it was."""
+    """Calls ``reload``, which raises ``StartError`` or ``RequestError`` if it leaves the configuration unchanged."""
 
     def __init__(self, reload: Callable[[], Awaitable[Outcome]]) -> None:
         self._reload = reload
@@ -205,14 +205,14 @@ class Reloading:
         return {"reload": Command(NoArguments, self._answer)}
 
     async def reload_when(self, wanted: asyncio.Event) -> None:
-        """Reload whenever it is wanted: one reload answers all signals that came before it began."""
+        """Reload whenever it is requested; one reload serves all signals that arrived before it started."""
         while True:
             await wanted.wait()
             wanted.clear()
             try:
                 await self._logged()
             except (StartError, RequestError):
-                pass  # it is in the log
+                pass  # already logged
             except Exception:
                 log.exception("reloading failed")
             await asyncio.sleep(_PAUSE_SECONDS)
@@ -222,7 +222,7 @@ class Reloading:
         yield Reloaded(outcome.needs_restart, outcome.certificate)
 
     async def _logged(self) -> Outcome:
-        self._count += 1  # for the log: no reload is a repetition of another
+        self._count += 1  # so that the log treats no reload as a repetition
         about = self._count
         try:
             async with self._lock:
@@ -245,10 +245,10 @@ class Reloading:
 
 
 def make_state_folder(folder: Path, state: Path = _STATE) -> None:
-    """Make the folder of a unit's ``StateDirectory=`` as systemd does for a dynamic user, unless it is there already.
+    """Create the folder of a unit's ``StateDirectory=``, unless it exists, as systemd does for a dynamic user.
 
-    systemd gives it, with all files in it, to the user of the service at its start. Other folders than those in
-    ``state`` are their owner's to make. Raises ``StartError``.
+    When the service starts, systemd makes its user the owner of the folder and all files in it. Folders outside
+    ``state`` are not created: that is up to their owner. Raises ``StartError``.
     """
     if folder.exists() or folder.parent != state or os.geteuid() != 0:
         return
@@ -271,21 +271,22 @@ class _Sets(ctypes.Structure):
 
 
 def drop_to_owner(*files: Path) -> None:
-    """Become the owner of the folder of the first file whose folder exists, for good, if we are root and he is not.
+    """As root, permanently become the owner of the folder of the first file whose folder exists, unless that is root.
 
-    So all files of the database are his. On Debian 13 that is nobody: systemd 257 maps the ids of a dynamic user's
-    folder, and files of nobody in it are the service's. A command that asks the service instead becomes the owner of
-    the control socket's folder.
+    This way all database files have the same owner. On Debian 13 the owner is nobody: systemd 257 maps the ids in a
+    dynamic user's folder, and nobody's files in it belong to the service. A command that queries the service becomes
+    the owner of the control socket's folder instead.
 
-    Two rights of root stay, as capabilities(7): to read and search everything, since systemd keeps the folder of a
-    dynamic user where nobody else may enter, and certificates are often root's; and to bind ports below 1024.
+    Two of root's capabilities(7) are kept. The first is to read and search everything: systemd keeps the folder of a
+    dynamic user where no other user may enter, and certificates often belong to root. The second is to bind ports below
+    1024.
 
-    To be called before a thread is started: the system keeps rights by thread. Raises ``StartError``.
+    Call this before starting any thread: the system keeps privileges per thread. Raises ``StartError``.
     """
     if os.geteuid() != 0:
         return
     for file in files:
-        with suppress(OSError):  # who opens the file will say so
+        with suppress(OSError):  # opening the file will report the error
             folder = file.resolve().parent
             _drop_to(folder.stat(), file, folder)
             return

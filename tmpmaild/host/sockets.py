@@ -1,7 +1,7 @@
-"""All sockets that the daemon listens on, and the certificate of SMTP.
+"""All sockets that the daemon listens on, and the SMTP certificate.
 
-Those that systemd passes (sd_listen_fds(3)) it keeps, so that a restart refuses nobody; the others are bound as the
-configuration names them.
+Sockets that systemd passes (sd_listen_fds(3)) stay open across a restart, so that no client is refused. The others are
+bound as configured.
 """
 
 import errno
@@ -22,14 +22,14 @@ from tmpmaild.config.validators import Endpoint, parse_endpoint
 from tmpmaild.errors import ConfigError, StartError
 from tmpmaild.metrics import Gauge, Metric
 
-# A name may have addresses that this machine has not: ::1 of localhost where IPv6 is off, or another machine's.
+# A name may have addresses that this machine lacks: ::1 for localhost without IPv6, or those of another machine.
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _TCP: Final = (socket.AF_INET, socket.AF_INET6)
 FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "smtps": _TCP, "metrics": (*_TCP, socket.AF_UNIX)}
 """The names of passed sockets: the sections whose ``listen`` they replace; smtps replaces ``smtp.tls_listen``."""
 
 _FIRST_DESCRIPTOR: Final = 3
-_NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: dates are looked at elsewhere
+_NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: dates are checked elsewhere
 CREDENTIALS: Final = Path("/run/credentials")
 """Where systemd puts what it hands over by ``LoadCredential=``."""
 _MISMATCHES: Final = {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"}
@@ -47,7 +47,7 @@ class Sockets(NamedTuple):
 
 
 def bind(config: Config) -> Sockets:
-    """Bind all sockets or none. Raises ``StartError``."""
+    """Bind all sockets, or raise ``StartError`` and bind none."""
     taken_over = take_passed(os.environ)
     if "smtps" in taken_over and not config.smtp.tls_certificate:
         raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
@@ -84,10 +84,10 @@ def name(listener: socket.socket) -> str:
 
 
 def bind_all(texts: Sequence[str]) -> list[socket.socket]:
-    """Bind every endpoint or none, a name at each of its addresses.
+    """Bind all endpoints or none; bind a name at each of its addresses.
 
-    Raises ``StartError`` that names the one that cannot be had. On a host without IPv6 ``[::]`` may be missing where
-    0.0.0.0 is not.
+    Raises ``StartError`` with the endpoint that cannot be bound. Without IPv6 on this host, ``[::]`` is left out if
+    0.0.0.0 is also listed.
     """
     endpoints = {text: parse_endpoint(text) for text in texts}
     sockets: list[socket.socket] = []
@@ -107,7 +107,7 @@ def bind_all(texts: Sequence[str]) -> list[socket.socket]:
 def reachable(name: str) -> str:
     """Convert the name of a socket into an address that a client on this machine can connect to."""
     host, _, port = name.rpartition(":")
-    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound
+    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - compared, not bound
 
 
 def _has_ipv4_twin(endpoint: Endpoint, others: Iterable[Endpoint]) -> bool:
@@ -148,7 +148,7 @@ def _bind_address(family: int, address: tuple[Any, ...]) -> socket.socket:
 
 def _bind_unix(path: str) -> socket.socket:
     with suppress(FileNotFoundError):
-        if stat.S_ISSOCK(Path(path).stat().st_mode):  # left over: while it is in use, the database's lock is held
+        if stat.S_ISSOCK(Path(path).stat().st_mode):  # left behind: while a socket is in use, the database is locked
             Path(path).unlink()
     with ExitStack() as unbound:
         listener = unbound.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
@@ -159,9 +159,9 @@ def _bind_unix(path: str) -> socket.socket:
 
 
 def take_passed(environ: MutableMapping[str, str]) -> dict[str, list[socket.socket]]:
-    """Return the passed sockets by name. Nobody else finds them: the variables are removed, children inherit nothing.
+    """Return the passed sockets by name. Remove the variables, and let child processes inherit no sockets.
 
-    Raises ``ConfigError`` that names each descriptor that is not what its name says.
+    Raises ``ConfigError`` that lists each descriptor that does not match its name.
     """
     process, count, names = (environ.pop(f"LISTEN_{name}", "") for name in ("PID", "FDS", "FDNAMES"))
     if process != str(os.getpid()) or not count.isdecimal():
@@ -197,13 +197,13 @@ def _mistake(descriptor: int, name: str) -> str:
 def _sockets(named: Iterable[tuple[int, str]]) -> dict[str, list[socket.socket]]:
     found: dict[str, list[socket.socket]] = {}
     for descriptor, name in named:
-        os.set_inheritable(descriptor, False)  # noqa: FBT003 - has no name
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - positional only
         found.setdefault(name, []).append(socket.socket(fileno=descriptor))
     return found
 
 
 class Certificate(NamedTuple):
-    """The TLS context of SMTP, None without a certificate, and what a client is shown of the one in ``file``."""
+    """The TLS context of SMTP (None without a certificate), and details of the certificate in ``file``."""
 
     tls: ssl.SSLContext | None = None
     file: str = ""
@@ -212,7 +212,7 @@ class Certificate(NamedTuple):
 
 
 def certificate(config: Config) -> Certificate:
-    """Load the configured certificate; to be called in a thread, since it reads files. Raises ``StartError``."""
+    """Load the configured certificate. Call it in a thread, since it reads files. Raises ``StartError``."""
     file = config.smtp.tls_certificate
     if not file:
         return Certificate()
@@ -220,28 +220,28 @@ def certificate(config: Config) -> Certificate:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     load_certificate(context, config.smtp)
     found: dict[str, Any] = {}
-    with suppress(OSError):  # such as a certificate that verifies nothing; ssl.SSLError is one
+    with suppress(OSError):  # such as a certificate that fails verification (ssl.SSLError)
         found = presented(context, file)
     expires_at_seconds = ssl.cert_time_to_seconds(found["notAfter"]) if found else 0
     return Certificate(context, file, found.get("serialNumber", ""), expires_at_seconds)
 
 
 def load_certificate(context: ssl.SSLContext, smtp: Smtp, password: str | None = None) -> None:
-    """Load the configured certificate and its key. Raises ``StartError`` that names the one that cannot be used.
+    """Load the configured certificate and its key. Raises ``StartError`` with the file that cannot be used.
 
-    Without ``password``, OpenSSL asks on the terminal for that of an encrypted key.
+    Without ``password``, OpenSSL asks for the password of an encrypted key on the terminal.
     """
     try:
         context.load_cert_chain(smtp.tls_certificate, smtp.tls_key, password)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # including ssl.SSLError
         raise StartError(_fault(smtp.tls_certificate, smtp.tls_key, error)) from error
 
 
 def presented(server: ssl.SSLContext, file: str) -> dict[str, Any]:
-    """Return the certificate that a context shows, as ``getpeercert``; ``file`` has it. Raises ``ssl.SSLError``."""
+    """Return the certificate in ``file`` as a client sees it (``getpeercert``). Raises ``ssl.SSLError``."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
-    client.load_verify_locations(file)  # so that any authority's signature is trusted
+    client.load_verify_locations(file)  # trust the certificate itself, whoever signed it
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [server.wrap_bio(to_server, to_client, server_side=True), client.wrap_bio(to_client, to_server)]
@@ -259,12 +259,12 @@ class ShownCertificate:
         self._shown = shown
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return when it expires."""
+        """Return the metric of its expiry."""
         help_text = "When the certificate of SMTP expires, as Unix time; 0 without one."
         return (Gauge("smtp_certificate_expires_timestamp_seconds", help_text, lambda: self._shown.expires_at_seconds),)
 
     def change(self, shown: Certificate) -> str:
-        """Note what is shown from now on; return a sentence if it is what was shown before, else ""."""
+        """Record the certificate shown from now on; return a sentence if it is the same as before, else ""."""
         before, self._shown = self._shown, shown
         if not shown.serial or shown.serial != before.serial:
             return ""
@@ -276,7 +276,7 @@ class ShownCertificate:
 
 
 def _fault(certificate: str, key: str, error: OSError) -> str:
-    """Return which of the two files is wrong, and why: the error names neither the file nor the setting."""
+    """Return the setting and file at fault, and the reason: the error itself contains neither setting nor file."""
     named_certificate, named_key = f"smtp.tls_certificate {certificate}", f"smtp.tls_key {key}"
     for named, file in ((named_certificate, certificate), (named_key, key)):
         try:

@@ -1,4 +1,4 @@
-"""The content of ``tmpmaild status``: what a running service serves, and its most important numbers."""
+"""The content of ``tmpmaild status``: the domains and addresses of a running service, and its key metrics."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ class Served(Struct, frozen=True):
 class Numbers(Struct, frozen=True):
     """The numbers; totals count from the start. None: the storage is on a different machine.
 
-    Each type names the metric, and may name the first label whose values are added up; by default all are.
+    Each annotation names the metric, and optionally the first label whose values are added up (by default all).
     """
 
     inboxes: Annotated[int, "storage_inboxes"]

@@ -1,4 +1,4 @@
-"""The canonical forms of a message (RFC 6376 §3.4), in linear time: what is hashed and what a signature covers.
+"""The canonical forms of a message (RFC 6376 §3.4), which signatures hash and cover, computed in linear time.
 
 A relaxed form is itself a valid message, without the white space that anyone may add.
 """
@@ -20,14 +20,14 @@ class Form(NamedTuple):
 
 
 def message(raw: bytes, form: Form) -> bytes:
-    """Return the form of a message that a signature covers, including the fields that it does not cover."""
+    """Return the canonical form of a message, including the fields that the signature does not cover."""
     found, start = headers.of_mail(raw)
     header = b"".join(map(relaxed_field, found.fields)) + b"\r\n" if form.header else raw[:start]
     return header + (b"".join(relaxed_body(raw, start)) if form.body else raw[start:])
 
 
 def relaxed_field(field: tuple[str, str]) -> bytes:
-    """Return a field, split as ``headers`` does, on one line with single spaces (§3.4.2)."""
+    """Return a field, as split by ``headers``, on one line with single spaces (§3.4.2)."""
     name, value = field
     text = value.replace("\r\n", "").replace("\n", "").removesuffix("\r").replace("\t", " ")
     while "  " in text:
@@ -36,7 +36,7 @@ def relaxed_field(field: tuple[str, str]) -> bytes:
 
 
 def body_digest(raw: bytes, start: int, *, relaxed: bool, most: int | None) -> tuple[bytes, int]:
-    """Return the SHA-256 of the first ``most`` bytes of the canonical body, and the number of all its bytes."""
+    """Return the SHA-256 of the first ``most`` bytes of the canonical body, and the body's total size."""
     hasher = hashlib.sha256()
     length = 0
     for piece in relaxed_body(raw, start) if relaxed else _simple_body(raw, start):
@@ -71,7 +71,7 @@ def relaxed_body(raw: bytes, start: int) -> Iterator[bytes]:
 
 
 def _without_line_ends(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return where the final line ends start, and how many there are."""
+    """Return the position of the final line ends, and their number."""
     count = 0
     while data.endswith(b"\r\n", start, end):
         end -= 2

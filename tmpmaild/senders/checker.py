@@ -1,7 +1,6 @@
 """Checks messages after they are stored: a few at a time, in threads, in the order in which clients get turns.
 
-A message for which the queue has no room, or that was still waiting when the daemon stopped, is checked when it is
-read.
+A message that did not fit into the queue, or was still waiting when the daemon stopped, is checked when it is read.
 """
 
 import logging
@@ -39,14 +38,14 @@ T = TypeVar("T")
 
 
 class _Queued(Struct, frozen=True):
-    """A message to be checked, and its address as it was written; by then another inbox may hold that address."""
+    """A message to check, and the address it was sent to; by then a new inbox may have that address."""
 
     address: str
     message_id: str
 
 
 class _Waiting(Struct, frozen=True):
-    """The client for whom a check waits, and the scope to cancel if the check must make room."""
+    """The client on whose behalf a check waits, and the scope to cancel if it must make room."""
 
     client: str
     scope: anyio.CancelScope
@@ -61,7 +60,7 @@ class Checker:
         self._scheduler = scheduler
         self._timeout_seconds = timeout_seconds
         self._clock = storage.clock
-        # One thread computes while the others wait for the DNS: all at once would keep the event loop from running.
+        # Only one thread computes while the others wait for the DNS: all at once would starve the event loop.
         self._checking = Lock()
         self._threads = anyio.CapacityLimiter(_PLACES)
         self._places = Slots(scheduler, _PLACES, _PLACES_PER_CLIENT)
@@ -79,7 +78,7 @@ class Checker:
         return (self._checks, self._left_out, self._took, self._gauge, *self._resolver.metrics())
 
     def enqueue(self, address: str, message_id: str, client: str) -> bool:
-        """Have a message checked soon on behalf of a client; False if too many are waiting.
+        """Queue a message to be checked on behalf of a client; return False if too many are waiting.
 
         If the queue is full, the client with the most waiting messages makes room for those of others.
         """
@@ -146,7 +145,7 @@ class Checker:
                 await self._storage.set_authentication(source[0], found, message_id=queued.message_id)
 
     async def _read(self, queued: _Queued, up_to_bytes: int) -> tuple[str, FullMessage] | None:
-        """Return the id of the inbox and the message; None if they are gone, or the message was checked."""
+        """Return the inbox id and the message; None if either is gone, or the message was already checked."""
         now_ms, canonical = self._clock(), addresses.canonical(queued.address)
         if canonical is None:
             return None
@@ -161,7 +160,7 @@ class Checker:
     async def _check(self, full: FullMessage, client: str) -> Authentication:
         try:
             return await self._found(full, client)
-        except Exception:  # whoever waits for a verdict gets one
+        except Exception:  # clients that wait for a verdict must get one
             log.exception("checking a sender failed")
             return unchecked("permerror", "the check failed")
 
@@ -194,7 +193,7 @@ class Checker:
     async def _verdicts(
         self, full: FullMessage, signatures: tuple[dkim.Signature, ...], client: str
     ) -> tuple[DkimVerdict, ...]:
-        """Return the verdicts on signatures; comparing two readings of a message waits for a turn."""
+        """Return the verdicts on signatures; comparing two readings of a message needs a turn."""
         raw = full.source or b""
         if not any(one.is_relaxed for one in signatures):
             return shown.verdicts(raw, signatures, full.warnings)

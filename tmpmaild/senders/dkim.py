@@ -1,7 +1,8 @@
-"""DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617): dkimpy verifies, with bounds on what it reads.
+"""DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617), verified by dkimpy with limits on its input.
 
-It gets the fields as we split them, and never the body: ``canonical`` hashes that piece by piece in linear time. dkimpy
-would run patterns on the whole body, one of them quadratic in a run of spaces, while no other thread runs.
+dkimpy gets the fields as we split them, and never the body, which ``canonical`` hashes in pieces and in linear time.
+dkimpy would match patterns against the whole body while no other thread can run; one of them takes quadratic time for a
+run of spaces.
 """
 
 import logging
@@ -30,34 +31,34 @@ _MOST_FIELD_BYTES: Final = 8 * 1024
 _MOST_KEY_BYTES: Final = 4096
 _MOST_KEY_BITS: Final = 4096
 _MOST_EXPONENT: Final = 1 << 32
-_LONG_SPACE: Final = re.compile(rb"\s{100}")  # one pattern of dkimpy takes quadratic time for it
+_LONG_SPACE: Final = re.compile(rb"\s{100}")  # a pattern in dkimpy takes quadratic time for this
 _LITERAL: Final = re.compile(r"b'([^']*)'")  # as dkimpy writes bytes
 _EXPIRED: Final = "the signature has expired (x=)"
 _NO_TAGS: Final[Mapping[bytes, bytes]] = {}
-_OPTIONAL: Final = ("date", "message-id")  # the list shows when we received a message
-_SLOP_SECONDS: Final = 300  # by which a clock may be wrong
-_MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more could cut off what is shown
+_OPTIONAL: Final = ("date", "message-id")  # lists show the time of receipt instead
+_SLOP_SECONDS: Final = 300  # tolerated clock error
+_MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more could cut off text from the view
 
 _quiet = logging.getLogger("tmpmaild.senders.dkimpy")
-_quiet.disabled = True  # its errors are in the verdict
+_quiet.disabled = True  # errors are reported in the verdict
 
 
 class Signature(NamedTuple):
-    """The verdict on a signature, and, if the signature holds, the form of the message that it covers."""
+    """The verdict on a signature and, if it is valid, the canonical form of the message that it covers."""
 
     verdict: DkimVerdict
     form: Form | None = None
 
     @property
     def is_relaxed(self) -> bool:
-        """Whether it holds and does not cover all white space."""
+        """Whether the signature is valid and does not cover all white space."""
         return self.form is not None and any(self.form)
 
 
 def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[Signature, ...], ArcVerdict]:
     """Check the first signatures of a message, and its ARC chain.
 
-    A signature that holds proves the form that it covers; ``shown`` finds out whether that is what is shown.
+    A valid signature proves the form that it covers; ``shown`` checks whether the message is shown as that form.
     """
     lowered = raw[:_MOST_HEADER_BYTES].lower()
     if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
@@ -76,7 +77,7 @@ def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple
 
 
 class _Refused(Exception):
-    """A signature is not accepted; the arguments are result and reason."""
+    """A signature is not accepted; the arguments are the result and the reason."""
 
 
 class _QueryKey(Protocol):
@@ -130,9 +131,9 @@ class _Header(NamedTuple):
 
 
 class _Verifier:
-    """Gives dkimpy the fields as we split them, and keeps it from hashing the body: without ``bh`` it does not.
+    """Gives dkimpy the fields as we split them, and removes ``bh``, without which dkimpy does not hash the body.
 
-    A base of dkimpy's verifiers, whose methods it overrides.
+    A mixin that overrides methods of dkimpy's verifiers.
     """
 
     least_signed = 0
@@ -149,7 +150,7 @@ class _Verifier:
     def verify_sig(
         self, sig: dict[bytes, bytes], include: list[bytes], field: tuple[bytes, bytes], query: _QueryKey
     ) -> bool:
-        """Check the body, then the signature without the body; first of all what is not accepted in any case."""
+        """Check the body, then the signature without the body, after conditions that always rule a signature out."""
         if not sig[b"a"].startswith(b"rsa-sha256") and sig[b"a"] != b"ed25519-sha256":
             raise _Refused("policy", f"{sig[b'a'].decode(errors='replace')} is not accepted any more (RFC 8301)")
         if len(include) > _MOST_SIGNED_FIELDS:
@@ -172,7 +173,7 @@ class _Verifier:
         except _Refused as refused:
             if refused.args[0] != "policy":
                 raise
-            self.refused = refused  # unless the signature is wrong, which is more to say
+            self.refused = refused  # unless the signature is invalid, which is the more useful result
 
 
 class _Dkim(_Verifier, dkim.DKIM):  # type: ignore[misc]
@@ -182,17 +183,17 @@ class _Dkim(_Verifier, dkim.DKIM):  # type: ignore[misc]
 class _Arc(_Verifier, dkim.ARC):  # type: ignore[misc]
     """Verifies a chain."""
 
-    least_signed = 1  # a forwarder signs fewer fields, and proves no author
+    least_signed = 1  # a forwarder signs fewer fields, and does not prove the author
 
 
 def _form(sig: dict[bytes, bytes]) -> Form:
-    """Return the form that c= names. Raises what dkimpy raises."""
+    """Return the form that the tag c= specifies. Raises dkimpy's exceptions."""
     policy = CanonicalizationPolicy.from_c_value(sig.get(b"c", b"simple/simple"))
     return Form(*[one.name == b"relaxed" for one in (policy.header_algorithm, policy.body_algorithm)])
 
 
 def _check_times(sig: dict[bytes, bytes], received_at_seconds: float) -> None:
-    """Compare t= and x= with the time of receipt (RFC 6376 §3.5); the check may be long after."""
+    """Compare t= and x= with the time of receipt (RFC 6376 §3.5), since the check may be much later."""
     if b"x" in sig and int(sig[b"x"]) < received_at_seconds - _SLOP_SECONDS:
         raise _Refused("fail", _EXPIRED)
     if b"t" in sig and int(sig[b"t"]) > received_at_seconds + _SLOP_SECONDS:
@@ -210,8 +211,8 @@ def _ascii(name: bytes, tag: bytes) -> bytes:
 def _key(
     lookup: Lookup, notes: list[str], name: bytes, timeout: float = 0, sig: Mapping[bytes, bytes] = _NO_TAGS
 ) -> bytes:
-    """Return a key record as dkimpy expects it. Raises ``_Refused``, ``Unresolved``, and what dkimpy raises."""
-    del timeout  # the check has a deadline
+    """Return a key record as dkimpy expects it. Raises ``_Refused``, ``Unresolved`` and dkimpy's exceptions."""
+    del timeout  # the whole check has a deadline
     texts = lookup.query(name.decode(), "TXT").texts
     record = next((text for text in texts if b"p=" in text), b"")
     if len(record) > _MOST_KEY_BYTES:
@@ -238,7 +239,7 @@ def _check_use(tags: dict[bytes, bytes], sig: Mapping[bytes, bytes]) -> list[byt
         raise _Refused("permerror", "the key is not for mail (s= of its record)")
     if b"sha256" not in hashes:
         raise _Refused("permerror", "the key is not for SHA-256 (h= of its record)")
-    _, is_identity, domain = sig.get(b"i", b"").rpartition(b"@")  # for ARC it is a number
+    _, is_identity, domain = sig.get(b"i", b"").rpartition(b"@")  # for ARC, i= is a number
     if b"s" in flags and is_identity and domain.lower() != sig[b"d"].lower():
         raise _Refused("permerror", "the key is not for subdomains (t=s of its record, and i=)")
     return flags
@@ -247,7 +248,7 @@ def _check_use(tags: dict[bytes, bytes], sig: Mapping[bytes, bytes]) -> list[byt
 def _check_key(name: bytes, record: bytes, sig: Mapping[bytes, bytes]) -> None:
     try:
         key, bits, kind, _ = dkim.evaluate_pk(name, record)
-    except dkim.KeyFormatError as error:  # dkimpy would report a wrong signature
+    except dkim.KeyFormatError as error:  # dkimpy would report an invalid signature
         raise _Refused("permerror", f"the key cannot be read: {error}") from error
     if not sig.get(b"a", b"").startswith(kind + b"-"):
         raise _Refused("permerror", f"a= wants another key than the {kind.decode()} key of the record")
@@ -256,7 +257,7 @@ def _check_key(name: bytes, record: bytes, sig: Mapping[bytes, bytes]) -> None:
 
 
 def _header(raw: bytes) -> _Header:
-    """Return the header as it is shown. Raises ``_Refused`` if others might read it differently."""
+    """Return the header as it is shown. Raises ``_Refused`` if other programs might read it differently."""
     found, start = headers.of_mail(raw)
     block = raw[:start]
     if start > _MOST_HEADER_BYTES or block.count(b"\n") > _MOST_FIELDS:
@@ -290,7 +291,7 @@ def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> Si
         is_good = verifier.verify(number, partial(_key, lookup, notes))
         if is_good and verifier.refused:
             raise verifier.refused  # noqa: TRY301
-    except Exception as error:  # noqa: BLE001 - dkimpy raises anything for hostile keys and fields
+    except Exception as error:  # noqa: BLE001 - dkimpy may raise any exception for hostile keys and fields
         result, reason = _outcome(error)
     else:
         result, reason = ("pass", "") if is_good else ("fail", "the signature is not that of this header and key")

@@ -1,4 +1,4 @@
-"""DMARC (RFC 7489, RFC 9091): whether SPF or DKIM proves the domain that the From field claims."""
+"""DMARC (RFC 7489, RFC 9091): checks whether SPF or DKIM proves the domain in the From field."""
 
 import re
 from functools import cache
@@ -79,7 +79,7 @@ def authors(raw: bytes) -> tuple[list[str], int]:
 
 
 def _is_shown(address: str) -> bool:
-    """Return whether an address is shown whole; if it is cut off, it may look like one of another domain."""
+    """Return whether an address is shown in full; if cut off, it may look like an address of a different domain."""
     return len(address.encode("utf-8", "replace")) <= mime.MAX_ADDRESS_BYTES
 
 
@@ -114,7 +114,7 @@ def _policy(tags: dict[str, str], *names: str) -> str:
 
 
 def _tags(answer: Answer) -> dict[str, str] | None:
-    """Return the tags of the record if there is exactly one; pieces that are not tags are ignored (RFC 7489 §6.3)."""
+    """Return the tags of the record if there is exactly one record; malformed tags are ignored (RFC 7489 §6.3)."""
     found = [value for value in answer.texts if len(value) <= _MOST_RECORD_BYTES and _VERSION.match(value)]
     if len(found) != 1:
         return None
@@ -126,6 +126,6 @@ def _tags(answer: Answer) -> dict[str, str] | None:
 
 
 def is_aligned(author: str, proven: str, mode: str) -> bool:
-    """Return whether a proven domain vouches for the author's: the same one, or with mode "r" one of the same owner."""
+    """Return whether a proven domain is the author's domain or, with mode "r", has the same registered domain."""
     other = _ascii(proven)
     return other == author or (mode != "s" and organization(other) == organization(author))

@@ -1,4 +1,4 @@
-"""Queries the operator's resolver, caches its answers, and bounds the queries of one check in number and time."""
+"""Queries the operator's resolver, caches its answers, and limits the number and time of the queries of a check."""
 
 import logging
 import math
@@ -28,7 +28,7 @@ from tmpmaild.model import DnsAnswer
 
 MOST_BYTES: Final = 16 * 1024
 """The limit for an answer by TCP."""
-_MOST_UDP_BYTES: Final = 4096  # more than EDNS offers; anybody can send a datagram in the server's name
+_MOST_UDP_BYTES: Final = 4096  # more than EDNS offers; anyone can forge a datagram from the server
 
 _LENGTH: Final = struct.Struct("!H")
 SYSTEM: Final = "system"
@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 
 class _Datagrams(socket.socket):
-    """A UDP socket that reads only the beginning of a long datagram, which is then malformed."""
+    """A UDP socket that truncates a long datagram, which then fails to parse."""
 
     def recvfrom(self, most_bytes: int, flags: int = 0) -> tuple[bytes, object]:
         return super().recvfrom(min(most_bytes, _MOST_UDP_BYTES), flags)
@@ -74,7 +74,7 @@ class TooLong(dns.exception.FormError):
 
 
 class Nameserver(dns.nameserver.Do53Nameserver):
-    """The server at an address and port. The thread that parses an answer by TCP holds the lock ``parsing``."""
+    """The server at an address and port. A thread that parses an answer from TCP holds the lock ``parsing``."""
 
     def __init__(self, address: str, port: int, parsing: Lock) -> None:
         super().__init__(address, port)
@@ -89,7 +89,7 @@ class Nameserver(dns.nameserver.Do53Nameserver):
         max_size: bool,  # noqa: FBT001
         *more: bool,  # noqa: ARG002
     ) -> dns.message.Message:
-        """Send a query, by TCP with ``max_size``. Raises ``TooLong``, ``OSError`` and what dnspython raises."""
+        """Send a query, over TCP with ``max_size``. Raises ``TooLong``, ``OSError`` and dnspython's exceptions."""
         if not max_size:
             return self._by_udp(request, timeout)
         wire = self._by_tcp(request.to_wire(), time.monotonic() + timeout)
@@ -102,7 +102,7 @@ class Nameserver(dns.nameserver.Do53Nameserver):
     def _by_udp(self, request: dns.message.QueryMessage, timeout: float) -> dns.message.Message:
         family = dns.inet.af_for_address(self.address)
         with _Datagrams(family, socket.SOCK_DGRAM) as datagrams:
-            datagrams.settimeout(0)  # dnspython waits itself
+            datagrams.settimeout(0)  # dnspython does the waiting
             return dns.query.udp(
                 request,
                 self.address,
@@ -145,11 +145,11 @@ def _left_seconds(deadline: float) -> float:
 
 
 class Unresolved(Exception):
-    """There is no answer, for a reason that may be temporary."""
+    """A query had no answer, for a reason that may be temporary."""
 
 
 class Answer(NamedTuple):
-    """The values of the records of a type; ``exists`` is whether the name has records of any type."""
+    """The values of the records of one type; ``exists`` is true if the name has records of any type."""
 
     values: tuple[Value, ...]
     exists: bool
@@ -202,12 +202,12 @@ class Resolver:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it has not answered for a while, not even a query for the root servers."""
+        """Whether the resolver has not answered for a while, not even a query for the root servers."""
         return self._is_silent
 
     @property
     def name(self) -> str:
-        """Its address and port, or a description of the machine's own."""
+        """The address and port, or a description of the machine's own resolver."""
         return self._place if self._place != SYSTEM else "the resolver of this machine"
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -226,7 +226,7 @@ class Resolver:
         """
         if not name.isascii():
             return Answer((), exists=False)
-        key = (name.lower().removesuffix("."), kind)  # one dot: a name with two is not valid
+        key = (name.lower().removesuffix("."), kind)  # only one dot: a name with two is invalid
         with self._lock:
             until, answer = self._cache.get(key, (0.0, Answer((), exists=False)))
             unanswered_until = self._unanswered.get(key, 0.0)
@@ -257,7 +257,7 @@ class Resolver:
                 (response,) = error.kwargs["responses"].values()
                 return Answer((), exists=False), _cached_seconds(response)
             except _INVALID_NAME:
-                return Answer((), exists=False), _LEAST_CACHED_SECONDS  # no such name can be
+                return Answer((), exists=False), _LEAST_CACHED_SECONDS  # such a name cannot exist
             except dns.exception.DNSException as error:
                 if _has_response(error):
                     self._note_answered()
@@ -281,7 +281,7 @@ class Resolver:
                 self._unanswered.popitem(last=False)
 
     def _probe(self) -> None:
-        """Find out whether the resolver answers at all, after it did not answer a query that a stranger chose."""
+        """Check whether the resolver answers at all, after it did not answer a query that a stranger chose."""
         with self._lock:
             now = time.monotonic()
             if now - max(self._answered_at, self._probed_at) < _SILENT_SECONDS:
@@ -340,7 +340,7 @@ def _reason(error: dns.exception.DNSException) -> str:
 
 
 class Lookup:
-    """The queries of one check. The thread that checks holds ``checking``, and releases it while it waits."""
+    """The queries of one check. The checking thread holds the lock ``checking``, and releases it while it waits."""
 
     def __init__(self, resolver: Resolver, seconds: float, checking: Lock) -> None:
         self._resolver = resolver
@@ -378,5 +378,5 @@ def _as_text(value: Value) -> str:
 
 
 def printable(text: str, most: int = 200) -> str:
-    """Return a stranger's text with control characters and lone surrogates replaced, at most ``most`` characters."""
+    """Replace control characters and lone surrogates in untrusted text, and cut it after ``most`` characters."""
     return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in text[:most])

@@ -1,7 +1,7 @@
-"""Whether a message is shown as what its signature covers: a relaxed signature does not cover all white space.
+"""Checks whether a message is shown as the form that its signature covers; relaxed forms omit some white space.
 
-Anyone who has such a message may add and remove spaces, and the signature still holds. If that changes what is shown,
-such as a code, the signature proves nothing. So the message and its canonical form are both read and compared. That is
+Anyone who has such a message may add and remove spaces, and the signature stays valid. If that changes the shown text,
+such as a code, the signature proves nothing. So the message and its canonical form are both read and compared. This is
 expensive: 14 ms of CPU for 2 KB of HTML, 0.16 s for 60 KB, 0.9 s for 1 MB.
 """
 
@@ -24,9 +24,9 @@ _SPACE: Final = b" \t\r\n"
 
 
 def verdicts(raw: bytes, signatures: Iterable[Signature], stored_warnings: Iterable[str]) -> tuple[DkimVerdict, ...]:
-    """Return the verdicts on signatures; a signature that does not prove what is shown is ``policy``.
+    """Return the verdicts on signatures; the result is ``policy`` if a signature does not prove the shown text.
 
-    ``stored_warnings`` are those from the delivery: they say whether its lines were joined.
+    ``stored_warnings`` are the warnings from delivery, which show whether lines of the message were joined.
     """
     was_kept = flowed.LINES_KEPT in stored_warnings
     reasons: dict[canonical.Form, str] = {}
@@ -43,7 +43,7 @@ def verdicts(raw: bytes, signatures: Iterable[Signature], stored_warnings: Itera
 
 
 class Reading:
-    """A message as it is shown to a reader, without white space that does not matter."""
+    """A message as shown to a reader, without insignificant white space."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -51,7 +51,7 @@ class Reading:
         self.body = raw[mail.body.start : mail.body.end].decode() if isinstance(mail.body, Verbatim) else mail.body
 
     def header(self) -> tuple[object, ...]:
-        """Return what is shown of the header."""
+        """Return the shown fields of the header."""
         mail, details = self.mail, extracts.details(self.raw)
         people = [*_people(details.cc), *_people(details.reply_to)]
         fields = [(name.lower(), _spaced(value)) for name, value in mail.headers]
@@ -62,7 +62,7 @@ class Reading:
         """Return the body, the codes and the links."""
         mail, body, html = self.mail, self.body, self.mail.html or ""
         stated = next((value for name, value in mail.headers if name.lower() == "content-type"), "")
-        is_of_html = stated.partition(";")[0].strip().lower() == "text/html"  # as the storage decides
+        is_of_html = stated.partition(";")[0].strip().lower() == "text/html"  # the storage decides this in the same way
         texts = Texts("", body[:TEXT_CHARACTERS], html[:TEXT_CHARACTERS], is_of_html and html != "")
         found = detect(mail.subject, texts)
         links = [(link.href, _spaced(link.text), link.confidence) for link in found.links]
@@ -93,7 +93,7 @@ class _Attachment(NamedTuple):
 
 
 def _reason(mail: Reading, form: canonical.Form, *, was_kept: bool) -> str:
-    """Return why a message is not shown as the form that a signature covers, "" if it is."""
+    """Return the reason why a message is not shown as the form that a signature covers, or ""."""
     if form.body and flowed.LINES_KEPT in mail.mail.warnings and not was_kept:
         return _JOINED
     covered = Reading(canonical.message(mail.raw, form))
@@ -106,7 +106,7 @@ def _reason(mail: Reading, form: canonical.Form, *, was_kept: bool) -> str:
 def _have_same_texts(mail: Reading, covered: Reading) -> bool:
     same_html = mail.mail.html == covered.mail.html
     if same_html and (mail.mail.subject, mail.body) == (covered.mail.subject, covered.body):
-        return True  # such as in base64: then all that is derived from them is equal too
+        return True  # such as in base64; then everything derived from it is equal too
     return mail.texts() == covered.texts() and (same_html or mail.view() == covered.view())
 
 

@@ -40,7 +40,7 @@ class _Query(spf.query):  # type: ignore[misc]
         return [_strings(text) for text in answer.texts] if qtype == "TXT" else list(answer.values)
 
     def validated_ptrs(self) -> list[str]:
-        """Return the client's names that resolve back to it; a name whose lookup fails does not (§5.5)."""
+        """Return the client's names that resolve back to it; a name whose lookup fails is skipped (§5.5)."""
         try:
             names = self.dns_ptr(self.i)[: spf.MAX_PTR]
         except spf.TempError:
@@ -54,7 +54,7 @@ class _Query(spf.query):  # type: ignore[misc]
             return False
 
     def get_explanation(self, spec: object) -> None:
-        """Look up no explanation: that would be one more query, for words that a stranger chose."""
+        """Skip the explanation: it would need another query, for text that a stranger chose."""
 
 
 def _strings(value: bytes) -> list[bytes]:
@@ -84,7 +84,7 @@ def check(envelope: Envelope, lookup: Lookup) -> SpfVerdict:
             domain,
         )  # pyspf splits at the first @, even if that is quoted
         result, _, explanation = query.check()
-    except spf.PermError:  # such as for a client at a Unix socket
+    except spf.PermError:  # such as for a client on a Unix socket
         return SpfVerdict("none", domain, _NO_ADDRESS)
     except Exception as error:  # noqa: BLE001 - pyspf is from 2003 and was not written for hostile records
         return SpfVerdict("permerror", domain, f"the record cannot be read ({type(error).__name__})")

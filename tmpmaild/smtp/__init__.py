@@ -1,4 +1,4 @@
-"""The SMTP edge: from octets on a socket to ``Deliverer.deliver``, and back to replies."""
+"""The SMTP server: from bytes on a socket to ``Deliverer.deliver``, and back to replies."""
 
 import warnings
 

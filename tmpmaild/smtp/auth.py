@@ -1,17 +1,17 @@
-"""AUTH (RFC 4954), sans-I/O: the exchange of one session, which takes any credentials and keeps none."""
+"""AUTH (RFC 4954), sans-I/O: the exchange of one session, which accepts any credentials and stores none."""
 
 import re
 
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.replies import Reply
 
-MAX_RESPONSE_BYTES = 12_288 + 1  # RFC 4954 §4, and the CR of the line's end
+MAX_RESPONSE_BYTES = 12_288 + 1  # RFC 4954 §4, and the CR of the line end
 COMMAND = re.compile(rb"(?i:AUTH) ")
 """How the line begins that may hold a first response."""
 
 _PROMPTS = {
     b"PLAIN": (replies.NO_CHALLENGE,),  # RFC 4616
-    b"LOGIN": (replies.USER_NAME, replies.PASSWORD),  # no RFC has it, every client does
+    b"LOGIN": (replies.USER_NAME, replies.PASSWORD),  # in no RFC, but supported by every client
 }
 _BASE64_GROUP = 4
 _CANCEL = b"*"
@@ -21,9 +21,9 @@ _are_base64_characters = re.compile(rb"[A-Za-z0-9+/]*+={0,2}").fullmatch
 
 
 class SaslExchange:
-    """AUTH in one session where it is offered: whether it is ``under_way`` (the next line is a response) or done.
+    """The AUTH exchange of a session that offers it. While it is ``under_way``, the next line is a response.
 
-    ``mechanism`` is the one that has succeeded, "" before.
+    ``mechanism`` is the mechanism that has succeeded, or "".
     """
 
     __slots__ = ("_prompts", "_tried", "mechanism", "under_way")
@@ -32,14 +32,14 @@ class SaslExchange:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was said: it was in the clear, and now there is TLS (RFC 3207 §4.2)."""
+        """Forget the exchange when TLS starts: it was in clear text (RFC 3207 §4.2)."""
         self.mechanism = ""
         self._tried = ""
         self.under_way = False
-        self._prompts: tuple[Reply, ...] = ()  # those that have not been given
+        self._prompts: tuple[Reply, ...] = ()  # not yet sent
 
     def begin(self, argument: bytes) -> Reply:
-        """Read what follows AUTH: a mechanism, and perhaps the first response."""
+        """Parse the argument of AUTH: a mechanism, and optionally the initial response."""
         if self.mechanism:
             return replies.BAD_SEQUENCE
         name, _, response = argument.upper().partition(b" ")
@@ -56,7 +56,7 @@ class SaslExchange:
         return self.respond(b"" if response == _EMPTY_INITIAL_RESPONSE else argument.partition(b" ")[2])
 
     def respond(self, response: bytes) -> Reply:
-        """Take a response: ask for the next, or end the exchange."""
+        """Accept a response: prompt for the next one, or end the exchange."""
         if response == _CANCEL:
             return self._end(replies.AUTH_CANCELLED)
         if len(response) % _BASE64_GROUP or not _are_base64_characters(response):

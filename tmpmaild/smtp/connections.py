@@ -1,4 +1,4 @@
-"""All SMTP connections of the process: how many there may be, what they share, and what is counted of them."""
+"""All SMTP connections of the process: their limits, their shared state and their metrics."""
 
 import asyncio
 import logging
@@ -20,9 +20,9 @@ from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.settings import SmtpSettings
 
 _DRAIN_SECONDS = 0.002
-# When all places are taken, a connection is asked to give way at most once in this time, so the cost is constant.
+# When no places are left, a connection is asked to give way at most once per this interval, so the cost is constant.
 _ASK_SECONDS = 2
-# Replies with which the server closes by itself, and those that ``admit`` has reported with the name of the limit.
+# Replies with which the server itself closes, and replies that ``admit`` has already reported with the limit.
 _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS, replies.BLOCKED_CLIENT})
 
 ClientAddress = tuple[str, int]
@@ -33,7 +33,7 @@ refusal_log = logging.getLogger("tmpmaild.smtp.connections")
 
 
 class Connection(Protocol):
-    """An open connection: its protocol object, which may change while its first octets are read."""
+    """An open connection: its protocol object, which may change while its first bytes are read."""
 
     remote_ip: str
 
@@ -41,7 +41,7 @@ class Connection(Protocol):
         """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
 
     def give_way(self, now: float) -> bool:
-        """Close the connection if the client is idle and has nothing under way; return whether it does so."""
+        """Close the connection if the client is idle and nothing is in progress; return whether it was closed."""
 
     def stop(self) -> None:
         """Close the connection, after the reply to a message that is being received or stored."""
@@ -51,11 +51,11 @@ class Connection(Protocol):
 
 
 class Connections:
-    """All open SMTP connections of the process, and what they share. ``tls`` may be replaced at any time.
+    """All open SMTP connections of the process, and their shared state. ``tls`` may be replaced at any time.
 
-    ``settings`` are changed by ``change_settings``; ``blocks`` says which IP addresses are refused.
-    ``open`` has them in the order of their activity, each with the loop time of it, or of being asked to give way.
-    ``tasks`` are the pending answers; some may outlive their connection. ``numbers`` are for sessions.
+    ``settings`` are changed by ``change_settings``; ``blocks`` are the blocked IP addresses. ``open`` is ordered by
+    activity: it maps each connection to the loop time when it was last active, or last asked to give way. ``tasks`` are
+    the pending answers; some may outlive their connection. ``numbers`` yields session numbers.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Connections:
         self.change_settings(settings)
 
     def change_settings(self, settings: SmtpSettings) -> None:
-        """Apply other settings. What an open session has announced, such as SIZE, stays as it is."""
+        """Apply new settings. Open sessions keep the values that they announced, such as SIZE."""
         self.settings = settings
         max_bytes = settings.max_inflight_bytes
         self.memory.limit(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
@@ -89,7 +89,7 @@ class Connections:
         self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
 
     def admit(self, connection: Connection) -> Reply | None:
-        """Count a new connection; return the reply that refuses it if it is over a limit."""
+        """Count a new connection; return a reply if it must be refused, as over a limit."""
         client = client_name(connection.remote_ip)
         self.touch(connection)
         self.per_client[client] += 1
@@ -105,9 +105,9 @@ class Connections:
         return self._refusal(client, limit) if limit else None
 
     def admit_proxy(self, connection: Connection) -> Reply | None:
-        """Count a trusted proxy's connection, whose client is not known yet; return the reply that refuses it.
+        """Count a trusted proxy's connection, whose client is not known yet; return a reply if it must be refused.
 
-        Only the limit in all can: the others are for the client.
+        Only the total limit applies: the other limits are for the client.
         """
         self.touch(connection)
         if self.stopping:
@@ -127,7 +127,7 @@ class Connections:
         return not 0 < self.settings.max_connections < len(self.open) or self._free_a_place()
 
     def _free_a_place(self) -> bool:
-        """Ask the connections that have been silent longest to give way, until one does."""
+        """Ask connections to give way, starting with the one that has been silent longest, until one does."""
         now = self.loop.time()
         while now - self.open[longest := next(iter(self.open))] >= _ASK_SECONDS:
             if longest.give_way(now):
@@ -142,17 +142,17 @@ class Connections:
                 return "max_connections_per_client"
             if self._buckets is not None and not self._buckets.take(client, self.loop.time()).allowed:
                 return "new_connections_per_minute"
-        # The limit in all comes last: a client above a limit of its own must not cost another client its place.
+        # The total limit comes last: a client above its own limit must not cost another client its place.
         return "" if self._has_place() else "max_connections"
 
     def touch(self, connection: Connection) -> float:
-        """Note that a connection is active: it is the last to give way when places run out. Return the loop time."""
+        """Record that a connection is active, so that it is the last to give way. Return the loop time."""
         self.open[connection] = now = self.loop.time()
         self.open.move_to_end(connection)
         return now
 
     def report(self, remote_ip: str, session: int, refusals: Iterable[tuple[str, Reply]]) -> None:
-        """Count, log and keep what a client was refused, by its IP address: commands and replies."""
+        """Count, log and keep the commands that a client was refused, each with its reply."""
         for command, reply in refusals:
             self.metrics.count_refusal(reply)
             text = str(reply)
@@ -178,13 +178,13 @@ class Connections:
             del self.per_client[client]
 
     def client(self, remote_ip: str) -> str | None:
-        """Return the client that limits are kept for, None for one that is exempt."""
+        """Return the client that limits apply to, or None if the client is exempt."""
         return None if self._is_exempt(remote_ip) else client_name(remote_ip)
 
     def seconds_to_drain(self) -> float:
-        """Return the delay before a session may read more of a discarded mail.
+        """Return the delay before a session may read more of a discarded message.
 
-        All sessions read such mail in turns, so that it cannot starve the others.
+        All sessions read discarded messages in turns, so that these cannot starve the others.
         """
         now = self.loop.time()
         self._next_drain_at = max(self._next_drain_at, now) + _DRAIN_SECONDS
@@ -192,7 +192,7 @@ class Connections:
 
 
 class SmtpMetrics:
-    """The numbers of all SMTP connections; ``sessions`` returns how many are open."""
+    """The metrics of all SMTP connections; ``sessions`` returns the number of open connections."""
 
     def __init__(self, sessions: Callable[[], int], held_bytes: Callable[[], int]) -> None:
         self._mails = Count(

@@ -1,8 +1,8 @@
-"""The SMTP conversation, sans-I/O: a state machine with octets in, replies and requests out (RFC 5321 §4).
+"""The SMTP conversation, sans-I/O: a state machine with bytes in, replies and requests out (RFC 5321 §4).
 
 It has no socket, no clock and no await. Append the client's bytes to ``input``, call ``next_request`` until it returns
-None, then send ``output``. A request (``replies.py``) is a question that the caller must answer; until ``answer`` is
-called nothing more is read, and commands that the client has pipelined wait in order (RFC 2920).
+None, then send ``output``. A request (``replies.py``) is a question that the caller must answer. Until ``answer`` is
+called, nothing more is read; commands that the client has pipelined wait in order (RFC 2920).
 """
 
 import re
@@ -23,16 +23,16 @@ _CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes after it
 
 _MAX_LINE_BYTES = 2048
 _MAX_DISCARDED_BYTES = 64 * 1024
-# What another protocol's line begins with; each is compared with the patterns below only if its first octet is here.
+# The first bytes of lines of other protocols; only lines that start with these are compared with the patterns below.
 _SUSPECT = frozenset(b"\x16Bb")
 _SUSPECT_AT_FIRST = _SUSPECT | frozenset(b"GHPDOCT")
-# A TLS hello; BDAT (RFC 3030), whose data follow without a reply; HTTP in the first line.
+# A TLS hello; BDAT (RFC 3030), whose data follows without waiting for a reply; HTTP in the first line.
 _OTHER = rb"(?P<tls>\x16\x03)|(?P<bdat>(?i:BDAT)[^!-~])"
 _OTHER_PROTOCOL = re.compile(_OTHER)
 _OTHER_PROTOCOL_AT_FIRST = re.compile(_OTHER + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ")
 _NOT_PRINTABLE = {b"MAIL": replies.BAD_SENDER, b"RCPT": replies.BAD_RECIPIENT}
 _REPLIES_TO_OTHERS = {"tls": replies.TLS_RECEIVED, "bdat": replies.NOT_IMPLEMENTED}
-# The first line of HTTP with any other method, complete.
+# A complete first line of HTTP with any other method.
 _is_other_http = re.compile(rb"[A-Z]+ \S+ HTTP/\d").match
 
 _PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
@@ -59,7 +59,7 @@ class LineWithoutEnd(Exception):
 
 
 class InputBuffer:
-    """The bytes received from a client: ``octets``, read up to ``position``, where the next line starts."""
+    """The bytes received from a client: ``octets``, consumed up to ``position``, where the next line starts."""
 
     __slots__ = ("_discarded_bytes", "octets", "position")
 
@@ -81,13 +81,13 @@ class InputBuffer:
         self.position = 0
 
     def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Match a pattern at the start of the next line, complete or not."""
+        """Match a pattern at the start of the next line, which may be incomplete."""
         return None if self._discarded_bytes else pattern.match(self.octets, self.position)
 
     def take_line(self, max_bytes: int) -> bytes | None:
-        """Return the next line without its end, which may be a bare LF; None while it is not complete.
+        """Return the next line without its line end, which may be a bare LF; None while it is incomplete.
 
-        Raises ``LineTooLong``, ``LineWithoutEnd``, at the same byte however the line was split into packets.
+        Raises ``LineTooLong`` and ``LineWithoutEnd``, at the same byte however the line was split into packets.
         """
         end = self.octets.find(b"\n", self.position)
         if end < 0:
@@ -103,7 +103,7 @@ class InputBuffer:
         return line.removesuffix(b"\r")
 
     def take_all(self) -> bytes:
-        """Return everything; nothing is left."""
+        """Return all unread bytes and clear the buffer."""
         octets = self.octets[self.position :]
         self.octets, self.position = b"", 0
         return octets
@@ -117,11 +117,12 @@ class InputBuffer:
 class Conversation:
     """One client's conversation, from greeting to close.
 
-    ``closed``: ``output`` contains the last reply. ``refusals`` are the negative replies in ``output``, each after its
-    command ("": unknown), to be cleared with it; ``discarded`` are those to messages that were refused at their final
-    dot without a request. ``data`` is the incoming message.
-    ``offers_tls``: STARTTLS can be done; ``offers_auth``: AUTH takes any credentials. A ``max_unknown_recipients`` of 0
-    sets no limit.
+    ``closed`` means that ``output`` contains the last reply. ``refusals`` are the negative replies in ``output``, each
+    with its command ("" if unknown); clear both together. ``discarded`` are the replies to messages that were refused
+    at their final dot without a request. ``data`` is the incoming message.
+
+    ``offers_tls`` enables STARTTLS; ``offers_auth`` enables AUTH, which accepts any credentials. A
+    ``max_unknown_recipients`` of 0 means no limit.
     """
 
     def __init__(
@@ -142,9 +143,9 @@ class Conversation:
         self.helo = ""
         self.closed = self.tls = False
         self._extended = self._has_sender = False
-        self._request: Request | None = None  # the one that is open
-        self._transaction: MailFrom | None = None  # from the acceptance of its sender on
-        self._recipients = self._unknown_recipients = self._errors = 0  # the first: accepted in the transaction
+        self._request: Request | None = None  # not yet answered
+        self._transaction: MailFrom | None = None  # set when its sender is accepted
+        self._recipients = self._unknown_recipients = self._errors = 0  # the first: accepted in this transaction
         self._undeliverable = replies.MESSAGE_TOO_BIG  # the reply to the incoming message, if it is discarded
         self._hostname = hostname
         self._max_message_bytes = max_message_bytes
@@ -155,11 +156,11 @@ class Conversation:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a sender was accepted, and no message has been received since."""
+        """Whether a sender was accepted and its transaction has not ended."""
         return self._transaction is not None
 
     def next_request(self) -> Request | None:
-        """Read until there is a request. None: input, an answer or room in ``output`` is needed, or it is closed."""
+        """Read up to the next request. None: input, an answer or room in ``output`` is needed, or it is closed."""
         if self._request is not None:
             return None
         unread, output = self.input, self.output
@@ -199,7 +200,7 @@ class Conversation:
         self.closed = reply.code == _CLOSING_CODE
 
     def tls_started(self) -> bytes:
-        """Discard everything received in the clear, and return it; the next byte is encrypted (RFC 3207 §4.2)."""
+        """Remove and return all input received in clear text; the next byte is encrypted (RFC 3207 §4.2)."""
         self._request = self._transaction = None
         if self._auth is not None:
             self._auth.reset()
@@ -208,7 +209,7 @@ class Conversation:
         return self.input.take_all()
 
     def drop_mail(self, reply: Reply) -> None:
-        """Discard the incoming message, and send this reply at its end."""
+        """Discard the incoming message, and send this reply after its end."""
         if self.data is not None:
             self.data.drop()
             self._undeliverable = reply
@@ -220,8 +221,8 @@ class Conversation:
             self.closed = True
 
     def departure(self, *, encrypted: bool) -> tuple[str, str] | None:
-        """Return after what a client left that was refused nothing, and why that may be; None if it missed nothing."""
-        if encrypted and not self.helo:  # some clients judge a certificate only then
+        """Return the step after which a client left early, and the possible reason; None if it left nothing undone."""
+        if encrypted and not self.helo:  # some clients verify the certificate only after the handshake
             return replies.HANDSHAKE, "the client left after it; does it trust the certificate?"
         if self.helo and not self._has_sender:
             offered = f"{'AUTH' if self._auth else 'no AUTH'} and {'STARTTLS' if self._offers_tls else 'no STARTTLS'}"
@@ -230,7 +231,7 @@ class Conversation:
             return "DATA", "the client left before its mail was whole"
         return None
 
-    # From bytes to commands and messages. Each step returns whether it can be repeated at once.
+    # From bytes to commands and messages. Each step returns whether it can be repeated immediately.
 
     def _read_command(self) -> bool:
         exchange, unread = self._auth, self.input
@@ -280,7 +281,7 @@ class Conversation:
         return replies.UNKNOWN_COMMAND
 
     def _react(self, reply: Reply, line: bytes) -> None:
-        """Send the reply to a command; after many mistakes it is delayed, after more the connection is closed."""
+        """Send the reply to a command. After many mistakes replies are delayed; after more the connection is closed."""
         if reply.is_positive:
             self.output += reply.octets
             return
@@ -322,7 +323,7 @@ class Conversation:
         self._say(reply, replies.END_OF_MAIL)
         self.discarded.append(reply)
 
-    # The verbs (RFC 5321 §4.1.1): each gets its argument, and returns a reply or a request.
+    # The verbs (RFC 5321 §4.1.1): each takes its argument and returns a reply or a request.
 
     def EHLO(self, argument: bytes) -> Reply:  # noqa: N802 - the verb's name
         """Greet, and list the extensions (RFC 5321 §4.1.1.1)."""
@@ -343,7 +344,7 @@ class Conversation:
         return reply
 
     def MAIL(self, argument: bytes) -> Reply | Request:  # noqa: N802
-        """Begin a transaction (RFC 5321 §4.1.1.2)."""
+        """Start a transaction (RFC 5321 §4.1.1.2)."""
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
         parsed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth is not None)
@@ -378,7 +379,7 @@ class Conversation:
             return replies.BAD_ARGUMENT
         if self.tls:
             return replies.BAD_SEQUENCE
-        self.input.take_all()  # what follows STARTTLS in the clear may be injected (CVE-2011-0411)
+        self.input.take_all()  # clear text after STARTTLS may be injected (CVE-2011-0411)
         self._say(replies.READY_FOR_TLS)
         return StartTls()
 
@@ -396,7 +397,7 @@ class Conversation:
         self.close(replies.BYE)
 
     def VRFY(self, _: bytes) -> Reply:  # noqa: N802
-        """Do not reveal which addresses exist (RFC 5321 §7.3)."""
+        """Reply without revealing which addresses exist (RFC 5321 §7.3)."""
         return replies.CANNOT_VERIFY
 
     def HELP(self, _: bytes) -> Reply:  # noqa: N802
@@ -408,7 +409,7 @@ class Conversation:
         return replies.NOT_IMPLEMENTED
 
     def AUTH(self, argument: bytes) -> Reply:  # noqa: N802
-        """Take any credentials (RFC 4954), or refuse: there are no accounts."""
+        """Accept any credentials (RFC 4954), or refuse AUTH: there are no accounts."""
         if self._auth is None:
             return replies.NOT_IMPLEMENTED
         if not self.helo or self._transaction:
@@ -423,7 +424,7 @@ _VERBS: dict[bytes, _Verb] = {
 
 
 def shown(line: bytes) -> str:
-    """Return a command line as it may be stored: MAIL and RCPT as written, only the verb of other commands, else "".
+    """Return the part of a command line that may be stored: all of MAIL and RCPT, only the verb of others, else "".
 
     The argument of AUTH is a secret, and so may be a line that a client sends as a response to it.
     """
@@ -433,11 +434,11 @@ def shown(line: bytes) -> str:
     return name.decode() if name in _VERBS else ""
 
 
-# What follows MAIL and RCPT (RFC 5321 §4.1.1.2 and 3): a path, and parameters.
+# The arguments of MAIL and RCPT (RFC 5321 §4.1.1.2 and 3): a path and parameters.
 
 
 def parse_mail(argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool = False) -> MailFrom | Reply:
-    """Parse what follows ``MAIL``, or return its refusal; parameters need EHLO (``extended``), AUTH= needs ``auth``."""
+    """Parse the argument of MAIL, or return a refusal. Parameters need EHLO (``extended``); AUTH= needs ``auth``."""
     plain = _plain_sender(argument)
     if plain is None or plain_domain(plain[3]) is None or (plain[4] is not None and not extended):
         return _parse_any_mail(argument, max_message_bytes, extended=extended, auth=auth)
@@ -474,7 +475,7 @@ def _parse_any_mail(  # noqa: PLR0911 - one check a line, next to its reply
 
 
 def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
-    """Parse what follows ``RCPT``, or return the reply that refuses it."""
+    """Parse the argument of RCPT, or return a refusal."""
     plain = _plain_recipient(argument)
     if plain is not None and (domain := plain_domain(plain[3])) is not None:
         return Recipient(Mailbox(plain[2].decode(), domain), plain[1].decode())
@@ -495,7 +496,7 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
 def _declared(parameters: bytes, max_message_bytes: int, *, auth: bool) -> tuple[int, bool] | Reply:
     """Return the size and whether SMTPUTF8 is given, or the reply that refuses these parameters.
 
-    They are SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531) and AUTH (RFC 4954 §5).
+    Supported are SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531) and AUTH (RFC 4954 §5).
     """
     given = _given(parameters)
     if given is None:
@@ -514,7 +515,7 @@ def _declared(parameters: bytes, max_message_bytes: int, *, auth: bool) -> tuple
 
 
 def _given(parameters: bytes) -> dict[bytes, bytes] | None:
-    """Return the values by their names in upper case, b"" where there is none; None: malformed, or given twice."""
+    """Return values by name in upper case, b"" for no value; None if malformed or if a name is given twice."""
     if not _are_parameters(parameters):
         return None
     given: dict[bytes, bytes] = {}

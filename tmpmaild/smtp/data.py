@@ -1,8 +1,8 @@
-"""Finds the end of a message in a stream of chunks and undoes dot-stuffing (RFC 5321 §4.5.2). Pure; no replies.
+"""Finds the end of a message in a stream of chunks and undoes dot-stuffing (RFC 5321 §4.5.2). No I/O, no replies.
 
-Only ``CRLF . CRLF`` ends a message, however the stream is cut. Servers that accept other ends could be made to see two
-messages where the sending server saw one ("SMTP smuggling", CVE-2023-51764 and others). So a single dot between any
-other line ends marks the message as ``Smuggled``.
+Only ``CRLF . CRLF`` ends a message, however the stream is split. A server that accepts other endings can be made to
+read two messages where the sending server sent one ("SMTP smuggling", CVE-2023-51764 and others). So a single dot
+between any other line ends marks the message as ``Smuggled``.
 """
 
 _END = b"\r\n.\r\n"
@@ -12,14 +12,14 @@ _CR_AS_LF = bytes.maketrans(b"\r", b"\n")
 _DRAIN_FACTOR = 4
 _PIECE_BYTES = 64 * 1024
 _UNSETTLED_BYTES = len(_END) - 1
-# A message is not cut after these bytes: with the next byte they may form a line end or a single dot.
+# A message is not split after these bytes: with the next byte they may form a line end or a single dot.
 _CLINGING = b"\r.\0"
-# The size may be this much below what is held: the line end before the message, a stuffed dot, and unsettled bytes.
+# The size may be this much below the bytes held: the line end before the message, a stuffed dot, unsettled bytes.
 _SLACK_BYTES = 2 + 1 + _UNSETTLED_BYTES
 
 
 class TooBig(Exception):
-    """The message is over the limit; none of it is held."""
+    """The message is over the limit; it is not kept in memory."""
 
 
 class Smuggled(Exception):
@@ -57,7 +57,7 @@ class DataReader:
 
     @property
     def endless(self) -> bool:
-        """Whether several times the limit has been received without an end."""
+        """Whether several times the size limit has been received without the end of the message."""
         return self.received_bytes > _DRAIN_FACTOR * self._max_bytes
 
     def feed(self, chunk: bytes) -> bytes | None:
@@ -115,7 +115,7 @@ class DataReader:
     def _convert_until(self, settled_bytes: int) -> None:
         cut = settled_bytes
         if self._tail[settled_bytes - 1] in _CLINGING:
-            # Only new bytes are searched: otherwise a long run of NULs would be searched again with each packet.
+            # Search only new bytes: otherwise a long run of NULs would be searched again with each packet.
             free = self._tail[self._scanned_bytes : settled_bytes].rstrip(_CLINGING)
             cut = self._scanned_bytes + len(free) if free else 0
         if cut > 0:
@@ -143,10 +143,10 @@ class DataReader:
 def _plain_mail(octets: bytes) -> bytes | None:
     """Return the message if these bytes are all of it and need no change: the fast path for most messages.
 
-    None: more of it or another command follows, or a dot, NUL, lone CR or LF in it must be examined.
+    None: the message is incomplete, more bytes follow it, or a dot, NUL, lone CR or LF in it must be examined.
     """
     before, _, behind = octets.partition(_DOT)
-    if behind != b"\r\n" or octets.startswith(b"."):  # a dot in the first line is one at the start of a line
+    if behind != b"\r\n" or octets.startswith(b"."):  # the first line may start with a stuffed dot
         return None
     mail = octets[: len(before) + 2]
     return mail if _is_plain(mail) else None

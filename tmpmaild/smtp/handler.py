@@ -1,4 +1,4 @@
-"""Answers the conversation's requests with the ``Deliverer``, and turns what it raises into replies."""
+"""Answers the conversation's requests with the ``Deliverer``, and converts its exceptions to replies."""
 
 import asyncio
 import logging
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class SmtpEnvelope(AiosmtpdEnvelope):
-    """aiosmtpd's envelope, with the destination of each of ``rcpt_tos`` and the time, in the same order.
+    """aiosmtpd's envelope, with the destination and the time of each of ``rcpt_tos``, in the same order.
 
-    ``client`` is the one that limits are kept for, None if it is exempt. The rest is for the reader of the message: see
-    ``SmtpSession`` in ``model.py``.
+    ``client`` is the client that limits apply to, or None if it is exempt. The other fields are shown to the reader of
+    the message: see ``SmtpSession`` in ``model.py``.
     """
 
     content: bytes | None = None
@@ -39,7 +39,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
     _delay: asyncio.Future[Reply] | None = None
 
     def __init__(self, sender: MailFrom, client: str | None, remote_ip: str) -> None:
-        # Instead of the base's constructor, which sets what is not used here.
+        # The base's constructor is not called: it sets attributes that are not used here.
         self.mail_from = sender.reverse_path
         self.parameters = sender.parameters
         self.client = client
@@ -49,7 +49,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
         self.accepted: list[AcceptedRecipient] = []
 
     async def wait(self, seconds: float) -> Reply | None:
-        """Wait; return None after so many seconds, or the reply that ``end_wait`` was called with before that."""
+        """Wait for ``end_wait`` and return its reply; return None if it is not called within ``seconds``."""
         self._delay = asyncio.get_running_loop().create_future()
         try:
             return await asyncio.wait_for(self._delay, seconds)
@@ -59,7 +59,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
             self._delay = None
 
     def end_wait(self, reply: Reply) -> None:
-        """End the wait, if there is one, with a reply that is sent if the client still reads."""
+        """End the wait, if any, with a reply that is sent if the client is still reading."""
         if self._delay is not None and not self._delay.done():
             self._delay.set_result(reply)
 
@@ -72,7 +72,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
 
 
 class UnknownRecipients:
-    """Limits the unknown recipients that a client may name in all its sessions together, by a token bucket.
+    """Limits the unknown recipients that a client may name in all its sessions together, with a token bucket.
 
     A client without a token learns nothing about any recipient, so it cannot tell existing recipients from others. A
     token is taken before a recipient is looked up, and put back if it is known: parallel sessions gain nothing.
@@ -98,16 +98,16 @@ class UnknownRecipients:
         return self._buckets.take(client, self._timer.monotonic()).allowed
 
     def put_back(self, client: str | None) -> None:
-        """Return the token: the recipient is known, or the look-up failed."""
+        """Put the token back: the recipient is known, or the look-up failed."""
         if client is not None and self._buckets is not None:
             self._buckets.put_back(client)
 
 
 class Handler:
-    """Answers the requests of the conversation. Only its coroutines raise, for faults of our own.
+    """Answers the requests of the conversation. Only its coroutines raise exceptions, for faults of this server.
 
     ``clock`` returns Unix milliseconds. ``count_mail`` is called with the reply to each message, its size in bytes and
-    the seconds that it took.
+    the seconds it took.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Handler:
             return our_fault(error)
 
     def answer_recipient_now(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply | None:
-        """Accept a recipient that is known without waiting; None: call ``answer_recipient``."""
+        """Accept a recipient that can be found without waiting; None: call ``answer_recipient``."""
         if not self._unknown.may_name(envelope.client):
             return replies.UNKNOWN_TOO_OFTEN
         try:
@@ -160,13 +160,13 @@ class Handler:
         return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
 
     async def _find(self, mailbox: Mailbox, envelope: SmtpEnvelope) -> Destination | Reply:
-        """Return the destination of mail for a mailbox, or the reply that refuses it; an unknown one costs a token."""
+        """Return the destination for a mailbox, or the reply that refuses it; an unknown mailbox costs a token."""
         client = envelope.client
         if not self._unknown.take(client):
             return replies.UNKNOWN_TOO_OFTEN
         found: Destination | Reply
         try:
-            with on_behalf_of(client_name(envelope.remote_ip)):  # the database serves clients in turn
+            with on_behalf_of(client_name(envelope.remote_ip)):  # the database serves clients in turns
                 found = await self._deliverer.recipient(mailbox, client)
         except RequestError as error:
             found = _refusal(error)
@@ -177,11 +177,11 @@ class Handler:
         return found
 
     def may_refuse_data(self, envelope: SmtpEnvelope) -> bool:
-        """Return whether DATA may be refused, so that ``answer_data`` has to be awaited."""
+        """Return whether DATA may be refused, so that ``answer_data`` must be awaited."""
         return bool(self._faults.ordered) and self._faults.has(envelope.destinations, "data")
 
     async def answer_data(self, envelope: SmtpEnvelope, accept: Callable[[], Reply]) -> Reply:
-        """Return the reply of ``accept``, unless a refusal was ordered."""
+        """Return the reply of ``accept``, unless a fault orders a refusal."""
         return await self._apply_fault(envelope.destinations, "data", envelope) or accept()
 
     async def _apply_fault(
@@ -218,7 +218,7 @@ class Handler:
 
 
 def _handed_over(session: Session, envelope: SmtpEnvelope) -> Envelope:
-    """Return the transaction as it is stored."""
+    """Return the transaction in the form in which it is stored."""
     tls = session.ssl or {}
     return Envelope(
         sender=envelope.mail_from or "",

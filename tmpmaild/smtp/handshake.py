@@ -1,4 +1,4 @@
-"""The server side of the TLS handshake, on a connection that may have started in clear text."""
+"""Server side of the TLS handshake, on a connection that may have started in clear text."""
 
 import asyncio
 import ssl
@@ -6,23 +6,23 @@ from collections.abc import Callable
 from typing import cast
 
 _HANDSHAKE_SECONDS = 15.0
-_TLS_HANDSHAKE = b"\x16\x03"  # how a record with a hello begins (RFC 8446 §5.1)
+_TLS_HANDSHAKE = b"\x16\x03"  # start of a record with a hello (RFC 8446 §5.1)
 _HELLO_VERSION = slice(9, 11)
 _RECORD_BYTES = 5
-_TLS_1_2 = b"\x03\x03"  # which TLS 1.3 says here too
+_TLS_1_2 = b"\x03\x03"  # TLS 1.3 has the same value here
 
 
 async def perform(
     transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, begun: bytes
 ) -> asyncio.Transport | None:
-    """Do the handshake; return the encrypted transport of ``protocol``. Raises ``OSError`` and ``ssl.SSLError``.
+    """Perform the handshake; return the encrypted transport of ``protocol``. Raises ``OSError`` and ``ssl.SSLError``.
 
-    ``begun`` is the part of the client's hello that has been received already.
+    ``begun`` is the part of the client's hello that has already been received.
     """
-    transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
+    transport.pause_reading()  # again: uvloop starts reading after connection_made, even if that has paused it
     begun = await _hello(transport, protocol, begun)
     loop = asyncio.get_running_loop()
-    loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
+    loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it resumes reading
     return await loop.start_tls(
         transport, protocol, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
     )
@@ -31,7 +31,7 @@ async def perform(
 async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, begun: bytes) -> bytes:
     """Return the received part of the TLS hello. If the client is too old, send it an alert and raise OSError.
 
-    asyncio would close the connection before its own alert is sent, so that such a client would not learn the reason.
+    asyncio would close the connection before sending its own alert, so the client would not learn the reason.
     """
     hello = _Hello(begun, protocol.connection_lost)
     transport.set_protocol(hello)
@@ -53,7 +53,7 @@ async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, begun
 
 
 def reason(error: OSError) -> str:
-    """Return why a handshake failed, as testers may read it."""
+    """Return the reason why a handshake failed, for testers to read."""
     name = (
         getattr(error, "reason", None)
         or str(error)
@@ -65,7 +65,7 @@ def reason(error: OSError) -> str:
 
 
 class _Hello(asyncio.Protocol):
-    """Receives a client's first bytes of TLS until they contain its version, or the connection ends."""
+    """Receives the first bytes of TLS until they contain the client's version, or until the connection ends."""
 
     def __init__(self, begun: bytes, lose: Callable[[Exception | None], None]) -> None:
         self.has_come = asyncio.Event()
@@ -79,7 +79,7 @@ class _Hello(asyncio.Protocol):
         self.octets += data
         is_begun = len(self.octets) >= _HELLO_VERSION.stop
         self.is_too_old = is_begun and self.octets[:2] == _TLS_HANDSHAKE and self.octets[_HELLO_VERSION] < _TLS_1_2
-        # All of it is read before the alert: closing with unread bytes would reset the connection.
+        # Read the whole record before the alert: closing with unread bytes would reset the connection.
         is_whole = len(self.octets) >= _RECORD_BYTES + int.from_bytes(self.octets[3:_RECORD_BYTES])
         if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.octets[:2]):
             self.has_come.set()

@@ -1,4 +1,4 @@
-"""The memory of messages on their way in: bounded for all sessions together, and for each client."""
+"""The memory used by incoming messages, with a limit for all sessions together and one for each client."""
 
 from collections import Counter
 from typing import Final
@@ -8,7 +8,7 @@ ALLOWANCE_BYTES: Final = 64 * 1024
 
 
 class MailMemory:
-    """The bytes of unfinished and unstored messages that sessions hold beyond their allowances."""
+    """Counts the bytes of incomplete and unstored messages that sessions hold beyond their allowances."""
 
     def __init__(self, max_bytes: int = 0, max_share_bytes: int = 0) -> None:
         self.limit(max_bytes, max_share_bytes)
@@ -16,12 +16,12 @@ class MailMemory:
         self.held_bytes = 0
 
     def limit(self, max_bytes: int, max_share_bytes: int) -> None:
-        """Set the limits; memory that is held already stays."""
+        """Set the limits; memory that is already held is kept."""
         self._max_bytes = max_bytes
         self._max_share_bytes = max_share_bytes
 
     def take(self, client: str | None, more_bytes: int) -> bool:
-        """Take more bytes, or return them if negative. False: over a limit, and nothing was taken.
+        """Take more bytes, or give them back if negative. Return False, and take nothing, if a limit is exceeded.
 
         A ``client`` of None has no limit of its own.
         """
@@ -32,14 +32,14 @@ class MailMemory:
         if share_bytes:
             self._shares[client] = share_bytes
         else:
-            self._shares.pop(client, None)  # only clients that hold something are in the table
+            self._shares.pop(client, None)  # the table contains only clients that hold memory
         return True
 
 
 class MemoryAccount:
     """The memory that one session holds, and that it has reserved for the size that a sender declared.
 
-    ``in_use`` is false while there is nothing to return.
+    ``in_use`` is false while there is nothing to release.
     """
 
     __slots__ = ("_client", "_memory", "_reserved_bytes", "_taken_bytes", "in_use")
@@ -60,7 +60,7 @@ class MemoryAccount:
         return self.hold(0)
 
     def hold(self, held_bytes: int) -> bool:
-        """Account for this much of a message. False: over a limit, and the message must be discarded."""
+        """Hold this much of a message; return False if that exceeds a limit, and the message must be discarded."""
         if held_bytes <= ALLOWANCE_BYTES and not self.in_use:
             return True
         wanted_bytes = max(held_bytes, self._reserved_bytes, ALLOWANCE_BYTES) - ALLOWANCE_BYTES
@@ -75,12 +75,12 @@ class MemoryAccount:
         return True
 
     def keep(self, held_bytes: int) -> None:
-        """Return the memory that is reserved but not held: less has arrived than the sender declared."""
+        """Give back memory that is reserved but not held: less has arrived than the sender declared."""
         self._reserved_bytes = 0
         self.hold(held_bytes)
 
     def release(self) -> None:
-        """Return everything."""
+        """Give back all memory."""
         self._reserved_bytes = 0
         self.in_use = False
         if self._taken_bytes:

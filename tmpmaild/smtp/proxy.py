@@ -1,4 +1,4 @@
-"""The PROXY header (versions 1 and 2), by which a trusted proxy names the client."""
+"""The PROXY header (versions 1 and 2), in which a trusted proxy names the client."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _v1_line = re.compile(
     rb"PROXY (?:UNKNOWN(?: [^\r\n]*)?|TCP([46]) %s %s %s %s)\r\n" % (_IP, _IP, _PORT, _PORT)
 ).fullmatch
 _MAX_PORT = 65_535
-_SHOWN_BYTES = 32  # of a header that cannot be read, in the log
+_SHOWN_BYTES = 32  # of an invalid header, in the log
 
 _V2_START = b"\r\n\r\n\0\r\nQUIT\n"
 _V2_FIXED_BYTES = 16
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class ProxyHeaderReader(asyncio.Protocol):
-    """The protocol object of a connection until ``new_connection`` makes the next, for the client that was named."""
+    """The first protocol object of a connection; ``new_connection`` creates the next one, for the named client."""
 
     def __init__(
         self, connections: Connections, new_connection: Callable[[ClientAddress | None], asyncio.Protocol]
@@ -120,18 +120,18 @@ class ProxyHeaderReader(asyncio.Protocol):
 
 
 class BadProxyHeader(Exception):
-    """The bytes are not, and cannot become, a header; ``str()`` is the reason and repeats none of them."""
+    """The bytes are not the start of a valid header. ``str()`` is the reason, and does not repeat the bytes."""
 
 
 class ProxyHeader(Struct, frozen=True):
-    """A header of ``size_bytes``. ``client`` is None where the proxy speaks for itself, as in a health check."""
+    """A header of ``size_bytes``. ``client`` is None if the proxy connects for itself, as for a health check."""
 
     client: ClientAddress | None
     size_bytes: int
 
 
 def parse_proxy_header(octets: bytes) -> ProxyHeader | None:
-    """Parse the header at the start of the received bytes; None: more is needed. Raises BadProxyHeader early."""
+    """Parse the header at the start of the bytes; None if more are needed. Raises BadProxyHeader early."""
     if _begins(octets, _V1_START):
         return _parse_v1(octets)
     if _begins(octets, _V2_START):
@@ -157,7 +157,7 @@ def _parse_v1(octets: bytes) -> ProxyHeader | None:
 
 
 def _v1_client(version: bytes, *values: bytes) -> ClientAddress:
-    # nginx writes the family of the client, whatever the destination is; that is not used here.
+    # nginx writes the client's address family, whatever the destination is. The destination is not used here.
     source, destination, source_port, destination_port = (value.decode() for value in values)
     kind = IPv4Address if version == b"4" else IPv6Address
     try:
@@ -194,7 +194,7 @@ def _check_family(family: int, rest_bytes: int) -> None:
 
 
 def _v2_client(family: int, octets: bytes) -> ClientAddress | None:
-    """Return the client of a TCP connection; other transports have no address that limits could use."""
+    """Return the client of a TCP connection; other transports have no address to apply limits to."""
     if family == _V2_TCP4:
         return _ip_text(IPv4Address(octets[16:20])), int.from_bytes(octets[24:26])
     if family == _V2_TCP6:

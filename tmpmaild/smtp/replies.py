@@ -1,7 +1,7 @@
-"""Every reply of this server with its enhanced status code (RFC 3463), the reply to each error, and the requests.
+"""All replies of this server with enhanced status codes (RFC 3463), the reply to each error, and the requests.
 
-Faults of this server are 4xx: the sender tries again. No reply contains an exception's text or repeats input. A request
-is a question that the conversation cannot answer by itself.
+The server's own faults are 4xx, so that the sender tries again. No reply contains an exception's text or repeats input.
+A request is a question that the conversation cannot answer by itself.
 """
 
 from functools import lru_cache
@@ -17,9 +17,9 @@ _LOWEST_NEGATIVE = 400  # RFC 5321 §4.2.1: 2xx and 3xx accept, 4xx and 5xx refu
 
 @final
 class Reply(Struct, frozen=True, gc=False):
-    """A reply (RFC 5321 §4.2) as it is sent: ``octets`` are all of its lines, encoded once.
+    """A reply (RFC 5321 §4.2). ``octets`` contains all of its lines as sent, encoded only once.
 
-    ``enhanced_status`` is the code of RFC 3463, empty where RFC 2034 §4 requires none.
+    ``enhanced_status`` is the code of RFC 3463, empty where RFC 2034 §4 does not require one.
     """
 
     code: int
@@ -34,7 +34,7 @@ class Reply(Struct, frozen=True, gc=False):
 
     @property
     def status(self) -> str:
-        """The codes alone, such as ``452 4.3.1``."""
+        """Only the codes, such as ``452 4.3.1``."""
         return f"{self.code} {self.enhanced_status}".rstrip()
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ RECIPIENT_OK = _reply(250, "2.1.5", "Ok")
 AUTHENTICATED = _reply(235, "2.7.0", "Authentication successful")
 CANNOT_VERIFY = _reply(252, "2.0.0", "Cannot verify, send some mail and see")
 NO_CHALLENGE = _reply(334, "", "")
-USER_NAME = _reply(334, "", "VXNlcm5hbWU6")  # "Username:"; clients compare it
+USER_NAME = _reply(334, "", "VXNlcm5hbWU6")  # "Username:"; clients check it
 PASSWORD = _reply(334, "", "UGFzc3dvcmQ6")  # "Password:"
 GO_AHEAD = _reply(354, "", "End data with <CR><LF>.<CR><LF>")
 
@@ -113,7 +113,7 @@ _ANSWERS: dict[type[errors.RequestError], Reply] = {
     errors.AddressTaken: OUR_FAULT,
     errors.MessageNotFound: OUR_FAULT,
     errors.AddressNotFound: UNKNOWN_RECIPIENT,
-    errors.AddressExpired: UNKNOWN_RECIPIENT,  # the same reply: it must not reveal which addresses existed
+    errors.AddressExpired: UNKNOWN_RECIPIENT,  # the same reply, so as not to reveal which addresses existed
     errors.MailboxFull: MAILBOX_FULL,
     errors.StorageFull: SYSTEM_FULL,
     errors.StorageUnavailable: OUR_FAULT,
@@ -128,7 +128,7 @@ def answer_to(error: errors.RequestError) -> Reply:
 
 
 def ordered(text: str) -> Reply:
-    """Return the reply of a fault: a code from 400 to 599 and a text."""
+    """Return the reply that a fault orders: a code from 400 to 599 and a text."""
     return Reply(int(text[:3]), "", f"{text}\r\n".encode(), is_positive=False, is_ordered=True)
 
 
@@ -146,23 +146,23 @@ def helo(hostname: str) -> Reply:
 
 @lru_cache(maxsize=4)
 def ehlo(hostname: str, max_message_bytes: int, *, tls: bool, auth: bool) -> Reply:
-    """Return the reply to EHLO with the extensions of this server, a keyword a line (RFC 5321 §4.1.1.1)."""
+    """Return the reply to EHLO with the extensions of this server, one keyword per line (RFC 5321 §4.1.1.1)."""
     keywords = ["PIPELINING", f"SIZE {max_message_bytes}", "8BITMIME", "SMTPUTF8"]
     keywords += ["STARTTLS"] * tls + ["AUTH PLAIN LOGIN"] * auth
     lines = "".join(f"250-{line}\r\n" for line in (hostname, *keywords))
     return Reply(250, "", f"{lines}250 ENHANCEDSTATUSCODES\r\n".encode())
 
 
-# The requests. ``str()`` of a request is its command as it may be stored.
+# The requests. ``str()`` of a request is the part of its command that may be stored.
 
 END_OF_MAIL = "the end of the mail"
 HANDSHAKE = "the TLS handshake"
 
 
 class MailFrom(Struct, frozen=True):
-    """MAIL was well-formed: may this transaction begin? ``size_bytes`` is what was declared, else 0.
+    """MAIL was well-formed: may this transaction start? ``size_bytes`` is the declared size, else 0.
 
-    ``parameters`` are what followed the path, as the client wrote it; ``utf8``: addresses may be in UTF-8.
+    ``parameters`` is the text after the path, as the client wrote it; ``utf8`` allows addresses in UTF-8.
     """
 
     reverse_path: str
@@ -185,7 +185,7 @@ class Recipient(Struct, frozen=True):
 
 
 class Data(Struct, frozen=True):
-    """DATA is in order: may the message be sent? ``GO_AHEAD`` starts it."""
+    """DATA is allowed here: may the message be sent? ``GO_AHEAD`` starts it."""
 
     size_bytes: int
 
@@ -196,7 +196,7 @@ class Data(Struct, frozen=True):
 class EndOfMail(Struct, frozen=True):
     """A complete message has been received: store it, then answer.
 
-    ``greeting`` is EHLO or HELO, ``auth`` the mechanism of a login, "" without.
+    ``greeting`` is EHLO or HELO; ``auth`` is the mechanism of a login, or "".
     """
 
     content: bytes
@@ -208,7 +208,7 @@ class EndOfMail(Struct, frozen=True):
 
 
 class StartTls(Struct, frozen=True):
-    """Send ``output`` and stop reading, call ``tls_started``, then do the handshake (RFC 3207 §4)."""
+    """Send ``output`` and stop reading, call ``tls_started``, then perform the handshake (RFC 3207 §4)."""
 
 
 class DelayedReply(Struct, frozen=True):

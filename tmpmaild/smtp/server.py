@@ -1,6 +1,6 @@
-"""The SMTP listeners of the process: they start, watch and stop connections.
+"""The SMTP server of the process: accepts, watches and stops connections.
 
-One connection is in ``session.py``; what all connections share is in ``connections.py``.
+A single connection is in ``session.py``; the state that all connections share is in ``connections.py``.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class SmtpServer:
-    """The SMTP listeners of the process."""
+    """The SMTP server of the process."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class SmtpServer:
         self.handler = Handler(service, self._unknown, self.connections.metrics.count_mail, clock)
         self._faults = service.faults
         self._listeners: list[asyncio.Server] = []
-        self._tls = tls  # the last there was: what listens with TLS does so until the next start
+        self._tls = tls  # the most recent one: sockets with implicit TLS keep it until the next start
 
     def change_settings(self, settings: SmtpSettings, tls: ssl.SSLContext | None) -> None:
-        """Apply other settings and another certificate; open sessions keep the settings that they announced."""
+        """Apply new settings and a new certificate; open sessions keep the settings that they announced."""
         self.connections.change_settings(settings)
         self._unknown.limit(settings.unknown_recipients_per_minute, settings.unknown_recipients_burst)
         self.connections.tls = tls
@@ -67,7 +67,7 @@ class SmtpServer:
         return bool(self._listeners) and all(listener.is_serving() for listener in self._listeners)
 
     async def start(self, sockets: Sequence[socket.socket], tls_sockets: Sequence[socket.socket] = ()) -> None:
-        """Accept connections on sockets that are bound already; on ``tls_sockets`` they start with TLS."""
+        """Accept connections on bound sockets; connections on ``tls_sockets`` start with TLS."""
         for bound, tls_first in ((sockets, False), (tls_sockets, True)):
             new_protocol = partial(self._new_protocol, tls_first=tls_first)
             for listener in chain.from_iterable(map(listeners, bound)):
@@ -93,7 +93,7 @@ class SmtpServer:
         return SmtpConnection(shared, self.handler, None, tls)
 
     async def watch(self) -> None:
-        """Close, until cancelled, connections that are idle, too slow or do not read. One timer serves all of them."""
+        """Close connections that are idle, too slow or do not read, until cancelled. One timer serves all of them."""
         while True:
             await anyio.sleep(_WATCH_INTERVAL_SECONDS)
             self.close_idle(self.connections.loop.time())
@@ -104,7 +104,7 @@ class SmtpServer:
             connection.watch(now)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Stop accepting connections and close the idle ones; an incoming message is answered within the grace time."""
+        """Stop accepting connections and close idle ones; incoming messages have ``grace_seconds`` to complete."""
         self.connections.stopping = True
         for listener in self._listeners:
             listener.close()

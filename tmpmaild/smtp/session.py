@@ -1,8 +1,8 @@
-"""One SMTP connection: octets go to the conversation, its requests to the handler, its replies to the transport.
+"""One SMTP connection: passes bytes to the conversation, its requests to the handler, its replies to the transport.
 
-The protocol is in ``conversation.py``, the decisions are in ``handler.py``. Here are also the time limits: how long a
-client may be idle, how long it may leave replies unread, and how slowly a message may arrive. aiosmtpd's ``SMTP`` is
-the base, for its Session and Envelope; its stream and its task are never started.
+The protocol is in ``conversation.py``, the decisions are in ``handler.py``. This module also has the time limits: how
+long a client may be idle, how long it may leave replies unread, and how slowly a message may arrive. The base class is
+aiosmtpd's ``SMTP``, for its Session and Envelope; its stream and its task are never started.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _IDLE_SECONDS = 300
 _IDLE_AMONG_MANY_SECONDS = 2
 _IDLE_IN_TRANSACTION_SECONDS = 20
 _LAST_WORD_SECONDS = 1
-_NOTED_SECONDS = 0.1  # commands in quick succession are noted once
+_NOTED_SECONDS = 0.1  # commands in quick succession are recorded once
 _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # for the declared size; after that only what has arrived counts
 _RATE_SECONDS = 300
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class SmtpConnection(SMTP):
-    """The protocol object of one connection. Its client is the one that a proxy has named, or the peer.
+    """The protocol object of one connection. Its client is the client that a proxy has named, or the peer.
 
     With ``tls_first``, a certificate, nothing is sent before the TLS handshake (RFC 8314 §3.3).
     ``unread_since`` is the loop time since which the client has left replies unread, or None.
@@ -104,7 +104,7 @@ class SmtpConnection(SMTP):
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Add bytes, and read them unless an answer is pending."""
+        """Add bytes, and process them unless an answer is pending."""
         # An incomplete command is not activity: otherwise one byte at a time could keep a connection open for days.
         conversation, seconds = self.conversation, self.loop.time() - self._active_at
         if seconds > _NOTED_SECONDS and (b"\n" in data or conversation.data is not None):
@@ -119,13 +119,13 @@ class SmtpConnection(SMTP):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Keep the connection open until the message that is being stored is answered; no more will be received."""
+        """Keep the connection open for the reply to a message that is being stored; no more data will be received."""
         self._peer_done = True
         self._envelope.end_wait(replies.TIMEOUT)
         return self._waiting and not self.conversation.tls
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Forget the connection; a message that was handed over is stored all the same."""
+        """Forget the connection; a message that was handed over is still stored."""
         del error
         if self.transport is None:
             return
@@ -140,12 +140,12 @@ class SmtpConnection(SMTP):
             refused.add(self.remote_ip, *missed)
 
     def pause_writing(self) -> None:
-        """Read no more commands from a client that does not read its replies."""
+        """Stop reading commands from a client that does not read its replies."""
         self.unread_since = self.loop.time()
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Read the input that has arrived in the meantime."""
+        """Process the input that has arrived in the meantime."""
         if not self.conversation.closed:
             self.unread_since = None
             self._go_on()
@@ -181,7 +181,7 @@ class SmtpConnection(SMTP):
             self._account.keep(data.held_bytes)
 
     def give_way(self, now: float) -> bool:
-        """Close the connection if the client has nothing under way and is idle; return whether it does so."""
+        """Close the connection if the client is idle and nothing is in progress; return whether it was closed."""
         if self._handshake and not self._handshake.done() and now - self._active_at >= _IDLE_AMONG_MANY_SECONDS:
             self.abort()
             return True
@@ -189,13 +189,13 @@ class SmtpConnection(SMTP):
         if self._busy or self.conversation.closed or now - self._active_at < limit_seconds:
             return False
         self._close(replies.IDLE)
-        self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # another connection has its place already
+        self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # a new connection has already taken its place
         return True
 
     # Between the conversation and the handler.
 
     def _pump(self) -> None:
-        """Run the conversation until it needs input, an answer that takes time, or the client to read."""
+        """Run the conversation until it needs input or an answer that takes time, or until the client must read."""
         conversation = self.conversation
         try:
             if self.unread_since is None:
@@ -337,19 +337,19 @@ class SmtpConnection(SMTP):
     def _new_session(self) -> Session:
         session = Session(self.loop)
         self._address = self._client or self._transport.get_extra_info("peername") or (LOCAL, 0)
-        session.peer = self._address  # type: ignore[assignment] # which aiosmtpd calls a text
+        session.peer = self._address  # type: ignore[assignment] # aiosmtpd declares a string
         return session
 
     async def _start_tls(self) -> None:
-        """Do the TLS handshake, and discard everything received in the clear (RFC 3207 §4.2)."""
+        """Perform the TLS handshake, and discard everything received in clear text (RFC 3207 §4.2)."""
         transport = self._transport
-        if self.transport is None or transport.is_closing():  # a handshake would never end on it
+        if self.transport is None or transport.is_closing():  # a handshake on it would never end
             self.connection_lost(None)
             return
         octets = self.conversation.tls_started()  # now: commands may come with the end of the handshake
         encrypted = await self._shake_hands(octets if self._tls_first else b"")
         if encrypted is None:
-            if not transport.is_closing():  # it closes with an alert otherwise
+            if not transport.is_closing():  # otherwise it is closing after an alert
                 transport.abort()
             self.connection_lost(None)  # asyncio does not call it when a connection ends during the handshake
             return
@@ -360,7 +360,7 @@ class SmtpConnection(SMTP):
         self.session.ssl = {"version": version, "cipher": cipher}
 
     async def _shake_hands(self, begun: bytes) -> asyncio.Transport | None:
-        """Return the encrypted transport, None without a handshake in time; ``begun`` was received of it already."""
+        """Return the encrypted transport, or None if the handshake fails. ``begun`` is the part already received."""
         context = self._connections.tls or self._offered_tls
         assert context is not None
         try:
@@ -380,7 +380,7 @@ class SmtpConnection(SMTP):
 
 
 class DataRate:
-    """How fast one message arrives, by loop times and the bytes received so far. ``since``: the last measurement."""
+    """Measures how fast one message arrives. ``since`` is the loop time of the last measurement."""
 
     __slots__ = ("_bytes", "since")
 
@@ -389,11 +389,11 @@ class DataRate:
         self._bytes = 0
 
     def is_too_slow(self, now: float, received_bytes: int) -> bool:
-        """Return whether the message has trickled lately; measures once in some minutes, however often it is called."""
+        """Return whether the message has recently arrived too slowly; measures only once every few minutes."""
         seconds = now - self.since
         if seconds <= _RATE_SECONDS:
             return False
-        # Since the last time, not since DATA: a message that starts fast could otherwise be stretched over a day.
+        # Since the last time, not since DATA: otherwise a message that starts fast could be stretched over a day.
         more_bytes = received_bytes - self._bytes
         self.since, self._bytes = now, received_bytes
         return more_bytes < seconds * _MIN_BYTES_PER_SECOND

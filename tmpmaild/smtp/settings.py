@@ -1,4 +1,4 @@
-"""The settings of the SMTP edge: those that an operator can set, and limits that are fixed."""
+"""The settings of the SMTP server: the keys that an operator can set, and fixed limits."""
 
 from tmpmaild.clients import Networks
 from tmpmaild.config.settings import Smtp
@@ -6,7 +6,7 @@ from tmpmaild.smtp.conversation import MAX_RECIPIENTS
 
 
 class SmtpSettings(Smtp, frozen=True, kw_only=True):
-    """The section ``[smtp]``, ``hostname`` never empty; ``limits.exempt``; and limits that are fixed."""
+    """The section ``[smtp]`` with a ``hostname`` that is never empty, ``limits.exempt``, and fixed limits."""
 
     exempt: Networks = ()
     new_connections_per_minute: int = 600
