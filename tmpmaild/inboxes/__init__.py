@@ -1,1 +1,1 @@
-"""The use cases: what can be done with addresses and their mail."""
+"""The use cases: creating, reading, changing and following inboxes, and delivering mail to them."""

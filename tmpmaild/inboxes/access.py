@@ -1,4 +1,4 @@
-"""Who may do what with an inbox: reading a private one needs its token; changing any needs its token."""
+"""Access control for inboxes: reading a private inbox requires its token, and so does changing any inbox."""
 
 import base64
 import hashlib
@@ -21,13 +21,13 @@ _SECRET_BYTES = 32
 
 
 class FeedSecret(str):
-    """The secret in the URL of a feed, in place of a token: it permits to read, and nothing else."""
+    """The secret in the URL of a feed, used instead of a token: it permits reading and nothing else."""
 
     __slots__ = ()
 
 
 class AllMail(str):
-    """The address of the catcher's inbox for all mail. No client can name it: what clients name is a plain ``str``."""
+    """The address of the catcher's inbox for all mail. No client can name it: a client's address is a plain ``str``."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class Access:
         self.require_token = require_token
 
     async def find(self, address: str, token: str | None = None) -> Inbox:
-        """Find a live address, as a client wrote it, for reading.
+        """Return the inbox of a live address, as a client wrote it, for reading.
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
@@ -55,7 +55,7 @@ class Access:
         return await self.recheck(inbox, since)
 
     async def find_for_change(self, address: str, token: str) -> Inbox:
-        """Find a live address for changing it. Raises ``AddressNotFound`` and ``AddressExpired``."""
+        """Return the inbox of a live address, to change it. Raises ``AddressNotFound``, ``AddressExpired``."""
         canonical = self.canonical_address(address, token)
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(canonical, now_ms)
@@ -75,16 +75,16 @@ class Access:
     def permit(self, token: str | None, now_ms: int) -> Callable[[Inbox], object]:
         """Return a function that storage calls with the inbox before it reads anything else; it raises to deny access.
 
-        Denying it first means that the time of a refusal says nothing about the content of the inbox.
+        As access is denied first, the time that a refusal takes reveals nothing about the inbox's content.
         """
         return partial(self.admit, token=token, now_ms=now_ms)
 
     def permit_daemon(self, now_ms: int) -> Callable[[Inbox], object]:
-        """Return the same for the daemon itself, which acts on a live inbox as its holder has requested before."""
+        """Return the same for the daemon itself, which acts on a live inbox because its holder requested it before."""
         return partial(_unexpired, now_ms=now_ms)
 
     def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
-        """Return the inbox if the client may read it: the token is right where one is needed, and it has not expired.
+        """Return the inbox if the client may read it: it has not expired, and any required token is correct.
 
         Raises ``AddressNotFound``, ``AddressExpired``.
         """
@@ -96,17 +96,17 @@ class Access:
         return _unexpired(inbox, now_ms)
 
     def needs_token(self, inbox: Inbox) -> bool:
-        """Return whether reading an inbox needs its token."""
+        """Return whether reading an inbox requires its token."""
         return inbox.private or self.require_token
 
     def feed_secret(self, inbox: Inbox) -> str | None:
-        """Return the secret that a feed of an inbox needs in its URL; None if it needs none."""
+        """Return the secret that the URL of an inbox's feed requires; None if it requires no secret."""
         return _feed_secret(inbox) if self.needs_token(inbox) else None
 
     async def recheck(self, inbox: Inbox, since: Invalidation) -> Inbox:
-        """Return the present state of an inbox that was read after ``since``.
+        """Return the current state of an inbox that was read after ``since``.
 
-        Returns the same object without waiting, unless the inbox was deleted or its expiry moved meanwhile. Raises
+        Returns the same object without waiting, unless the inbox has since been deleted or its expiry moved. Raises
         ``AddressExpired``, ``AddressNotFound``.
         """
         while since.moved(inbox.id):
@@ -118,9 +118,9 @@ class Access:
         return _unexpired(inbox, self._clock())
 
     async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> Inbox:
-        """Return what ``recheck`` returns, if a message that was read after ``since`` has not been deleted either.
+        """Return the result of ``recheck``, provided that a message read after ``since`` has not been deleted.
 
-        Raises as ``recheck``, and ``MessageNotFound``.
+        Raises the errors of ``recheck``, and ``MessageNotFound``.
         """
         inbox = await self.recheck(inbox, since)
         if message_id in since.deleted_messages():
@@ -129,7 +129,7 @@ class Access:
 
 
 def present(found: tuple[Inbox, T | None] | None) -> tuple[Inbox, T]:
-    """Return what storage has read of a message, and its inbox. Raises ``AddressNotFound``, ``MessageNotFound``."""
+    """Return an inbox and the message data that storage found. Raises ``AddressNotFound``, ``MessageNotFound``."""
     if found is None:
         raise AddressNotFound("no such address")
     inbox, value = found
@@ -139,7 +139,7 @@ def present(found: tuple[Inbox, T | None] | None) -> tuple[Inbox, T]:
 
 
 def new_secret(random: Random) -> str:
-    """Return a secret of 256 bits that is safe in a URL."""
+    """Return a new URL-safe secret of 256 bits."""
     return base64.urlsafe_b64encode(random.randbytes(_SECRET_BYTES)).decode().rstrip("=")
 
 
@@ -162,14 +162,14 @@ def _may_read_private(inbox: Inbox, token: str | None) -> bool:
 
 
 def is_holder(inbox: Inbox, token: str | None) -> bool:
-    """Return whether this is the token of an inbox."""
+    """Return whether a token is that of an inbox."""
     return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")
 
 
 def _feed_secret(inbox: Inbox) -> str | None:
-    """Return the secret that permits to read an inbox as a feed; None if it has no token.
+    """Return the secret that permits reading an inbox as a feed; None if the inbox has no token.
 
-    It is derived from the hash of the token, so it need not be stored. It works on every daemon and after a restart,
+    It is derived from the hash of the token, so it need not be stored. It is valid on every daemon and after a restart,
     and expires with the inbox.
     """
     if inbox.token_hash is None:

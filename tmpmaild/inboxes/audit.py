@@ -1,7 +1,7 @@
-"""The audit: a line in the log for each address that is created and each message that is accepted.
+"""The audit: a log line for each address that is created and each message that is accepted.
 
-A line has the time, what happened, the client, and in place of addresses their hashes by the database and the day. An
-operator who is asked about an address computes its hash (``tmpmaild audit``) and finds its lines.
+A line contains the time, the event, the client, and hashes of the addresses, which depend on the database and the day.
+An operator who is asked about an address computes its hash (``tmpmaild audit``) and finds its lines.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ log = logging.getLogger("tmpmaild.audit")
 
 
 class Audit:
-    """Writes the lines while ``config`` wants them."""
+    """Writes the audit lines while ``config`` enables them."""
 
     def __init__(self, storage: Storage, config: Config) -> None:
         self.config = config
@@ -31,9 +31,9 @@ class Audit:
     async def written(
         self, stored: Awaitable[T], event: Literal["created", "accepted"], recipients: Iterable[str], client: str
     ) -> T:
-        """Wait for a commit and return its result, once its line is written.
+        """Wait for a commit and return its result after writing its audit line.
 
-        If the caller is cancelled meanwhile, both still happen: what is stored has its line. ``recipients`` are
+        If the caller is cancelled meanwhile, both still happen, so everything stored has its line. ``recipients`` are
         addresses as clients wrote them, or forward paths.
         """
         if not self.config.log.audit:
@@ -50,7 +50,7 @@ class Audit:
         return result
 
     def _inbox_address(self, recipient: str) -> str:
-        """Return the address of the inbox; that of ``<postmaster>`` is at the first domain."""
+        """Return the address of a recipient's inbox; ``<postmaster>`` is at the first domain."""
         mailbox = addresses.parse_path(recipient.encode(), utf8=True)
         address = addresses.inbox_address(mailbox)
         return address if mailbox.domain else address + self.config.domains[0]

@@ -1,4 +1,4 @@
-"""What the operator has blocked, in memory: clients by network, names, domains of senders, targets. No I/O."""
+"""The operator's blocks, in memory: client networks, names, sender domains and addresses, targets. No I/O."""
 
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
@@ -12,14 +12,14 @@ from tmpmaild.model import Block
 CLIENT, NAME, SENDER, TARGET = "client", "name", "sender", "target"
 
 _Table = dict[int | str, int | None]
-"""When each block expires, by what is looked up: None is never."""
+"""The expiry of each block by its lookup key; None means never."""
 
 
 class Blocks:
-    """All blocks. A look-up costs the same however many there are; none is needed unless ``has_any``.
+    """All blocks. A lookup costs the same however many blocks there are, and is not needed unless ``has_any``.
 
-    ``clock`` gives Unix milliseconds. Networks are in a table for each length of prefix, so that one look at each finds
-    every network around an address.
+    ``clock`` returns Unix milliseconds. There is one table of networks for each prefix length, so that one lookup in
+    each table finds every network that contains an address.
     """
 
     def __init__(self, clock: Callable[[], int], blocks: Iterable[Block] = ()) -> None:
@@ -35,7 +35,7 @@ class Blocks:
         return (block for block in self._blocks.values() if self._is_on(block.expires_at_ms))
 
     def add(self, blocks: Iterable[Block]) -> None:
-        """Block more, each in place of one of the same kind and value."""
+        """Add blocks; a block replaces an existing one of the same kind and value."""
         for block in blocks:
             table, key = self._place(block.kind, block.value)
             table[key] = block.expires_at_ms
@@ -43,13 +43,13 @@ class Blocks:
         self.has_any = bool(self._blocks)
 
     def replace(self, blocks: Iterable[Block]) -> None:
-        """Block these and no others. What stays is not touched: there may be a hundred thousand."""
+        """Replace all blocks. Unchanged blocks are not touched, as there may be a hundred thousand."""
         wanted = {(block.kind, block.value): block for block in blocks}
         self.remove(self._blocks.keys() - wanted.keys())
         self.add([block for place, block in wanted.items() if self._blocks.get(place) != block])
 
     def remove(self, blocks: Iterable[tuple[str, str]]) -> int:
-        """Block these kinds and values no longer; return how many of them were blocked."""
+        """Remove blocks by kind and value; return how many of them were in effect."""
         count = 0
         for kind, value in blocks:
             block = self._blocks.pop((kind, value), None)
@@ -61,7 +61,7 @@ class Blocks:
         return count
 
     def forget_expired(self) -> None:
-        """Drop what has expired."""
+        """Drop expired blocks."""
         now_ms = self._clock()
         ended = [
             place
@@ -71,7 +71,7 @@ class Blocks:
         self.remove(ended)
 
     def has_client(self, ip: str) -> bool:
-        """Return whether an IP address is in a network that is blocked."""
+        """Return whether an IP address is in a blocked network."""
         address = parse_ip(ip) if self._networks else None
         if address is None:
             return False
@@ -82,11 +82,11 @@ class Blocks:
         )
 
     def has_name(self, local_part: str) -> bool:
-        """Return whether a local part, folded as an inbox has it, is blocked."""
+        """Return whether a local part, in the form used for inboxes, is blocked."""
         return self._holds(self._tables[NAME], local_part)
 
     def has_sender(self, reverse_path: str) -> bool:
-        """Return whether an envelope sender, its domain or one above that is blocked; a null path is not."""
+        """Return whether an envelope sender, its domain or a parent domain is blocked; a null path never is."""
         senders = self._tables[SENDER]
         if not senders or not reverse_path:
             return False
@@ -100,7 +100,7 @@ class Blocks:
         )
 
     def has_target(self, host: str) -> bool:
-        """Return whether webhooks that lead to a host are not to be called."""
+        """Return whether a host is blocked as a webhook target."""
         return self._holds(self._tables[TARGET], host)
 
     def _holds(self, table: _Table, key: int | str) -> bool:
@@ -118,7 +118,7 @@ class Blocks:
 
 
 def name(text: str) -> str:
-    """Return a local part as an inbox has it. Raises ValueError."""
+    """Return a local part in the form used for inboxes. Raises ValueError."""
     found = addresses.canonical(f"{text}@mail.example.com")
     if found is None:
         raise ValueError("not a local part")
@@ -126,7 +126,7 @@ def name(text: str) -> str:
 
 
 def sender(text: str) -> str:
-    """Return a sender as a block has it: a domain, or an address whose case does not matter. Raises ValueError."""
+    """Return a sender in the form used for blocks: a domain, or an address in lower case. Raises ValueError."""
     return _folded(addresses.parse_path(text.encode(), utf8=True)) if "@" in text.strip("@") else domain(text)
 
 

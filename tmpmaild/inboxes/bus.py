@@ -1,7 +1,7 @@
-"""The listeners of inboxes: a commit wakes those of the inboxes that it has changed.
+"""The listeners of inboxes: a commit wakes the listeners of the inboxes that it has changed.
 
 New mail sets one flag for each listener, however many messages arrive: the listener reads them from storage. So a slow
-listener takes no memory, and a message that arrives between its read and its wait is not missed.
+listener uses no memory, and a message that arrives between its read and its wait is not missed.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ Notice = MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached
 
 
 class Overflow(Exception):
-    """A listener has not taken its notices for so long that some of them were dropped."""
+    """A listener was so slow to take its notices that some were dropped."""
 
 
 class WakeUp:
-    """The event that a listener waits for. The subscriptions of a listener to several inboxes share it."""
+    """The event that a listener waits for. A listener's subscriptions to several inboxes share it."""
 
     __slots__ = ("_stopping", "_woken")
 
@@ -31,7 +31,7 @@ class WakeUp:
         self._stopping = False
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a change since the last call, at most so many seconds. Raises ``Stopping``."""
+        """Wait for a change since the last call, at most ``seconds``. Raises ``Stopping``."""
         if not self._stopping:
             try:
                 async with asyncio.timeout(seconds):
@@ -43,7 +43,7 @@ class WakeUp:
             raise Stopping("the service is stopping")
 
     def wake(self) -> None:
-        """End the present ``wait``, or the next one."""
+        """End the current or the next ``wait``."""
         self._woken.set()
 
     def stop(self) -> None:
@@ -53,7 +53,7 @@ class WakeUp:
 
 
 class Subscription:
-    """The changes of one inbox that a listener has not taken yet. Made by ``Bus.subscribe``."""
+    """The changes of one inbox that a listener has not taken yet. Created by ``Bus.subscribe``."""
 
     __slots__ = ("_has_mail", "_notices", "_overflowed", "wake_up")
 
@@ -77,16 +77,16 @@ class Subscription:
         return notices
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a change since the last call, at most so many seconds. Raises ``Stopping``."""
+        """Wait for a change since the last call, at most ``seconds``. Raises ``Stopping``."""
         await self.wake_up.wait(seconds)
 
     def overflow(self) -> None:
-        """Note that changes are missing, and wake the listener: it reads its inbox, or ends to be resumed."""
+        """Record that changes were lost, and wake the listener, which reads its inbox or stops and can be resumed."""
         self._has_mail = self._overflowed = True
         self.wake_up.wake()
 
     def notify(self, change: InboxChange) -> None:
-        """Note a change and wake the listener."""
+        """Record a change and wake the listener."""
         if change.notice is None:
             self._has_mail = True
         elif len(self._notices) < _MAX_NOTICES:
@@ -97,7 +97,7 @@ class Subscription:
 
 
 class Bus:
-    """The listeners of all inboxes. A change wakes only those of its inbox."""
+    """The listeners of all inboxes. A change wakes only the listeners of its inbox."""
 
     def __init__(self) -> None:
         self.listeners: dict[str, set[Subscription]] = {}
@@ -108,7 +108,7 @@ class Bus:
 
     @contextmanager
     def subscribe(self, inbox_id: str, wake_up: WakeUp | None = None) -> Iterator[Subscription]:
-        """Listen to one inbox."""
+        """Subscribe to the changes of one inbox within this block."""
         subscription = Subscription(wake_up or WakeUp())
         if self._stopping:
             subscription.wake_up.stop()
@@ -132,7 +132,7 @@ class Bus:
         return self.listeners.keys()
 
     def overflow(self) -> None:
-        """Make all listeners overflow: some changes were not published."""
+        """Record for all listeners that some changes were not published."""
         for listeners in self.listeners.values():
             for subscription in listeners:
                 subscription.overflow()

@@ -1,4 +1,4 @@
-"""Caches of inboxes, and how a commit invalidates them: recipients, recent pages, codes and links.
+"""Caches of recipients, recent pages, and codes and links, and their invalidation by commits.
 
 No entry outlives its inbox: neither addresses nor mail stay in memory longer than on disk.
 """
@@ -37,7 +37,7 @@ V = TypeVar("V")
 
 
 class Invalidation:
-    """A deletion or a moved expiry, and a link to the next one: what was read before may not be shown any more."""
+    """A deletion or a moved expiry, and a link to the next one: data read before it may no longer be shown."""
 
     __slots__ = ("change", "next")
 
@@ -46,7 +46,7 @@ class Invalidation:
         self.next: Invalidation | None = None
 
     def deleted_messages(self) -> frozenset[str]:
-        """Return the ids of the messages that have been deleted since, of all inboxes."""
+        """Return the ids of the messages that have been deleted since, in all inboxes."""
         if self.next is None:
             return frozenset()
         notices = [change.notice for change in self._since()]
@@ -75,9 +75,9 @@ class _Entry(NamedTuple, Generic[V]):
 
 
 class _Cache(Generic[K, V]):
-    """Values by key, each of an inbox; the least recently used are dropped first.
+    """Values by key, each belonging to an inbox; the least recently used values are dropped first.
 
-    ``generation`` is a number: what was read before a later one may have changed since, and is not to be stored.
+    ``generation`` is incremented when data may have changed: values read in an earlier generation must not be stored.
     Unless ``may_cache``, nothing is kept.
     """
 
@@ -94,7 +94,7 @@ class _Cache(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K, now_ms: int = 0) -> V | None:
-        """Return what is remembered, unless its inbox has expired."""
+        """Return the value for a key, None if there is none or its inbox has expired."""
         entry = self._entries.get(key)
         if entry is None or entry.expires_at_ms <= now_ms:
             return None
@@ -123,24 +123,24 @@ class _Cache(Generic[K, V]):
             del self.of_inbox[entry.inbox_id]
 
     def forget(self, inbox_id: str) -> None:
-        """Drop what is remembered of an inbox."""
+        """Drop all values of an inbox."""
         for key in tuple(self.of_inbox.get(inbox_id, ())):
             self.drop(key)
 
     def forget_expired(self, now_ms: int) -> None:
-        """Drop what is remembered of expired inboxes."""
+        """Drop all values of expired inboxes."""
         for key in [key for key, entry in self._entries.items() if entry.expires_at_ms <= now_ms]:
             self.drop(key)
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all values."""
         self._entries.clear()
         self.of_inbox.clear()
         self._characters = 0
 
 
 class RecipientCache(_Cache[str, Inbox]):
-    """For RCPT: the inboxes of addresses that were live and had room recently, so that the disk need not be read.
+    """Inboxes of addresses that were recently live and had room, so that RCPT need not read the disk.
 
     The commit checks again, so a stale entry only delays the refusal; no message is lost.
     """
@@ -192,7 +192,7 @@ class Caches:
         self.last_invalidation = Invalidation(None)
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop what a commit has outdated. New mail outdates the pages of its inbox alone."""
+        """Drop the entries that a commit has made outdated. New mail affects only the pages of its inbox."""
         listings = self.listings
         listings.generation += 1
         for change in changes:
@@ -230,7 +230,7 @@ class Caches:
 def page_characters(messages: Iterable[Message]) -> int:
     """Return the size of all messages of a page, with their attachments and findings."""
     characters = 0
-    for message in messages:  # there may be hundreds: nothing is called for plain ones
+    for message in messages:  # there may be hundreds: no function is called for plain messages
         senders = len(message.from_address) + len(message.from_name) + len(message.recipient)
         characters += _MESSAGE_CHARACTERS + len(message.body) + len(message.subject) + senders
         if message.attachments:

@@ -1,10 +1,10 @@
-"""The catcher: accepts every recipient, and keeps every message once more in one inbox for all mail.
+"""The catcher: accepts every recipient, and stores a second copy of every message in one inbox for all mail.
 
-It is for people and tests who look at what an application sends, whoever it sends it to; ``daemon.py`` creates one only
-where it was asked for (``tmpmaild catch``, ``serve --for-tests --catch-all``).
+It is for people and tests that check the mail an application sends, whatever its recipients. ``daemon.py`` creates a
+catcher only on request (``tmpmaild catch``, ``serve --for-tests --catch-all``).
 
-The inbox for all mail is the first destination of each message, and its recipient is the whole envelope, an address a
-line. So a list, a wait, a stream, a cache and a deletion work for it as for any inbox.
+The inbox for all mail is the first destination of each message; its recipient is the whole envelope, one address per
+line. So lists, waits, streams, caches and deletion work for it as for any other inbox.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from tmpmaild.model import FullMessage, NewInbox, NewMail, Page
 from tmpmaild.storage.base import Storage
 
 MAX_RECIPIENTS: Final = 1000
-"""Recipients of one message, in place of the 100 that RFC 5321 §4.5.3.1.8 asks for."""
+"""The limit of recipients per message, in place of the minimum of 100 in RFC 5321 §4.5.3.1.8."""
 
 FOREVER_MS: Final = 10 * 365 * 24 * 60 * 60 * 1000
 
 
 class Catcher:
-    """The inbox for all mail, and the inboxes that its messages are in as well."""
+    """The inbox for all mail, and the recipients' inboxes with the copies of its messages."""
 
     inbox_id: str
 
@@ -39,7 +39,7 @@ class Catcher:
         self._clock = storage.clock
 
     async def start(self) -> None:
-        """Find the inbox for all mail of an earlier run, or create it. Raises ``RequestError``."""
+        """Find the inbox for all mail from an earlier run, or create it. Raises ``RequestError``."""
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(ALL_MAIL, now_ms)
         if inbox is None or inbox.expires_at_ms <= now_ms:
@@ -64,9 +64,9 @@ class Catcher:
         return replace(mail, envelope=envelope, inbox_ids=(self.inbox_id, *mail.inbox_ids))
 
     async def open(self, address: str) -> None:
-        """Create the inbox of an address, as a client wrote it, if there is none: its first message can be waited for.
+        """Create the inbox of an address, as a client wrote it, if there is none: clients can then wait for mail.
 
-        What is not an address is ignored; whoever reads it gets an error.
+        A text that is not an address is ignored; reading it fails with an error.
         """
         canonical = addresses.canonical(address)
         if canonical is None:
@@ -74,14 +74,14 @@ class Catcher:
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(canonical, now_ms)
         if inbox is None or inbox.expires_at_ms <= now_ms:
-            with suppress(AddressTaken):  # by a message that has just come
+            with suppress(AddressTaken):  # by a message that has just arrived
                 await self._factory.create_for_recipient(canonical, None, LOCAL)
 
     async def delete_messages(self, message_ids: Collection[str] | None = None, *, up_to: str | None = None) -> int:
         """Delete messages from the inbox for all mail, and their copies from the recipients' inboxes.
 
-        Those of ``message_ids`` that are there, else all up to ``up_to``, else all. Returns how many messages these
-        were, a copy not counted.
+        These are the messages in ``message_ids`` that exist, else all up to ``up_to``, else all. Returns the number of
+        messages, not counting copies.
         """
         if message_ids is None and up_to is None:
             async for inboxes in self._inboxes():
@@ -131,9 +131,9 @@ class Catcher:
                 await self._delete_copy(address, found[1])
 
     async def _delete_copy(self, address: str, of: FullMessage) -> None:
-        """Delete the copy of a message in the inbox of one recipient, if that still has it."""
-        # A message and its copies are stored together, and ids sort by arrival: the copy is among the inbox's
-        # messages of the same millisecond.
+        """Delete the copy of a message in the inbox of one recipient, if it still exists."""
+        # A message and its copies are stored together, and ids sort by arrival: the copy is among the messages of the
+        # inbox that were received in the same millisecond.
         cursor = self._storage.last_id_before(of.message.received_at_ms)
         while True:
             found = await self._storage.read_message(
@@ -149,12 +149,12 @@ class Catcher:
 
 
 def recipients_of(text: str) -> list[str]:
-    """Return the recipients of a message in the inbox for all mail: its recipient has one a line."""
+    """Return the recipients of a message in the inbox for all mail, whose recipient has one address per line."""
     return text.split("\n")
 
 
 def _is_copy(full: FullMessage, of: FullMessage) -> bool:
-    """Return whether two messages of different inboxes came by one transaction."""
+    """Return whether two messages in different inboxes are from the same SMTP transaction."""
     return (
         full.message.received_at_ms == of.message.received_at_ms
         and full.message.size_bytes == of.message.size_bytes

@@ -1,4 +1,4 @@
-"""The use cases that change inboxes: create one, set its expiry, faults and webhook, delete it or its messages."""
+"""The use cases that change inboxes: create an inbox, set its expiry, faults and webhook, delete it or its messages."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -34,7 +34,7 @@ class InboxManager:
         self._webhooks = webhooks
 
     def ensure_creatable(self, wanted: NewAddress) -> None:
-        """Raise ``InvalidRequest`` with all that is wrong with an address that ``create`` is to create."""
+        """Raise ``InvalidRequest`` with all mistakes in an address to be passed to ``create``."""
         errors, rules = ValidationErrors(), self._factory.rules
         domain = errors.collect(rules.domain, wanted.domain)
         name = "x" * addresses.RANDOM_LENGTH
@@ -49,15 +49,14 @@ class InboxManager:
     async def create(self, wanted: NewAddress, creator: str | None, client: str = LOCAL) -> tuple[Inbox, str]:
         """Create an address; return its inbox with its owner token.
 
-        ``creator`` is the client whose share the mail counts against, None for none; ``client`` is the one that the
-        audit names. Raises ``InvalidRequest``, ``AddressTaken``, ``MailboxFull`` while that share is used up,
-        ``StorageFull``.
+        ``creator`` is the client whose share the mail counts against, or None; ``client`` is the client named in the
+        audit. Raises ``InvalidRequest``, ``AddressTaken``, ``MailboxFull`` while the share is used up, ``StorageFull``.
         """
         inbox, token = await self._create_without_webhook(wanted, creator, client)
         if wanted.webhook is not None:
             try:
                 await self._webhooks.set(inbox.id, wanted.webhook)
-            except RequestError:  # nobody will have the token of this inbox
+            except RequestError:  # the client will never get the token of this inbox
                 with suppress(RequestError):
                     await self._expire(inbox)
                 raise
@@ -86,10 +85,10 @@ class InboxManager:
         *,
         errors: ValidationErrors | None = None,
     ) -> Inbox:
-        """Set the expiry to ``lifetime_seconds`` from now; the faults and the webhook in place of those before.
+        """Set the expiry to ``lifetime_seconds`` from now, and replace the faults and the webhook.
 
-        Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows, or with
-        ``errors`` that were found before; then nothing is changed.
+        Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` if the operator does not allow a value or
+        if ``errors`` already contains any; nothing is changed then.
         """
         inbox = await self._access.find_for_change(address, token)
         errors, now_ms = errors or ValidationErrors(), self._clock()
@@ -106,7 +105,7 @@ class InboxManager:
         return inbox
 
     def _new_expiry_ms(self, inbox: Inbox, lifetime_seconds: int, now_ms: int) -> int:
-        """Return the expiry so long from now. Raises ``InvalidRequest``."""
+        """Return the time at which a lifetime that starts now ends. Raises ``InvalidRequest``."""
         last_ms = self._factory.rules.extendable_until_ms(inbox)
         expires_at_ms = now_ms + lifetime_seconds * 1000
         if expires_at_ms > last_ms:
@@ -126,7 +125,7 @@ class InboxManager:
         await self._storage.move_expiry(inbox.id, expires_at_ms=now_ms, now_ms=now_ms)
 
     async def delete_message(self, address: str, message_id: str, token: str) -> None:
-        """Delete one message. Raises as ``delete``, and ``MessageNotFound``."""
+        """Delete one message. Raises the errors of ``delete``, and ``MessageNotFound``."""
         inbox = await self._access.find_for_change(address, token)
         if not await self._storage.delete_messages(inbox.id, [message_id]):
             raise MessageNotFound("no such message in this inbox")
@@ -134,9 +133,9 @@ class InboxManager:
     async def delete_messages(
         self, address: str, token: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
     ) -> int:
-        """Delete those of ``message_ids`` that are there, else all up to ``up_to``, else all; return how many.
+        """Delete the messages in ``message_ids`` that exist, else all up to ``up_to``, else all; return their number.
 
-        Raises as ``delete``.
+        Raises the errors of ``delete``.
         """
         inbox = await self._access.find_for_change(address, token)
         return await self._storage.delete_messages(inbox.id, message_ids, up_to=up_to)

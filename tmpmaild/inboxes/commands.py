@@ -25,13 +25,13 @@ _PART_BYTES = 256 * 1024
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _ROWS = 500
 Seconds = Annotated[int, Meta(ge=1, le=365 * 86_400)] | None
-"""For how long something is blocked, a year at most; None: until that is undone."""
+"""The duration of a block, at most a year; None: until it is removed."""
 
 log = logging.getLogger(__name__)
 
 
 class Listed(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which inboxes to list: all that are alive, or those that the client with this IP address has created."""
+    """The inboxes to list: all live inboxes, or those that the client with this IP address created."""
 
     client: str | None = None
 
@@ -46,20 +46,20 @@ class Purged(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OperatorMailDeleted(Struct, frozen=True, forbid_unknown_fields=True):
-    """The messages to postmaster and abuse to delete: the one with this id, or all."""
+    """The messages to delete from the operator's inbox (postmaster and abuse): the message with this id, or all."""
 
     message_id: str | None = None
     all: bool = False
 
 
 class Inboxes(Struct, frozen=True):
-    """Some lines of a list."""
+    """A part of the inbox list."""
 
     inboxes: Sequence[InboxEntry]
 
 
 class Ended(Struct, frozen=True):
-    """The number of inboxes purged so far. ``erased``: their mail is in no file any more; None: not tried yet.
+    """The number of inboxes purged so far. ``erased``: no file contains their mail any more; None: not tried yet.
 
     ``trouble`` is the reason the command could not continue, such as a full disk, or "".
     """
@@ -70,7 +70,7 @@ class Ended(Struct, frozen=True):
 
 
 class Deleted(Struct, frozen=True):
-    """How many messages were deleted; the rest as in ``Ended``."""
+    """The number of messages deleted; the other fields are as in ``Ended``."""
 
     deleted: int
     erased: bool | None = None
@@ -150,12 +150,12 @@ class InboxCommands:
         return 1
 
     async def _end_many(self, wanted: Purged) -> AsyncIterator[int]:
-        """Expire inboxes page by page, and yield the number of each page."""
+        """Expire inboxes page by page, and yield the number expired in each page."""
         begun_ms = self._clock()
         async for inboxes in self._pages(wanted.client, expired=wanted.expired):
             if wanted.expired:
                 yield len(inboxes)
-            else:  # those that were created meanwhile are not meant
+            else:  # inboxes created since the start are left alone
                 ids = [inbox.id for inbox in inboxes if inbox.created_at_ms <= begun_ms]
                 outcomes = await asyncio.gather(*map(self._end, ids), return_exceptions=True)
                 yield outcomes.count(True)
@@ -179,7 +179,7 @@ class InboxCommands:
 
 
 class Named(Struct, frozen=True, forbid_unknown_fields=True):
-    """Networks of clients, names of inboxes and domains of senders."""
+    """Client networks, inbox names, and sender domains or addresses."""
 
     clients: Sequence[str] = ()
     names: Sequence[str] = ()
@@ -187,26 +187,26 @@ class Named(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Blocked(Named, frozen=True, forbid_unknown_fields=True):
-    """What to block, for how long (None: until it is unblocked); ``force``: also what is the operator's own."""
+    """The entries to block, and for how long (None: until unblocked); ``force`` allows the operator's own networks."""
 
     seconds: Seconds = None
     force: bool = False
 
 
 class BlockList(Struct, frozen=True):
-    """Some lines of a list."""
+    """A part of the list of blocks."""
 
     blocks: Sequence[Block]
 
 
 class Changed(Struct, frozen=True):
-    """How many were changed."""
+    """The number of blocks added or removed."""
 
     count: int
 
 
 class BlockCommands:
-    """Changes ``blocks``, and what the storage keeps of them. ``own`` are the networks that need force."""
+    """The operator's commands for blocks, which change them in memory and in storage; ``own`` networks need force."""
 
     def __init__(self, storage: Storage, known: Blocks, own: Networks) -> None:
         self.own = own
@@ -261,14 +261,14 @@ def _overlapping(network: Network, others: Networks) -> Network | None:
 
 
 def _named(places: Sequence[tuple[str, str]]) -> str:
-    """Return the first blocks as text for the log; not local parts, which may belong to an address here."""
+    """Return the first blocks as text for the log, without local parts, which may belong to an address here."""
     named = [f"{kind} {value}" for kind, value in places if kind != NAME]
     more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
     return f" ({', '.join(named[:_MAX_NAMED])}{more})" if named else ""
 
 
 def _places(wanted: Named) -> list[tuple[str, str]]:
-    """Return kinds and values, each once. Raises ``CommandError``."""
+    """Return pairs of kind and value, without duplicates. Raises ``CommandError``."""
     places = list(dict.fromkeys(_parsed(wanted)))
     if not places:
         raise CommandError("expected a client network, a local part, or the domain or address of a sender")

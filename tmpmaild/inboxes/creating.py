@@ -1,4 +1,4 @@
-"""Creates addresses: for the requests in ``changing.py``, and for mail to unknown recipients in ``delivering.py``."""
+"""Creates addresses, for requests (``changing.py``) and for mail to unknown recipients (``delivering.py``)."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ from tmpmaild.storage.base import Storage
 
 
 class NewAddress(Struct, frozen=True):
-    """An address that a client wants; None leaves a choice to the service."""
+    """An address that a client requests; the service chooses values that are None."""
 
     local_part: str | None = None
     domain: str | None = None
@@ -28,7 +28,7 @@ class NewAddress(Struct, frozen=True):
 
 
 class AddressFactory:
-    """Creates addresses by ``rules``, which may be replaced. Names and tokens are drawn from ``random``."""
+    """Creates addresses according to ``rules``, which may be replaced; ``random`` generates names and tokens."""
 
     def __init__(
         self, storage: Storage, rules: Rules, blocks: Blocks, faults: Faults, audit: Audit, *, random: Random
@@ -46,7 +46,7 @@ class AddressFactory:
         return addresses.random_local_part(self._random.choice)
 
     def allowed_local_part(self, local_part: str) -> str:
-        """Return a local part as an inbox has it. Raises ``InvalidRequest``."""
+        """Return a local part in the form used for inboxes. Raises ``InvalidRequest`` if it is not allowed."""
         try:
             name = addresses.check_local_part(local_part)
         except LocalPartError as error:
@@ -79,14 +79,14 @@ class AddressFactory:
         return inbox, token
 
     async def create_for_recipient(self, address: str, creator: str | None, client: str) -> Inbox:
-        """Create the inbox of a recipient. Raises as ``create``."""
+        """Create the inbox of a recipient. Raises the errors of ``create``."""
         local_part, _, domain = address.rpartition("@")
         inbox, _ = await self.create(local_part, domain, NewAddress(), creator, client)
         return inbox
 
 
 def address_of(local_part: str, domain: str) -> str:
-    """Return an address of these parts. Raises ``InvalidRequest`` if it is too long."""
+    """Return the address with these parts. Raises ``InvalidRequest`` if it is too long."""
     address = f"{local_part}@{domain}"
     if len(address) > addresses.MAX_ADDRESS_OCTETS:
         raise InvalidRequest(("/domain", f"expected an address of at most {addresses.MAX_ADDRESS_OCTETS} characters"))

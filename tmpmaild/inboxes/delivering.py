@@ -24,7 +24,7 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
 _HEAVY_BYTES = 1024 * 1024  # larger messages one at a time: parsing and storing a message copies it several times
 _OPERATOR_READ_MS = 1000
-_GIVE_BACK_MS = 1000  # not more often: returned memory must be requested from the system again
+_GIVE_BACK_MS = 1000  # not more often: returned memory has to be requested from the system again
 
 
 class UnknownAddress(Struct, frozen=True, gc=False):
@@ -79,15 +79,15 @@ class Deliverer:
         return self._storage.has_room()
 
     def recipient_now(self, mailbox: Mailbox) -> str | None:
-        """Return the id of a mailbox's inbox if it is known without waiting; None: call ``recipient``."""
+        """Return the id of a mailbox's inbox from the cache; None if it is not cached: then call ``recipient``."""
         inbox = self._recipients.get(addresses.inbox_address(mailbox), self._clock())
         return inbox.id if inbox else None
 
     async def recipient(self, mailbox: Mailbox, client: str | None = None) -> Destination:
-        """Return the id of a mailbox's inbox; with ``accept_unknown`` it may be an address without one.
+        """Return the id of a mailbox's inbox; with ``accept_unknown``, possibly an address without an inbox.
 
-        ``client`` has a share of the operator's inbox; None is a client without limits.
-        Raises ``AddressNotFound`` alike for what never existed, has expired, or was deleted; ``MailboxFull``.
+        ``client`` has a share of the operator's inbox; None is a client without limits. Raises ``AddressNotFound``
+        whether the address never existed, has expired or was deleted; ``MailboxFull``.
         """
         rules = self._factory.rules
         if rules.catch_all:
@@ -108,7 +108,7 @@ class Deliverer:
         return inbox.id
 
     async def _operator(self, client: str | None) -> str:
-        """Return the operator's inbox, as it was within the last second: the storage checks the share again."""
+        """Return the operator's inbox. The share is that of up to a second ago; the storage checks it again."""
         now_ms = self._clock()
         if client is not None:
             if self._operator_refuses is None or abs(now_ms - self._operator_read_at_ms) >= _OPERATOR_READ_MS:
@@ -119,7 +119,7 @@ class Deliverer:
         return OPERATOR_INBOX_ID
 
     def _may_be_created(self, mailbox: Mailbox, address: str) -> bool:
-        """Return whether mail creates this address, which never was."""
+        """Return whether mail to this address, which has never existed, creates it."""
         rules = self._factory.rules
         if rules.catch_all:
             return True
@@ -154,9 +154,9 @@ class Deliverer:
     async def _create_unknown(
         self, envelope: Envelope, destinations: Sequence[Destination], creator: str | None
     ) -> tuple[Envelope, list[str]]:
-        """Create the inboxes that do not exist yet; return the recipients that are left, and their inbox ids."""
+        """Create the missing inboxes; return an envelope with the remaining recipients, and their inbox ids."""
         recipients, inbox_ids, client = [], [], client_name(envelope.remote_ip)
-        # Together: the inboxes of a thousand recipients are a few transactions then.
+        # All at once: creating the inboxes of a thousand recipients then takes only a few transactions.
         found = await asyncio.gather(*[self._inbox_id(one, creator, client) for one in destinations])
         for recipient, inbox_id in zip(envelope.recipients, found, strict=True):
             if inbox_id is not None:
@@ -167,12 +167,12 @@ class Deliverer:
         return replace(envelope, recipients=tuple(recipients)), inbox_ids
 
     async def _inbox_id(self, destination: Destination, creator: str | None, client: str) -> str | None:
-        """Return the id of an inbox, created now if it does not exist; None if it has just gone."""
+        """Return the id of an inbox, creating it if it does not exist; None if it has just been deleted."""
         if isinstance(destination, str):
             return destination
         try:
             inbox = await self._factory.create_for_recipient(destination.address, creator, client)
-        except AddressTaken:  # by another form of it in this message, or by another client since RCPT
+        except AddressTaken:  # by another spelling in this message, or by another client since RCPT
             known = await self._storage.find_inbox(destination.address, self._clock())
             return known.id if known else None
         return inbox.id
@@ -206,6 +206,6 @@ class Deliverer:
                 self._recipients.forget(inbox_id)
             raise
         if self._check is not None:
-            # After the reply to its sender. Its copies in other inboxes are checked when they are read.
+            # Runs after the reply to the sender. Copies in other inboxes are checked when they are read.
             asyncio.get_running_loop().call_soon(self._check, address, message_id, client)
         return message_id

@@ -1,4 +1,4 @@
-"""The background task that deletes expired mail. Correctness does not depend on it: reads compare with the clock."""
+"""The background task that deletes expired mail. Correctness does not depend on it: every read checks the clock."""
 
 import logging
 import time
@@ -13,14 +13,14 @@ from tmpmaild.storage.base import Storage
 _ERASE_TRIES = 20
 _ERASE_PAUSE_SECONDS = 0.05
 _LOOK_SECONDS = 1.0
-_WARN_AFTER_SECONDS = 60  # half of the time in which expired mail must be gone from the files
+_WARN_AFTER_SECONDS = 60  # half of the time limit for removing expired mail from the files
 _SWEEP_BOUNDS_SECONDS = (0.01, 0.1, 1.0, 10.0, 60.0, 120.0)
 
 log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Sweeps the storage every ``interval_seconds``, which may be changed; ``chores`` are small tasks to do then."""
+    """Sweeps the storage every ``interval_seconds``, which may be changed; ``chores`` are small tasks run each time."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Cleaner:
         self._sweep_seconds = Histogram("sweep_seconds", "How long a sweep took.", _SWEEP_BOUNDS_SECONDS)
 
     async def run(self) -> None:
-        """Sweep at once, then at each interval, for ever. A failure is logged, and the next tick tries again."""
+        """Sweep immediately, then at each interval, forever. A failure is logged, and the next tick tries again."""
         while True:
             await self._sweep_or_log()
             for chore in self._chores:
@@ -47,9 +47,9 @@ class Cleaner:
             await self._pause()
 
     async def _pause(self) -> None:
-        """Wait for the next tick: a second while the storage takes no writes, since a sweep shows when it does again.
+        """Wait for the next tick: a second while the storage accepts no writes, as a sweep notices when it does again.
 
-        Nothing else may write then: a balancer sends nothing to a service that is not ready.
+        There may be no other writes meanwhile: a load balancer sends no requests to a service that is not ready.
         """
         waited_seconds = 0.0
         while (left_seconds := self.interval_seconds - waited_seconds) > 0:
@@ -69,7 +69,7 @@ class Cleaner:
     async def sweep(self) -> bool:
         """Delete all expired inboxes and erase their content from the files; deliveries run between the steps.
 
-        False: all is deleted, but some of it cannot be erased yet.
+        Returns False if everything is deleted, but some of it cannot be erased yet.
         """
         begun = time.monotonic()
         while await self._storage.sweep(self._clock()):
@@ -82,7 +82,7 @@ class Cleaner:
         return erased
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return what an operator may want to know of the sweeps."""
+        """Return the metrics about sweeps."""
         return (
             self._sweep_seconds,
             Gauge("sweep_age_seconds", "Time since the end of the last sweep.", self._age),
@@ -110,7 +110,7 @@ class Cleaner:
             )
 
     async def _erase(self) -> bool:
-        # Our own readers are done within milliseconds; only a stranger's transaction lasts.
+        # Our own readers finish within milliseconds; only transactions of other processes last.
         for _ in range(_ERASE_TRIES):
             if await self._storage.erase():
                 return True

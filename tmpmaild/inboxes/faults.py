@@ -1,4 +1,4 @@
-"""Faults that testers order for their own addresses: how many times which step of a delivery fails. In memory only."""
+"""Faults that testers order for their own addresses: the steps of delivery that fail, and how often. In memory only."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -11,18 +11,18 @@ from tmpmaild.errors import InvalidRequest
 from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted
 
 MOST_FAULTS = 10
-"""Of one address."""
+"""The limit per address."""
 _MOST_INBOXES = 2000
 _MOST_KEPT = 100
 _MAX_COMMAND_CHARACTERS = 400
-_KEPT_MS = 3_600_000  # commands name addresses, which live no longer by default
+_KEPT_MS = 3_600_000  # commands contain addresses, which live no longer than this by default
 
 Step = Literal["rcpt", "data", "end"]
 """The step that fails: RCPT, DATA or the final dot."""
 
 
 class Fault(Struct, frozen=True):
-    """The next ``times`` that a delivery reaches a step, it is delayed, then refused with ``reply`` if there is one.
+    """The next ``times`` that a delivery reaches a step, it is delayed, and then refused if there is a ``reply``.
 
     ``reply`` is a reply code from 400 to 599 and a text.
     """
@@ -39,10 +39,10 @@ class _Ordered(Struct):
 
 
 class Faults:
-    """The faults of all inboxes, ``ordered``. Unless ``allowed``, none can be.
+    """The faults of all inboxes, in ``ordered``. Unless ``allowed``, no faults can be ordered.
 
-    Each is used up exactly as often as it was ordered, however many deliveries there are at once: ``take`` neither
-    waits nor is called from threads.
+    Each fault occurs exactly as often as ordered, however many deliveries run at once: ``take`` neither waits nor is
+    called from threads.
     """
 
     def __init__(self, *, allowed: bool) -> None:
@@ -53,13 +53,13 @@ class Faults:
         return len(self.ordered)
 
     def allow(self, *, allowed: bool) -> None:
-        """Take orders from now on, or drop all that there are."""
+        """Accept orders from now on, or stop accepting them and drop all faults."""
         self.allowed = allowed
         if not allowed:
             self.ordered.clear()
 
     def ensure_possible(self, faults: Sequence[Fault], inbox_id: str = "") -> None:
-        """Raise ``InvalidRequest`` if these cannot be ordered, for an inbox that there is or for a new one."""
+        """Raise ``InvalidRequest`` if these faults cannot be ordered for an existing inbox, or for a new one."""
         if not faults:
             return
         if not self.allowed:
@@ -71,7 +71,7 @@ class Faults:
             raise InvalidRequest(*[(f"/faults/{index}", "expected a reply, a delay or both") for index in idle])
 
     def order(self, inbox: Inbox, faults: Sequence[Fault]) -> None:
-        """Set the faults of an inbox in place of those that it had."""
+        """Replace the faults of an inbox."""
         if faults and self.allowed:
             self.ordered[inbox.id] = _Ordered(inbox.expires_at_ms, list(faults))
         else:
@@ -83,11 +83,11 @@ class Faults:
         return tuple(ordered.faults) if ordered else ()
 
     def has(self, inbox_ids: Iterable[object], step: Step) -> bool:
-        """Return whether ``take`` returns a fault."""
+        """Return whether ``take`` would return a fault."""
         return self._find(inbox_ids, step) is not None
 
     def take(self, inbox_ids: Iterable[object], step: Step) -> Fault | None:
-        """Use up one of the first fault that these inboxes have at this step."""
+        """Return the first fault that these inboxes have at this step, used up once; None if there is no fault."""
         found = self._find(inbox_ids, step)
         if found is None:
             return None
@@ -108,7 +108,7 @@ class Faults:
         return None
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop the faults of deleted inboxes; note the new expiry of inboxes whose expiry has moved."""
+        """Drop the faults of deleted inboxes, and update the expiry of inboxes whose expiry has moved."""
         for change in changes:
             if isinstance(change.notice, InboxDeleted):
                 self.ordered.pop(change.inbox_id, None)
@@ -122,9 +122,9 @@ class Faults:
 
 
 class Refusal(Struct, frozen=True):
-    """A refused command with its reply, or the way in which a connection ended without a message.
+    """A refused command with its reply, or a connection that ended without a message, with the reason.
 
-    ``client`` is its IP address. A login is never in ``command``.
+    ``client`` is an IP address. ``command`` never contains a login.
     """
 
     at_ms: int
@@ -134,7 +134,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Refusals:
-    """The newest refusals; none unless ``wanted``, which ``want`` changes."""
+    """The newest refusals, kept only if ``wanted``, which ``want`` changes."""
 
     def __init__(self, clock: Callable[[], int], *, wanted: bool) -> None:
         self._clock = clock
@@ -142,21 +142,21 @@ class Refusals:
         self.wanted = wanted
 
     def want(self, *, wanted: bool) -> None:
-        """Keep refusals from now on, or drop all that there are."""
+        """Keep refusals from now on, or stop keeping them and drop all refusals."""
         self.wanted = wanted
         if not wanted:
             self._kept.clear()
 
     def add(self, client: str, command: str, reason: str) -> None:
-        """Keep a refusal, if they are wanted."""
+        """Add a refusal, if refusals are wanted."""
         if self.wanted:
             self._kept.append(Refusal(self._clock(), client, command[:_MAX_COMMAND_CHARACTERS], reason))
 
     def forget_expired(self, now_ms: int) -> None:
-        """Drop what is older than an hour."""
+        """Drop refusals that are older than an hour."""
         while self._kept and self._kept[0].at_ms <= now_ms - _KEPT_MS:
             self._kept.popleft()
 
     def newest(self) -> Sequence[Refusal]:
-        """Return those that are kept, oldest first."""
+        """Return the refusals that are kept, oldest first."""
         return tuple(self._kept)

@@ -14,13 +14,13 @@ MOST_LOOKED_AT = 200
 """The number of messages in which one page searches for codes and links."""
 
 _PORTION = 50  # messages that a filter reads at once
-# Comparing takes less than a sixteenth of the time that finding takes.
+# Comparing texts takes less than a sixteenth of the time of detecting codes and links.
 _COMPARING = 16
 _MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
 
 
 class MessageSource(NamedTuple):
-    """How a filter reads an inbox: pages of its list, the start of bodies, and messages with their codes and links."""
+    """The functions with which a filter reads an inbox: list pages, starts of bodies, and messages with findings."""
 
     read: Callable[[Page], Awaitable[Listing]]
     bodies: Callable[[Inbox, Sequence[str], int], Awaitable[dict[str, str]]]
@@ -116,7 +116,7 @@ def _cut(message: Message) -> Message:
 
 
 def _is_matching(page: Page) -> bool:
-    """Return whether ``matches`` tells messages apart."""
+    """Return whether ``matches`` can exclude a message."""
     return bool(page.sender or page.subject or page.text or page.recipient or "attachment" in page.has)
 
 
@@ -127,7 +127,7 @@ class _Filtering:
         self.ended = False
         self.kept: list[Message] = []
         self._page = page
-        # Which messages to read next.
+        # The messages to read next.
         self.rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, recipient=None, has=frozenset())
         self._is_looking = not page.has <= {"attachment"}
         self._may_look_at = MOST_LOOKED_AT if self._is_looking else page.limit

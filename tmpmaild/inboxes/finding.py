@@ -1,4 +1,4 @@
-"""Adds codes and links to messages: detected in turns of the client that reads, and remembered."""
+"""Adds codes and links to messages. They are detected in turns of the reading client, and cached."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -55,7 +55,7 @@ class Detector:
 
 
 def text_bytes(message: Message) -> int:
-    """Return the number of bytes of a message that are searched at most: not its attachments."""
+    """Return the maximum number of bytes of a message that are searched, which excludes attachments."""
     return min(message.size_bytes if message.has_html else message.body_bytes, 2 * TEXT_CHARACTERS)
 
 

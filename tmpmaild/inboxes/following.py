@@ -26,7 +26,7 @@ from tmpmaild.model import (
     VerdictReached,
 )
 
-# Bounds the memory of a listener that does not read. A longer body is cut; the client reads that message by its id.
+# Bounds the memory used for a listener that does not read. A longer body is cut; the client reads that message by id.
 _MESSAGES_AT_ONCE = 10
 _BODIES_BYTES = 64 * 1024
 _OTHER_CHARACTERS = 64 * 1024
@@ -38,7 +38,7 @@ class InboxExpired(Struct, frozen=True):
 
 
 class BacklogShown(Struct, frozen=True):
-    """All messages that an inbox had have been returned; ``inbox`` is its state at that moment."""
+    """All existing messages of an inbox have been returned; ``inbox`` is its state at that moment."""
 
     inbox: Inbox
 
@@ -56,9 +56,9 @@ class Follower:
         self._clock = clock
 
     async def wait(self, address: str, page: Page, token: str | None, seconds: float) -> Listing:
-        """Return a page as soon as it has a message, or an empty one after ``seconds``.
+        """Return a page as soon as it has a message, or an empty page after ``seconds``.
 
-        Raises as ``MailReader.list``, ``AddressExpired`` as soon as it is true, and ``Stopping``.
+        Raises the errors of ``MailReader.list`` (``AddressExpired`` as soon as the address expires), and ``Stopping``.
         """
         deadline = anyio.current_time() + seconds
         inbox = await self._access.find(address, token)
@@ -73,13 +73,13 @@ class Follower:
                 if listing.has_more:
                     continue
                 await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
-                if "verdict" in page.has:  # of a message that was read before it had a verdict
+                if "verdict" in page.has:  # a message may have been read before it had a verdict
                     cursor = _Cursor(page)
 
     def watch(self, inbox: Inbox, message_id: str = "") -> Callable[[], Awaitable[None]]:
         """Return a function that returns once an inbox, or a message in it, has expired or been deleted.
 
-        Both may be shown at the time of the call.
+        At the time of the call, both must be readable.
         """
         return partial(self._ended, inbox, message_id, self._mail.last_invalidation)
 
@@ -104,10 +104,10 @@ class Follower:
         has: frozenset[Feature] = frozenset(),
         shared: WakeUp | None = None,
     ) -> AsyncIterator["Following"]:
-        """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``.
+        """Follow an inbox after a given message, or from its start. Raises the errors of ``MailReader.list``.
 
-        Messages that do not have all of ``has`` are left out, their deletion is not.
-        ``shared`` is what the listener sleeps on if this is one of several inboxes; then ``BacklogShown`` is an event.
+        Messages that do not have all of ``has`` are left out, but their deletion is still reported. If the listener
+        follows several inboxes, ``shared`` is the event it waits for, and ``BacklogShown`` is reported too.
         """
         inbox = await self._access.find(address, token)
         self._mail.ensure_possible(has)
@@ -151,9 +151,9 @@ class Following:
         self.has_unread = True
 
     async def next(self, seconds: float) -> Sequence[Event]:
-        """Return the next events, a few at a time; an empty list if there are none within ``seconds``.
+        """Return the next events, a few at a time; an empty list if there are no events within ``seconds``.
 
-        The end of the inbox is the last event. Raises ``Overflow`` and the errors of ``MailReader.list``.
+        The last event is the inbox's expiry or deletion. Raises ``Overflow`` and the errors of ``MailReader.list``.
         """
         deadline = anyio.current_time() + seconds
         while True:
@@ -168,7 +168,7 @@ class Following:
     async def may_show(self, event: Event) -> bool:
         """Return whether an event from ``next`` may still be shown: its message may have been deleted since.
 
-        If it was, a later event from ``next`` reports the deletion.
+        In that case a later event from ``next`` reports the deletion.
         """
         if isinstance(event, Message):
             try:
@@ -183,15 +183,15 @@ class Following:
 
     @property
     def seconds_left(self) -> float:
-        """The time until the inbox expires, so far as is known; above 0."""
+        """The time until the inbox expires, as far as is known; always greater than 0."""
         return seconds_until(self._expires_at_ms, self._clock())
 
     async def poll(self) -> Sequence[Event]:
-        """Return what ``next`` returns, without waiting for it."""
-        # The last events have been shown by now. An older invalidation would keep all later ones in memory.
+        """Return what ``next`` returns, without waiting."""
+        # The previous events have been shown by now. An older invalidation would keep all later ones in memory.
         self._read_at = self._mail.last_invalidation
         self.has_unread = self._subscription.take_mail() or self.has_unread
-        # Its expiry may have been moved since it was last read.
+        # The expiry may have been moved since the inbox was last read.
         if self.has_unread or self._expires_at_ms <= self._clock():
             try:
                 events = await self._read()
@@ -220,7 +220,7 @@ class Following:
         self._cursor.move_past(listing)
         if not self._tells_backlog or self.has_unread:
             return listing.messages
-        # Before any notice is taken: the state is older than the notices that follow.
+        # This must precede taking any notice: the state is older than the notices that follow.
         self._tells_backlog = False
         return [*listing.messages, BacklogShown(listing.inbox)]
 
@@ -230,12 +230,12 @@ class Following:
         if self.has_ended:
             return notices
         self.has_ended = True
-        # Storage may know of a deletion before its notice arrives here: the inbox then ends before its expiry.
+        # Storage may know of a deletion before its notice arrives here: then the inbox has ended before its expiry.
         return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
 
 
 class _Cursor:
-    """The position in an inbox from which to read on, so that each message is read once."""
+    """The position in an inbox from which reading continues, so that each message is read once."""
 
     def __init__(self, page: Page) -> None:
         self.page = page

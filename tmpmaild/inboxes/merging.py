@@ -1,4 +1,4 @@
-"""Follows several inboxes at once, for one listener: their events are merged, inbox by inbox."""
+"""Follows several inboxes at once for one listener, and merges their events inbox by inbox."""
 
 import math
 from collections import deque
@@ -15,7 +15,7 @@ from tmpmaild.model import Feature
 
 
 class InboxToFollow(Struct, frozen=True):
-    """An inbox to follow: the address as the client writes it, its token, and which of its messages are wanted."""
+    """An inbox to follow: its address as the client wrote it, its token, and the messages that are wanted."""
 
     address: str
     token: str | None = None
@@ -24,13 +24,13 @@ class InboxToFollow(Struct, frozen=True):
 
 
 class Unavailable(Struct, frozen=True):
-    """An inbox cannot be read, for whatever reason. ``named`` is its address as the client wrote it."""
+    """An inbox cannot be read; the reason is not disclosed. ``named`` is its address as the client wrote it."""
 
     named: str
 
 
 class NotLookedAt(Struct, frozen=True):
-    """An inbox was not opened, because the client could not pay for one that cannot be read."""
+    """An inbox was not checked, because the client could not pay for an unreadable inbox before or at it."""
 
     named: str
 
@@ -50,10 +50,10 @@ SeveralEvent = NamedEvent | Unavailable | NotLookedAt
 async def follow_several(
     follower: Follower, requests: Sequence[InboxToFollow], pay: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator["SeveralFollowing"]:
-    """Follow those of the inboxes that can be read.
+    """Follow every inbox in ``requests`` that can be read.
 
-    ``pay`` is called for each other one, before anything is said about it; if it returns False, that one and all after
-    it are not followed. So how many can be read is not known either, beyond what was paid for.
+    ``pay`` is called for each unreadable inbox, before anything is disclosed about it. If ``pay`` returns False, that
+    inbox and all after it are not followed. So a client learns which inboxes are readable only as far as it has paid.
     """
     wake_up = WakeUp()
     async with AsyncExitStack() as stack:
@@ -92,7 +92,7 @@ class SeveralFollowing:
         return not self._left_out and not self._open
 
     async def next(self, seconds: float) -> Sequence[SeveralEvent]:
-        """Return the next events of one inbox, or those of inboxes left out; an empty list if none come in time.
+        """Return the next events of one inbox, or the inboxes left out; an empty list if there are none in time.
 
         Raises as ``Following.next``.
         """
@@ -118,7 +118,7 @@ class SeveralFollowing:
         return event.following.seconds_to_show(event.event) if isinstance(event, NamedEvent) else math.inf
 
     async def _poll(self) -> Sequence[NamedEvent]:
-        """Return events of the next inbox that has some; it takes its next turn after all others."""
+        """Return the events of the next inbox that has any; that inbox then goes to the end of the queue."""
         for _ in range(len(self._open)):
             named, following = self._open.popleft()
             events = await following.poll()

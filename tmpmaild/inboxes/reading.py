@@ -1,6 +1,6 @@
-"""Reading an inbox: pages of its mail, one message, its source and attachments. Nothing is changed here.
+"""Reading an inbox: pages of its messages, one message, its source and attachments. Nothing is changed here.
 
-What a method returns is true when it returns: mail that is deleted or expires while it is being read is not shown.
+Results are current when a method returns: a message that is deleted or expires while it is being read is not shown.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -35,18 +35,18 @@ from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.storage.base import ANY_SIZE, Permit, Storage
 
 NOT_CHECKED = unchecked("none", "not checked")
-"""What is shown as long as too many others wait to be checked."""
+"""The verdict shown for a message while too many other messages are waiting to be checked."""
 
-# Extracting, comparing and copying take less than a sixteenth of the time that finding takes.
+# Extracting, comparing and copying take less than a sixteenth of the time of detecting codes and links.
 _COPYING = 16
 
 T = TypeVar("T")
 Check = Callable[[str, str, str], bool]
-"""Has the message of an address checked soon as to who sent it, for a client; False if too many wait already."""
+"""Schedules a check of a message's sender (address, message id, client); returns False if too many are waiting."""
 
 
 class ShownMessage(Struct, frozen=True):
-    """One message with what is shown next to it; its texts are left out if ``full.complete`` is False."""
+    """One message with the details shown next to it; its texts are left out if ``full.complete`` is False."""
 
     inbox: Inbox
     full: FullMessage
@@ -57,8 +57,8 @@ class ShownMessage(Struct, frozen=True):
 class MailReader:
     """Reads mail for clients.
 
-    ``hostname``, which may be changed, is our name in ``Received`` lines. With ``check`` senders are checked: mail that
-    has no verdict yet when it is looked at.
+    ``hostname``, which may be changed, is our name in ``Received`` fields. With ``check``, the sender of a message that
+    has no verdict yet is checked when the message is read.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class MailReader:
         self.check = check
 
     async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
-        """Read one page of a live address.
+        """Return one page of a live address.
 
-        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all methods here do.
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all reading methods of this class do.
         """
         canonical = self._access.canonical_address(address, token)
         now_ms = self._clock()
@@ -95,13 +95,13 @@ class MailReader:
         return await self._read_page(canonical, page, partial(self._access.permit, token))
 
     async def list_for_holder(self, canonical: str, page: Page) -> Listing:
-        """Read one page of an inbox whose holder has asked for it before. Raises as ``list``, but needs no token."""
+        """Return one page as ``list`` does, but without a token: the inbox's holder has requested it before."""
         return await self._read_page(canonical, page, self._access.permit_daemon)
 
     async def list_as(
         self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
     ) -> tuple[Listing, T]:
-        """Read one page and call ``form`` with it, which may take long. Raises as ``list``."""
+        """Return one page and the result of ``form`` for it, which may take long. Raises the errors of ``list``."""
         listing = await self.list(address, page, token)
         while True:
             since = self._caches.last_invalidation
@@ -113,11 +113,11 @@ class MailReader:
 
     @property
     def last_invalidation(self) -> Invalidation:
-        """The latest invalidation, to be taken before reading; for ``remaining`` and ``confirm``."""
+        """The latest invalidation, to be saved before reading and passed to ``remaining`` or ``confirm``."""
         return self._caches.last_invalidation
 
     async def remaining(self, listing: Listing, since: Invalidation) -> Listing:
-        """Return what is left of a page that was read after ``since``. Raises ``AddressExpired``."""
+        """Return a page that was read after ``since``, without messages deleted since. Raises ``AddressExpired``."""
         if since.next is None and self._clock() < listing.inbox.expires_at_ms:
             return listing
         inbox = await self._access.recheck(listing.inbox, since)
@@ -142,7 +142,7 @@ class MailReader:
                 return listing
 
     def ensure_possible(self, has: Collection[Feature]) -> None:
-        """Return if messages can have all of this here. Raises ``InvalidRequest``."""
+        """Raise ``InvalidRequest`` if messages cannot have all of these features on this service."""
         if "verdict" in has and self.check is None:
             raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
 
@@ -173,7 +173,7 @@ class MailReader:
         return {one.message_id: one.body for one in texts}
 
     async def _complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
-        """Add codes and links. Have those checked that have no verdict yet, such as mail from before a restart."""
+        """Add codes and links. Schedule a check of messages without a verdict, such as those from before a restart."""
         if self.check is not None:
             messages = [self._scheduled_for_check(inbox.address, message, self.check) for message in messages]
         return await self._detector.add_findings(inbox, messages)
@@ -186,7 +186,7 @@ class MailReader:
     async def message(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
     ) -> ShownMessage:
-        """Read one message, without its texts if its source has more than so many octets.
+        """Return one message, without its texts if its source is larger than ``up_to_bytes``.
 
         Raises ``MessageNotFound``.
         """
@@ -200,7 +200,7 @@ class MailReader:
     async def message_as(
         self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
     ) -> T:
-        """Read one whole message and call ``form`` with it, which may take long. Raises as ``message``."""
+        """Return the result of ``form`` for one whole message; ``form`` may take long. Raises as ``message`` does."""
         shown = await self.message(address, message_id, token)
         since = self._caches.last_invalidation
         formed = await form(shown)
@@ -210,7 +210,7 @@ class MailReader:
     async def _read(
         self, address: str, message_id: str, token: str | None, *, up_to_bytes: int = ANY_SIZE, **more: bool
     ) -> tuple[Inbox, FullMessage]:
-        """Read a message, and ``more`` as the storage does."""
+        """Read a message from the storage; ``more`` are further arguments of its ``read_message``."""
         canonical, now_ms = self._access.canonical_address(address, token), self._clock()
         permit = self._access.permit(token, now_ms)
         found = await self._storage.read_message(
@@ -221,9 +221,9 @@ class MailReader:
     async def source(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, bytes, bytes | None]:
-        """Read a message as it came: its inbox, our trace fields, and the octets below them.
+        """Return a message as received: its inbox, our trace fields, and the bytes that follow them.
 
-        The octets are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
+        The bytes are None if there are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, up_to_bytes=up_to_bytes, source=True)
@@ -237,23 +237,23 @@ class MailReader:
             if full.message.authentication is None:
                 self.check(inbox.address, full.message.id, current_client())
             trace = tracefields.authentication_results(full, self.hostname) + trace
-        if raw is not None:  # also where nothing is checked: who trusts our name would trust these
+        if raw is not None:  # even without checks: a program that trusts our name would trust these
             work_bytes = len(raw) // _COPYING
             raw = await self._scheduler.run(claimedresults.without_ours, raw, self.hostname, work_bytes=work_bytes)
         return trace, raw
 
     async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
-        """Read all mail, oldest first, as the parts of an mbox file: each is one mail as ``source`` returns it.
+        """Yield all messages, oldest first, as entries of an mbox file, each with the content that ``source`` returns.
 
-        Mail that is deleted before its turn is left out, and this ends when the inbox does. Raises before the first
-        part as ``list``, later ``StorageUnavailable`` alone.
+        Messages that are deleted before their turn are left out, and the file ends if the inbox expires or is deleted.
+        Raises the errors of ``list`` before the first entry, later only ``StorageUnavailable``.
         """
         last_id = ""
         while True:
             try:
                 last_id, part = await self._next_of_mbox(address, last_id, token)
             except MessageNotFound:
-                return  # that was the last
+                return  # there are no more messages
             except (AddressExpired, AddressNotFound):
                 if last_id:
                     return
@@ -262,9 +262,9 @@ class MailReader:
                 yield part
 
     async def _next_of_mbox(self, address: str, after: str, token: str | None) -> tuple[str, bytes]:
-        """Read the mail after this one; return its id and its part, an empty one if it was deleted meanwhile.
+        """Return the id and mbox entry of the message after this one; the entry is empty if it was deleted meanwhile.
 
-        Raises ``MessageNotFound`` after the last.
+        Raises ``MessageNotFound`` after the last message.
         """
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, after, token, source=True, is_next=True)
@@ -280,9 +280,9 @@ class MailReader:
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None
     ) -> tuple[Inbox, Attachment, int]:
-        """Find an attachment by its index as it is written; the number is of octets in the source of its message.
+        """Return an inbox, an attachment by its index (as in the URL), and the source size of its message in bytes.
 
-        Raises ``MessageNotFound``, also where there is none.
+        Raises ``MessageNotFound``, also if there is no such attachment.
         """
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, up_to_bytes=0)
@@ -295,7 +295,7 @@ class MailReader:
     async def attachment_content(
         self, address: str, message_id: str, attachment: Attachment, token: str | None = None
     ) -> bytes:
-        """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
+        """Return the decoded content of an attachment from ``find_attachment``. Raises ``MessageNotFound``."""
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, source=True)
         assert full.source is not None

@@ -1,4 +1,4 @@
-"""The operator's rules for addresses: their domains, their lifetime, and whether mail for unknown ones creates them."""
+"""The operator's rules for addresses: their domains, their lifetime, and whether mail to unknown ones creates them."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,10 +12,10 @@ from tmpmaild.model import Inbox
 
 
 class Rules(Struct, frozen=True):
-    """What the operator has configured, and the ``retired`` domains.
+    """The operator's configuration, and the ``retired`` domains.
 
-    These take no new addresses; each is kept until a time for those that it has. With ``catch_all`` messages to any
-    recipient at any domain are accepted, and a name is free as soon as its inbox has ended.
+    A retired domain accepts no new addresses, and is kept until the given time for its existing addresses. With
+    ``catch_all``, messages to any recipient at any domain are accepted, and a name is free once its inbox has expired.
     """
 
     config: Config
@@ -24,7 +24,7 @@ class Rules(Struct, frozen=True):
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains for new addresses, the first by default; ``*.NAME`` stands for every name below it."""
+        """The domains for new addresses, the first being the default; ``*.NAME`` matches every name below it."""
         return self.config.domains
 
     @property
@@ -33,10 +33,10 @@ class Rules(Struct, frozen=True):
         return self.domains[0].removeprefix(WILDCARD)
 
     def extendable_until_ms(self, inbox: Inbox) -> int:
-        """Return the latest expiry that may be set, never before the present one."""
+        """Return the latest expiry that may be set, never before the current one."""
         last_ms = inbox.created_at_ms + self.config.addresses.max_lifetime_seconds * 1000
         kept_until_ms = self._kept_until_ms(inbox.address.rpartition("@")[2], last_ms)
-        # The operator may have allowed more when it was created or extended.
+        # The operator may have allowed a longer lifetime when the inbox was created or extended.
         return max(min(last_ms, kept_until_ms), inbox.expires_at_ms)
 
     def _kept_until_ms(self, domain: str, last_ms: int) -> int:
@@ -46,13 +46,13 @@ class Rules(Struct, frozen=True):
 
     @property
     def ours(self) -> Domains:
-        """The domains that addresses can be created at, those that a wildcard stands for among them."""
+        """The domains that addresses can be created at, including those that a wildcard matches."""
         if self.catch_all:
             return ANY_DOMAIN
         return domains(self.domains)
 
     def accepting(self, now_ms: int) -> Domains:
-        """Return the domains whose mail is accepted: also those that were retired while their addresses may live."""
+        """Return the domains whose mail is accepted, including retired domains whose addresses may still be alive."""
         if not self.retired:
             return self.ours
         return domains((*self.domains, *(name for name, until_ms in self.retired.items() if now_ms < until_ms)))

@@ -1,7 +1,7 @@
-"""``InboxService``: the parts of this package, built over one storage and connected with each other.
+"""``InboxService``: the parts of this package, built on one storage and connected to each other.
 
-What they do is in their own modules: ``delivering.py`` for SMTP; ``changing.py``, ``reading.py``, ``viewing.py`` and
-``following.py`` for HTTP.
+Their behaviour is in their own modules: ``delivering.py`` for SMTP; ``changing.py``, ``reading.py``, ``viewing.py``
+and ``following.py`` for HTTP.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,9 +30,9 @@ from tmpmaild.storage.base import Storage
 
 @dataclass(slots=True)
 class InboxService:
-    """The product without SMTP, HTTP and SQL: what its edges use. One record per process.
+    """The product without SMTP, HTTP and SQL, as used by the SMTP and HTTP servers. There is one per process.
 
-    Its methods are what concerns several parts at once.
+    Its own methods are those that involve several parts.
     """
 
     rules: Rules
@@ -54,7 +54,7 @@ class InboxService:
     catcher: Catcher | None
 
     def on_commit(self, changes: Sequence[InboxChange]) -> None:
-        """Note a commit. In this order: listeners read, so what is outdated must be gone."""
+        """Process a commit: outdated cache entries must be dropped first, because the listeners read."""
         self.caches.update(changes)
         if self.faults.ordered:
             self.faults.update(changes)
@@ -62,7 +62,7 @@ class InboxService:
             self.bus.publish(changes)
 
     def change_rules(self, rules: Rules) -> None:
-        """Replace the rules. Addresses and streams that exist go on."""
+        """Replace the rules. Existing addresses and streams are kept."""
         config = rules.config
         self.rules = self.factory.rules = rules
         self.audit.config = config
@@ -93,11 +93,11 @@ def build(
     give_memory_back: Callable[[], None] = lambda: None,
     check: Check | None = None,
 ) -> InboxService:
-    """Build all parts over a storage; ``on_commit`` must be called after each of its commits.
+    """Build all parts on a storage; ``on_commit`` must be called after each of its commits.
 
-    What takes long is done in turns that ``scheduler`` gives to clients. Names and secrets are drawn from ``random``,
-    by default from the operating system. ``give_memory_back`` is called in a thread, at most once a second, after a
-    large mail has been parsed. With ``check`` senders are checked: of new mail, and of older mail when it is looked at.
+    Slow work runs in turns that ``scheduler`` gives to clients. Names and secrets are drawn from ``random``, by default
+    from the operating system. ``give_memory_back`` is called in a thread, at most once a second, after a large message
+    has been parsed. With ``check``, senders are checked: of new messages, and of older messages when they are read.
     """
     config, clock, random = rules.config, storage.clock, random or SystemRandom()
     blocks = Blocks(clock)

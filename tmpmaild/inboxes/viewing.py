@@ -1,7 +1,7 @@
-"""One message as an HTML page: a secret URL that permits to load it, and the page, made when it is loaded.
+"""One message as an HTML page: a secret URL that allows loading it, and the page, rendered on demand.
 
 A web page cannot send a token with the request for a frame. So a client that may read a message gets a secret URL that
-shows this one message for a minute. What is safe to show is decided in ``mail/htmlview.py``.
+shows only this message, for one minute. ``mail/htmlview.py`` decides which content is safe to show.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from tmpmaild.storage.base import Permit, Storage
 LIFETIME_MS = 60_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
 _MAX_PAGES = 4
-_MAX_PAGE_CHARACTERS = 8 * 1024 * 1024  # of all of them
+_MAX_PAGE_CHARACTERS = 8 * 1024 * 1024  # all pages together
 _PAGE_SECONDS = 5
 
 
 class Grant(Struct, frozen=True):
-    """Permission to load one message as a page, by the secret in its URL; ``remote_images`` may be loaded or not."""
+    """Permission to load one message as a page with the secret in its URL, with or without ``remote_images``."""
 
     address: str
     message_id: str
@@ -38,7 +38,7 @@ _decode_grant = json.Decoder(Grant).decode
 
 
 class Viewer:
-    """Makes grants, and the pages that they permit. Secrets are drawn from ``random``."""
+    """Creates grants, and renders the pages that they permit. Secrets are drawn from ``random``."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Viewer:
         self._clock = storage.clock
         self._random = random
         self._scheduler = scheduler
-        self._pages: dict[str, View] = {}  # by secret: made to count the images, and mostly asked for at once
+        self._pages: dict[str, View] = {}  # by secret: rendered to count images, and usually requested at once
 
     async def permit(
         self, address: str, message_id: str, token: str | None = None, *, remote_images: bool
@@ -76,9 +76,9 @@ class Viewer:
         return secret, grant, view.remote_images
 
     async def find(self, secret: str) -> tuple[Inbox, Grant, int]:
-        """Return an inbox and the grant of a secret to look at a message in it, whose size in octets is the number.
+        """Return the inbox and the grant that belong to a secret, and the size of the granted message in bytes.
 
-        Raises ``MessageNotFound``, also when the inbox has expired or the secret is unknown; ``AddressNotFound``.
+        Raises ``MessageNotFound``, also if the inbox has expired or the secret is unknown; ``AddressNotFound``.
         """
         kept = await self._storage.get_permission(secret)
         if kept is None:
@@ -91,7 +91,7 @@ class Viewer:
         return inbox, grant, message.size_bytes
 
     async def open(self, secret: str, grant: Grant) -> View:
-        """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
+        """Return the page of a grant. Raises the errors of ``find``, and ``AddressExpired``."""
         since = self._caches.last_invalidation
         inbox, message = await self._message(grant.address, grant.message_id, self._permit_living)
         view = self._pages.pop(secret, None)
@@ -102,14 +102,14 @@ class Viewer:
         return view
 
     def _remember(self, secret: str, view: View) -> None:
-        """Keep a page for the request that mostly follows at once, and no longer."""
+        """Keep a page briefly, for the request that usually follows at once."""
         characters = len(view.html) + sum(len(page.html) for page in self._pages.values())
         if len(self._pages) < _MAX_PAGES and characters <= _MAX_PAGE_CHARACTERS:
             self._pages[secret] = view
             asyncio.get_running_loop().call_later(_PAGE_SECONDS, self._pages.pop, secret, None)
 
     async def _page(self, grant: Grant, inbox: Inbox, message: Message, permit: Permit) -> View:
-        # All of it in one turn: those who wait for theirs take no memory.
+        # Everything in one turn: requests that wait for their turn use no memory.
         async with self._scheduler.turn(message.size_bytes) as turn:
             texts = await self._storage.read_texts(inbox.id, [message.id], _TEXT_CHARACTERS)
             if not texts:
@@ -144,7 +144,7 @@ class Viewer:
 
 
 def _title(message: Message) -> str:
-    """Return what the mail is called in the title of a tab and at the head of a printed page."""
+    """Return a message's title, for the browser tab and the top of a printed page."""
     return " · ".join(filter(None, (message.subject, message.from_name or message.from_address)))
 
 

@@ -14,10 +14,10 @@ _SECRET_BYTES = 32
 
 
 class Webhooks:
-    """Sets and reads webhooks. ``allowed`` are the operator's rules; without a rule there are no webhooks.
+    """Sets and reads webhooks. ``allowed`` are the operator's rules; without any rule there are no webhooks.
 
-    Verdicts can be reported only if ``senders_are_checked``. ``changed`` are the inboxes whose webhook the dispatcher
-    has to read again; ``woken`` is set when one is added.
+    Verdicts can be reported only if ``senders_are_checked``. ``changed`` contains the inboxes whose webhook the
+    dispatcher must read again; ``woken`` is set when an inbox is added.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Webhooks:
         self.woken = asyncio.Event()
 
     def mark_changed(self, inbox_id: str) -> None:
-        """Have the webhook of an inbox read again soon: it was set, removed, or leased by another daemon."""
+        """Make the dispatcher read an inbox's webhook again: it was set, removed, or leased by another daemon."""
         self.changed.add(inbox_id)
         self.woken.set()
 
@@ -65,5 +65,5 @@ class Webhooks:
         self.mark_changed(inbox_id)
 
     async def read(self, inbox_id: str) -> StoredWebhook | None:
-        """Return the webhook of an inbox."""
+        """Return the webhook of an inbox, or None."""
         return await self._storage.read_webhook(inbox_id)
