@@ -1,4 +1,4 @@
-"""Opens the PostgreSQL engine, brings its schema up to date, and reads it for commands. It works in ``storage.py``."""
+"""Opens the PostgreSQL engine, migrates its schema, and reads it for commands. ``Storage`` is in ``storage.py``."""
 
 import asyncio
 import logging
@@ -101,7 +101,7 @@ SELECT format('function %s(%s): %s', p.proname, pg_get_function_identity_argumen
         AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = p.oid AND deptype = 'e')
 ORDER BY 1
 """
-# Partitions as well: who drops or attaches one must own it. Indexes belong to the owner of their table.
+# Includes partitions: only the owner can drop or attach a partition. An index has the same owner as its table.
 _NOT_OURS: Final = """
 SELECT format('%s belongs to the role %s', name, pg_get_userbyid(owner)) FROM (
     SELECT format('table %s', relname) AS name, relowner AS owner, oid FROM pg_class
@@ -113,7 +113,7 @@ SELECT format('%s belongs to the role %s', name, pg_get_userbyid(owner)) FROM (
 WHERE NOT pg_has_role(owner, 'USAGE') AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = n.oid AND deptype = 'e')
 ORDER BY 1 LIMIT 1
 """
-_OPERATOR_NAME: Final = b"\0"  # hashes are longer: no address has this one
+_OPERATOR_NAME: Final = b"\0"  # shorter than a hash, so no address has it
 _SUMMARY: Final = """
 SELECT sum(inboxes)::bigint AS inboxes, sum(messages)::bigint AS messages,
        pg_database_size(current_database()) AS stored_bytes
@@ -133,7 +133,7 @@ LOGGING: Final = (
     "pgaudit.log_parameter",
 )
 _SETTINGS: Final = (*LOGGING, "autovacuum")
-# What a role may see of the sessions of others is enough to count them: background processes have no database.
+# A role sees enough of other roles' sessions to count them: background processes have no database.
 _FACTS: Final = """
 SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
        current_setting('synchronous_standby_names') AS standby_names,
@@ -167,9 +167,9 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None) -> AsyncIterator[PostgresqlStorage]:
-    """Connect, check, migrate and serve; leaving closes it. Without ``clock`` it goes by that of the database.
+    """Connect, check and migrate the database, and open the storage; leaving the context closes it.
 
-    Raises ``DatabaseError``.
+    ``clock`` defaults to the database server's clock. Raises ``DatabaseError``.
     """
     server = Server(settings.url, settings.password_file)
     upkeep, database_clock = Session(server), DatabaseClock()
@@ -201,7 +201,7 @@ async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None)
 
 @contextmanager
 def _named(url: DatabaseUrl) -> Iterator[None]:
-    """Raise what the server refuses as ``DatabaseError``, with the name of the database and what to do."""
+    """Raise an error of the server as ``DatabaseError``, with the name of the database and advice."""
     try:
         yield
     except (*FAILURES, RequestError) as error:
@@ -214,7 +214,7 @@ async def _shielded(close: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _prepared(session: Session) -> asyncpg.Connection:
-    """Connect, and bring the schema up to date. A server that is away is waited for, with growing pauses."""
+    """Connect, and migrate the schema. While the server is unavailable, retry with growing pauses."""
     pause_seconds = _FIRST_PAUSE_SECONDS
     while True:
         try:
@@ -230,7 +230,7 @@ async def _prepared(session: Session) -> asyncpg.Connection:
 
 
 async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
-    """Connect, and apply the missing steps. Raises ``StorageUnavailable``, ``DatabaseError``."""
+    """Connect, and apply the missing migrations. Raises ``StorageUnavailable``, ``DatabaseError``."""
     connection = await session.connection()
     try:
         return connection, await migrate(connection)
@@ -241,29 +241,29 @@ async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
 
 
 async def _keep_connected(storage: PostgresqlStorage) -> None:
-    """Open what was lost without waiting for mail or a request: a daemon that is not ready is sent none."""
+    """Reopen lost connections without waiting for mail or a request: a daemon that is not ready gets neither."""
     while True:
         await asyncio.sleep(_KEEP_SECONDS)
         await storage.connect()
 
 
 async def _measure(clock: DatabaseClock, session: Session) -> None:
-    """Compare the clock with the server's for ever."""
+    """Measure the server's clock repeatedly."""
     while True:
         await asyncio.sleep(CLOCK_SECONDS)
         try:
             await session.use(clock.measure)
         except (*FAILURES, RequestError, DatabaseError):
-            continue  # other parts notice it, and say so
+            continue  # other code reports the failure
 
 
 def upgrade(settings: PostgresqlSettings) -> list[str]:
-    """Run ``bring_up_to_date``, where there is no event loop yet."""
+    """Run ``bring_up_to_date`` in a new event loop."""
     return asyncio.run(bring_up_to_date(settings))
 
 
 async def bring_up_to_date(settings: PostgresqlSettings) -> list[str]:
-    """Bring a database to the newest schema; return the names of the steps applied. Raises ``DatabaseError``."""
+    """Migrate a database to the newest schema; return the names of the migrations. Raises ``DatabaseError``."""
     session = Session(Server(settings.url, settings.password_file))
     try:
         _, applied = await _migrated(session)
@@ -275,21 +275,21 @@ async def bring_up_to_date(settings: PostgresqlSettings) -> list[str]:
 
 
 def migrations() -> dict[int, Path]:
-    """Return the steps by number, 1 first."""
+    """Return the migrations by number, starting with 1."""
     return steps_in("migrations/postgresql")
 
 
 async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None = None) -> list[str]:
-    """Apply the missing steps and return their names; others that do so at the same time wait.
+    """Apply the missing migrations under a lock, and return their names.
 
-    Where none is missing nobody is waited for: any role that may connect can take the lock.
-    Raises ``DatabaseError`` if the database is not ours, or the schema is too new or was changed by hand; a step that
-    fails has changed nothing.
+    If no migration is missing, this does not wait for the lock, which any role that may connect can take.
+    Raises ``DatabaseError`` if the database is not a tmpmaild database, or if the schema is too new or was changed by
+    hand. A migration that fails has changed nothing.
     """
     steps = steps or migrations()
     newest, refusal = await _examined(connection, steps)
     if newest is not None and newest >= max(steps) and not refusal:
-        return []  # if not, it is looked at again when nobody is changing it
+        return []  # otherwise check again under the lock
     await _lock(connection)
     try:
         applied = await _known_steps(connection)
@@ -305,7 +305,7 @@ async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None 
 
 
 async def _examined(connection: asyncpg.Connection, steps: dict[int, Path]) -> tuple[int | None, str]:
-    """Return the newest step, None before there is one, and why a daemon would not start with this schema."""
+    """Return the newest migration applied, if any, and the reason why a daemon would refuse this schema, or ""."""
     applied: dict[int, asyncpg.Record] = {}
     try:
         applied = await _known_steps(connection)
@@ -316,7 +316,7 @@ async def _examined(connection: asyncpg.Connection, steps: dict[int, Path]) -> t
 
 
 async def _lock(connection: asyncpg.Connection) -> None:
-    """Wait until no other daemon looks at the schema or changes it; say so if that takes long."""
+    """Take the lock that excludes other migrations; log a warning if that takes long."""
     began = time.monotonic()
     has_said = False
     while not await connection.fetchval(_LOCK):
@@ -329,7 +329,7 @@ async def _lock(connection: asyncpg.Connection) -> None:
 
 
 async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Record]:
-    """Return the steps that have been applied. Raises ``DatabaseError`` when the database holds something else."""
+    """Return the migrations that have been applied. Raises ``DatabaseError`` if the database contains other tables."""
     tables = [row["relname"] for row in await connection.fetch(_TABLES)]
     if "schema_step" in tables:
         return {row["number"]: row for row in await connection.fetch("SELECT * FROM schema_step ORDER BY number")}
@@ -357,7 +357,7 @@ async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Reco
 
 
 async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
-    """Apply one step. It gives way to those who use its tables, and is tried again: what waits behind it are mails."""
+    """Apply one migration. If its tables are in use it gives up soon and retries, because deliveries wait behind it."""
     for _ in range(_ATTEMPTS):
         try:
             await _try(connection, number, name, script)
@@ -376,7 +376,7 @@ async def _apply(connection: asyncpg.Connection, number: int, name: str, script:
 
 async def _try(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
     needs = _NEEDS.search(script)
-    assert needs is not None  # of a file of ours
+    assert needs is not None  # every migration file has it
     async with connection.transaction():
         await connection.execute(_LOCK_WAIT)
         if number == 1:
@@ -387,12 +387,12 @@ async def _try(connection: asyncpg.Connection, number: int, name: str, script: s
 
 
 async def _shape(connection: asyncpg.Connection) -> list[str]:
-    """Return what the schema consists of, a line each."""
+    """Return a line for each object of the schema."""
     return [row["line"] for row in await connection.fetch(_SHAPE)]
 
 
 def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
-    """Return the operator's inbox, which may be read while daemons use the database."""
+    """Return the operator's inbox. Daemons may be using the database."""
     lookup = operator_lookup(_OPERATOR_NAME)
     return OperatorMail(
         lambda page: _read_once(settings, lambda connection: reading.select_messages(connection, lookup, page)),
@@ -405,7 +405,7 @@ def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
 
 
 def summary(settings: PostgresqlSettings) -> Summary:
-    """Return what the database holds. Raises ``DatabaseError``."""
+    """Return a summary of the stored data. Raises ``DatabaseError``."""
 
     async def read(connection: asyncpg.Connection) -> Summary:
         row = await single_row(connection, _SUMMARY)
@@ -424,7 +424,7 @@ async def _secret(connection: asyncpg.Connection) -> bytes:
 
 
 def _read_once(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-    """Connect, read, and close. Raises ``DatabaseError``."""
+    """Connect, call ``read``, and close the connection. Raises ``DatabaseError``."""
 
     async def connect_and_read() -> T:
         connection = await Server(settings.url, settings.password_file).connect()
@@ -438,7 +438,7 @@ def _read_once(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection]
 
 
 def facts(settings: PostgresqlSettings) -> ServerFacts:
-    """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
+    """Return facts about the server and its settings. Raises ``DatabaseError``, also when a daemon would refuse it."""
     return _read_once(settings, _facts)
 
 

@@ -1,10 +1,10 @@
-"""Tells the other daemons on the database which inboxes have changed, and hears it from them: LISTEN and NOTIFY.
+"""Exchanges notifications of changed inboxes with the other daemons on the database, using LISTEN and NOTIFY.
 
-A notification is words with spaces between them: ids and times only, nothing of a mail. Daemons since 1.0 write and
-read the same words, and ignore those that they do not know; so several versions may run at the same time.
+A notification consists of words separated by spaces: only ids and times, no content of messages. Daemons since 1.0 send
+and read the same words, and ignore unknown words, so different versions can run at the same time.
 
-Any role that may connect can send such a text. So what is heard of an end or of a verdict is compared with the
-database, and left out if it is not so: followers would believe a false end, and then look no more.
+Any role that may connect can send notifications. Notices of deletions, expiries and verdicts are therefore checked
+against the database, and false ones are dropped: clients would believe a false deletion and stop reading.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ from tmpmaild.storage.rows import verdict_reached
 
 CHANNEL: Final = "tmpmaild"
 POLL_SECONDS: Final = 2.0
-MAX_OCTETS: Final = 7_900  # the server takes less than 8,000
+MAX_OCTETS: Final = 7_900  # the server accepts less than 8,000 bytes
 
-_MISSED: Final = "!"  # in place of a change: some could not be told
+_MISSED: Final = "!"  # in place of a change: some changes were not sent
 _BLOCKS: Final = "b"  # in place of a change: the blocks have been changed
 _FULL: Final = "f"
 _SHARE_FULL: Final = "s"
@@ -45,7 +45,7 @@ SELECT i.id, i.expires_at_ms, m.keys, m.verdicts FROM inbox AS i CROSS JOIN LATE
     FROM message WHERE inbox_id = i.id AND slot = i.slot AND key = ANY($2::bigint[])
 ) AS m WHERE i.id = ANY($1::bigint[])
 """
-# No inbox has the id 0: that row has the version of the blocks.
+# No inbox has the id 0: that row contains the version of the blocks.
 _POLL: Final = """
 SELECT id, last_key, expires_at_ms FROM inbox WHERE id = ANY($1::bigint[])
 UNION ALL SELECT 0, blocks_version, 0 FROM service
@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 
 
 def word(change: InboxChange) -> str:
-    """Return a change as one word: the inbox, flags, and the notice."""
+    """Encode a change as one word: the inbox, flags, and the notice."""
     match change.notice:
         case None:
             notice = ""
@@ -71,7 +71,7 @@ def word(change: InboxChange) -> str:
 
 
 def payloads(words: Iterable[str]) -> Iterator[str]:
-    """Join words to texts that a notification can carry."""
+    """Join words to texts that fit in a notification."""
     held: list[str] = []
     octets = 0
     for one in words:
@@ -85,7 +85,7 @@ def payloads(words: Iterable[str]) -> Iterator[str]:
 
 
 def changes(words: Iterable[str]) -> list[InboxChange]:
-    """Return the changes that words tell. Words of a newer daemon that are unknown here are left out."""
+    """Decode words to changes. Unknown words, as from a newer daemon, are left out."""
     parts = ([*one.split(",", 2), "", ""][:3] for one in words)
     return [
         InboxChange(inbox_id, full=_FULL in flags, share_full=_SHARE_FULL in flags, notice=_notice(notice))
@@ -109,14 +109,14 @@ def _notice(text: str) -> MessageDeleted | InboxDeleted | ExpiryMoved | VerdictR
 
 
 def _is_number(text: str) -> bool:
-    """Return whether it is a number that the server takes: any role that may connect can send what is heard here."""
+    """Return whether the server accepts this number: any role that may connect can send notifications."""
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 async def confirmed(connection: asyncpg.Connection, heard: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
-    """Return the changes that are so: all without a notice, and of the others those that the database confirms.
+    """Return the changes without a notice, and those whose notice the database confirms.
 
-    What a verdict says is read there too.
+    Verdicts are read from the database as well.
     """
     doubted = [int(change.inbox_id) for change in heard if change.notice is not None]
     keys = [key for change in heard if (key := _message_key(change)) is not None]
@@ -126,13 +126,16 @@ async def confirmed(connection: asyncpg.Connection, heard: Sequence[InboxChange]
 
 
 def _message_key(change: InboxChange) -> MessageKey | None:
-    """Return the key of the message that a notice is of; None if there can be none in that inbox."""
+    """Return the key of the message that a notice is about; None if the inbox cannot have such a message."""
     message_id = change.notice.message_id if isinstance(change.notice, MessageDeleted | VerdictReached) else ""
     return message_key(message_id, InboxKey(int(change.inbox_id)))
 
 
 def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> InboxChange | None:
-    """Return a change, with the verdict that it tells of; None if it is not as the inbox says, which may be gone."""
+    """Return a change, with its verdict filled in; None if the row of the inbox does not confirm it.
+
+    ``row`` is None if the inbox is gone.
+    """
     key = _message_key(change)
     verdicts = {} if row is None else dict(zip(row["keys"] or (), row["verdicts"] or (), strict=True))
     match change.notice:
@@ -143,7 +146,7 @@ def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> 
         case VerdictReached(message_id):
             verdict = verdicts.get(key)
             return None if verdict is None else replace(change, notice=verdict_reached(message_id, verdict))
-        case ExpiryMoved(expires_at_ms):  # one that has been moved again since is told of that too
+        case ExpiryMoved(expires_at_ms):  # if it has been moved again since, another notice follows
             is_so = row is not None and row["expires_at_ms"] == expires_at_ms
         case InboxDeleted():
             is_so = row is None or row["expires_at_ms"] <= now_ms
@@ -151,11 +154,11 @@ def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> 
 
 
 class ChangeNotifications:
-    """Tells and hears changes until ``close``.
+    """Sends and receives notifications of changes until ``close``.
 
-    ``reason_not_ready`` is why the database did not answer the last time, or "".
+    ``reason_not_ready`` is the reason for the last failure, or "" while the database responds.
 
-    ``on_back`` is called when the database answers again, ``on_blocks`` when another daemon has changed the blocks.
+    ``on_back`` is called when the database responds again, ``on_blocks`` when another daemon has changed the blocks.
     """
 
     def __init__(
@@ -170,7 +173,7 @@ class ChangeNotifications:
         self._callbacks: list[OnCommitted] = []
         self._listened: Listened = tuple
         self._blocks_version: int | None = None
-        self._words: dict[str, None] = {}  # to be told, in order
+        self._words: dict[str, None] = {}  # to be sent, in order
         self._unconfirmed: list[InboxChange] = []
         self._seen: dict[int, tuple[int, int]] = {}
         self._listening_on: asyncpg.Connection | None = None
@@ -180,12 +183,12 @@ class ChangeNotifications:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen from now on. Raises as ``Session.connection``."""
+        """Start listening. Raises as ``Session.connection``."""
         await self._connection()
         self._task = asyncio.create_task(self._work())
 
     def on_received(self, callback: OnCommitted) -> None:
-        """Register ``callback``; it gets the changes of other daemons."""
+        """Register ``callback``; it is called with changes made by other daemons."""
         self._callbacks.append(callback)
 
     def watch(self, listened: Listened, on_missed: Callable[[], None]) -> None:
@@ -194,20 +197,20 @@ class ChangeNotifications:
         self._on_missed = on_missed
 
     def announce_blocks(self) -> None:
-        """Tell the others that this daemon has changed the blocks."""
+        """Notify the other daemons that this daemon has changed the blocks."""
         self._words[_BLOCKS] = None
         self._woken.set()
 
     def announce(self, changes: Sequence[InboxChange]) -> None:
-        """Note changes of this daemon, to be told to the others."""
+        """Queue changes made by this daemon, to notify the other daemons."""
         self._note(changes)
         self._words.update(dict.fromkeys(map(word, changes)))
-        if len(self._words) > _MAX_WORDS:  # the database has been away for long
+        if len(self._words) > _MAX_WORDS:  # the database has been unavailable for long
             self._words = {_MISSED: None}
         self._woken.set()
 
     async def close(self) -> None:
-        """Tell the changes that are left, then close the connection."""
+        """Send the queued notifications, then close the connection."""
         self._stopping.set()
         self._woken.set()
         if self._task is not None:
@@ -221,7 +224,7 @@ class ChangeNotifications:
             except (*FAILURES, RequestError, DatabaseError) as error:
                 self.reason_not_ready = reason(error)
                 await _within(self._stopping, _RETRY_SECONDS)
-            except Exception:  # without this task the daemon would be deaf, and nobody would notice
+            except Exception:  # without this task, changes would be missed unnoticed
                 log.exception("telling other daemons failed; it goes on")
                 await _within(self._stopping, _RETRY_SECONDS)
         if self._words and self._listening_on is not None:
@@ -231,7 +234,7 @@ class ChangeNotifications:
                 log.debug("the last changes could not be told: %s", error)
 
     async def _do_next(self) -> None:
-        """Wait until there is something to do, and do it."""
+        """Wait until there is work to do or the next poll is due, and do it."""
         await _within(self._woken, self._poll_at - time.monotonic())
         self._woken.clear()
         connection = await self._connection()
@@ -244,7 +247,7 @@ class ChangeNotifications:
         await asyncio.sleep(_PAUSE_AFTER_SECONDS)
 
     async def _connection(self) -> asyncpg.Connection:
-        """Return the connection that listens; when it is a new one, changes may have been missed."""
+        """Return the listening connection; if it is a new one, changes may have been missed."""
         connection = await self._session.connection()
         if connection is not self._listening_on:
             is_first = self._listening_on is None
@@ -266,15 +269,15 @@ class ChangeNotifications:
             raise
 
     async def _poll(self, connection: asyncpg.Connection) -> None:
-        """Read the inboxes that are waited for; those that have changed since the last time wake their listeners."""
+        """Read the inboxes that have listeners, and notify the listeners of those that have changed since."""
         self._poll_at = time.monotonic() + POLL_SECONDS
         wanted = [int(inbox_id) for inbox_id in self._listened()]
-        # A host that is silent now has been silent to the other connections as well.
+        # If the host does not respond here, it does not respond on the other connections either.
         with deadline(connection, PROBE_SECONDS, self._session.server.terminate_all):
             rows = await connection.fetch(_POLL, wanted)
         if self.reason_not_ready:
             self.reason_not_ready = ""
-            log.info("the database is back", extra={"about": time.monotonic()})  # each time
+            log.info("the database is back", extra={"about": time.monotonic()})  # log it each time
             self._on_back()
         seen = {row["id"]: (row["last_key"], row["expires_at_ms"]) for row in rows}
         self._compare_blocks(seen.pop(0)[0])
@@ -292,7 +295,7 @@ class ChangeNotifications:
         self, connection: asyncpg.Connection | asyncpg.pool.PoolConnectionProxy, pid: int, channel: str, payload: object
     ) -> None:
         del channel
-        if connection.is_closed() or pid == connection.get_server_pid():  # the next connection begins with on_missed
+        if connection.is_closed() or pid == connection.get_server_pid():  # on_missed is called for the next connection
             return
         words = str(payload).split()
         if _MISSED in words:
@@ -309,7 +312,7 @@ class ChangeNotifications:
             self._on_missed()
 
     async def _confirm(self, connection: asyncpg.Connection) -> None:
-        """Tell the changes that were heard and are so, in their order."""
+        """Pass the received changes to the callbacks, in order, if the database confirms them."""
         heard, self._unconfirmed = self._unconfirmed, []
         try:
             with deadline(connection, PROBE_SECONDS):
@@ -321,7 +324,7 @@ class ChangeNotifications:
         notify(self._callbacks, heard)
 
     def _note(self, heard: Sequence[InboxChange]) -> None:
-        """Remember expiries that were moved and told, so that ``_poll`` does not tell them again."""
+        """Remember moved expiries that have been reported, so that ``_poll`` does not report them again."""
         for change in heard:
             key = int(change.inbox_id)
             if isinstance(change.notice, ExpiryMoved) and key in self._seen:
@@ -331,14 +334,14 @@ class ChangeNotifications:
 
 
 async def _within(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most so many seconds."""
+    """Wait for an event, at most this many seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(max(seconds, 0)):
             await event.wait()
 
 
 def _between(key: int, before: tuple[int, int] | None, now: tuple[int, int]) -> list[InboxChange]:
-    """Return what has happened to an inbox; one that was not looked at before may have got mail in the meantime."""
+    """Return the changes of an inbox between two polls; if it was not polled before, it may have new messages."""
     found = []
     if before is None or now[0] != before[0]:
         found.append(InboxChange(str(key), full=False))

@@ -1,4 +1,4 @@
-"""What the writer runs: each operation is mostly one function of the database (``migrations/postgresql/``)."""
+"""The writer's operations: most of them call one function of the database (``migrations/postgresql/``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from tmpmaild.storage.postgresql.writer import (
 )
 from tmpmaild.storage.rows import Column, StateRow, Value, body, octets, verdict_reached
 
-# What functions of the database return in place of a result.
+# Values that functions of the database return in place of a result.
 _FULL: Final = 2
 _TAKEN: Final = -1
 _SHARE_FULL: Final = -2
@@ -74,8 +74,8 @@ _SET_VERDICTS: Final = "SELECT set_verdicts($1, $2::bigint[], $3::bigint[], $4::
 _SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
 _SWEEP: Final = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)"
 _SET_WEBHOOK: Final = "SELECT set_webhook($1, $2, $3, $4)"
-# Daemons up to 1.0.2 lease by take_webhooks() and store by settle_webhooks(). Rows are locked in the order of their
-# inboxes, then compared: what another daemon has changed in between is seen by then.
+# Daemons up to 1.0.2 lease with take_webhooks() and store with settle_webhooks(). Rows are locked in the order of their
+# inboxes before they are compared, so that concurrent changes by another daemon are seen.
 _STORE_WEBHOOKS: Final = """
 WITH wanted AS (
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[],
@@ -125,7 +125,7 @@ SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 922337203685
 
 
 def stored_bytes(mail: NewMail) -> int:
-    """Return what each of its inboxes is charged for a mail."""
+    """Return the number of bytes that each of a message's inboxes is charged."""
     parsed = mail.parsed
     return (
         LEAST_STORED_BYTES
@@ -138,7 +138,7 @@ def stored_bytes(mail: NewMail) -> int:
 
 
 def _without_nul(column: Column) -> Column:
-    # What a client says in a command may hold NUL, which no text of PostgreSQL does.
+    # A client's SMTP commands may contain NUL, which PostgreSQL does not allow in text.
     def value(mail: NewMail) -> Value:
         text = column.value(mail)
         return text.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(text, str) else text
@@ -147,7 +147,7 @@ def _without_nul(column: Column) -> Column:
 
 
 CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, rows.CONTENT))
-"""The columns of ``content`` in the order of the table and of the parameters of ``deliver``; the cost is the first."""
+"""The columns of ``content`` in the order of the table and of the parameters of ``deliver``; the first is the cost."""
 
 _ARRAYS: Final = (
     *("bigint[]", "integer[]", "bigint[]"),
@@ -161,7 +161,7 @@ _OTHER_VALUES: Final = tuple(column.value for column in CONTENT[1:])
 
 
 class AddMessage(Operation[str]):
-    """Store a mail for all of its live inboxes, or for none; the result is its first id."""
+    """Store a message in all of its live inboxes, or in none; the result is its first id."""
 
     def __init__(self, mail: NewMail) -> None:
         self.mail = mail
@@ -173,7 +173,7 @@ class AddMessage(Operation[str]):
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
-        """Store the mails together, or none of them."""
+        """Store all messages in one statement, or none of them."""
         left = [operation for operation in operations if operation.recipients]
         if len(left) < len(operations):
             stored = iter(await cls.run(batch, left) if left else ())
@@ -194,11 +194,11 @@ class AddMessage(Operation[str]):
 
 
 class AddOperatorMessage(AddMessage):
-    """Store a mail whose recipients include the operator; in that inbox older messages give way if it is full."""
+    """Store a message whose recipients include the operator; if that inbox is full, older messages are deleted."""
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
-        """Store a single mail, in a transaction with what gives way."""
+        """Store a single message, and delete the messages that make room for it in the same transaction."""
         if len(operations) > 1:
             raise NotTogether
         (operation,) = operations
@@ -213,7 +213,7 @@ class AddOperatorMessage(AddMessage):
                     await _delete(batch, [(InboxKey(int(OPERATOR_INBOX_ID)), key) for key in gone])
                 (outcome,) = await AddMessage.run(batch, [operation])
                 if gone and isinstance(outcome, RequestError):
-                    raise outcome  # nothing was stored, so nothing gives way
+                    raise outcome  # nothing was stored, so roll back the deletions
         except RequestError as refused:
             batch.changes.clear()
             return [refused]
@@ -227,7 +227,7 @@ def addition(mail: NewMail) -> AddMessage:
 
 
 class _Delivery:
-    """The mails of one statement, and the inboxes they are for: places count from 1, in the order of their keys."""
+    """The messages of one statement and their inboxes, which are numbered from 1 in the order of their keys."""
 
     def __init__(self, operations: Sequence[AddMessage]) -> None:
         mails = [operation.mail for operation in operations]
@@ -263,12 +263,12 @@ class _Delivery:
         )
 
     def changes(self, found: asyncpg.Record) -> list[InboxChange]:
-        """Return the state of each inbox after it."""
+        """Return the state of each inbox after the statement."""
         states = zip(self._inbox_keys, found["is_full"], found["share_full"], strict=True)
         return [InboxChange(str(key), full=full or share, share_full=share) for key, full, share in states]
 
     def message_ids(self, keys_before: Sequence[MessageKey]) -> list[str]:
-        """Return the id of the first message of each mail."""
+        """Return the first id of each message."""
         firsts = (self._rows[first] for first in self._firsts)
         return [
             message_id_in(self._inbox_keys[place - 1], MessageKey(keys_before[place - 1] + rank))
@@ -292,7 +292,7 @@ class CreateInbox(Operation[str]):
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
         """Create each inbox whose name is free and whose creator is within its share; reject the others."""
         if len({one.name_hash for one in operations}) < len(operations):
-            raise NotTogether  # of those who want one name the first may be refused it for another reason
+            raise NotTogether  # the first of two with the same name may be rejected for a different reason
         if len({one.new.name_held_ms for one in operations}) > 1:
             raise NotTogether
         results = await _create(batch, operations)
@@ -315,7 +315,7 @@ async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[str |
         [new.address for new in news],
         [new.created_at_ms for new in news],
         [new.expires_at_ms for new in news],
-        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # has partitions: _make_place added them
+        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # _make_place has added its partitions
         [new.private for new in news],
         [new.token_hash for new in news],
         [operation.creator_hash for operation in operations],
@@ -335,14 +335,14 @@ def _created(result: int) -> str | RequestError:
 
 @dataclass(eq=False)
 class DeleteMessage(Operation[Deleted]):
-    """Delete one message of an inbox, together with others."""
+    """Delete one message of an inbox; several such operations share a statement."""
 
     inbox_key: InboxKey
     message_key: MessageKey
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[Deleted]:
-        """Delete each message; of two operations for the same one the first has deleted it."""
+        """Delete each message; if several operations name the same message, only the first reports it as deleted."""
         wanted = [(operation.inbox_key, operation.message_key) for operation in operations]
         places = list(dict.fromkeys(wanted))
         counts = dict.fromkeys(await _delete(batch, places), 1)
@@ -350,7 +350,7 @@ class DeleteMessage(Operation[Deleted]):
 
 
 async def _delete(batch: Batch, places: Sequence[tuple[InboxKey, MessageKey]]) -> set[tuple[InboxKey, MessageKey]]:
-    """Delete messages by the keys of their inboxes and their own, and tell of it; return those that were there."""
+    """Delete messages by inbox key and message key, and report it; return those that existed."""
     columns = map(list, zip(*places, strict=True))
     found = await batch.call(_DELETE, allowed(batch.usage.limits), *columns)
     there = set()
@@ -365,7 +365,10 @@ async def _delete(batch: Batch, places: Sequence[tuple[InboxKey, MessageKey]]) -
 
 @dataclass(eq=False)
 class SetVerdict(Operation[None]):
-    """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
+    """Store the verdict on a message.
+
+    The result is ``MessageNotFound`` if the message is gone, its inbox has expired, or it already has a verdict.
+    """
 
     inbox_key: InboxKey
     message_key: MessageKey
@@ -373,7 +376,7 @@ class SetVerdict(Operation[None]):
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[RequestError | None]:
-        """Store them, and tell the inboxes."""
+        """Store the verdicts, and report them."""
         values = [(one.inbox_key, one.message_key, one.authentication) for one in operations]
         stored = await batch.connection.fetchval(_SET_VERDICTS, batch.now_ms, *map(list, zip(*values, strict=True)))
         outcomes: list[RequestError | None] = []
@@ -387,25 +390,25 @@ class SetVerdict(Operation[None]):
 
 @dataclass(eq=False)
 class StoreWebhook(Operation[bool]):
-    """Store the state of a webhook, which leases it, or ends a lease; False if it no longer has the version."""
+    """Store the state of a webhook, which takes or ends a lease; False if its version has changed."""
 
     row: StateRow
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[bool]:
-        """Store each where the version is that of its row; of two for the same version one is stored."""
+        """Store each state whose version matches the stored row; of two states for the same version, one is stored."""
         columns = zip(*[one.row for one in operations], strict=True)
         places = {row["place"] for row in await batch.connection.fetch(_STORE_WEBHOOKS, *map(list, columns))}
         return [place in places for place in range(1, len(operations) + 1)]
 
 
-# With each change a version, so that a daemon which was not told of it finds out.
+# Each change increments a version, so that a daemon that missed the notification detects the change.
 
 
 async def delete_messages(batch: Batch, inbox_key: InboxKey, selected: Selection) -> Deleted:
-    """Delete some of the selected messages, oldest first, as many as one transaction should.
+    """Delete selected messages, oldest first, up to the limit of one transaction.
 
-    They are chosen first, then deleted by the statement that is the transaction.
+    One statement chooses the messages. Another one deletes them, and is a transaction by itself.
     """
     up_to_key, keys = selected
     sql, wanted = (_SELECTED_UP_TO, up_to_key) if keys is None else (_SELECTED_KEYS, keys)
@@ -419,11 +422,11 @@ async def delete_messages(batch: Batch, inbox_key: InboxKey, selected: Selection
 async def move_expiry(
     batch: Batch, inbox_key: InboxKey, *, expires_at_ms: int, asked_at_ms: int
 ) -> RequestError | None:
-    """Set when an inbox that is alive expires, or end it.
+    """Set the expiry of a live inbox. If it is not after ``asked_at_ms``, the inbox expires now.
 
-    ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
+    Returns ``AddressExpired`` if the inbox has expired, ``AddressNotFound`` if it has been forgotten.
     """
-    # An inbox that expired while this operation was queued may have lost mail to a sweep.
+    # If the inbox expired while this operation was queued, a sweep may have deleted some of its messages.
     now_ms, is_end = max(asked_at_ms, batch.now_ms), expires_at_ms <= asked_at_ms
     new_slot = None if is_end else slot(expires_at_ms, asked_at_ms)
     found = await batch.call(_SET_EXPIRY, now_ms, allowed(batch.usage.limits), inbox_key, expires_at_ms, new_slot)
@@ -442,20 +445,20 @@ async def move_expiry(
 async def set_webhook(
     batch: Batch, inbox_key: InboxKey, webhook: str | None, *, asked_at_ms: int, version: int
 ) -> RequestError | None:
-    """Set the webhook of an inbox that is alive in place of the one before, or take it away; refused as an expiry."""
+    """Set or replace the webhook of a live inbox, or remove it; returns the same errors as ``move_expiry``."""
     now_ms = max(asked_at_ms, batch.now_ms)
     return _refusal(await batch.connection.fetchval(_SET_WEBHOOK, now_ms, inbox_key, version, webhook))
 
 
 def _refusal(result: int | None) -> RequestError | None:
-    """Return why an inbox could not be changed: it has expired, or has been forgotten."""
+    """Return the error if an inbox could not be changed because it has expired or been forgotten."""
     if result == _NO_INBOX:
         return AddressNotFound("no such inbox")
     return None if result is None else AddressExpired(result)
 
 
 async def sweep(batch: Batch, now_ms: int) -> bool:
-    """Delete some of what has expired; return whether there may be more."""
+    """Delete some expired data; return whether there may be more."""
     operator_before = first_key(max(now_ms - OPERATOR_MAIL_MS, 0))
     values = (now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
     more: bool = (await batch.call(_SWEEP, *values))["more"]
@@ -463,12 +466,12 @@ async def sweep(batch: Batch, now_ms: int) -> bool:
 
 
 async def count_usage(batch: Batch) -> None:
-    """Ask what all daemons together have stored."""
+    """Read the total usage of all daemons."""
     batch.usage.note(await batch.connection.fetchval("SELECT count_usage($1, 0, 0, 0)", batch.usage.shard))
 
 
 async def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[str, str]]) -> None:
-    """Store blocks, each in place of one of the same kind and value, and delete those of these kinds and values."""
+    """Store blocks, replacing those of the same kind and value, and delete the ``removed`` ones."""
     connection = batch.connection
     async with connection.transaction():
         await connection.execute(
@@ -478,10 +481,10 @@ async def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[
 
 
 async def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
-    """Store the domains that take new addresses; return the others that are kept, and until when."""
+    """Store the domains that accept new addresses; return the retired domains, each with the time it is kept until."""
     connection = batch.connection
     async with connection.transaction():
-        await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
+        await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may be starting too
         known: dict[str, int | None] = {row["name"]: row["kept_until_ms"] for row in await connection.fetch(_DOMAINS)}
         last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
         retired = retired_domains(known, domains, now_ms=now_ms, until_ms=max(until_ms, last_expiry_ms))
@@ -493,6 +496,6 @@ async def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, un
 
 
 def deletion(inbox_key: InboxKey, selected: Selection) -> Operation[Deleted]:
-    """Return the operation that deletes some of the selected messages; a single one is deleted together with others."""
+    """Return the operation that deletes the selected messages; deletions of single messages can share a statement."""
     key = selected.only_key
     return Alone(delete_messages, inbox_key, selected) if key is None else DeleteMessage(inbox_key, key)

@@ -1,8 +1,8 @@
-"""The partitions of the tables of mail, one for each slot: ten minutes of expiry.
+"""The partitions of the message tables, one per table and slot; a slot is ten minutes of expiry time.
 
-The mail of the inboxes that expire in one slot lies in partitions of its own. When the slot has passed and was swept,
-they are dropped: files are removed, and nothing is left to vacuum. A statement that changes the schema and waits makes
-all others wait behind it, so it gives up soon.
+Messages of the inboxes that expire in the same slot are stored in the same partitions. When the slot has passed and has
+been swept, these are dropped: their files are removed, and nothing is left to vacuum. If a statement that changes the
+schema waits for a lock, all others wait behind it, so it gives up soon.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from tmpmaild.storage.postgresql.server import FAILURES, Session, translate
 
 SLOT_MS: Final = 10 * 60 * 1000
 APART: Final = 0
-"""The slot of mail that stays for more than ``_MOST_SLOTS``, which the sweep deletes row by row."""
+"""The slot for inboxes that expire more than ``_MOST_SLOTS`` ahead. The sweep deletes their messages row by row."""
 
-_MOST_SLOTS: Final = 144  # a day; each slot is two tables
+_MOST_SLOTS: Final = 144  # a day; each slot has two tables
 _AHEAD_SLOTS: Final = 12
-_GRACE_MS: Final = 30 * 1000  # a batch that is under way may still hold mail for a slot that has passed
+_GRACE_MS: Final = 30 * 1000  # a running batch may still store messages in a slot that has passed
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ SELECT coalesce(array_agg(slot), '{}') FROM (
     GROUP BY 1 HAVING count(*) = 2
 ) AS there
 """
-# A wait for a standby would keep the tables locked, and is not needed: that of the mail in a partition includes it.
+# Waiting for a standby would keep the tables locked. It is not needed: later commits of messages wait for it as well.
 _SETTINGS: Final = "SET lock_timeout = '50ms'; SET synchronous_commit = local"
 _ATTEMPTS: Final = 40
 _PAUSE_SECONDS: Final = 0.05
@@ -44,7 +44,7 @@ def slot(expires_at_ms: int, now_ms: int) -> int:
 
 
 def slots_ahead(now_ms: int) -> list[int]:
-    """Return the slots whose partitions should be there before an inbox needs them."""
+    """Return the slots whose partitions should exist before an inbox needs them."""
     first = now_ms // SLOT_MS
     return list(range(first, first + _AHEAD_SLOTS))
 
@@ -62,11 +62,11 @@ class Partitions:
         self._known = {APART}
 
     def has(self, slot: int) -> bool:
-        """Return whether a slot is known to have its partitions."""
+        """Return whether the partitions of a slot are known to exist."""
         return slot in self._known
 
     async def add(self, slots: Collection[int]) -> None:
-        """Add the partitions that are missing. Raises ``StorageUnavailable`` if tables stay locked for seconds."""
+        """Add missing partitions. Raises ``StorageUnavailable`` if tables stay locked for seconds."""
         missing = sorted(set(slots) - self._known)
         for _ in range(_ATTEMPTS):
             if not missing or await self._try("SELECT 1 FROM add_slots($1::integer[])", missing) is not None:
@@ -76,12 +76,12 @@ class Partitions:
         raise StorageUnavailable("the tables of mail stay locked")
 
     async def add_ahead(self, now_ms: int) -> None:
-        """Add those that inboxes with a usual lifetime will need, also if somebody has dropped one by hand."""
+        """Add the partitions that inboxes with a usual lifetime will need, even if one was dropped by hand."""
         self._known = {APART, *await self._use(lambda connection: connection.fetchval(_THERE))}
         await self.add(slots_ahead(now_ms))
 
     async def drop_passed(self, now_ms: int, shard: int) -> bool:
-        """Drop the partitions that have passed and are swept; False if some are in use and it must be tried again."""
+        """Drop the swept partitions of passed slots; False if a lock prevented that, and the caller should retry."""
         await self._try("SELECT 1 FROM end_vacuum($1)", slots_ahead(now_ms)[0] + 1)
         first = first_kept(now_ms)
         while (dropped := await self._try("SELECT coalesce(drop_slot($1, $2), 0)", shard, first)) != 0:

@@ -1,7 +1,7 @@
 """Reads inboxes, pages of their messages, single messages and their sources.
 
-An inbox is found by one statement; then the permit is asked; then a second statement reads the inbox once more together
-with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
+A first statement finds the inbox, then ``permit`` is called. A second statement reads the inbox again together with the
+requested messages, in one snapshot. It names the slot, so that only the partition of that slot is read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ _ATTEMPTS: Final = 10
 _NO_KEY: Final = MessageKey(-1)
 _TEXTS_AT_ONCE: Final = 50
 Columns = tuple[object, ...]
-"""What was read of a row, in the order of what was selected."""
+"""The values of a row, in the order of the selected columns."""
 
 _LISTED_COLUMNS: Final = (*ListedRow._fields, "verbatim")
-"""What a list selects for a ``ListedRow``: of the body the text, or the octets in the source."""
+"""The columns that a list selects for a ``ListedRow``: the body is either text, or bytes of the source."""
 _EXPRESSIONS = {
     "key": "m.key",
     "recipient": "m.recipient",
@@ -45,7 +45,7 @@ _EXPRESSIONS = {
 
 
 def _listed(read: Columns) -> ListedRow:
-    """Return the row of what was read for ``_LISTED_COLUMNS``."""
+    """Convert the values of ``_LISTED_COLUMNS`` to a row."""
     *others, body, verbatim = read
     assert body is None or isinstance(body, str)
     assert verbatim is None or isinstance(verbatim, bytes)
@@ -53,20 +53,20 @@ def _listed(read: Columns) -> ListedRow:
 
 
 def _body_text(body: str | None, verbatim: bytes | None) -> str | None:
-    """Return a body with LF line ends, wherever it was read from; None if it was not read."""
+    """Return a body with LF line ends, from either column; None if it was not read."""
     if verbatim is None:
         return body
     return verbatim.decode(errors="ignore").replace("\r\n", "\n")
 
 
 def _selected(names: Sequence[str], **expressions: str) -> str:
-    """Return what a SELECT reads for the fields of a row: the column of that name, or the given expression."""
+    """Return the column list of a SELECT for the fields of a row: for each, its column or the given expression."""
     known = _EXPRESSIONS | {name: f"{expression} AS {name}" for name, expression in expressions.items()}
     return ", ".join(known.get(name, f"c.{name}") for name in names)
 
 
 def _if_small(condition: str) -> dict[str, str]:
-    """Return the expressions of a body that is read only on a condition."""
+    """Return the expressions for a body that is read only if the condition is true."""
     return {
         "body": f"CASE WHEN {condition} THEN c.body END",
         "verbatim": f"CASE WHEN {condition} THEN substr(c.source, c.body_at + 1, c.body_bytes) END",
@@ -74,9 +74,10 @@ def _if_small(condition: str) -> dict[str, str]:
 
 
 def _beginning(characters: str) -> dict[str, str]:
-    """Return the expressions of the beginning of a body; ``characters`` is a parameter.
+    """Return the expressions for the beginning of a body; ``characters`` is a query parameter.
 
-    A character has at most four octets, a line end two. So a character that the cut divides is always beyond those.
+    A character has at most four bytes, and a line end two. A character split by the byte limit is therefore always
+    beyond the requested characters.
     """
     return {
         "body": f"left(c.body, {characters})",
@@ -84,7 +85,7 @@ def _beginning(characters: str) -> dict[str, str]:
     }
 
 
-# A swept inbox has expired, even if the clock has been set back since. $1: now, $2: what inboxes may hold.
+# A swept inbox counts as expired even if the clock has been set back since. $1: now, $2: the limits of inboxes.
 _INBOX: Final = """
 SELECT i.id, i.created_at_ms,
        CASE WHEN i.swept THEN least(i.expires_at_ms, $1::bigint) ELSE i.expires_at_ms END AS ends,
@@ -112,9 +113,9 @@ CROSS JOIN LATERAL (
     SELECT * FROM content_SLOT AS content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
 ) AS c
 """
-"""Messages of one slot with their content. No plan can turn this round and read the contents of all inboxes first.
+"""Messages of one slot with their content. OFFSET 0 prevents a plan that reads the contents of all inboxes first.
 
-The partitions are named: a statement on all of them costs the server four times as much.
+The partitions are named because a statement on the partitioned tables costs the server four times as much.
 """
 
 _OF_INBOX: Final = "m.slot = $4 AND m.inbox_id = $3"
@@ -151,7 +152,7 @@ SELECT m.key, coalesce(c.remote_ip, ''), coalesce(c.stored_bytes, 0)
 
 
 def _with_inbox(columns: str, condition: str, more: str = "") -> str:
-    """Return what reads an inbox and, besides its columns, these of its messages; parameters from $5 on."""
+    """Return a statement that reads an inbox and these columns of its messages; their parameters start at $5."""
     messages = f"SELECT {columns}, m.key AS place {_JOINED} WHERE {_OF_INBOX} AND {condition} {more}"
     return f"{_AGAIN} SELECT found.*, p.* FROM found LEFT JOIN LATERAL ({messages}) AS p ON true"
 
@@ -182,24 +183,24 @@ WHERE i.id = $1
 
 
 def _of_slot(sql: str, slot: int) -> str:
-    """Return a statement on the partitions of a slot."""
+    """Return the statement for the partitions of a slot."""
     return sql.replace("_SLOT", f"_{slot}")
 
 
 class Found(NamedTuple):
-    """An inbox, and where its mail is."""
+    """An inbox, and the slot of its messages."""
 
     inbox: Inbox
     slot: int
 
     @property
     def key(self) -> InboxKey:
-        """The number of the inbox."""
+        """The key of the inbox."""
         return InboxKey(int(self.inbox.id))
 
 
 async def _find(connection: asyncpg.Connection, lookup: InboxLookup) -> Found | None:
-    """Read an inbox that is not forgotten yet, and ask the permit."""
+    """Read an inbox that has not been forgotten yet, and call ``permit`` with it."""
     values = (lookup.now_ms, allowed(lookup.limits), lookup.name_hash, lookup.now_ms - NAME_HELD_MS)
     row = await connection.fetchrow(_FIND, *values)
     if row is None:
@@ -219,7 +220,7 @@ async def _read(
     sql: str,
     make_values: Callable[[Found], Sequence[object]],
 ) -> tuple[Found, list[Columns]] | None:
-    """Find the inbox, then read it again with the columns of some of its messages; None without an inbox."""
+    """Find an inbox, then read it again with columns of some of its messages; None if there is no such inbox."""
     for _ in range(_ATTEMPTS):
         found = await _find(connection, lookup)
         if found is None:
@@ -233,7 +234,7 @@ async def _read(
 async def _read_again(
     connection: asyncpg.Connection, lookup: InboxLookup, sql: str, found: Found, *values: object
 ) -> tuple[Found, list[Columns]] | None:
-    """Read the inbox with some of its messages; None if its expiry was moved or it was forgotten meanwhile."""
+    """Read the inbox with some of its messages; None if it was forgotten or its expiry was moved in the meantime."""
     values = (lookup.now_ms, allowed(lookup.limits), found.key, found.slot, *values)
     try:
         records = await connection.fetch(_of_slot(sql, found.slot), *values)
@@ -242,16 +243,16 @@ async def _read_again(
     new = _found(lookup, records[0]) if records else None
     if new is None or new.inbox.expires_at_ms != found.inbox.expires_at_ms:
         return None
-    # The last column is the key once more; it is NULL if there are no messages.
+    # The last column is the key again; it is NULL if there are no messages.
     return new, [row[_INBOX_COLUMNS:-1] for row in records if row[-1] is not None]
 
 
 async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-    """Read addresses that are not forgotten yet, by one statement, without asking their permits."""
+    """Read inboxes that have not been forgotten yet with one statement, without calling their permits."""
     times_ms = [one.now_ms for one in lookups]
     hashes = [one.name_hash for one in lookups]
     held_since_ms = [now_ms - NAME_HELD_MS for now_ms in times_ms]
-    # What an inbox may hold is the same for all but during a reload; then it is the newest.
+    # The limits differ only during a reload; then the newest ones are used.
     rows = await connection.fetch(_FIND_SEVERAL, times_ms, allowed(lookups[-1].limits), hashes, held_since_ms)
     found: list[Inbox | None] = [None for _ in lookups]
     for row in rows:
@@ -261,7 +262,7 @@ async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLo
 
 
 async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, page: Page) -> Listing | None:
-    """Read a page of an inbox."""
+    """Read an inbox and a page of its messages."""
 
     def values(found: Found) -> Sequence[int]:
         return page.small_bytes, *keys_between(page, found.key), page.limit + 1
@@ -279,7 +280,7 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
 async def _large_bodies(
     connection: asyncpg.Connection, found: Found, is_whole: Mapping[MessageKey, bool]
 ) -> dict[MessageKey, tuple[str, bool]]:
-    """Read bodies by the keys of their messages, whole or their beginnings, and tell whether each was cut."""
+    """Read bodies or their beginnings; return them by message key, each with whether it was cut."""
     if not is_whole:
         return {}
     whole_keys = [key for key, whole in is_whole.items() if whole]
@@ -294,7 +295,7 @@ async def _large_bodies(
 
 
 async def select_inboxes(connection: asyncpg.Connection, between: Between, creator_hash: bytes | None) -> InboxPage:
-    """Read a page; with ``creator_hash`` only the inboxes of that creator."""
+    """Read a page of the inbox list; with ``creator_hash``, only the inboxes of that creator."""
     addresses: dict[InboxKey, str] = {}
     rows: list[InboxRow] = []
     for *row, address in await connection.fetch(_INBOXES, *between, PAGE_ROWS):
@@ -306,7 +307,7 @@ async def select_inboxes(connection: asyncpg.Connection, between: Between, creat
 async def select_message(
     connection: asyncpg.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool
 ) -> tuple[Inbox, FullMessage | None] | None:
-    """Read one message and its inbox as ``Storage.read_message``."""
+    """Read one message and its inbox, as ``Storage.read_message`` does."""
 
     def values(found: Found) -> tuple[int, ...]:
         key = key_after(message_id, found.key) if is_next else message_key(message_id, found.key)
@@ -325,7 +326,7 @@ async def select_message(
 async def select_texts(
     connection: asyncpg.Connection, inbox_key: InboxKey, keys: Sequence[MessageKey], up_to_characters: int
 ) -> tuple[list[Texts], Sequence[MessageKey]]:
-    """Read the beginnings of some texts, and return the keys that are left for another read."""
+    """Read the beginnings of the texts of some messages, and return the keys that are left for another read."""
     texts: list[Texts] = []
     read = await connection.fetch(_TEXTS, inbox_key, keys[:_TEXTS_AT_ONCE], up_to_characters)
     for key, body, verbatim, html, headers in read:
@@ -335,7 +336,7 @@ async def select_texts(
 
 
 async def select_webhooks(connection: asyncpg.Connection, *, after: InboxKey, limit: int) -> list[WebhookRow]:
-    """Read the webhooks of the inboxes that follow."""
+    """Read the webhooks of the inboxes after ``after``."""
     return [WebhookRow._make(row) for row in await connection.fetch(_WEBHOOKS, after, limit)]
 
 
@@ -345,5 +346,5 @@ async def select_blocks(connection: asyncpg.Connection) -> list[Block]:
 
 
 async def operator_box(connection: asyncpg.Connection) -> OperatorBox:
-    """Read what the operator's inbox holds."""
+    """Read the senders and sizes of the messages in the operator's inbox."""
     return OperatorBox(Held(*row) for row in await connection.fetch(_HELD, int(OPERATOR_INBOX_ID)))

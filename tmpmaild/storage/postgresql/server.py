@@ -1,7 +1,7 @@
-"""The server of the database: its hosts, connections to the one that takes writes, its clock, what its errors mean.
+"""The database server: its hosts, connections to the writable one, its clock, and the translation of its errors.
 
-Each connection has settings of ours, and mail must be safe where it leads. A server has a time to answer. After that
-the connection is closed, and whether the server did the work is unknown.
+Each connection uses our settings, and is refused if mail would not be safe on the server. A server must respond in
+time. Otherwise the connection is closed, and it is unknown whether the server has done the work.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ FAILURES: Final = (
     *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
     *(OSError, TimeoutError),
 )
-"""What a connection raises when the server, its disk or the network is at fault."""
+"""Exceptions that a connection raises if the server, its disk or the network fails."""
 
 STATEMENT_SECONDS: Final = 10.0
 PROBE_SECONDS: Final = 3.0
 HOST_SECONDS: Final = 2.0
-_PAUSE_SECONDS: Final = 0.5  # between two tries to connect
+_PAUSE_SECONDS: Final = 0.5  # between two attempts to connect
 _NEXT_HOST_SECONDS: Final = 2.0
 _PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)  # before a statement is repeated
 _MOST_READERS: Final = 4
@@ -46,7 +46,7 @@ _MISTAKES: Final = (
     *(asyncpg.InsufficientPrivilegeError, asyncpg.ClientConfigurationError),
     asyncpg.ProtocolViolationError,  # a pooler that does not know a setting
 )
-"""What is wrong with the URL rather than with the server."""
+"""Errors that are caused by the URL rather than by the server."""
 
 _REPEATABLE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _OF_ONE_ROW: Final = (
@@ -57,15 +57,15 @@ _OF_OTHERS: Final = (
     *(asyncpg.InsufficientPrivilegeError, asyncpg.InvalidSchemaNameError),
     *(asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError),
 )
-"""What a statement of ours meets where somebody has changed the schema under a running daemon, or restores a dump."""
+"""Errors of our statements if the schema is changed, or a dump is restored, while a daemon is running."""
 
 _OF_IDS: Final = ("GetNewTransactionId", "GetNewMultiXactId")
-"""The functions of the server that warn, in each transaction, when ids are about to run out."""
+"""Server functions that log a warning in each transaction when ids are about to run out."""
 
 _SETTINGS: Final = {
     "application_name": "tmpmaild",
-    # Every statement has an index to go by, and looks few rows up one by one. What the planner knows of tables that
-    # live for an hour is worth nothing: it would take them for small, and read all of one to join it.
+    # Every statement uses an index to look up a few rows. The planner's statistics of tables that exist for an hour are
+    # useless: it would assume that they are small, and read a whole table to join it.
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
@@ -77,22 +77,22 @@ _SETTINGS: Final = {
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "timezone": "UTC",
-    # Whatever the role or the database is set to, the statements mean the same, and an error ends no session.
+    # Override settings of the role or the database that change the meaning of statements, or end a session on an error.
     "exit_on_error": "off",
-    "quote_all_identifiers": "off",  # or the schema would read as another one
+    "quote_all_identifiers": "off",  # otherwise the schema would look different
     "transform_null_equals": "off",
     "plpgsql.extra_errors": "none",
     "plpgsql.extra_warnings": "none",
-    "client_min_messages": "warning",  # or nobody would be told that a standby was not waited for
+    "client_min_messages": "warning",  # needed to notice that the server did not wait for a standby
     "default_transaction_isolation": "read committed",
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
     "lock_timeout": "0",
     "idle_session_timeout": "0",
-    "idle_in_transaction_session_timeout": "10s",  # a daemon that has been stopped must not keep rows locked
+    "idle_in_transaction_session_timeout": "10s",  # a suspended daemon must not keep rows locked
 }
-# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts. The second column
-# ends what waits for a lock when its daemon has closed the connection; systems other than Linux may not know it.
+# The first column fixes synchronous_commit for the session, even if the server's setting is changed later. The second
+# makes the server stop waiting for a lock if the client has disconnected; systems other than Linux may not support it.
 _CHECK: Final = """
 SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
        CASE WHEN version() LIKE '%linux%'
@@ -113,7 +113,7 @@ log = logging.getLogger(__name__)
 
 
 class Server:
-    """The hosts of a URL, and how to connect to the one that takes writes."""
+    """The hosts of a URL. Connects to the one that accepts writes."""
 
     def __init__(self, url: DatabaseUrl, password_file: Path | None = None) -> None:
         self.url = url
@@ -121,7 +121,7 @@ class Server:
         self._hosts = list(zip(url.hosts, url.ports, strict=True))
         self._connecting = asyncio.Lock()
         self._refusal = ""
-        self._logged = ""  # it is tried every other second
+        self._logged = ""  # connecting is retried every few seconds, but logged once
         self._refused_until = 0.0
         self._timeline = ""
         self._next_host_at = 0.0
@@ -129,10 +129,10 @@ class Server:
         self._connects = Count("storage_connects_total", "Connections to the database server that were opened.")
 
     async def connect(self) -> asyncpg.Connection:
-        """Return a new connection to the first host that takes writes.
+        """Return a new connection to the first host that accepts writes.
 
-        Raises ``StorageUnavailable`` when there is none now, ``DatabaseError`` when the server cannot be used. After a
-        refusal no host is asked for ``_PAUSE_SECONDS``: the next ones are refused at once.
+        Raises ``StorageUnavailable`` if there is no such host now, ``DatabaseError`` if the server cannot be used.
+        After a ``StorageUnavailable``, no host is tried for ``_PAUSE_SECONDS``: further calls fail at once.
         """
         async with self._connecting:
             if time.monotonic() < self._refused_until:
@@ -140,8 +140,8 @@ class Server:
             try:
                 connection = await self._connect_to_first()
             except (StorageUnavailable, DatabaseError) as error:
-                if self._open and self._logged != str(error):  # who waits for the first one logs it
-                    # Each outage has its line, also a second one within a minute, which would count as a repetition.
+                if self._open and self._logged != str(error):  # the caller logs a failure to open the first
+                    # Log each outage, even a second one within a minute, which would otherwise be dropped as repeated.
                     log.warning("cannot connect to the database: %s", error, extra={"about": time.monotonic()})
                     self._logged = str(error)
                 if isinstance(error, StorageUnavailable):
@@ -153,7 +153,7 @@ class Server:
         return connection
 
     def try_next_host(self) -> bool:
-        """Begin with another host the next time; False if there is none, or if that was done a moment ago."""
+        """Start with a different host next time; False if there is no other, or if this was done a moment ago."""
         if len(self._hosts) == 1 or time.monotonic() < self._next_host_at:
             return False
         self._next_host_at = time.monotonic() + _NEXT_HOST_SECONDS
@@ -161,7 +161,7 @@ class Server:
         return True
 
     def terminate_all(self) -> None:
-        """Close all connections at once: the host is silent. What waits for an answer fails."""
+        """Close all connections at once, because the host does not respond; running statements fail."""
         for connection in self._open:
             connection.terminate()
 
@@ -188,14 +188,14 @@ class Server:
                 if connection is not None:
                     return connection
                 reasons.append(f"{host}: it takes no writes, or was the primary once")
-            # The next connection begins with another host: this one may cost the time to wait for it.
+            # The next connection starts with a different host: trying this one may take until the timeout.
             self._hosts.append(self._hosts.pop(self._hosts.index((host, port))))
         if mistake is not None:
             raise DatabaseError(f"{self.url}: {'; '.join(reasons)}") from mistake
         raise StorageUnavailable("; ".join(reasons))
 
     async def _connect(self, host: str, port: int, password: str | None) -> asyncpg.Connection | None:
-        """Connect to one host; None if it is not the primary. Raises ``DatabaseError`` when mail would not be safe."""
+        """Connect to one host; None if it is not the primary. Raises ``DatabaseError`` if mail would not be safe."""
         connection = await _opened(self.url, host, port, password)
         try:
             with deadline(connection, HOST_SECONDS):
@@ -209,18 +209,18 @@ class Server:
         return None
 
     def _is_newest(self, timeline: str) -> bool:
-        """Return whether a primary has not been replaced by another one: each promotion begins a newer timeline."""
+        """Return whether no newer primary has been seen: each promotion starts a newer timeline."""
         if timeline < self._timeline:
             log.error("a primary of an older timeline is left alone: %s; stop it", self.url)
             return False
         if timeline > self._timeline:
-            self.terminate_all()  # what is still connected is so to the primary before
+            self.terminate_all()  # the open connections lead to the previous primary
         self._timeline = timeline
         return True
 
 
 class Session:
-    """One connection, opened again when it was lost.
+    """One connection, which is reopened after it was lost.
 
     ``reason_not_open`` is the reason the last attempt to open it failed, or "".
     """
@@ -235,11 +235,11 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection; the server may have gone without a word."""
+        """Whether the connection is open, as far as is known: the server may have gone away unnoticed."""
         return self._connection is not None and not self._connection.is_closed()
 
     async def connection(self) -> asyncpg.Connection:
-        """Return the connection. Raises as ``Server.connect``."""
+        """Return the connection, opened if necessary. Raises as ``Server.connect``."""
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
         async with self._opening:
@@ -255,30 +255,30 @@ class Session:
             return self._connection
 
     def try_next_host(self) -> None:
-        """Look for a newer primary: this one does not get its commits to a standby, which may have been promoted."""
+        """Try another host: the commits of this primary do not reach its standby, which may have been promoted."""
         if self.server.try_next_host() and self._connection is not None:
             self._connection.terminate()
 
     def _note(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
-        """Note a warning. There is one, and no error, when the wait for a standby has been cancelled."""
+        """Record a warning. The server sends a warning, not an error, if the wait for a standby was cancelled."""
         is_of_ids = message.server_source_function in _OF_IDS
         self.was_warned = self.was_warned or (message.severity_en == "WARNING" and not is_of_ids)
 
     async def use(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Call ``work`` with the connection while no other call uses it; for a connection that several tasks share."""
+        """Call ``work`` with the connection while no other call uses it; for connections shared by several tasks."""
         async with self._using:
             connection = await self.connection()
             with deadline(connection):
                 return await work(connection)
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         if self._connection is not None:
             await close(self._connection)
 
 
 class Readers:
-    """The connections that only read, as many as are needed at once up to ``_MOST_READERS``. Clients take turns."""
+    """The read-only connections: as many as are in use at once, up to ``_MOST_READERS``. Clients take turns."""
 
     def __init__(self, server: Server) -> None:
         self._sessions = [Session(server) for _ in range(_MOST_READERS)]
@@ -289,7 +289,7 @@ class Readers:
 
     @property
     def reason_not_ready(self) -> str:
-        """Why nothing can be read, "" if it can."""
+        """The reason why nothing can be read, or ""."""
         is_any_open = any(session.is_open for session in self._sessions)
         return "" if is_any_open else next((one.reason_not_open for one in self._sessions if one.reason_not_open), "")
 
@@ -301,9 +301,9 @@ class Readers:
     async def run(
         self, read: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Call ``read`` with a connection and these; return its result, or raise it as an error of ``tmpmaild.errors``.
+        """Call ``read`` with a connection and these arguments; raise its errors as those of ``tmpmaild.errors``.
 
-        Cancelling the caller does not interrupt it: the server would have to be asked by another connection.
+        Cancelling the caller does not interrupt the read, because that would need another connection to the server.
         """
         task = asyncio.ensure_future(self._run(lambda connection: read(connection, *args, **options)))
         self._running.add(task)
@@ -314,7 +314,7 @@ class Readers:
     def _forget(self, task: "asyncio.Task[object]") -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # or it would be reported as never retrieved when the caller was cancelled
+            task.exception()  # otherwise it is reported as never retrieved if the caller was cancelled
 
     async def _run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         try:
@@ -332,7 +332,7 @@ class Readers:
             raise StorageUnavailable(str(error)) from error
 
     async def _opened(self) -> Session:
-        """Return an idle session; where the server has no room for one more connection, wait for one that is open."""
+        """Return an idle session; if the server refuses another connection, wait for one that is open."""
         while True:
             session = next((one for one in reversed(self._idle) if one.is_open), self._idle[-1])
             self._idle.remove(session)
@@ -353,7 +353,7 @@ class Readers:
         self._is_returned.set()
 
     async def close(self) -> None:
-        """Wait until the reads that run have ended, then close all connections."""
+        """Wait for the running reads to finish, then close all connections."""
         if self._running:
             await asyncio.wait(self._running)
         for session in self._sessions:
@@ -361,15 +361,15 @@ class Readers:
 
 
 class DatabaseClock(FollowingClock):
-    """Unix milliseconds as the server has them: measured now and then."""
+    """Follows the clock of the database server, which is measured at intervals."""
 
     def __init__(self) -> None:
         super().__init__("the clock of the database server")
 
     async def measure(self, connection: asyncpg.Connection) -> None:
-        """Ask the server for its time. Its answer is of the middle between question and receipt.
+        """Query the server's time, and assume that it was read halfway between sending and receiving.
 
-        So a slow answer may be wrong by half of the time that it took: it only counts until a better one is known.
+        The error may be up to half of the round trip. A slow response is therefore used only if no time is known yet.
         """
         asked = elapsed()
         server_seconds = float(await connection.fetchval(_CLOCK))
@@ -391,22 +391,22 @@ class DatabaseClock(FollowingClock):
 def deadline(
     connection: asyncpg.Connection, seconds: float | None = None, expired: Callable[[], None] | None = None
 ) -> Iterator[None]:
-    """Close the connection if the statement within has no answer by then: it raises an error of a lost connection.
+    """Close the connection after a timeout, so that the statement inside fails as if the connection was lost.
 
-    ``expired`` is what to do in place of that. A statement is never cancelled: one that waits for a standby would then
-    end as if it had succeeded.
+    ``expired`` is called in place of closing it. A statement is never cancelled: if it was waiting for a standby, it
+    would then end as if it had succeeded.
     """
     after = STATEMENT_SECONDS if seconds is None else seconds
     timer = asyncio.get_running_loop().call_later(after, expired or connection.terminate)
     try:
         yield
     except asyncpg.InternalClientError:
-        connection.terminate()  # the driver is in a state from which it does not come back
+        connection.terminate()  # the driver cannot recover from this state
         raise
     except AttributeError as error:
         if not connection.is_closed():
             raise
-        # The driver does not look again whether it is open before it runs what it has prepared.
+        # The driver does not check again that the connection is open before it runs a prepared statement.
         raise asyncpg.InterfaceError("the connection was closed in the middle of a statement") from error
     finally:
         timer.cancel()
@@ -424,19 +424,19 @@ async def _opened(url: DatabaseUrl, host: str, port: int, password: str | None) 
             timeout=HOST_SECONDS,
             server_settings=_SETTINGS,
         )
-    except asyncpg.UndefinedObjectError as error:  # before version 12 a server does not know all of the settings
+    except asyncpg.UndefinedObjectError as error:  # servers before version 12 do not know all of the settings
         raise _too_old(url, f"PostgreSQL is too old ({reason(error)})") from error
 
 
 async def single_row(connection: asyncpg.Connection, sql: str, *values: object) -> asyncpg.Record:
-    """Return the row of a statement that always returns one."""
+    """Return the row of a statement that always returns exactly one row."""
     row = await connection.fetchrow(sql, *values)
     assert row is not None
     return row
 
 
 async def close(connection: asyncpg.Connection) -> None:
-    """Close a connection, at once if the server does not answer."""
+    """Close a connection; terminate it if the server does not respond in time."""
     try:
         await connection.close(timeout=HOST_SECONDS)
     except FAILURES:
@@ -444,7 +444,7 @@ async def close(connection: asyncpg.Connection) -> None:
 
 
 async def _read_password(url: DatabaseUrl, file: Path | None) -> str | None:
-    """Return the password, which may have been changed. Raises ``DatabaseError``."""
+    """Return the password; a file is read each time, as it may have changed. Raises ``DatabaseError``."""
     if file is None:
         return url.password
     try:
@@ -454,7 +454,7 @@ async def _read_password(url: DatabaseUrl, file: Path | None) -> str | None:
 
 
 async def _check_files(url: DatabaseUrl) -> None:
-    """Raise ``DatabaseError`` for a file of the URL that cannot be read: the driver would not say which it is."""
+    """Raise ``DatabaseError`` for an unreadable file of the URL: the driver's error would not name the file."""
     for name, value in url.tls:
         if name != "sslmode":
             await _read(Path(value), f" ({name} in storage.url)")
@@ -468,7 +468,7 @@ async def _read(file: Path, named: str = "") -> bytes:
 
 
 async def _check(url: DatabaseUrl, connection: asyncpg.Connection) -> str | None:
-    """Return the timeline, None if it takes no writes. Raises ``DatabaseError`` when mail would not be safe there."""
+    """Return the timeline; None if the server accepts no writes. Raises ``DatabaseError`` if mail would not be safe."""
     version = connection.get_server_version().major
     if version < _OLDEST_VERSION:
         raise _too_old(url, f"PostgreSQL {version} is too old")
@@ -495,19 +495,19 @@ def _too_old(url: DatabaseUrl, text: str) -> DatabaseError:
 
 
 def reason(error: BaseException) -> str:
-    """Return the reason of a failure in a few words: never the details of the server, which may quote a row."""
+    """Return a short reason for a failure, without the server's error details, which may quote a row."""
     match error:
         case TimeoutError():
             text = "no answer"
         case asyncpg.ProtocolViolationError():
             text = f"{error.args[0]}; connect to the server itself, without a pooler"
-        case asyncpg.InternalClientError():  # the driver has read that it will end, but it is still open
+        case asyncpg.InternalClientError():  # the server has announced it, but the connection is still open
             text = "the server has ended the connection"
         case asyncpg.PostgresError():
             text = str(error.args[0]) if error.args else type(error).__name__
         case OSError():
             text = error.strerror or str(error)
-        case ValueError():  # the driver quotes it
+        case ValueError():  # the driver's text quotes the value
             text = "a value that the database does not take"
         case _:
             text = str(error)
@@ -515,7 +515,7 @@ def reason(error: BaseException) -> str:
 
 
 def advice(error: BaseException) -> str:
-    """Return the reason, and what to do if that is clear."""
+    """Return the reason for a failure, with advice if there is any."""
     if isinstance(error, asyncpg.UndefinedTableError):
         return "it has no tables of tmpmaild yet; tmpmaild migrate creates them"
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
@@ -524,7 +524,7 @@ def advice(error: BaseException) -> str:
 
 
 def translate(error: Exception) -> Exception:
-    """Turn an operational error into one of ``tmpmaild.errors``; a programming error is returned as it is."""
+    """Convert an operational error to one of ``tmpmaild.errors``; return a programming error unchanged."""
     if isinstance(error, asyncpg.DiskFullError):
         return StorageFull("the disk of the database is full")
     is_ours = isinstance(error, asyncpg.DataError | asyncpg.SyntaxOrAccessError) and not isinstance(error, _OF_OTHERS)
@@ -535,16 +535,16 @@ def translate(error: Exception) -> Exception:
 
 
 async def repeated(run: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of ``run``; call it again when the server has undone it in favour of another session."""
+    """Return the result of ``run``; retry it if the server has rolled it back in favour of another session."""
     for pause_seconds in _PAUSES_SECONDS:
         try:
             return await run()
         except _REPEATABLE as error:
             log.debug("a statement is repeated: %s", reason(error))
-            await asyncio.sleep(pause_seconds)  # or it may be first again to lock what the other one waits for
+            await asyncio.sleep(pause_seconds)  # otherwise both sessions may block each other again
     return await run()
 
 
 def is_of_one_row(error: Exception) -> bool:
-    """Return whether a statement failed, and changed nothing, because of what one of its operations holds."""
+    """Return whether a statement failed, and changed nothing, because of the data of one of its operations."""
     return isinstance(error, _OF_ONE_ROW)

@@ -1,7 +1,7 @@
-"""``Storage`` in a PostgreSQL database: each method is an operation for the writer, or a function for the readers.
+"""``Storage`` in a PostgreSQL database: each method submits an operation to the writer, or a function to the readers.
 
-What daemons remember together besides mail, tokens and permissions, is in tables that are not in the write-ahead log:
-nothing waits for a disk, and a crash of the server may lose it.
+The token buckets and permissions that daemons share are in unlogged tables: their changes do not wait for a disk, and a
+crash of the server may lose them.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ from tmpmaild.storage.rows import (
 )
 
 _PAUSE_SECONDS: Final = 1.0
-_MOST_LOOKUPS: Final = 64  # of inboxes, in a statement
+_MOST_LOOKUPS: Final = 64  # of inboxes, per statement
 _TAKE: Final = "SELECT take_tokens($1::text[], $2::bytea[], $3::bigint[], $4::integer[], $5)"
 _KEEP: Final = "SELECT keep_permission($1, $2, $3, $4)"
 _KEPT: Final = "SELECT content FROM permission WHERE secret_hash = $1 AND expires_at_ms > $2"
@@ -94,7 +94,7 @@ class _Take(NamedTuple):
 
 
 class Sharing:
-    """The tables of buckets and permissions, over a connection of its own. Raises ``StorageUnavailable``."""
+    """Access to the tables of token buckets and permissions on a separate connection. Raises ``StorageUnavailable``."""
 
     def __init__(self, session: Session, hash_key: bytes, clock: Callable[[], int]) -> None:
         self._session = session
@@ -104,10 +104,10 @@ class Sharing:
         self._statements = 0
 
     async def take_token(self, *, policy: str, client: str, refill_seconds: float, burst: int) -> float:
-        """Take a token from a client's bucket, which holds ``burst`` of them, if there is one.
+        """Take a token from a client's bucket, which holds up to ``burst`` tokens, if there is one.
 
-        Returns how many seconds the bucket is away from full with this token taken; more than it takes to fill an empty
-        one means that there was none.
+        Returns the number of seconds until the bucket would be full again after this token is taken. If this is more
+        than an empty bucket needs, there was no token.
         """
         refill_us = round(refill_seconds * _MICROSECONDS)
         missing_us = await self._takes.submit(_Take(policy, keyed_hash(self._hash_key, client), refill_us, burst))
@@ -121,27 +121,27 @@ class Sharing:
         return missing
 
     async def put_permission(self, secret: str, content: bytes, expires_at_ms: int) -> None:
-        """Store what a secret permits, as ``Storage.put_permission``."""
+        """Store a permission, as ``Storage.put_permission`` does."""
         values = (_hash(secret), content, expires_at_ms, self._clock())
         await self._run(lambda connection: connection.fetchval(_KEEP, *values))
 
     async def get_permission(self, secret: str) -> bytes | None:
-        """Return what a secret permits, as ``Storage.get_permission``."""
+        """Return a permission, as ``Storage.get_permission`` does."""
         values = (_hash(secret), self._clock())
         found: bytes | None = await self._run(lambda connection: connection.fetchval(_KEPT, *values))
         return found
 
     @property
     def reason_not_ready(self) -> str:
-        """Why there is no connection, "" if there is one."""
+        """The reason why there is no connection, or "" if there is one."""
         return self._session.reason_not_open
 
     async def connect(self) -> None:
-        """Open the connection if it is not. Raises as ``Server.connect``."""
+        """Open the connection if it is not open. Raises as ``Server.connect``."""
         await self._session.connection()
 
     async def close(self) -> None:
-        """Answer what was asked, and close the connection."""
+        """Finish the queued requests for tokens, and close the connection."""
         await self._takes.close()
         await self._session.close()
 
@@ -158,11 +158,11 @@ class TakeToken(Protocol):
     """The type of ``Sharing.take_token``."""
 
     def __call__(self, *, policy: str, client: str, refill_seconds: float, burst: int) -> Awaitable[float]:
-        """Take a token; see there."""
+        """Take a token, as ``Sharing.take_token`` does."""
 
 
 class SharedBuckets:
-    """``Buckets`` of several daemons together; who has none is not asked for again until the next token comes."""
+    """``Buckets`` shared by several daemons. While a client has no token, the database is not queried for it again."""
 
     def __init__(self, take: TakeToken, tokens_per_minute: int, burst: int, *, name: str) -> None:
         self.name = name
@@ -176,7 +176,7 @@ class SharedBuckets:
         return len(self._refused_until)
 
     def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
-        """Take a token if there is one. A client that was refused gets none before its next token, from any daemon."""
+        """Take a token if there is one; refuse a client without a query until its next token is due."""
         wait_seconds = self._refused_until.get(client, 0.0) - now_seconds
         if wait_seconds > 0:
             return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
@@ -194,7 +194,7 @@ class SharedBuckets:
         return decision
 
     def forget_idle(self, now_seconds: float) -> None:
-        """Drop the refusals that have ended."""
+        """Drop refusals that are over."""
         for client in [client for client, until in self._refused_until.items() if until <= now_seconds]:
             del self._refused_until[client]
 
@@ -204,7 +204,7 @@ def _hash(secret: str) -> bytes:
 
 
 class BlocksWatch:
-    """Reads all blocks by ``read``, and gives them to ``callback``, when another daemon has changed some."""
+    """When another daemon has changed any blocks, reads them all with ``read`` and passes them to ``callback``."""
 
     def __init__(self, read: Callable[[], Awaitable[Sequence[Block]]]) -> None:
         self.callback: OnBlocks = lambda _: None
@@ -213,7 +213,7 @@ class BlocksWatch:
         self._is_stale = False
 
     def read_again(self) -> None:
-        """Read them soon."""
+        """Read the blocks soon."""
         self._is_stale = True
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._tell_blocks())
@@ -227,11 +227,11 @@ class BlocksWatch:
                 self._is_stale = True
             else:
                 self.callback(blocks)
-            # A long list is changed by many commands, and each reading is of all of it.
+            # A long list is changed by many commands, and each read covers the whole list.
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
 
@@ -251,7 +251,7 @@ class PostgresqlStorage(Storage):
     ) -> None:
         self.clock = clock
         self.lost = asyncio.Event()
-        self.may_cache = False  # another daemon may have changed an inbox, and what it tells comes later
+        self.may_cache = False  # another daemon may have changed an inbox; its notification arrives later
         self._hash_key = hash_key
         self._limits = usage.limits
         self._writer = Writer(Session(server), clock=clock, usage=usage)
@@ -264,13 +264,13 @@ class PostgresqlStorage(Storage):
         self._usage = usage
         self._metrics = metrics
         self._finding = Batcher(self._find, lambda _: _MOST_LOOKUPS)
-        self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # a batch that is read, and one that is next
+        self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # the batch being read, and the next one
         self._counting: asyncio.Future[None] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
         self._writer.on_committed(self._notifications.announce)
 
     async def listen(self) -> None:
-        """Hear other daemons from now on. Raises as ``Session.connection``."""
+        """Start listening to other daemons. Raises as ``Session.connection``."""
         await self._notifications.start()
 
     async def serve_domains(self, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
@@ -311,7 +311,7 @@ class PostgresqlStorage(Storage):
         return created_inbox(new, await self._writer.submit(creation))
 
     async def _make_place(self, *, expires_at_ms: int, now_ms: int) -> None:
-        """Make sure that mail for an inbox which expires then can be stored."""
+        """Add the partitions for an inbox with this expiry if they are missing."""
         wanted = slot(expires_at_ms, now_ms)
         if not self._partitions.has(wanted):
             await self._partitions.add([wanted])
@@ -321,7 +321,7 @@ class PostgresqlStorage(Storage):
             return await self._finding.submit(self._lookup(address, now_ms))
 
     async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-        with on_behalf_of(""):  # or all would wait behind the reads of whoever came first
+        with on_behalf_of(""):  # otherwise the batch would wait behind the first client's reads
             return await self._readers.run(reading.find_several, lookups)
 
     def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
@@ -433,7 +433,7 @@ class PostgresqlStorage(Storage):
         raise CommandError("with storage.url, pg_dump makes the copy, for example: pg_dump --format=custom --file=FILE")
 
     async def connect(self) -> None:
-        """Open the connections without which nothing can be served; ``reason_not_ready`` names missing ones."""
+        """Open the required connections; ``reason_not_ready`` reports a missing one."""
         for part in (self._writer, self._readers, self.sharing):
             try:
                 await part.connect()

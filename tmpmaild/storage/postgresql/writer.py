@@ -1,7 +1,7 @@
-"""The one writer of a daemon: a task that stores the queued operations, those of one kind together in one statement.
+"""The only writer of a daemon: a task that runs queued operations, combining those of one kind in one statement.
 
-While one statement is under way, the next operations are collected: no timer, no added delay. A statement is a
-transaction by itself: where the server has undone it, it can be run again. The operations are in ``operations.py``.
+The next operations are collected while a statement runs, so no timer is needed and no delay is added. A statement is a
+transaction by itself: if the server has rolled it back, it can be run again. The operations are in ``operations.py``.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ from tmpmaild.storage.postgresql.server import (
 )
 
 LEAST_STORED_BYTES: Final = 4096
-"""What the smallest mail is charged: rows and their indexes, with the free room that pages have."""
+"""The charge for the smallest message: its rows and indexes, including the free space in their pages."""
 
 INBOX_BYTES: Final = 1024
-"""What an inbox counts for in the storage, from its creation until its tombstone is deleted."""
+"""The charge for an inbox, from its creation until its tombstone is deleted."""
 
 DEFAULT_CAP_BYTES: Final = 10 * 1024**3
 MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
 _SHARDS: Final = 64  # the rows of the table usage
-_BYTES_PER_SECOND: Final = 2 * 1024 * 1024  # of a slow network: only a mail larger than a batch needs more time for it
+_BYTES_PER_SECOND: Final = 2 * 1024 * 1024  # of a slow network: data beyond the size of a batch gets more time
 _MOST_MORE_SECONDS: Final = 50.0
 _WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
 
@@ -54,7 +54,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 def allowed(limits: Limits) -> tuple[int, ...]:
-    """Return limits as the functions of the database take them, in ``allowed``."""
+    """Return the limits as the database functions expect them in the parameter ``allowed``."""
     return (
         limits.inbox_messages,
         limits.inbox_bytes,
@@ -66,9 +66,9 @@ def allowed(limits: Limits) -> tuple[int, ...]:
 
 
 class Usage:
-    """What all daemons together have stored, as of the last statement of this one.
+    """The total usage of all daemons, as of this daemon's last statement.
 
-    ``shard`` is the row of the table ``usage`` that this daemon changes.
+    ``shard`` is the row of the table ``usage`` that this daemon updates.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -79,24 +79,24 @@ class Usage:
         self.messages = 0
 
     def note(self, totals: Sequence[int]) -> None:
-        """Take over what a statement has returned."""
+        """Store the totals that a statement has returned."""
         self.stored_bytes, self.inboxes, self.messages = totals
 
     @property
     def has_room(self) -> bool:
-        """Whether the cap is further away than what is being received may need."""
+        """Whether there is room below the cap, with the reserve for mail that is being received."""
         return self.stored_bytes + self.limits.reserve_bytes <= self.limits.max_bytes
 
 
 class DatabaseMetrics(CommitMetrics):
-    """What the database holds is counted by all daemons together."""
+    """Metrics of the database and its commits. The totals include the data of all daemons."""
 
     def __init__(self, usage: Usage) -> None:
         super().__init__()
         self._usage = usage
 
     def forget_failure(self) -> None:
-        """Note that the database answers again."""
+        """Clear the error of the last batch, because the database responds again."""
         self.reason_not_ready = ""
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -114,7 +114,7 @@ class DatabaseMetrics(CommitMetrics):
 
 
 class Batch:
-    """What the operations of one batch share: the connection, the time, and the changes to report."""
+    """State shared by the operations of one batch: the connection, the time, and the changes to report."""
 
     def __init__(self, connection: asyncpg.Connection, now_ms: int, usage: Usage) -> None:
         self.connection = connection
@@ -124,21 +124,21 @@ class Batch:
         self.given_way = 0
 
     async def call(self, sql: str, *values: object) -> asyncpg.Record:
-        """Run a statement whose first parameter is the shard, and note the totals that it returns."""
+        """Run a statement whose first parameter is the shard, and store the totals that it returns."""
         found = await single_row(self.connection, sql, self.usage.shard, *values)
         self.usage.note(found["totals"])
         return found
 
 
 class NotTogether(Exception):
-    """Raised by ``Operation.run``: the operations cannot all be stored, nothing has changed, some of them may fit."""
+    """Raised by ``Operation.run`` if not all operations fit together; nothing has changed, and fewer may succeed."""
 
 
 class Operation(Generic[R_co]):
-    """One unit of writing, with a result. Consecutive operations of one class are run together: they share a statement.
+    """A unit of writing, with a result. Consecutive operations of the same class share a statement.
 
-    The statement takes what each operation was given, a row for each, and the outcome is as if they were run one after
-    the other. No value of it is made of those of several callers, such as the latest of their times.
+    The statement gets the arguments of each operation as a row, and the outcome is as if they ran one after the other.
+    Arguments of different callers are never combined into one value, such as the latest of their times.
     """
 
     size_bytes: int = 0
@@ -148,15 +148,15 @@ class Operation(Generic[R_co]):
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> Sequence[R_co | RequestError]:
         """Run the operations in one transaction and return a result for each, in order.
 
-        A ``RequestError`` *returned* in place of a result rejects that one operation, which must then have changed
-        nothing. When an exception is *raised*, none has changed anything; the halves are then tried one after the other
-        if it is ``NotTogether`` or what the server says of one row.
+        A ``RequestError`` *returned* in place of a result rejects only that operation, which must not have changed
+        anything. If an exception is *raised*, no operation has changed anything. If it is ``NotTogether``, or an error
+        that the data of one row causes, the two halves are then tried one after the other.
         """
         raise NotImplementedError
 
 
 class Alone(Operation[R_co]):
-    """An operation that shares its statement with no other: a function of the batch and these arguments."""
+    """An operation that runs alone: it calls a function with the batch and these arguments."""
 
     def __init__(
         self,
@@ -170,12 +170,12 @@ class Alone(Operation[R_co]):
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[R_co | RequestError]:
-        """Run the function."""
+        """Call the function."""
         return [await one.call(batch) for one in operations]
 
 
 class Writer:
-    """Runs operations in a task of its own, many in one statement, and then completes their futures."""
+    """Runs operations in its own task, many in one statement, and then completes their futures."""
 
     def __init__(self, session: Session, *, clock: Clock, usage: Usage) -> None:
         self.metrics = DatabaseMetrics(usage)
@@ -187,8 +187,8 @@ class Writer:
         self._batcher: Batcher[Operation[object], object] = Batcher(self._commit, _together)
 
     def submit(self, operation: Operation[R]) -> asyncio.Future[R]:
-        """Queue an operation. Cancelling the future discards the result; it is stored all the same."""
-        return cast("asyncio.Future[R]", self._batcher.submit(operation))  # what the operation returns is set on it
+        """Queue an operation. Cancelling the future only discards the result: the operation still runs."""
+        return cast("asyncio.Future[R]", self._batcher.submit(operation))  # its result is what the operation returns
 
     def on_committed(self, callback: OnCommitted) -> None:
         """Register ``callback``; it runs after each commit, before the futures are completed."""
@@ -196,18 +196,18 @@ class Writer:
 
     @property
     def reason_not_ready(self) -> str:
-        """Why nothing can be stored: there is no connection, or the last batch failed; "" if it can."""
+        """The reason why nothing can be stored (no connection, or the last batch failed), or ""."""
         return self._session.reason_not_open or self.metrics.reason_not_ready
 
     async def connect(self) -> None:
-        """Open the connection if it is not; what failed without it is forgotten then. Raises as ``Server.connect``."""
+        """Open the connection if it is not open; doing so clears the last error. Raises as ``Server.connect``."""
         was_closed = self._session.reason_not_open
         await self._session.connection()
         if was_closed:
             self.metrics.forget_failure()
 
     async def close(self) -> None:
-        """Finish the queue and end the task."""
+        """Finish the queued operations, and close the connection."""
         await self._batcher.close()
         await self._session.close()
 
@@ -224,7 +224,7 @@ class Writer:
             return await repeated(lambda: self._run(operations))
         except (RequestError, DatabaseError) as error:  # no connection
             return failures(StorageUnavailable(str(error)), len(operations)), []
-        except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
+        except Exception as error:  # noqa: BLE001 - any error is passed to the futures
             if len(operations) == 1 or not (isinstance(error, NotTogether) or is_of_one_row(error)):
                 return failures(translate(error), len(operations)), []
         half = len(operations) // 2
@@ -233,10 +233,10 @@ class Writer:
         return [*outcomes, *more_outcomes], changes + more_changes
 
     async def _connection(self) -> asyncpg.Connection:
-        """Return the connection, unless a statement on the one before still waits for a standby.
+        """Return the connection, unless a statement on the previous connection still waits for a standby.
 
-        The server does not notice then that nobody waits for its answer. With each new try one more connection would be
-        in use there, and one more copy of the mail be stored when the standby is back.
+        While it waits, the server does not notice that the connection was closed. Each retry would then occupy another
+        connection, and store another copy of the messages when the standby is back.
         """
         connection = await self._session.connection()
         if self._left_pid is not None:
@@ -258,16 +258,16 @@ class Writer:
         except FAILURES:
             self._left_pid = pid if connection.is_closed() else None
             raise
-        if self._session.was_warned:  # it is committed here, but the standby may not have it
+        if self._session.was_warned:  # committed on the primary, but perhaps not on the standby
             log.error("the server did not wait for its standby")
             raise StorageUnavailable("the server did not wait for its standby")
-        assert len(outcomes) == len(operations)  # or a future would never be completed
+        assert len(outcomes) == len(operations)  # otherwise a future would never be completed
         self.metrics.note_given_way(batch.given_way)
         return outcomes, batch.changes
 
 
 def _together(waiting: Sequence[tuple[Operation[object], object]]) -> int:
-    """Return how many of the next operations, all of one kind, one statement may have."""
+    """Return the number of waiting operations, all of one kind, that the next statement takes."""
     kind = type(waiting[0][0])
     if kind is Alone:
         return 1
@@ -281,7 +281,7 @@ def _together(waiting: Sequence[tuple[Operation[object], object]]) -> int:
 
 
 def _seconds(operations: Sequence[Operation[object]]) -> float:
-    """Return how long the server may take to answer."""
-    # Each inbox may expire in another slot, and have a copy of its own.
+    """Return the time limit for the server's response."""
+    # Each inbox may expire in a different slot, and then gets its own copy.
     more_bytes = sum(operation.size_bytes * operation.rows for operation in operations) - MAX_BATCH_BYTES
     return STATEMENT_SECONDS + min(max(more_bytes, 0) / _BYTES_PER_SECOND, _MOST_MORE_SECONDS)
