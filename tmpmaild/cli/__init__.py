@@ -1,1 +1,1 @@
-"""The command line: one module per command or group of commands, and how they print."""
+"""The command line: one module per command or group of commands, and their output."""

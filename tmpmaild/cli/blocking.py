@@ -20,7 +20,7 @@ from tmpmaild.model import rfc3339
 
 
 def _named(sender: str, name: str, client: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options which name blocks, with these texts of help."""
+    """Return a decorator that adds the options which specify blocks, with these help texts."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         options = (("sender", "SENDER", sender), ("name", "NAME", name), ("client", "NET", client))
@@ -88,7 +88,7 @@ def blocks(config: Config, *, as_json: bool) -> None:
 
 
 class _Block(Struct, frozen=True):
-    """A block, as the service lists it."""
+    """A block in the list from the service."""
 
     kind: str
     value: str

@@ -1,4 +1,4 @@
-"""What commands share: the option ``--config``, errors as plain lines, and the checks of other options."""
+"""Shared parts of commands: the option ``--config``, errors as plain lines, and validation of other options."""
 
 import os
 import re
@@ -27,7 +27,7 @@ from tmpmaild.host.process import drop_to_owner
 EXIT_FAILED = 1
 EXIT_NOT_RUNNING = 4
 NO_OUTPUT = 4
-EXIT_CONFIG = os.EX_CONFIG  # systemd does not try again after it
+EXIT_CONFIG = os.EX_CONFIG  # systemd does not restart the service after it
 _EXIT_CTRL_C = 128 + signal.SIGINT
 _A_YEAR_SECONDS = 31_536_000
 _ADDRESS = re.compile(r"[^\s@<>/,;:]+@[^\s@<>/,;:]+")
@@ -38,7 +38,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 config_option = click.option(
     "--config",
     "config_path",
-    type=click.Path(path_type=Path, readable=False),  # load() says what is wrong with it
+    type=click.Path(path_type=Path, readable=False),  # load() reports errors in it
     help="Configuration file. Without it: $TMPMAILD_CONFIG, ./tmpmaild.toml, /etc/tmpmaild/config.toml, the defaults.",
 )
 
@@ -47,7 +47,7 @@ P = ParamSpec("P")
 
 
 class NoOutput(StartError):
-    """Standard output cannot be written, and a program waits for what it would say."""
+    """Standard output cannot be written, and a program is waiting for the output."""
 
 
 def clear_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -66,14 +66,14 @@ def clear_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def fail(error: StartError | CommandError, exit_code: int) -> NoReturn:
-    """End the command with the lines of an error."""
+    """Print the lines of an error and exit."""
     text = "\n".join(f"tmpmaild: {line}" for line in str(error).splitlines())
     click.echo(logs.with_priority(text, "ERROR") if logs.is_journal(2) else text, err=True)
     sys.exit(exit_code)
 
 
 def with_config(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the configuration that ``--config`` names, as the argument ``config``; with ``clear_errors``."""
+    """Pass the configuration selected by ``--config`` to a command as ``config``; includes ``clear_errors``."""
 
     @clear_errors
     @wraps(command)
@@ -84,9 +84,9 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_service(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that needs only the running service its configuration, as ``with_config`` does.
+    """Pass the configuration to a command that needs only the running service, as ``with_config`` does.
 
-    If that has mistakes, they are listed, and the command goes on with a service that answers nevertheless.
+    If the configuration has errors, they are listed; if a service responds nevertheless, the command continues.
     """
 
     @clear_errors
@@ -119,9 +119,9 @@ def _exit_code(error: StartError | CommandError) -> int:
 
 
 def read(config_path: Path | None) -> Config:
-    """Read the configuration, and say on standard error which file that was unless the command line names it.
+    """Read the configuration, and report its file on standard error unless it was given on the command line.
 
-    A program that reads standard error is told only of a file in the current folder, or of one that cannot be.
+    If standard error is not a terminal, only a file in the current folder, or an inaccessible folder, is reported.
     """
     if config_path is None:
         if obstacle := configfile.current_folder_obstacle():
@@ -135,9 +135,9 @@ def read(config_path: Path | None) -> Config:
 
 
 def expect_folder(config: Config) -> None:
-    """Raise ``CommandError`` if the database, next to which the control socket is, is in a current folder that is gone.
+    """Raise ``CommandError`` if the path of the database is relative and the current folder no longer exists.
 
-    So Python's own functions for paths fail otherwise, each in its own place.
+    Otherwise Python's path functions would fail later, each in a different place.
     """
     path = Path(config.storage.path)
     if path.is_absolute() or (config.storage.url and config.control.listen):
@@ -149,7 +149,7 @@ def expect_folder(config: Config) -> None:
 
 
 def load(config_path: Path | None) -> Config:
-    """Read the configuration, which only root may be able to read; then drop root's privileges."""
+    """Read the configuration, which may be readable only by root, and then drop root's privileges."""
     config = read(config_path)
     drop_to_owner(Path(config.storage.path))
     return config
@@ -162,19 +162,19 @@ def say(line: str) -> None:
 
 
 def expect_address(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse a text that cannot be an address; most often it is the value of a variable that is not set."""
+    """Reject text that cannot be an address; most often it comes from an unset shell variable."""
     if value is not None and not (_ADDRESS.fullmatch(value) and value.isprintable()):
         raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
     return value
 
 
 def expect_sender(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
-    """Refuse a text that cannot be an envelope sender, which may be empty."""
+    """Reject text that cannot be an envelope sender, which may be empty."""
     return expect_address(context, parameter, value) if value else value
 
 
 def expect_host_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse a text that is not HOST:PORT."""
+    """Reject text that is not HOST:PORT."""
     try:
         if value is None or parse_endpoint(value).port:
             return value
@@ -186,7 +186,7 @@ def expect_host_and_port(_context: click.Context, _parameter: click.Parameter, v
 
 
 def expect_client(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Return the client as it is limited: an IPv4 address, or the /64 of an IPv6 address."""
+    """Return the client that limits apply to: an IPv4 address, or the /64 network of an IPv6 address."""
     if value is None or value == LOCAL:
         return value
     address, _, length = value.partition("/")
@@ -197,7 +197,7 @@ def expect_client(_context: click.Context, _parameter: click.Parameter, value: s
 
 
 def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse a text that is not IP:PORT."""
+    """Reject text that is not IP:PORT."""
     with suppress(ValueError):
         if value is None or (parse_endpoint(value).port and ip_address(parse_endpoint(value).host)):
             return value
@@ -205,7 +205,7 @@ def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, val
 
 
 def choose_instance(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Set what commands need to find a daemon of tmpmaild@.service, unless the environment has it already."""
+    """Set the variables by which commands find a daemon of tmpmaild@.service, unless they are already set."""
     if value is None:
         return None
     if not _INSTANCE.fullmatch(value):
@@ -218,7 +218,7 @@ def choose_instance(_context: click.Context, _parameter: click.Parameter, value:
 
 
 def limit_seconds(seconds: float | None) -> int | None:
-    """Return a limit of time as the service takes it, in whole seconds; 0 means no limit, as in the settings."""
+    """Return a time limit for the service in whole seconds, or None for 0, which means no limit as in the settings."""
     return ceil(seconds or 0) or None
 
 
@@ -231,17 +231,17 @@ class Input(click.File):
         """Return the open file."""
         try:
             return super().convert(value, parameter, context)
-        except RuntimeError:  # how click reports that there is none
+        except RuntimeError:  # click's error if standard input is closed
             self.fail("standard input is closed", parameter, context)
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg]  # it is generic since click 8.4 alone
-    """A time in seconds, or with a unit: ``30``, ``1.5``, ``30s``, ``5m``, ``1h``, ``1d``; a year at most."""
+class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
+    """A duration in seconds or with a unit: ``30``, ``1.5``, ``30s``, ``5m``, ``1h``, ``1d``; at most a year."""
 
     name = "duration"
 
     def convert(self, value: str | float, parameter: click.Parameter | None, context: click.Context | None) -> float:
-        """Return seconds."""
+        """Return the duration in seconds."""
         match = _DURATION.fullmatch(str(value))
         seconds = float(match[1]) * _SECONDS[match[2]] if match else -1
         if not 0 <= seconds <= _A_YEAR_SECONDS:

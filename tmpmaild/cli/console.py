@@ -1,4 +1,4 @@
-"""Standard output and standard error of a command: writing to them, and text that is safe and fits there."""
+"""Standard output and standard error of a command: writing to them, and making text safe and short enough."""
 
 import errno
 import os
@@ -13,15 +13,15 @@ from typing import TextIO
 
 _SMALLEST_COLUMNS = 20
 _LARGEST_COLUMNS = 100  # longer lines are hard to read
-# Controls, marks that turn the direction of text around, halves of characters, line separators (UAX #44, table 12).
+# Control characters, bidirectional marks, surrogates, line separators (UAX #44, table 12).
 _UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINERS = "\u200c\u200d"  # Cf too, but emoji and Persian need them
+_JOINERS = "\u200c\u200d"  # also Cf, but needed for emoji and Persian
 _WITHOUT_WIDTH = ("Mn", "Me", "Cf")
 _CHARACTERS_PER_COLUMN = 4  # or many combining marks on one letter would never fill a line
 
 
 def say(line: str) -> None:
-    """Write a line to standard output and flush. It must hold no control characters (see ``shown``)."""
+    """Write a line to standard output and flush. It must not contain control characters (see ``shown``)."""
     write(line + "\n")
 
 
@@ -47,14 +47,14 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def expect_output() -> None:
-    """Raise OSError if there is no standard output, as behind ``>&-``."""
+    """Raise OSError if there is no standard output, as with ``>&-``."""
     if _is_closed(sys.stdout):
         raise OSError(errno.EBADF, "standard output is closed")
 
 
 @contextmanager
 def output(exit_code: int) -> Iterator[None]:
-    """Wrap writing to standard output: if it fails, print why and exit with this code."""
+    """Wrap writing to standard output: if it fails, print the reason and exit with this code."""
     try:
         yield
     except BrokenPipeError:
@@ -66,12 +66,12 @@ def output(exit_code: int) -> Iterator[None]:
 
 
 def encoding() -> str:
-    """Return how text is encoded on standard output."""
+    """Return the encoding of standard output."""
     return "utf-8" if _is_closed(sys.stdout) else sys.stdout.encoding
 
 
 def _is_closed(stream: TextIO | None) -> bool:
-    return stream is None  # so at run time, which its type does not say
+    return stream is None  # possible at run time, despite its type
 
 
 def is_terminal() -> bool:
@@ -95,7 +95,7 @@ def has_colours() -> bool:
 
 
 def columns() -> int:
-    """Return the width of the text to write, in columns."""
+    """Return the maximum width of text, in columns."""
     return max(_SMALLEST_COLUMNS, min(shutil.get_terminal_size().columns, _LARGEST_COLUMNS))
 
 
@@ -103,7 +103,7 @@ def reader_is_gone() -> bool:
     """Return whether standard output is a pipe whose reader has ended, as with ``head -1``."""
     try:
         descriptor = sys.stdout.fileno()
-    except OSError:  # a stream in memory
+    except OSError:  # an in-memory stream
         return False
     poll = select.poll()
     poll.register(descriptor, 0)
@@ -116,7 +116,7 @@ def is_hang_up(error: OSError) -> bool:
 
 
 def forget_output() -> None:
-    """Discard everything that is still written to standard output."""
+    """Discard any further output to standard output."""
     if not _is_closed(sys.stdout):
         _forget(sys.stdout)
 
@@ -128,7 +128,7 @@ def _forget(stream: TextIO) -> None:
 
 
 def shown(text: str, keep: str = "") -> str:
-    """Replace by U+FFFD what would move a terminal's cursor, change its state, or hide other text."""
+    """Replace characters that move the cursor, change the terminal's state or hide other text with U+FFFD."""
     unshown = {
         ord(character): "\ufffd"
         for character in set(text) - set(keep + _JOINERS)
@@ -158,7 +158,7 @@ def wrapped(line: str, columns: int) -> Iterator[str]:
 
 
 def _fitting(text: str, columns: int) -> int:
-    """Count the characters from the left that fit into ``columns``."""
+    """Count the leading characters that fit into ``columns``."""
     left = columns
     for index, character in enumerate(text):
         left -= _columns(character)

@@ -1,4 +1,4 @@
-"""Sends commands to the running service on its control socket; ``tmpmaild/host/control.py`` has the protocol."""
+"""Sends commands to the control socket of the running service; see ``tmpmaild/host/control.py`` for the protocol."""
 
 import os
 import socket
@@ -26,17 +26,17 @@ T = TypeVar("T", bound=Struct)
 
 
 class NotRunning(CommandError):
-    """No service answers."""
+    """No service responds."""
 
 
 class Changed(Struct, frozen=True):
-    """The response to a command that changes a number of things."""
+    """The response to a command that changes several objects, with their number."""
 
     count: int
 
 
 class Response:
-    """The response to a command, read from the socket as it arrives; ``pid`` is the process that sends it."""
+    """The response to a command, read from the socket as it arrives; ``pid`` is the id of the responding process."""
 
     def __init__(self, stream: BinaryIO, pid: int, patience_seconds: float) -> None:
         self._stream = stream
@@ -44,7 +44,7 @@ class Response:
         self._patience_seconds = patience_seconds
 
     def lines(self) -> Iterator[dict[str, object]]:
-        """Yield each line except the last. Raises ``CommandError`` for an error line, or if the service has stopped."""
+        """Yield all lines except the last. Raises ``CommandError`` for an error line, or if the service has stopped."""
         while True:
             line = self._line()
             if "error" in line:
@@ -76,7 +76,7 @@ class Response:
 
 @contextmanager
 def asked(config: Config, command: str, arguments: Mapping[str, object] | None = None) -> Iterator[Response]:
-    """Send a command and yield the response, whose lines arrive within a minute of each other, or an hour.
+    """Send a command and yield the response. The time between its lines is limited, with more for long commands.
 
     Raises ``NotRunning``, ``CommandError``.
     """
@@ -107,9 +107,9 @@ def last(config: Config, command: str, arguments: Mapping[str, object], kind: ty
 
 
 def of_running_service(right: Config) -> Config | None:
-    """Return a configuration with which a service responds, None if no service does.
+    """Return a configuration with which a service responds, or None if no service responds.
 
-    ``right`` has the valid values of a configuration with errors; the service may run with different values.
+    ``right`` contains the valid values of a configuration with errors; the service may run with different values.
     """
     for path in filter(None, (control.found(right, os.environ), control.OF_UNIT)):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(CommandError):
@@ -120,7 +120,7 @@ def of_running_service(right: Config) -> Config | None:
 
 def _connect(connection: socket.socket, path: Path) -> None:
     try:
-        # A link may be longer than the path of a socket can be.
+        # A link may be longer than the maximum length of a socket path.
         connection.connect(os.fspath(path.readlink() if path.is_symlink() else path))
     except (FileNotFoundError, ConnectionRefusedError) as error:
         raise NotRunning(f"no service answers at {path}; is it running?") from error
@@ -134,7 +134,8 @@ def _connect(connection: socket.socket, path: Path) -> None:
 def _talking(patience_seconds: float) -> Iterator[None]:
     """Raise ``CommandError`` if the connection fails.
 
-    It wraps nothing else: an error in what a caller does with a response, such as writing to a pipe, stays as it is.
+    Use it around nothing else: an error while the caller handles a response, such as writing to a pipe, must not be
+    converted.
     """
     try:
         yield
@@ -152,8 +153,8 @@ def _send(connection: socket.socket, request: bytes) -> None:
 def _expect_service(connection: socket.socket, path: Path) -> int:
     """Return the process at the other end. Raises ``CommandError`` if it does not run as the service's user.
 
-    That is the owner of the socket's folder, in which no other user can create a socket. The owner of the database's
-    folder does not help: systemd 257 shows the folder of a dynamic user as owned by nobody.
+    The service's user is the owner of the socket's folder, in which no other user can create a socket. The owner of the
+    database's folder cannot be used: systemd 257 shows the folder of a dynamic user as owned by nobody.
     """
     peer = control.peer(connection)
     folder = path.resolve().parent
@@ -169,7 +170,7 @@ def _expect_service(connection: socket.socket, path: Path) -> int:
 def backup(config: Config, file: Path) -> int:
     """Write a copy to a new file that only its owner can read; return its size.
 
-    Raises ``CommandError``, and leaves no file then.
+    If it raises ``CommandError``, no file is left.
     """
     with _new_file(file) as copy, asked(config, "backup") as response:
         for line in response.lines():
@@ -182,7 +183,7 @@ def backup(config: Config, file: Path) -> int:
 
 @contextmanager
 def _new_file(file: Path) -> Iterator[BinaryIO]:
-    """Make a file that does not exist yet; remove it if the body fails."""
+    """Create a file that must not exist yet; remove it if the body fails."""
     try:
         made = open(file, "xb", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The commands ``backup`` and ``restore``, and what makes a copy of a database of PostgreSQL."""
+"""The commands ``backup`` and ``restore``, and the commands to copy a PostgreSQL database."""
 
 import shlex
 from pathlib import Path
@@ -35,13 +35,13 @@ def backup(file: Path, config: Config) -> None:
 
 
 def _dump(url: DatabaseUrl, file: Path) -> str:
-    """Return what to do for a copy; the password is never in it."""
+    """Return the command that makes a copy; it never contains the password."""
     command = shlex.join(["pg_dump", "--format=custom", f"--file={file}", *_server(url), url.database])
     return f"the mail is in PostgreSQL, whose own program makes the copy:\n{command}"
 
 
 def _server(url: DatabaseUrl) -> list[str]:
-    """Return the options by which PostgreSQL's programs find the server."""
+    """Return the options for PostgreSQL's programs to find the server."""
     options = [f"--host={','.join(url.hosts)}", f"--port={','.join(map(str, url.ports))}"]
     return options + ([f"--username={url.user}"] if url.user else [])
 
@@ -60,7 +60,7 @@ def restore(file: Path, config: Config) -> None:
     path = Path(config.storage.path).absolute()
     make_state_folder(path.parent)
     drop_to_owner(path)
-    from tmpmaild.storage.sqlite.restoring import restore as put_in_place  # noqa: PLC0415 - for this command alone
+    from tmpmaild.storage.sqlite.restoring import restore as put_in_place  # noqa: PLC0415 - needed only here
 
     found = put_in_place(file.absolute(), path)
     say(f"{path}: restored, with {found}; start the service: systemctl start tmpmaild")

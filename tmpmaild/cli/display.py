@@ -1,4 +1,4 @@
-"""How an inbox is shown while it is followed: to a person at a terminal, as plain lines, as JSON."""
+"""Displays an inbox while it is followed: for a person at a terminal, as plain lines, or as JSON."""
 
 import json
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ class Display:
     """Shows one inbox. All methods may raise ``BrokenPipeError`` when the reader of the output has ended."""
 
     def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:
-        """Show which inbox it is; JSON always has the token, text only with ``shows_token``."""
+        """Show the inbox; JSON always includes the token, text only with ``shows_token``."""
         raise NotImplementedError
 
     def show(self, event: Event[Message]) -> None:
-        """Show what happened."""
+        """Show an event."""
         raise NotImplementedError
 
     def note(self, text: str) -> None:
@@ -36,7 +36,7 @@ class Display:
         console.complain(text)
 
     def tick(self) -> None:
-        """Do what is due every second: raise ``BrokenPipeError`` if the reader of the output has ended."""
+        """Run the tasks of every second; raise ``BrokenPipeError`` if the reader of the output has ended."""
         if console.reader_is_gone():
             raise BrokenPipeError
 
@@ -45,14 +45,14 @@ class Display:
 
 
 def fitting_display(*, as_json: bool) -> Display:
-    """Return the display that fits standard output."""
+    """Return the display for the kind of standard output."""
     if as_json:
         return JsonLines()
     return Terminal() if console.is_terminal() else PlainLines()
 
 
 class JsonLines(Display):
-    """One object a line; the first is the address."""
+    """JSON with one object per line; the first is the address."""
 
     def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:  # noqa: ARG002
         """Print the address."""
@@ -67,7 +67,7 @@ class JsonLines(Display):
 
 
 class PlainLines(Display):
-    """Lines of ``Name: value``, the text indented, an empty line after each mail."""
+    """Plain lines of ``Name: value``, with the text indented and an empty line after each message."""
 
     def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:  # noqa: ARG002
         """Print the address on a line of its own, then its expiry and its token."""
@@ -103,7 +103,7 @@ class PlainLines(Display):
 
 
 class Terminal(Display):
-    """For a person: code and link first, and a line at the bottom that counts down."""
+    """Output for a person: the code and the link first, and a countdown on the bottom line."""
 
     def __init__(self) -> None:
         self._expires_at: datetime | None = None
@@ -139,7 +139,7 @@ class Terminal(Display):
         self.tick()
 
     def note(self, text: str) -> None:
-        """Show it dimmed."""
+        """Show a dimmed message."""
         for line in wrapped(shown(text), console.columns()):
             self._say(_styled(line, _DIM))
 
@@ -148,7 +148,7 @@ class Terminal(Display):
         if self._expires_at is not None:
             left_seconds = max(0, int((self._expires_at - datetime.now(UTC)).total_seconds()))
             mails = counted(self._mails, "mail")
-            # The last column stays free, or the line would wrap and could not be erased.
+            # Leave the last column free: otherwise the line would wrap and could not be erased.
             status = cut(f"{_countdown(left_seconds)} left, {mails}, {self._ctrl_c}", console.columns() - 1)
             console.write(_ERASE_LINE + _styled(status, _DIM))
             self._has_status = True
@@ -168,7 +168,7 @@ class Terminal(Display):
         if mail.code is not None:
             yield from ("", f"    {_styled(shown(mail.code), _BOLD_GREEN)}", "")
         if mail.link is not None:
-            # Not broken into lines: the terminal wraps it, and it can still be clicked or copied whole.
+            # Not split into lines: the terminal wraps the link, and it can still be clicked or copied as a whole.
             yield from (_styled(shown(mail.link), _BOLD), "")
         fields = {"From": _sender(mail), "Subject": mail.subject, "Time": _time_of_day(mail.received_at)}
         yield from (cut(f"{name:<8} {shown(value)}", columns) for name, value in fields.items() if value)
@@ -222,12 +222,12 @@ def _said(event: Event[Message]) -> str:
 
 
 def json_line(members: dict[str, object]) -> str:
-    """Return one object; control characters are escaped."""
+    """Return an object as one line of JSON; control characters are escaped."""
     return json.dumps(members)
 
 
 def _json_event(happened: Event[Message]) -> dict[str, object]:
-    """Return an event. ``deleted`` without an ``id`` is the end of the address, as is ``expired``."""
+    """Return an event as an object. Both ``deleted`` without an ``id`` and ``expired`` mean the end of the address."""
     match happened:
         case Arrived(arrived):
             return {"event": "message", **json_mail(arrived)}
@@ -242,11 +242,11 @@ def _json_event(happened: Event[Message]) -> dict[str, object]:
 
 
 def json_mail(message: Message) -> dict[str, object]:
-    """Return what lists of the API show of a mail, and the best ``code`` and ``link``."""
+    """Return the fields of a message as in the API's lists, and its best ``code`` and ``link``."""
     found = {"received_at": timestamp(message.received_at), "code": message.code, "link": message.link}
     return {**msgspec.to_builtins(message), **found}
 
 
 def timestamp(moment: datetime) -> str:
-    """Return a time as the API writes it (RFC 3339, UTC, milliseconds)."""
+    """Format a time as the API does (RFC 3339, UTC, milliseconds)."""
     return rfc3339(round(moment.timestamp() * 1000))

@@ -1,4 +1,4 @@
-"""The message and the exit code of a command that fails; never a traceback."""
+"""The error message and the exit code of a failing command; never a traceback."""
 
 import re
 import signal
@@ -31,7 +31,7 @@ HUNG_UP = 128 + signal.SIGHUP
 
 
 def code_of(work: Callable[[], int]) -> int:
-    """Return the exit code of work, after a line on standard error if it failed."""
+    """Run work and return its exit code; if it failed, print a line on standard error first."""
     try:
         console.expect_output()
         return work()
@@ -77,7 +77,7 @@ def _code(error: client.TmpmaildError) -> int:
 
 
 def _raise_usage_error(error: client.InvalidRequest) -> None:
-    """Raise UsageError if the service refused values of options."""
+    """Raise UsageError if the service rejected the values of options."""
     named = [(re.sub(r"(?<=.)/.*", "", one.pointer), one.detail) for one in error.errors]  # /webhook of /webhook/url
     mistakes = [(_OPTIONS[pointer], detail) for pointer, detail in named if pointer in _OPTIONS]
     if mistakes:
@@ -87,7 +87,7 @@ def _raise_usage_error(error: client.InvalidRequest) -> None:
 
 @contextmanager
 def arguments() -> Iterator[None]:
-    """Wrap calls with arguments of the command line: their ValueError is wrong usage."""
+    """Wrap calls that use arguments of the command line: convert ValueError to a usage error."""
     try:
         yield
     except UnicodeError as error:
@@ -99,7 +99,7 @@ def arguments() -> Iterator[None]:
 def address_not_found(
     error: client.AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]
 ) -> client.AddressNotFound:
-    """Return the error with a better text. ``domains`` are those of the service, empty if they are not known."""
+    """Return the error with a better text. ``domains`` are the service's domains, empty if unknown."""
     if domains and address.rpartition("@")[2].lower() not in hostnames.Domains(domains):
         hint = f"; it serves {', '.join(domains)}"
     elif token is None:

@@ -42,7 +42,7 @@ def webhooks(
     WAITING counts webhooks with pending events, FAILING those whose last call has failed. Neither URLs nor addresses
     are shown.
     """
-    if [pause, resume, forget].count(None) < 2:  # noqa: PLR2004 - at most one is given
+    if [pause, resume, forget].count(None) < 2:  # noqa: PLR2004 - at most one may be given
         raise click.UsageError("only one of --pause, --resume and --forget is expected")
     if seconds is not None and pause is None:
         raise click.UsageError("--for needs --pause")
@@ -62,7 +62,7 @@ def webhooks(
 
 
 class _Host(Struct, frozen=True):
-    """A host that webhooks call, as the service lists it; ``host`` is "" if a URL cannot be read."""
+    """A host in the service's list of webhook hosts; ``host`` is "" if a URL cannot be parsed."""
 
     host: str
     webhooks: int
@@ -74,7 +74,7 @@ class _Host(Struct, frozen=True):
 
 
 def host_as_text(entry: Entry) -> str:
-    """Return the line of a host."""
+    """Return the line for a host."""
     one = msgspec.convert(entry, _Host)
     called_at = "-" if one.called_at_ms is None else rfc3339(one.called_at_ms)
     return (

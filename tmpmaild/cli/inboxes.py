@@ -44,7 +44,7 @@ def inboxes(client: str | None, config: Config, *, as_json: bool) -> None:
 
 
 class _Inbox(Struct, frozen=True):
-    """An inbox, as the service lists it."""
+    """An inbox in the list from the service."""
 
     address: str
     created_at_ms: int
@@ -55,7 +55,7 @@ class _Inbox(Struct, frozen=True):
 
 
 def _inbox_as_text(entry: Entry) -> str:
-    """Return the line of an inbox; the address is the last column because it may have any length."""
+    """Return the line for an inbox; the address is the last column because it may have any length."""
     inbox = msgspec.convert(entry, _Inbox)
     return (
         f"{rfc3339(inbox.expires_at_ms)}  {rfc3339(inbox.created_at_ms)}  {inbox.message_count:8}"
@@ -64,7 +64,7 @@ def _inbox_as_text(entry: Entry) -> str:
 
 
 def _inbox_as_json(entry: Entry) -> str:
-    """Return the line of an inbox as an object, named as in the HTTP API."""
+    """Return an inbox as a JSON object, with names as in the HTTP API."""
     inbox = msgspec.convert(entry, _Inbox)
     return json.dumps(
         {

@@ -1,4 +1,4 @@
-"""The command ``listen``: runs a command for each event of an inbox, with the document that a webhook would get."""
+"""The command ``listen``: runs a command for each event of an inbox, with the document that a webhook would receive."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from tmpmaild.client.transport import Steps
 Document = dict[str, object]
 GRACE_SECONDS: Final = 5
 _MOST_UNCHECKED: Final = 200
-_NOT_STARTED: Final = 126  # as shells have it
+_NOT_STARTED: Final = 126  # as in shells
 
 
 class ListenOptions(Struct, frozen=True):
@@ -47,7 +47,7 @@ async def _listen(address: str, token: str | None, options: ListenOptions, live:
     inbox = await find(live, address, token)
     async with aclosing(_documents(inbox, options, live.driver)) as documents:
         async for document in documents:
-            live.display.tick()  # fails if nobody reads the output any more
+            live.display.tick()  # fails if the reader of the output has ended
             code = await _hand_out(document, options.command)
             if options.once:
                 return code
@@ -73,7 +73,7 @@ async def _documents(inbox: RemoteInbox, options: ListenOptions, driver: aio.Dri
 def _missed_verdicts(
     documents: "WebhookDocuments", inbox: RemoteInbox, has: tuple[Feature, ...]
 ) -> Steps[list[ServerSentEvent]]:
-    """Request the verdicts that are missing here, and return their events in the order of the messages."""
+    """Request the verdicts that have not been received, and return their events in message order."""
     if not documents.has_unchecked:
         return []
     messages = yield from inbox.messages(Filter(after=documents.checked_to, has=has), None)
@@ -89,7 +89,7 @@ def _documents_of(event: Decoded, documents: "WebhookDocuments", url: str) -> li
 
 
 class WebhookDocuments:
-    """Turns the events of a stream into the documents that webhooks get (``Serializer.webhook_body`` of the server)."""
+    """Converts the events of a stream to the documents of webhooks (see ``Serializer.webhook_body`` of the server)."""
 
     def __init__(self, address: str, expires_at: datetime, after: str | None = None) -> None:
         self._address = address
@@ -105,11 +105,11 @@ class WebhookDocuments:
 
     @property
     def checked_to(self) -> str | None:
-        """The id of the message before the first without a verdict; None for the beginning."""
+        """The id of the message before the first message without a verdict; None if there is no earlier message."""
         return next((before for before, _ in self._unchecked.values()), self._newest_id)
 
     def of(self, event: Decoded) -> Iterator[tuple[str, Document]]:
-        """Yield documents, each with the name that webhooks have for its event."""
+        """Yield the documents for an event, each with its webhook event name."""
         sent, value = event
         match value:
             case client.Arrived():
@@ -148,14 +148,14 @@ def _document(kind: str, time: str, data: Document) -> Document:
 
 
 async def _hand_out(document: Document, command: str | None) -> int:
-    """Print a document, or run a command with it; return the exit code, as a shell has it."""
+    """Print a document, or run a command with it; return the exit code as a shell does."""
     line = json_line(document)
     if command is None:
         console.say(line)
         return exits.DONE
     try:
         process = await anyio.open_process(command, stdout=None, stderr=None, start_new_session=True)
-    except OSError as error:  # too many processes
+    except OSError as error:  # such as too many processes
         console.complain(f"cannot start the command: {error.strerror or error}")
         return _NOT_STARTED
     try:
@@ -172,14 +172,14 @@ async def _hand_out(document: Document, command: str | None) -> int:
 
 
 async def _write(stream: ByteSendStream, octets: bytes) -> None:
-    """Write to a command, which may stop reading before the end."""
+    """Write to a command, which may stop reading early."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await stream.send(octets)
     await stream.aclose()
 
 
 async def stop_command(process: Process) -> None:
-    """Stop a command and every process it has started; they have a session of their own."""
+    """Stop a command and all processes it has started; they have their own session."""
     try:
         with suppress(ProcessLookupError), anyio.move_on_after(GRACE_SECONDS):
             os.killpg(process.pid, signal.SIGTERM)

@@ -14,7 +14,7 @@ Entry = dict[str, object]
 def show_list(
     config: Config, command: str, member: str, line_of: Callable[[Entry], str], heading: str = "", **arguments: object
 ) -> None:
-    """Print a line for each entry of a list; the entries are in ``member`` of the lines that the service sends."""
+    """Print a line for each entry of a list; the service sends the entries in ``member`` of its lines."""
     with console.output(EXIT_FAILED), control.asked(config, command, arguments) as answer:
         console.expect_output()
         if heading:

@@ -32,9 +32,9 @@ def service_at(server: str | None, *, wait_out_rate_limit: bool = False) -> Remo
 
 
 class ConnectionMonitor:
-    """Reports when the connection of a client is lost and when it is back, by its pauses and the responses it gets.
+    """Reports a lost and a restored connection, based on the client's pauses and the responses it receives.
 
-    A break that the first attempt repairs is reported only the first time: some proxies cut every long response.
+    If the first attempt reconnects, only the first such break is reported: some proxies cut off every long response.
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -54,7 +54,7 @@ class ConnectionMonitor:
         await anyio.sleep(seconds)
 
     async def answered(self, response: httpx2.Response) -> None:
-        """Inspect a response: an open stream means that the connection is back."""
+        """Inspect a response: an open stream means that the connection is restored."""
         self._is_refused = response.status_code == httpx2.codes.TOO_MANY_REQUESTS
         if response.is_success and response.headers.get("content-type", "").startswith("text/event-stream"):
             if self._is_break_noted:
@@ -69,13 +69,13 @@ class ConnectionMonitor:
 
 
 class Shield:
-    """Delays cancellation until a request has its response or a grace period is over. Pauses are cancelled at once."""
+    """Delays cancellation until a request is complete or a grace period is over. Pauses are cancelled at once."""
 
     def __init__(self) -> None:
         self._scope = anyio.CancelScope(shield=True)
 
     async def keep(self, request: Awaitable[T]) -> T:
-        """Return the result of a request; to be called once."""
+        """Return the result of a request; call this only once."""
         with self._scope:
             return await request
         await anyio.lowlevel.checkpoint_if_cancelled()
@@ -105,7 +105,7 @@ class Live(NamedTuple):
 
 
 def run(work: Callable[[Live], Awaitable[int]], server: str | None, *, as_json: bool) -> int:
-    """Do work with a service until it is done or a signal arrives; return the exit code."""
+    """Run ``work`` with a service until it is done or a signal arrives; return the exit code."""
     display = fitting_display(as_json=as_json)
 
     async def main() -> int:
@@ -143,15 +143,13 @@ async def find(live: Live, address: str, token: str | None) -> RemoteInbox:
     except client.AddressNotFound as error:
         domains: list[str] = []
         with anyio.move_on_after(_DOMAINS_SECONDS), suppress(client.TmpmaildError):  # only for a better message
-            async with transport.opened(
-                httpx2.AsyncClient, live.service.url
-            ) as http:  # whose failures are not reported
+            async with transport.opened(httpx2.AsyncClient, live.service.url) as http:  # its failures are not reported
                 domains = await aio.Driver(http).run(live.service.domains())
         raise exits.address_not_found(error, live.service.url, address, token, domains) from error
 
 
 async def _until_signal(work: Callable[[], Awaitable[int]], display: Display, shield: Shield) -> int:
-    """Do the work; return its exit code, or 128 plus the number of the signal that stopped it, whatever fails then."""
+    """Do the work; return its exit code, or 128 plus the number of the signal that stopped it, even if that fails."""
     code = exits.DONE
 
     async def listen(*, task_status: TaskStatus[None]) -> None:
@@ -159,7 +157,7 @@ async def _until_signal(work: Callable[[], Awaitable[int]], display: Display, sh
         with anyio.open_signal_receiver(*_signals()) as received:
             task_status.started()
             code = 128 + await anext(received)
-        # From here on signals have their default effect: a second one does not wait for the deletion.
+        # From here on signals have their default effect: a second signal does not wait for the deletion.
         group.cancel_scope.cancel()
 
     try:
@@ -173,12 +171,12 @@ async def _until_signal(work: Callable[[], Awaitable[int]], display: Display, sh
     except BaseExceptionGroup as errors:
         if code == exits.DONE:
             raise errors.exceptions[0] from None
-        console.forget_output()  # it may be what failed
+        console.forget_output()  # standard output may be the cause of the failure
     return code
 
 
 def _signals() -> list[signal.Signals]:
-    """Return the signals that stop the command, without those that nohup or a shell made it ignore."""
+    """Return the signals that stop the command, except signals that nohup or a shell made it ignore."""
     ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     return [one for one in ending if signal.getsignal(one) != signal.SIG_IGN]
 

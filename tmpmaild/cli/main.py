@@ -1,4 +1,4 @@
-"""The command ``tmpmaild``: what it lists under which heading."""
+"""The command ``tmpmaild``: its commands and the headings they are listed under."""
 
 from itertools import chain
 from typing import Final
@@ -12,10 +12,10 @@ from tmpmaild.docstrings import docstring
 
 
 class _Sections(click.Group):
-    """A group whose help lists its commands below the headings of ``SECTIONS``."""
+    """A group whose help lists its commands under the headings of ``SECTIONS``."""
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the headings, and below each a line for each of its commands."""
+        """Write each heading, followed by a line for each of its commands."""
         columns = formatter.width - 6 - max(map(len, self.commands))
         for heading, commands in SECTIONS.items():
             with formatter.section(heading):

@@ -1,4 +1,4 @@
-"""What a configuration names and a start would not find: certificate, key, password, folders, packages of Python."""
+"""Finds files, folders and Python packages that a configuration needs and that are missing or unusable."""
 
 import ssl
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from tmpmaild.errors import StartError
 from tmpmaild.host.sockets import CREDENTIALS, load_certificate
 
 _MADE_BY_SYSTEMD: Final = (Path("/run"), Path("/var/lib"))
-"""Where a unit's RuntimeDirectory= and StateDirectory= are, which are made when it starts."""
+"""The parents of a unit's RuntimeDirectory= and StateDirectory=, which systemd creates when it starts."""
 
 
 def missing(config: Config) -> Iterator[str]:
-    """Yield a line for each file, folder and package that is not there, or cannot be used."""
+    """Yield a line for each file, folder or package that is missing or cannot be used."""
     pair = (config.smtp.tls_certificate, config.smtp.tls_key)
     if all(pair) and not any(map(_is_handed_over, pair)):
         try:
-            # An encrypted key is refused, not asked for.
+            # With this password an encrypted key is rejected, without asking for its password.
             load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config.smtp, password="")
         except StartError as error:
             yield str(error)
@@ -43,7 +43,7 @@ def missing(config: Config) -> Iterator[str]:
 
 
 def _is_handed_over(file: str) -> bool:
-    """Return whether a file is there only while the service runs, by LoadCredential=."""
+    """Return whether a file exists only while the service runs, because of LoadCredential=."""
     return CREDENTIALS in Path(file).parents and not Path(file).exists()
 
 

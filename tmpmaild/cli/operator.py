@@ -1,4 +1,4 @@
-"""The commands of the operator: ``check-config``, ``migrate`` and ``reload``, and the list of all."""
+"""The operator's commands ``check-config``, ``migrate`` and ``reload``, and the list of all operator commands."""
 
 import os
 from pathlib import Path

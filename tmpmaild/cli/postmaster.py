@@ -23,7 +23,7 @@ _SUBJECT_COLUMNS = 80
 
 
 def listing(mail: OperatorMail) -> str:
-    """Return all mail as a table, newest first. Raises ``DatabaseError``."""
+    """Return all messages as a table, newest first. Raises ``DatabaseError``."""
     messages = mail.messages()
     if not messages:
         return NO_MAIL
@@ -49,7 +49,7 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def readable(mail: OperatorMail, message_id: str) -> str:
-    """Return one mail as a person reads it. Raises ``DatabaseError``, ``StartError`` when there is none."""
+    """Return a message as readable text. Raises ``DatabaseError``, or ``StartError`` if it does not exist."""
     message = mail.message(message_id)
     if message is None:
         raise _no_such_mail()
@@ -67,7 +67,7 @@ def readable(mail: OperatorMail, message_id: str) -> str:
 
 
 def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
-    """Return one mail as it came, below our trace fields. Raises as ``readable``."""
+    """Return a message as received, preceded by our trace fields. Raises as ``readable``."""
     found = mail.source(message_id)
     if found is None or found.source is None:
         raise _no_such_mail()

@@ -29,7 +29,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _READY = 220  # RFC 5321 §4.3.2
 _GREETING_SECONDS = 10
-_SILENT_SECONDS = 1  # RFC 5321 §3.1: the server speaks first, so one that is silent so long may speak something else
+_SILENT_SECONDS = 1  # RFC 5321 §3.1: the server speaks first; a silent server may use a different protocol
 _REPLY_SECONDS = 60
 
 
@@ -71,10 +71,10 @@ def _octets(file: BinaryIO) -> bytes:
 
 
 def default_server(config: Config, url: str) -> str:
-    """Return where the service of a configuration accepts mail.
+    """Return the address at which the configured service accepts mail.
 
-    ``url`` is what ``$TMPMAILD_URL`` holds, "" if nothing. Raises UsageError if that is another service, whose SMTP may
-    be anywhere.
+    ``url`` is the value of ``$TMPMAILD_URL``, or "". Raises UsageError if it belongs to a different service, whose SMTP
+    address is unknown.
     """
     if url and not _is_served_by(config, url):
         raise click.UsageError(
@@ -101,7 +101,7 @@ def _is_same_host(host: str, listening: Endpoint) -> bool:
 
 
 def deliver(octets: bytes, sender: str, address: str, target: str, greeting_seconds: float = _GREETING_SECONDS) -> None:
-    """Send a mail to HOST:PORT. Raises StartError with what went wrong."""
+    """Send a message to HOST:PORT. Raises StartError with the reason if that fails."""
     try:
         with closing(_greeted(target, greeting_seconds)) as client:
             _converse(client, sender, address, octets)
@@ -119,7 +119,7 @@ def deliver(octets: bytes, sender: str, address: str, target: str, greeting_seco
 
 
 def _greeted(target: str, seconds: float) -> smtplib.SMTP:
-    """Connect and wait for the greeting. Raises StartError as soon as it is known that no mail server is there."""
+    """Connect and wait for the greeting. Raises StartError as soon as it is clear that this is not a mail server."""
     server = parse_endpoint(target)
     try:
         return _connected(server, min(seconds, _SILENT_SECONDS))
@@ -135,7 +135,7 @@ def _greeted(target: str, seconds: float) -> smtplib.SMTP:
 
 
 def _connected(server: Endpoint, seconds: float) -> smtplib.SMTP:
-    # A given name saves a DNS query for the machine's full name.
+    # Passing a name saves a DNS query for the full host name.
     client = smtplib.SMTP(local_hostname="localhost", timeout=seconds)
     with ExitStack() as stack:
         stack.callback(client.close)
@@ -147,7 +147,7 @@ def _connected(server: Endpoint, seconds: float) -> smtplib.SMTP:
 
 
 def _spoken_by(server: Endpoint, seconds: float) -> str:
-    """Return what a silent server speaks, as its answer to an HTTP request tells; "" if that tells nothing."""
+    """Return the protocol of a silent server, judging by its response to an HTTP request; "" if unknown."""
     with suppress(OSError), socket.create_connection((server.host, server.port), timeout=seconds) as probe:
         probe.sendall(b"GET / HTTP/1.0\r\n\r\n")
         answer = probe.recv(64)
@@ -163,12 +163,12 @@ def _converse(client: smtplib.SMTP, sender: str, address: str, octets: bytes) ->
     client.sock.settimeout(_REPLY_SECONDS)
     client.ehlo_or_helo_if_needed()
     client.sendmail(sender, [address], octets, [] if (sender + address).isascii() else ["SMTPUTF8"])
-    with suppress(smtplib.SMTPException, OSError):  # the mail is taken
+    with suppress(smtplib.SMTPException, OSError):  # the message has been accepted
         client.quit()
 
 
 def _reply(code: int, text: bytes | str) -> str:
-    """Return a reply of the server as one line."""
+    """Return a server reply as one line."""
     shown = " ".join((text.decode(errors="replace") if isinstance(text, bytes) else text).split())
     return f"{code} {shown}" if code > 0 else "it does not speak SMTP"
 

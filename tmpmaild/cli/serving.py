@@ -134,7 +134,7 @@ def serve(
     if catches_all and not is_for_tests:
         raise CommandError("--catch-all needs --for-tests; at your desk use tmpmaild catch")
     is_by_option = click.get_current_context().get_parameter_source("is_for_tests") is ParameterSource.COMMANDLINE
-    # In a container standard input may be at its end from the beginning.
+    # In a container, standard input may be at its end from the start.
     if stop_with_stdin or (is_by_option and not stays):
         _watch_stdin(is_for_tests=is_by_option)
     with ExitStack() as until_end:
@@ -193,7 +193,7 @@ def catch(
 
 
 def _environment(hosts: Sequence[str], *, offers_auth: bool) -> dict[str, str]:
-    """Return the environment with what the options of catching say."""
+    """Return the environment with the settings that the options of ``catch`` imply."""
     environment = dict(os.environ)
     if hosts:
         environment[f"{configfile.PREFIX}HTTP__ALLOWED_HOSTS"] = ",".join((*_LOOPBACK_HOSTS, *hosts))
@@ -214,9 +214,9 @@ def _serve(
     """Run the daemon. Raises ``CommandError`` and ``StartError``."""
     configured.expect_folder(config)
     drop_to_owner(Path(config.storage.path))
-    from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
+    from tmpmaild import daemon  # noqa: PLC0415 - loading it takes longer than running any other command
 
-    if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
+    if sys.stderr is not None:  # print stacks on a crash, and if systemd's watchdog finds the loop stuck (SIGABRT)
         faulthandler.enable()
     until_end.enter_context(logging_to_stderr(config.log.level, config.log.format))
     if is_temporary:
@@ -233,7 +233,7 @@ def _serve(
 
 
 def _clean_up_early(until_end: ExitStack) -> None:
-    """Let a signal that comes before the daemon waits for signals delete what was made for it, then end the process."""
+    """On a signal that arrives before the daemon handles signals, delete its temporary files and exit."""
 
     def end(*_: object) -> None:
         until_end.close()
@@ -247,9 +247,9 @@ def _clean_up_early(until_end: ExitStack) -> None:
 def _with_temporary_storage(
     path: Path, environ: Mapping[str, str], defaults: Mapping[str, object]
 ) -> Iterator["ReadConfig"]:
-    """Yield what reads the configuration over ``defaults``, from this file alone: no other place is looked at.
+    """Yield a function that reads the configuration over ``defaults``, and only from this file.
 
-    If nothing names a database, it is in a folder that is deleted afterwards. Raises ``ConfigError``.
+    If no database is configured, it is created in a folder that is deleted afterwards. Raises ``ConfigError``.
     """
     storage = configfile.load(path, environ, defaults).storage
     if storage.url or storage.path != DEFAULT_PATH:
@@ -260,9 +260,10 @@ def _with_temporary_storage(
 
 
 def _watch_stdin(*, is_for_tests: bool) -> None:
-    """Stop the process when standard input ends. Raises ``CommandError`` where it has ended already.
+    """Stop the process when standard input ends. Raises ``CommandError`` if it has already ended and must not.
 
-    A terminal is not watched: a process in its background would be stopped for reading, and ctrl-C ends the others.
+    A terminal is not watched: reading it would suspend a background process, and a foreground process can be stopped
+    with ctrl-C.
     """
     if os.isatty(0):
         return
@@ -291,7 +292,7 @@ def _has_uvloop() -> bool:
 
 
 def _stop_with_stdin() -> None:
-    """Wait for the end of standard input, which the system closes however the program at its other end was ended."""
+    """Wait for the end of standard input, which the system closes however the program at its other end exits."""
     try:
         while os.read(0, 1024):
             pass
@@ -303,7 +304,7 @@ def _stop_with_stdin() -> None:
 def _announcer(config: Config) -> "Announce":
     def announce(http: list[str], smtp: list[str], smtps: list[str]) -> None:
         if config.log.format == "json" or is_journal(1):
-            return  # the log says it
+            return  # it is in the log
         here = f"http://{reachable(http[0])}"
         api = f"{here}/api/v1/addresses"
         server = "" if smtp[0] in Config().smtp.listen else f" --server {reachable(smtp[0])}"
@@ -322,7 +323,7 @@ def _announcer(config: Config) -> "Announce":
             ]
         try:
             click.echo("\n".join(lines))
-        except OSError as error:  # the log says it too
+        except OSError as error:  # it is also in the log
             log.warning("standard output cannot be written: %s", error.strerror or error)
             console.forget_output()
 

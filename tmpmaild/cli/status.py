@@ -1,4 +1,4 @@
-"""The command ``status``: a running service, or a database whose service does not run."""
+"""The command ``status``: shows a running service, or the database of a service that is not running."""
 
 import json
 import sys
@@ -115,7 +115,7 @@ def _size(octets: int) -> str:
 
 
 def _span(seconds: int) -> str:
-    """Return a time in its two largest units."""
+    """Format a duration in its two largest units."""
     parts: list[str] = []
     for unit, size in _UNITS:
         count, seconds = divmod(seconds, size)

@@ -1,4 +1,4 @@
-"""The commands of users and tests: create addresses, read and send mail. They load the client only when they run."""
+"""Commands for users and tests: create addresses, read and send mail. They load the client only when they run."""
 
 import signal
 import sys
@@ -28,7 +28,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 
 def _needing(module: str, command: Callable[P, int]) -> Callable[P, None]:
-    """Exit with the code that a command returns; if what a module needs is not installed, print what to install."""
+    """Exit with the code that a command returns; if a package for a module is missing, print how to install it."""
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -45,7 +45,7 @@ def _needing(module: str, command: Callable[P, int]) -> Callable[P, None]:
     return wrapped
 
 
-_with_client = partial(_needing, "tmpmaild.client")  # brings httpx2
+_with_client = partial(_needing, "tmpmaild.client")  # needs httpx2
 _with_mcp = partial(_needing, "tmpmaild.mcp_server")
 
 

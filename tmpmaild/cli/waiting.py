@@ -53,7 +53,7 @@ def wait(
             service = service_at(server)
         with exits.arguments(), transport.opened(httpx2.Client, service.url) as http:
             driver = sync.Driver(http)
-            # The inbox is not requested first: that would take a token of the rate limit.
+            # Do not request the inbox first: that would use a token of the rate limit.
             found = _awaited(service.named(address, token), wanted, output, timeout_seconds)
             try:
                 console.say(driver.run(found))

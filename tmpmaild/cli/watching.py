@@ -29,7 +29,7 @@ class NewOptions(Struct, frozen=True):
 
 
 def new(options: NewOptions, server: str | None, *, keep: bool, as_json: bool) -> int:
-    """Create an address and show what happens to it; return the exit code. With ``keep`` it is not deleted on exit."""
+    """Create an address and show its events; return the exit code. With ``keep``, do not delete it on exit."""
     return run(partial(_new, options, keep=keep), server, as_json=as_json)
 
 
@@ -40,7 +40,7 @@ def _fault(text: str) -> client.Fault:
 
 
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
-    """Show what happens to an address; return the exit code."""
+    """Show the events of an address; return the exit code."""
     return run(partial(_watch, address, token), server, as_json=as_json)
 
 
@@ -54,7 +54,7 @@ async def _new(options: NewOptions, live: Live, *, keep: bool) -> int:
         faults=[_fault(text) for text in options.faults],
         webhook=None if url is None else client.Webhook(url),
     )
-    # A signal must wait for the response, or an address would be left over whose token nobody knows.
+    # A signal must wait for the response; otherwise an address would remain whose token is unknown.
     with exits.arguments():
         inbox = await live.shield.keep(live.driver.run(creating))
     try:
