@@ -206,6 +206,6 @@ class Deliverer:
                 self._recipients.forget(inbox_id)
             raise
         if self._check is not None:
-            # Only queued here; the check runs after the reply to the sender. Copies in other inboxes are checked when they are read.
+            # Only queued: it runs after the reply. Copies in other inboxes are checked when they are read.
             asyncio.get_running_loop().call_soon(self._check, address, message_id, client)
         return message_id
