@@ -1,4 +1,4 @@
-"""The client on whose behalf a task works, so that what it waits for can be charged to that client."""
+"""The client on whose behalf a task works, so that the resources it waits for can be charged to that client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ _client: ContextVar[str] = ContextVar("client", default="")
 
 @contextmanager
 def on_behalf_of(client: str) -> Iterator[None]:
-    """Within this block, this task and the tasks that it starts work on behalf of a client."""
+    """Set the client on whose behalf this task, and the tasks it starts, work within this block."""
     token = _client.set(client)
     try:
         yield
@@ -18,5 +18,5 @@ def on_behalf_of(client: str) -> Iterator[None]:
 
 
 def current_client() -> str:
-    """Return the client on whose behalf this task works; "" outside of ``on_behalf_of``."""
+    """Return the client on whose behalf this task works; "" outside ``on_behalf_of``."""
     return _client.get()

@@ -1,4 +1,4 @@
-"""The queue in which clients wait: the client that has used the least processor time lately is served first."""
+"""The queue in which clients wait: the client that has recently used the least processor time is served first."""
 
 import asyncio
 import heapq
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Waiter(Generic[T]):
-    """A task that waits in a flow; ``granted`` is done with what it gets. ``on_grant`` is called at that moment."""
+    """A task that waits in a flow. Its future ``granted`` gets the granted value, and ``on_grant`` is called then."""
 
     __slots__ = ("_on_grant", "flow", "granted")
 
@@ -37,14 +37,14 @@ class Waiter(Generic[T]):
 
 
 class _Flow(Generic[T]):
-    """The tasks of one client that wait for the same kind of thing, in order of arrival."""
+    """The tasks of one client that wait for the same kind of resource, in order of arrival."""
 
     __slots__ = ("client", "kind", "number", "since", "waiting")
 
     def __init__(self, client: str, kind: str, since: float, number: int) -> None:
         self.client = client
         self.kind = kind
-        self.since = since  # when it started, or was served last
+        self.since = since  # when it started, or was last served
         self.number = number
         self.waiting: OrderedDict[Waiter[T], None] = OrderedDict()
 
@@ -59,7 +59,7 @@ class _LazyHeap(Generic[N]):
         self._most = _LEAST_ENTRIES
 
     def add(self, member: N, number: int) -> None:
-        """Add a member, after those that have the same key and lower numbers."""
+        """Add a member, which comes after members with the same key and lower numbers."""
         if len(self._entries) >= self._most:  # members that are gone stay until they reach the top
             self._entries = [entry for entry in self._entries if not self._is_gone(entry[2])]
             heapq.heapify(self._entries)
@@ -84,7 +84,7 @@ class _LazyHeap(Generic[N]):
 
 
 class _Network(Generic[T]):
-    """The flows of one network for the same kind of thing."""
+    """The flows of one network for the same kind of resource."""
 
     __slots__ = ("by_age", "by_usage", "flows", "name", "number")
 
@@ -115,7 +115,7 @@ class Eligible(NamedTuple):
 
 
 class _Flows(Generic[T]):
-    """The flows for one kind of thing. As few of them as possible are examined, since thousands of clients may wait."""
+    """The flows for one kind of resource. As few as possible are examined, since thousands of clients may wait."""
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
@@ -157,7 +157,7 @@ class _Flows(Generic[T]):
                 del self._networks[name]
 
     def first(self, eligible: Eligible, *, by_age: bool) -> _Flow[T] | None:
-        """Return the first eligible flow: of the client that has used least, or that has waited longest."""
+        """Return the eligible flow of the client that has used the least, or (``by_age``) that has waited longest."""
 
         def first_of(network: _Network[T]) -> _Flow[T] | None:
             if not eligible.network(network.name):
@@ -169,11 +169,11 @@ class _Flows(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """Waiting clients, each with a flow for each kind of thing that it waits for.
+    """Waiting clients, each with a flow for each kind of resource that it waits for.
 
-    The client whose network has used the least processor time lately is first; within a network, the client that has
+    The client whose network has recently used the least processor time is first; within a network, the client that has
     used the least. Every other turn goes to the client that has waited longest, if it has waited longer than
-    ``PATIENCE_SECONDS``: otherwise a client with a new address for each request would always be before it.
+    ``PATIENCE_SECONDS``: otherwise a client with a new address for each request would always be served before it.
     """
 
     def __init__(self, usage: Usage, timer: Timer) -> None:
@@ -196,9 +196,9 @@ class FairQueue(Generic[T]):
         give_back: Callable[[T], None],
         on_grant: Callable[[], None] | None = None,
     ) -> T:
-        """Wait in a client's flow; return what it is granted.
+        """Wait in a client's flow; return the granted value.
 
-        ``joined`` is called at once, ``on_grant`` at the grant, and ``give_back`` if this is cancelled after it.
+        ``joined`` is called at once, ``on_grant`` at the grant, and ``give_back`` if this is cancelled after the grant.
         """
         waiting = self._join(client, kind, on_grant)
         joined()
@@ -209,7 +209,7 @@ class FairQueue(Generic[T]):
             if waiting.granted.done() and not waiting.granted.cancelled():
                 give_back(waiting.granted.result())
             else:
-                joined()  # others may be able to go on now
+                joined()  # other waiters may be able to continue now
             raise
 
     def _join(self, client: str, kind: str, on_grant: Callable[[], None] | None) -> Waiter[T]:
@@ -233,7 +233,7 @@ class FairQueue(Generic[T]):
                 self._kinds[flow.kind].remove(flow)
 
     def first(self, eligible: Mapping[str, Eligible]) -> Waiter[T] | None:
-        """Return the first waiter among the eligible flows, given by their kinds; None if there is none."""
+        """Return the first waiter among the eligible flows of each kind; None if there is no such waiter."""
         flow = self._first_flow(eligible, by_age=False)
         if flow is not None and self._is_for_longest:
             longest = self._first_flow(eligible, by_age=True)
@@ -249,7 +249,7 @@ class FairQueue(Generic[T]):
         return min(flows, key=lambda flow: (*self._usage.rank(flow.client), flow.number), default=None)
 
     def next(self, eligible: Mapping[str, Eligible]) -> Waiter[T] | None:
-        """Remove the ``first`` waiter; the caller calls its ``grant``."""
+        """Remove and return the ``first`` waiter, or None; the caller calls its ``grant``."""
         while (waiting := self.first(eligible)) is not None:
             waiting.flow.since = self._timer.monotonic()
             self._leave(waiting)

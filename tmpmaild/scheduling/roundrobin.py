@@ -1,4 +1,4 @@
-"""Turns without charges: clients that wait are served one after another, and so are their networks."""
+"""Round-robin turns, without charging processor time: waiting clients take turns, and so do their networks."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class RoundRobin(Generic[T]):
-    """What waits for each client: networks take turns, and in them their clients. It charges nobody."""
+    """The items waiting for each client: networks take turns, and the clients of a network take turns within it."""
 
     def __init__(self) -> None:
         self._networks: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
@@ -20,11 +20,11 @@ class RoundRobin(Generic[T]):
         return bool(self._networks)
 
     def append(self, client: str, item: T) -> None:
-        """Add something behind all else of its client."""
+        """Add an item after all other items of its client."""
         self._of(client).append(item)
 
     def put_back(self, client: str, item: T) -> None:
-        """Add something that comes before all else, as it was taken already."""
+        """Add an item before all other items, since it has already had its turn."""
         self._of(client).appendleft(item)
         network = client_network(client)
         self._networks[network].move_to_end(client, last=False)
@@ -34,7 +34,7 @@ class RoundRobin(Generic[T]):
         return self._networks.setdefault(client_network(client), OrderedDict()).setdefault(client, deque())
 
     def popleft(self) -> T:
-        """Remove what comes first, and return it."""
+        """Remove and return the first item."""
         network, clients = next(iter(self._networks.items()))
         client, items = next(iter(clients.items()))
         item = items.popleft()
@@ -50,14 +50,14 @@ class RoundRobin(Generic[T]):
 
 
 class FairSemaphore:
-    """Lets so many at a time into its block, as ``asyncio.Semaphore`` does, but clients that wait take turns."""
+    """A semaphore like ``asyncio.Semaphore``, except that waiting clients take turns."""
 
     def __init__(self, most: int) -> None:
         self._free = most
         self._waiting = RoundRobin[asyncio.Future[None]]()
 
     async def __aenter__(self) -> None:
-        if self._free:  # nobody waits
+        if self._free:  # if a place is free, no client is waiting
             self._free -= 1
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -65,7 +65,7 @@ class FairSemaphore:
         try:
             await granted
         except BaseException:
-            granted.cancel()  # nothing, if it was granted a moment ago
+            granted.cancel()  # has no effect if it was granted a moment ago
             if not granted.cancelled():
                 self._give_back()
             raise

@@ -1,4 +1,4 @@
-"""Slots: a number of places in memory, given to clients in turn and taken back from clients that read too slowly."""
+"""Slots: limited places in memory, given to clients in turn and taken back from clients that read too slowly."""
 
 import asyncio
 import logging
@@ -17,10 +17,10 @@ from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.scheduling.usage import Timer
 
 GRACE_SECONDS: Final = 0.25
-"""How far a holder of several slots may be behind ``PACE_BYTES_PER_SECOND`` while other clients wait for one."""
+"""How far a client with several slots may fall behind ``PACE_BYTES_PER_SECOND`` while other clients wait for a slot."""
 
 LONE_GRACE_SECONDS: Final = 5.0
-"""The same for a client that holds no more slots than the client that waits would."""
+"""The same limit for a client that holds no more slots than the waiting client would then have."""
 
 PACE_BYTES_PER_SECOND: Final = 400 * 1024
 
@@ -46,7 +46,7 @@ class Slot:
 
     @contextmanager
     def sending(self, size_bytes: int) -> Iterator[None]:
-        """Send so many bytes within this block, which lasts until the client has taken them."""
+        """Measure the sending of ``size_bytes`` within this block, which ends when the client has received them."""
         self._sending_since, self._sending_bytes = self._timer.monotonic(), size_bytes
         try:
             yield
@@ -56,10 +56,10 @@ class Slot:
             self._sending_since = None
 
     def behind_seconds(self) -> float | None:
-        """Return how much longer the client has taken than at ``PACE_BYTES_PER_SECOND``; None if nothing is being sent.
+        """Return how far the client is behind ``PACE_BYTES_PER_SECOND``, in seconds; None if nothing is being sent.
 
-        That is for all of a response or for the part that is being sent, whichever is longer: the kernel takes the
-        first parts at once, which would give a client that reads nothing most of a second.
+        This is the larger of the delays of the whole response and of the part that is being sent. The kernel accepts
+        the first parts at once, which would otherwise give a client that reads nothing most of a second.
         """
         if self._sending_since is None:
             return None
@@ -72,11 +72,12 @@ class Slot:
 
 
 class Slots:
-    """A number of slots, given to clients in the order in which turns are given. A slot stands for memory.
+    """A fixed number of slots, given to clients in the same order as turns. A slot represents memory.
 
-    A client has ``per_client`` at most, a network three quarters of all; an exempt client has no such share. While
-    another client waits for a slot, a client that does not keep up with what is sent to it loses its slot: soon if it
-    holds more than its share, otherwise after ``LONE_GRACE_SECONDS``.
+    A client gets at most ``per_client`` slots, and a network three quarters of all slots; these limits do not apply to
+    exempt clients. While a client waits for a slot, a client that reads too slowly loses its slot: after
+    ``GRACE_SECONDS`` if it has more slots than the waiting client would then have, otherwise after
+    ``LONE_GRACE_SECONDS``.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Slots:
         self._timer = timer
         self._queue = FairQueue[Slot](scheduler.usage, timer)
         self._held: set[Slot] = set()
-        self._of_client: Counter[str] = Counter()  # those of exempt clients are not counted here
+        self._of_client: Counter[str] = Counter()  # slots of exempt clients are not counted here
         self._of_network: Counter[str] = Counter()
         self._preemption: asyncio.TimerHandle | None = None
 
@@ -101,7 +102,7 @@ class Slots:
 
     @asynccontextmanager
     async def take(self, client: str, *, exempt: bool = False) -> AsyncIterator[Slot]:
-        """Wait for a slot, and hold it until the block ends."""
+        """Wait for a slot, and keep it until the block ends."""
         kind = _EXEMPT if exempt else _ORDINARY
         slot = await self._queue.wait(client, kind, joined=self._dispatch, give_back=self._give_back)
         try:
@@ -143,14 +144,14 @@ class Slots:
         return self._of_network[network] < self._per_network
 
     def _contended(self, client: str) -> list[Slot]:
-        """Return the slots of which a waiting client needs one."""
+        """Return the slots that a waiting client could use if one of them were taken back."""
         if len(self._held) >= self._most:
             return list(self._held)
         network = client_network(client)
         return [slot for slot in self._held if not slot.exempt and client_network(slot.client) == network]
 
     def _preempt_soon(self) -> None:
-        """Take a slot back, now or as soon as one can be taken, while a client waits for it."""
+        """While a client waits, take back a slot now, or as soon as that is allowed."""
         if self._preemption is not None:
             self._preemption.cancel()
             self._preemption = None
@@ -158,16 +159,16 @@ class Slots:
             self._preemption = asyncio.get_running_loop().call_later(left_seconds, self._preempt_soon)
 
     def preempt(self) -> float | None:
-        """Cut off the client that is furthest behind, if another client waits for its slot.
+        """Cut off the client that is furthest overdue, if another client waits for its slot.
 
-        Return the seconds after which to try again; None if no client waits.
+        Return the number of seconds after which to try again, None if no client waits.
         """
         waiting = self._queue.first({_EXEMPT: Eligible(), _ORDINARY: Eligible(client=self._is_below_share)})
         if waiting is None:
             return None
         client = waiting.flow.client
         held = self._contended(client)
-        if any(slot.scope.cancel_called for slot in held):  # it will be free in a moment
+        if any(slot.scope.cancel_called for slot in held):  # a slot will be free in a moment
             return GRACE_SECONDS
         overdue = [(self._overdue_seconds(slot, client), slot) for slot in held]
         seconds, slowest = max(overdue, key=lambda one: one[0])
@@ -179,7 +180,7 @@ class Slots:
         return GRACE_SECONDS
 
     def _overdue_seconds(self, slot: Slot, waiting_client: str) -> float:
-        """Return for how long a slot could have been taken back; negative: the time until it can be."""
+        """Return how many seconds ago a slot could first be taken back; if negative, the time until then."""
         behind_seconds = slot.behind_seconds()
         if behind_seconds is None:
             return -math.inf

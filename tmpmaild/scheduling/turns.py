@@ -1,6 +1,6 @@
-"""Turns: two threads that are given to clients one after another, so that work of one client does not delay all others.
+"""Turns: two threads that clients use in turn, so that the work of one client does not delay all other clients.
 
-The work itself is not described here. A daemon has one ``FairScheduler``.
+A daemon has one ``FairScheduler``.
 """
 
 import time
@@ -19,17 +19,17 @@ from tmpmaild.scheduling.fairqueue import Eligible, FairQueue
 from tmpmaild.scheduling.usage import Timer, Usage
 
 LIGHT_BYTES: Final = 80 * 1024
-"""Work on an input up to this size is light. Work that takes less time for each byte counts fewer bytes."""
+"""Work on an input up to this size is light. For work that takes less time per byte, callers pass fewer bytes."""
 
 LITTLE_SECONDS: Final = 0.25
-"""A client that has used at most this processor time lately may use the thread that is kept for light work."""
+"""A client that has recently used at most this processor time may use the thread reserved for light work."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 class HeavySlot:
-    """Memory for an input that is copied several times; it is taken together with a turn, until the block ends."""
+    """Memory for an input that is copied several times; occupied together with a turn, until the block ends."""
 
     def __init__(self, leave: "Callable[[HeavySlot], None]") -> None:
         self._leave = leave
@@ -42,7 +42,7 @@ class HeavySlot:
 
 
 class Turn:
-    """A thread that belongs to a client for the time of a block."""
+    """A thread that belongs to a client for the duration of a block."""
 
     def __init__(self, client: str, usage: Usage, timer: Timer, limiter: anyio.CapacityLimiter) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class Turn:
         self._limiter = limiter
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Call a function in the thread, and charge its processor time to the client."""
+        """Call a function in the thread, charge its processor time to the client, and return the result."""
         used_seconds = 0.0
 
         def measured() -> T:
@@ -76,9 +76,9 @@ class _Thread(Enum):
 class FairScheduler:
     """Gives threads to clients in turn.
 
-    There are two threads, as Python code runs in one thread at a time anyway. One takes any work; the other is kept for
-    light work of clients that have used little lately, so that they never wait for the end of large work. A client
-    that is alone gets all turns.
+    There are two threads, since only one thread at a time runs Python code anyway. One does any work; the other is
+    reserved for light work of clients that have recently used little, so that they never wait for large work to finish.
+    A client that is alone gets all turns.
     """
 
     def __init__(self, timer: Timer = time) -> None:
@@ -96,11 +96,11 @@ class FairScheduler:
         return len(self._queue)
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return every metric."""
+        """Return all metrics."""
         return (self._waited,)
 
     def heavy_slot(self) -> HeavySlot:
-        """Return a slot, to be entered, for an input of which only one may be in memory at a time."""
+        """Return a context manager for a heavy input; only one such input may be in memory at a time."""
         return HeavySlot(self._leave_heavy_slot)
 
     def _leave_heavy_slot(self, slot: HeavySlot) -> None:
@@ -116,7 +116,7 @@ class FairScheduler:
         client: str | None = None,
         heavy_slot: HeavySlot | None = None,
     ) -> T:
-        """Call a function in a turn of its own; the other arguments are those of ``turn``."""
+        """Call a function in its own turn; the other arguments are those of ``turn``."""
         async with self.turn(work_bytes, client, heavy_slot) as turn:
             return await turn.run(function, *args)
 
@@ -127,7 +127,7 @@ class FairScheduler:
         """Wait for a turn, which lasts until the block ends.
 
         ``work_bytes`` is the size of the input. ``client`` is the client on whose behalf the work is done, by default
-        the current one. With ``heavy_slot`` the turn starts only when that is free too.
+        the current client. With ``heavy_slot``, the turn starts only when no other heavy slot is occupied.
         """
         owner, begun = current_client() if client is None else client, self._timer.monotonic()
         kind = "heavy" if heavy_slot else "light" if work_bytes <= LIGHT_BYTES else "large"
@@ -144,7 +144,7 @@ class FairScheduler:
             self._give_back(thread)
 
     def _take_free(self, client: str, kind: str, heavy_slot: HeavySlot | None) -> _Thread | None:
-        """Return a thread that may be used at once; None if others wait, or if this must wait."""
+        """Return a thread that may be used at once; None if tasks are already waiting or no thread is available."""
         if len(self._queue) or not self._free:
             return None
         if _Thread.ANY in self._free and not (heavy_slot and self._heavy_slot):

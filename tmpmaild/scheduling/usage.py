@@ -1,4 +1,4 @@
-"""The processor time that clients have used lately, by which they are ranked."""
+"""The processor time that clients have recently used, by which they are ranked."""
 
 import math
 from typing import Final, Protocol
@@ -6,27 +6,27 @@ from typing import Final, Protocol
 from tmpmaild.clients import client_network
 
 HALF_LIFE_SECONDS: Final = 2.0
-"""After this time half of the processor time that a client has used is forgotten."""
+"""The time after which half of the processor time that a client has used is forgotten."""
 
 _MOST_REMEMBERED: Final = 4096
 _NEGLIGIBLE_SECONDS: Final = 0.001
 
 
 class Timer(Protocol):
-    """What is used of the module ``time``."""
+    """The functions used from the module ``time``."""
 
     def monotonic(self) -> float:
-        """Return seconds that never step back."""
+        """Return a time in seconds that never goes backwards."""
 
     def thread_time(self) -> float:
         """Return the processor time of the calling thread in seconds."""
 
 
 class Usage:
-    """The processor time that clients and their networks have used lately; it decays exponentially.
+    """The processor time that clients and their networks have recently used; it decays exponentially.
 
-    A *level* is the base-2 logarithm of a time, plus the half-lives that had passed when it was used. So levels of
-    different moments can be compared, and change only when a client uses more.
+    A *level* is the base-2 logarithm of the used time, plus the number of half-lives on the clock when it was computed.
+    So levels from different moments can be compared, and a level changes only when a client uses more time.
     """
 
     def __init__(self, timer: Timer) -> None:
@@ -38,7 +38,7 @@ class Usage:
         return len(self._levels)
 
     def charge(self, client: str, seconds: float) -> None:
-        """Add processor time."""
+        """Add processor time to the usage of a client and its network."""
         if seconds <= 0:
             return
         age = self._timer.monotonic() / HALF_LIFE_SECONDS
@@ -57,11 +57,11 @@ class Usage:
         self._most = max(_MOST_REMEMBERED, 2 * len(self._levels))
 
     def seconds(self, client: str) -> float:
-        """Return the processor time that a client has used lately."""
+        """Return the processor time in seconds that a client has recently used."""
         return self._seconds(("client", client), self._timer.monotonic() / HALF_LIFE_SECONDS)
 
     def rank(self, client: str) -> tuple[float, float]:
-        """Return the level of a client's network and its own: the smallest is served first."""
+        """Return the levels of a client's network and of the client; the smallest rank is served first."""
         return self.network_level(client_network(client)), self.client_level(client)
 
     def network_level(self, network: str) -> float:
