@@ -164,6 +164,17 @@ def test_a_deleted_message_is_gone_from_the_inboxes_of_all_recipients_and_nothin
         assert [one["subject"] for one in empty.messages(path)] == ["stays"]
 
 
+def test_a_copy_is_deleted_however_its_recipient_was_written(empty):
+    empty.send("postmaster", '"a b"@shop.example', "<@relay.example:carol@shop.example>", "Dora+tag@SHOP.example")
+    (message,) = empty.messages()
+    assert len(message["recipients"]) == 4
+    inboxes = ("postmaster@mail.example.com", '"a b"@shop.example', "carol@shop.example", "dora@shop.example")
+    paths = [f"/addresses/{quote(address)}/messages" for address in inboxes]
+    assert [len(empty.messages(path)) for path in paths] == [1, 1, 1, 1]
+    assert empty.request("DELETE", f"/messages/{message['id']}") == (204, b"")
+    assert [len(empty.messages(path)) for path in paths] == [0, 0, 0, 0]
+
+
 def test_messages_are_deleted_by_id_up_to_one_and_all(empty):
     for number in range(5):
         empty.send("anna@shop.example", subject=str(number))

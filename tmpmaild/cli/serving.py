@@ -134,12 +134,12 @@ def serve(
     if catches_all and not is_for_tests:
         raise CommandError("--catch-all needs --for-tests; at your desk use tmpmaild catch")
     is_by_option = click.get_current_context().get_parameter_source("is_for_tests") is ParameterSource.COMMANDLINE
-    # In a container, standard input may be at its end from the start.
-    if stop_with_stdin or (is_by_option and not stays):
-        _watch_stdin(is_for_tests=is_by_option)
     with ExitStack() as until_end:
         if is_for_tests or is_temporary:
             _clean_up_early(until_end)
+        # After the handlers are set: in a container standard input may be at its end, and then SIGTERM comes at once.
+        if stop_with_stdin or (is_by_option and not stays):
+            _watch_stdin(is_for_tests=is_by_option)
         read: ReadConfig = partial(configfile.load, config_path, os.environ)
         if is_for_tests:
             defaults = {**FOR_TESTS, **(CATCH_ALL if catches_all else {})}

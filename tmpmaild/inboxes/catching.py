@@ -126,9 +126,8 @@ class Catcher:
         if found is None or found[1] is None:
             return
         for recipient in recipients_of(found[1].message.recipient):
-            address = addresses.canonical(recipient)
-            if address is not None:
-                await self._delete_copy(address, found[1])
+            mailbox = addresses.parse_recipient(recipient.encode(), utf8=True)
+            await self._delete_copy(addresses.inbox_address(self._factory.rules.with_domain(mailbox)), found[1])
 
     async def _delete_copy(self, address: str, of: FullMessage) -> None:
         """Delete the copy of a message in the inbox of one recipient, if it still exists."""

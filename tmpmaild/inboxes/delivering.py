@@ -91,7 +91,7 @@ class Deliverer:
         """
         rules = self._factory.rules
         if rules.catch_all:
-            mailbox = mailbox if mailbox.domain else replace(mailbox, domain=rules.default_domain)
+            mailbox = rules.with_domain(mailbox)
         elif addresses.is_operator(mailbox, self.mail_domains):
             return await self._operator(client)
         now_ms, address = self._clock(), addresses.inbox_address(mailbox)

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.hostnames import ANY_DOMAIN, WILDCARD, Domains, domains, to_ascii
+from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Inbox
 
 
@@ -27,10 +29,9 @@ class Rules(Struct, frozen=True):
         """The domains for new addresses, the first being the default; ``*.NAME`` matches every name below it."""
         return self.config.domains
 
-    @property
-    def default_domain(self) -> str:
-        """The domain of a recipient without one: the first."""
-        return self.domains[0].removeprefix(WILDCARD)
+    def with_domain(self, mailbox: Mailbox) -> Mailbox:
+        """Return a mailbox with a domain: the first one if it has none, as ``<postmaster>``."""
+        return mailbox if mailbox.domain else replace(mailbox, domain=self.domains[0].removeprefix(WILDCARD))
 
     def extendable_until_ms(self, inbox: Inbox) -> int:
         """Return the latest expiry that may be set, never before the current one."""
