@@ -1,1 +1,1 @@
-"""Codes and links in texts."""
+"""Detection of codes and links in text."""

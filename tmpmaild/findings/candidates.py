@@ -1,4 +1,4 @@
-"""Candidates: the numbers and words in plain lines that could be codes, each scored by how much it looks like one."""
+"""Finds candidates: numbers and words in plain lines that could be codes, scored by their resemblance to codes."""
 
 import re
 from bisect import bisect_right
@@ -7,7 +7,7 @@ from enum import IntEnum, auto
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-# Scores by form; those in braces by the number of characters.
+# Scores for each form; a score in braces depends on the number of characters.
 DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
 LONG_GROUPS = {9: 0.7, 10: 0.7, 11: 0.7}
 PREFIXED_DIGITS = 0.95
@@ -33,7 +33,7 @@ _SHORTEST = 4
 _SMALLEST_EVEN_GROUP = 3
 _LONGEST_RUN = 40
 
-_IN_WORD = "0-9A-Za-z_\u00c0-\u0559\u0560-\u0588\u5e74\ub144"  # and the sign for a year
+_IN_WORD = "0-9A-Za-z_\u00c0-\u0559\u0560-\u0588\u5e74\ub144"  # includes the CJK characters for "year"
 _JOINT = " ?[-\u2010-\u2015|\u00b7\u2022] ?| "
 _NUMBER = re.compile(rf"[0-9](?<![{_IN_WORD}].)[0-9]*+(?:(?>[.,:/'\u2019]|{_JOINT})[0-9]++)*")
 _JOINTS = re.compile(rf"({_JOINT})")
@@ -41,10 +41,10 @@ _SMALL = "a-z\u00df-\u00f6\u00f8-\u00ff\u0101-\u017f"
 _HUMPS = "(?:[A-Z]*+[a-z]++[A-Z]){2}"
 _TOKEN = re.compile(
     rf"(?<![{_IN_WORD}-])(?=[0-9A-Za-z{_SMALL}])"
-    r"(?![A-Z]?[a-z]{2,}+[ \n.,;:)])"  # a plain word matches none of these, and is most of a text
+    r"(?![A-Z]?[a-z]{2,}+[ \n.,;:)])"  # skip plain words, which make up most of a text
     r"(?>"
     r"[0-9A-Z](?: [0-9A-Z]){3,7}"
-    # A line of nothing but single letters and digits, lower case included.
+    # A line that consists only of single letters and digits, including lower case.
     r"|(?<![^\n])(?=(?:[A-Za-z] ){1,7}[0-9]|[0-9] )[0-9A-Za-z](?: [0-9A-Za-z]){3,7}(?![^\n])"
     r"|(?=[0-9A-Z]{3,4} [0-9A-Z]{3})(?<![0-9A-Z]{3} )(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))"
     r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})(?! [0-9A-Z]{3}|-)"
@@ -55,7 +55,7 @@ _TOKEN = re.compile(
     rf")(?![{_IN_WORD}])"
 )
 
-# A password with signs in it, which is searched for where a token is found.
+# A password that contains symbols; searched for only where a token was found.
 _SIGNS = frozenset("!$%^&*_+=?~#@")
 _SECRET = re.compile(
     r"(?<![!-~])(?=\S{0,20}[a-z])(?=\S{0,20}[A-Z])"
@@ -63,8 +63,8 @@ _SECRET = re.compile(
 )
 
 _CURRENCIES = "$\u00a2-\u00a5\u0e3f\u20a0-\u20cf"
-# Behind these a number is an amount, the year of a copyright, a part of something longer, or the end of a masked
-# number; "**1234**" is emphasis.
+# A number after these characters is an amount, a copyright year, part of a longer token, or the end of a masked number;
+# "**1234**" is emphasis.
 _NO_START = re.compile(
     rf"(?:[+/.@\\]|(?<=\S )\*|[(\[]#|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2}}[ -]?|[.\u2026]{{2}}|\u2026"
     r"|[0-9]\) ?|(?:\u00a9|\([cC]\)) ?)\Z"
@@ -78,7 +78,7 @@ _NO_END = re.compile(
 _NO_TOKEN_START = re.compile(r"(?:[#/@=\\+&$]|[0-9A-Za-z][.'!?^~;,])\Z")
 _NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9A-Z]{4} [0-9A-Z]{4}\b")
 
-# Chinese mail often writes "882016,5\u5206\u949f\u5185\u6709\u6548" with an ASCII comma.
+# Chinese messages often contain "882016,5\u5206\u949f\u5185\u6709\u6548" with an ASCII comma.
 _COMMA_AND_MINUTES = re.compile("([0-9]{4,8}),[0-9]{1,2}(?=[\u5206\u5c0f])")
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
@@ -93,9 +93,9 @@ _UNEVEN = re.compile(
 )
 _PRINTED = re.compile(r"[!-~]*+")
 _LONGEST_START = 13
-# The place of a parcel on a shelf; typed with its hyphens.
+# The position of a parcel on a shelf, which is typed with its hyphens.
 _SHELF = re.compile(r"[0-9]{1,2}-(?:[0-9]{1,2}-)?[0-9]{4,5}")
-# A line that is nothing but groups of capital letters and digits; not "PIN 4815", a time or a British postcode.
+# A line that consists only of groups of capital letters and digits; not "PIN 4815", a time or a British postcode.
 _VALUE_LINE = re.compile(
     r"[^\w(+$]*+(?!(?:OTP|PIN|TAN|CODE|TOKEN) |[A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}$|[0-9:. -]+ ?(?:AM|PM|[A-Z]{3})$)"
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*"
@@ -107,8 +107,8 @@ _IDENTIFIER = re.compile(
     "[Xx]{2,}[0-9]{1,6}|[0-9]{1,6}[Xx]{2,}[0-9]{0,6}|(?:[0-9]{2})?[A-Z]{3}[ABCFGHJLPT][A-Z][0-9]{4}[A-Z](?:[0-9A-Z]Z[0-9A-Z])?"
 )
 _MOST_TYPED = 14
-_LONG_GROUP = 12  # as in a hash or a UUID
-_LONGEST_TYPED = 10  # longer codes are copied
+_LONG_GROUP = 12  # for example in a hash or a UUID
+_LONGEST_TYPED = 10  # longer codes are copied rather than typed
 _MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
@@ -122,7 +122,7 @@ _FOREIGN = re.compile(
     r"(?<![\w-])(?=[0-9-]*+[^\W\d_A-Za-z])(?=[^\s0-9]{0,40}+[0-9])(?:"
     rf"[0-9{_CAPITALS}]++(?:-[0-9{_CAPITALS}]++)*|[{_CASELESS}]{{1,2}}-[0-9]{{4,6}})(?![\w-])"
 )
-# Words that are alone behind a colon; the last one may be a number.
+# The words between a colon and the end of the line; the last word may be a number.
 _PART = r"[^\W\d_][^\s!-/:-@\[-`{-~\u3001\u3002]{1,14}"
 _PHRASE = re.compile(
     rf"[\"'*\u00ab\u201c\u201e\u300c]?({_PART}(?:[ -](?:{_PART}|[0-9]{{1,3}}\b)){{0,5}})[\"'*\u00bb\u201d\u300d.]?"
@@ -133,7 +133,7 @@ _GROUPS = re.compile(
 
 
 class Kind(IntEnum):
-    """What a candidate is made of; years, letters and words need clearer words around them."""
+    """The form of a candidate. For years, letters and words, the surrounding text must contain clearer evidence."""
 
     DIGITS = auto()
     MIXED = auto()
@@ -150,9 +150,9 @@ QUOTES = " *_\"'\u00ab\u201c\u201e\u2018\u300c\u3010"
 
 
 class Candidate(NamedTuple):
-    """Text from ``start`` to ``end`` in a line that could be a code.
+    """A part of a line, from ``start`` to ``end``, that could be a code.
 
-    ``score``, above 0 and at most 1, is how much it looks like a code.
+    ``score``, above 0 and at most 1, indicates how closely it resembles a code.
     """
 
     start: int
@@ -163,7 +163,7 @@ class Candidate(NamedTuple):
 
 
 def find(lines: list[str]) -> dict[int, list[Candidate]]:
-    """Return the candidates of each line, in order, by line number; at most MAX_CANDIDATES found by patterns."""
+    """Return each line's candidates in order, keyed by line number; the patterns match at most MAX_CANDIDATES times."""
     text = "\n".join(lines)
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     found: dict[int, list[Candidate]] = {}
@@ -184,7 +184,7 @@ def find(lines: list[str]) -> dict[int, list[Candidate]]:
 
 
 def _whole(line: str, start: int) -> Candidate | None:
-    """Return the groups of capital letters and digits that fill the rest of a line, if nothing else does."""
+    """Return the groups of capital letters and digits that make up the entire rest of a line, or None."""
     rest = line[start:]
     if len(rest) > _LONGEST_RUN or not rest.isupper() or rest.isalpha():
         return None
@@ -197,7 +197,7 @@ def _whole(line: str, start: int) -> Candidate | None:
 
 
 def _phrase(line: str, last_before: str) -> Candidate | None:
-    """Return the words behind the last colon of a line, or in a line below a colon."""
+    """Return the words after a line's last colon, or the words of a line below a colon."""
     colon = max(map(line.rfind, COLONS))
     if len(line) - colon > _LONGEST_RUN or (colon < 0 and last_before not in COLONS):
         return None
@@ -207,7 +207,7 @@ def _phrase(line: str, last_before: str) -> Candidate | None:
 
 
 def _candidates(text: str) -> Iterator[Candidate]:
-    if _FOREIGN_LETTER.search(text):  # such letters are rare, and the pattern is slow
+    if _FOREIGN_LETTER.search(text):  # the check avoids a slow pattern, because such letters are rare
         for match in islice(_FOREIGN.finditer(text), MAX_MATCHES):
             stand_in = "".join(one if one.isascii() else "X" for one in match[0])
             kind, score = _kind_and_score(stand_in, stand_in)
@@ -230,7 +230,7 @@ def _candidates(text: str) -> Iterator[Candidate]:
 
 
 def _of_number(text: str, start: int, end: int) -> Iterator[Candidate]:
-    """Yield the candidate in a run of digits and joints, if there is one."""
+    """Yield the candidate in a run of digits and separators, if any."""
     run = text[start:end]
     if len(run) > _LONGEST_RUN:
         return
@@ -244,7 +244,7 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Candidate]:
         run, end = before_minutes[1], before_minutes.end(1)
     parts = [run] if run.isdigit() else _JOINTS.split(run)
     if _NO_END.match(text, end):
-        # "481516 2nd": digits that continue as a word do not belong to the number before.
+        # "481516 2nd": digits that continue as a word do not belong to the preceding number.
         end -= len("".join(parts[-2:]))
         del parts[-2:]
     atoms = parts[::2]
@@ -256,7 +256,7 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Candidate]:
 
 
 def _may_begin(text: str, start: int, end: int) -> bool:
-    """Return whether the text before a number allows it to be a candidate."""
+    """Return whether a number may be a candidate, judging by the text before it."""
     if _NO_START.search(text, max(start - _NO_START_CHARACTERS, 0), start) is None:
         return True
     return text[start - 1] == "*" == text[end : end + 1]
@@ -272,7 +272,7 @@ def _digits(start: int, end: int, value: str) -> Iterator[Candidate]:
 
 
 def _of_token(text: str, start: int, token: str) -> Iterator[Candidate]:
-    """Yield the candidate that a word of letters and digits is, if it is one."""
+    """Yield a word of letters and digits as a candidate, if it could be a code."""
     end = start + len(token)
     if _NO_TOKEN_START.search(text, max(start - 2, 0), start) or _NO_TOKEN_END.match(text, end):
         return
@@ -301,7 +301,7 @@ def _kind_and_score(token: str, value: str) -> tuple[Kind, float]:
 
 
 def _word_score(token: str) -> float:
-    """Score letters with digits, or capital letters, in one piece."""
+    """Return the score of an unbroken sequence of letters and digits, or of capital letters."""
     if _MEASURE.fullmatch(token):
         return 0
     if token.isalpha():
@@ -311,7 +311,7 @@ def _word_score(token: str) -> float:
 
 
 def _group_score(token: str, kind: Kind) -> float:
-    """Score two to four groups joined by hyphens."""
+    """Return the score of two to four groups joined by hyphens."""
     if not _GROUPS.fullmatch(token):
         return LONG_GROUP if len(max(token.split("-"), key=len)) >= _LONG_GROUP else 0
     sizes = {len(group) for group in token.split("-")}

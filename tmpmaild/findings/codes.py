@@ -1,12 +1,13 @@
 """One-time passwords and verification codes in a message, found by rules; links are found in ``links.py``.
 
-A number is a code if words say so. A noun ("code") names a number behind it ("your code is 1234"), before it ("1234 is
-your code") or alone in a line below, and only one; the score is higher if there is something about verification nearby.
-What another label names ("order no. 1234") is not a code, whatever it looks like. If no noun names any number, or one
-only weakly, the features of the numbers decide.
+A number is a code if words identify it as a code. A noun ("code") names exactly one number, which follows it ("your
+code is 1234"), precedes it ("1234 is your code") or is alone on a line below. The score is higher if nearby words are
+about verification. A number with a different label ("order no. 1234") is not a code, even if it looks like a code. If
+no noun names a number with sufficient confidence, the features of the numbers decide.
 
-``candidates.py`` says what can be a code at all, ``lines.py`` what cues mean in their phrase, ``naming.py`` which noun
-names which number, ``words/scores.toml`` how much that counts, and ``scoring.py`` weighs features.
+``candidates.py`` finds possible codes, and ``lines.py`` interprets cues in the context of their phrase. ``naming.py``
+decides which noun names which number, and ``words/scores.toml`` contains the resulting scores. ``scoring.py`` weighs
+features.
 """
 
 from tmpmaild.findings import lexicon
@@ -37,8 +38,8 @@ _SURE = 0.85
 def find(subject: str, text: str) -> tuple[Code, ...]:
     """Return the codes of a message, best first; ``text`` is its text part or the text of its HTML.
 
-    A value is what a person would type: ASCII digits without separators; other codes as they are written. There is
-    rarely more than one. The time grows linearly with the length of the texts.
+    A value has the form in which a person would type it: digits as ASCII without separators, other codes unchanged. Few
+    messages have more than one code. The running time is linear in the length of the texts.
     """
     document = Document(subject, text)
     if not document.numbers:
@@ -52,13 +53,13 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
     if max(found.values(), default=0) < _WEAKLY_NAMED:
         found = score_by_features(document) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
-    # Letters behind the best may be a brand.
+    # Beyond the best code, a word that consists only of letters may be a brand.
     others = [one for one in best_first[1:] if one[1] >= _LEAST_BEHIND_THE_BEST and not one[0].isalpha()]
     return tuple(Code(value, round(score, 2)) for value, score in best_first[:1] + others)
 
 
 def _score(document: Document, number: int, index: int) -> float:
-    """Return how surely words name a candidate a code, 0 if they do not."""
+    """Return the confidence that words identify a candidate as a code, or 0 if they do not."""
     line = document.lines[number]
     candidate = line.candidates[index]
     if line.is_cue(candidate) or line.is_quantity(candidate) or line.is_user_name(candidate):
@@ -80,7 +81,7 @@ def _score(document: Document, number: int, index: int) -> float:
 
 
 def _score_by_verb(document: Document, number: int, candidate: Candidate) -> float:
-    """Score "enter 1234 to sign in" and "password: 1234", which have no noun."""
+    """Return the score of a number without a noun, as in "enter 1234 to sign in" and "password: 1234"."""
     line, kind = document.lines[number], candidate.kind
     is_typed = kind is not Kind.WORDS and (kind is not Kind.LETTERS or len(candidate.value) >= _LONG_LETTERS)
     if is_typed and line.is_to_be_entered(candidate):
@@ -94,14 +95,14 @@ def _score_by_verb(document: Document, number: int, candidate: Candidate) -> flo
 
 
 def _score_of_phrase(document: Document, number: int, candidate: Candidate) -> float:
-    """Score words behind "code word:"; with a number in them, behind whatever names a code or asks to enter it."""
+    """Return the score of words after "code word:" or, if they end in a digit, after any noun or verb for codes."""
     label = document.lines[number if candidate.start > 1 else number - 1].cues
     is_named = label & _WORDED or label >= _LETTERS or (label & _NAMING and candidate.value[-1].isdigit())
     return _score_by_rows("verb", document, number) if is_named else 0
 
 
 def _score_by_lines_above(document: Document, number: int, candidate: Candidate) -> float:
-    """Score a candidate that is alone in its line by the lines above."""
+    """Return the score of a candidate that is alone on its line, based on the lines above it."""
     line = document.lines[number]
     if not line.is_alone(candidate) and not continues(line, candidate):
         return 0
@@ -121,9 +122,9 @@ def _score_by_lines_above(document: Document, number: int, candidate: Candidate)
 
 
 def _score_of_noun(document: Document, number: int, noun: Span, candidate: Candidate, rest: str) -> float:
-    """Return how surely a noun refers to a verification code, judging by the words around it.
+    """Return the confidence, judging by the surrounding words, that a noun refers to a verification code.
 
-    ``rest`` is the text between the noun and the candidate, or behind the noun in its line.
+    ``rest`` is the text between the noun and the candidate, or the rest of the noun's line.
     """
     line = document.lines[number]
     score = _score_by_rows(_table_of(line, noun, rest), document, number)
@@ -146,12 +147,12 @@ def _table_of(line: Line, noun: Span, rest: str) -> str:
 
 
 def _is_next_to(span: Span, noun: Span, candidate: Candidate) -> bool:
-    """Distinguish "your old code" and "1234 has expired" from statements about other codes."""
+    """Return whether a cue is about this code, as in "your old code" or "1234 has expired"."""
     return 0 <= noun.start - span.end <= _OLD_CHARACTERS or 0 <= span.start - candidate.end <= _OLD_CHARACTERS
 
 
 class _Places(dict[str, frozenset[Cue]]):
-    """The cues of each place around a line, as ``scores.toml`` names the places; read when first needed."""
+    """The cues around a line, keyed by place (see ``scores.toml``); each place is searched when first needed."""
 
     def __init__(self, document: Document, number: int) -> None:
         self._document = document
@@ -171,7 +172,7 @@ class _Places(dict[str, frozenset[Cue]]):
 
 
 def _conditions(text: str) -> list[tuple[str, frozenset[Cue], bool]]:
-    """Return the place, the cues, and whether one of them must be there, for each condition of a row."""
+    """Return each condition of a row: the place, the cues, and whether any of the cues must occur there."""
     found = []
     for condition in text.split():
         place, _, names = condition.removeprefix("-").partition(":")
@@ -187,7 +188,7 @@ _ROWS: dict[str, list[tuple[list[tuple[str, frozenset[Cue], bool]], float]]] = {
 
 
 def _score_by_rows(table: str, document: Document, number: int) -> float:
-    """Return the score of the first row of a table whose conditions hold around a line, 0 if there is none."""
+    """Return the score of the first row of a table whose conditions are met around a line, or 0."""
     cues = _Places(document, number)
     for conditions, score in _ROWS[table]:
         for place, wanted, must_be_there in conditions:

@@ -1,4 +1,4 @@
-"""The cues: words near a number that support or exclude that it is a code. The words are in ``words/codes.toml``."""
+"""The cues: words near a number that indicate whether it is a code. The words are in ``words/codes.toml``."""
 
 from enum import IntEnum, auto
 from typing import TypeAlias
@@ -7,7 +7,10 @@ from tmpmaild.findings import lexicon
 
 
 class Cue(IntEnum):
-    """The meaning of a word; ``words/codes.toml`` describes each. Integers, because hashing an Enum is slow."""
+    """The meaning of a word; ``words/codes.toml`` describes each meaning.
+
+    This is an IntEnum, because hashing an Enum is slow.
+    """
 
     OTP = auto()
     CODE = auto()

@@ -14,7 +14,7 @@ import msgspec
 _FOLDER = Path(__file__).parent / "words"
 _LONGEST_WORD = 40
 _REMEMBERED_WORDS = 16_384
-_HEAD = 2  # characters; no stem is shorter
+_HEAD = 2  # the minimum length of a stem, in characters
 
 # Words in scripts with spaces, currency and percent signs, and runs of text in scripts without spaces.
 _SPACELESS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uff9f"
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Span(NamedTuple, Generic[C]):
-    """A word of a list found in a text from ``start`` to ``end``, and the cue that it is."""
+    """An occurrence of a listed word in a text, from ``start`` to ``end``, and its cue."""
 
     start: int
     end: int
@@ -35,10 +35,10 @@ class Span(NamedTuple, Generic[C]):
 
 
 class Lexicon(Generic[C]):
-    """Words by cue; a word can be several cues.
+    """Words and their cues; a word can have several cues.
 
-    A word that is in no list but ends in one of ``endings`` is the cue of that ending. A word in ``spelled`` counts
-    only where the text matches its pattern.
+    A word that is not listed but ends in one of the ``endings`` has the cue of that ending. A word in ``spelled``
+    counts only where the text matches its pattern.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Lexicon(Generic[C]):
         self._remembered = lru_cache(_REMEMBERED_WORDS)(self._cues)
 
     def spans(self, text: str) -> list[Span[C]]:
-        """Return the words of the lists that a text contains, in order."""
+        """Return the listed words that a text contains, in order."""
         found: list[Span[C]] = []
         previous = None
         for match in _WORD.finditer(fold(text)):
@@ -82,7 +82,7 @@ class Lexicon(Generic[C]):
         return found
 
     def _in_run(self, run: str, offset: int) -> Iterator[Span[C]]:
-        """Yield the words in a run of letters without spaces, at each position the longest."""
+        """Yield the words in a run of letters without spaces: at each position, the longest word."""
         at = 0
         while at < len(run):
             step = 1
@@ -106,7 +106,7 @@ class Lexicon(Generic[C]):
 
 
 def load(name: str, tables: type[T]) -> T:
-    """Return the tables of a file in ``words/``, which have this type."""
+    """Return the tables of a file in ``words/``, converted to this type."""
     return msgspec.convert(tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8")), tables)
 
 

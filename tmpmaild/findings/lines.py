@@ -1,6 +1,7 @@
 """The lines of a message, with the candidates and the cues in each.
 
-A cue means what it means in its phrase: "promo code" is a label of another kind of number, "verification code" is not.
+The meaning of a cue depends on its phrase: "promo code" labels a different kind of number, "verification code" does
+not.
 """
 
 import re
@@ -51,7 +52,7 @@ _NEGATED = re.compile(
     r"(?:n['\u2019]t|\b(?:not|never|nicht|nie|pas|no|n[a\u00e3]o|non|niet|\u043d\u0435)) \Z",
     re.IGNORECASE,
 )
-# Particles of Chinese, Japanese and Korean end a word without a space.
+# In Chinese, Japanese and Korean, a particle can end a word without a space.
 _WORD_BEFORE = re.compile(
     rf"(?P<word>[^\W\d_]{{1,{_LONGEST_WORD}}}+)(?<![\u7684\u306e\u306f\ub294\uc740\uc758])[ -]?\Z"
 )
@@ -90,34 +91,34 @@ class Line:
 
     @cached_property
     def cues(self) -> frozenset[Cue]:
-        """The cues, wherever they are in the line."""
+        """The cues, regardless of their position in the line."""
         return frozenset([span.cue for span in self.spans])
 
     def nouns(self, *, attached: bool = False) -> list[Span]:
-        """Return the nouns that do not name a number yet, or with ``attached`` all nouns."""
+        """Return the nouns that do not yet name a number, or all nouns if ``attached``."""
         return [span for span in self.spans if span.cue in NOUNS and (attached or span.start not in self._attached)]
 
     def attach(self, noun: Span) -> None:
-        """Note that a noun names a number; it names only one."""
+        """Record that a noun names a number; a noun names only one number."""
         self._attached.add(noun.start)
 
     def is_alone(self, candidate: Candidate) -> bool:
-        """Return whether the line has no words and no numbers except a candidate."""
+        """Return whether the line has no words or numbers other than a candidate."""
         return not any(map(str.isalnum, self.text[: candidate.start] + self.text[candidate.end :]))
 
     def is_quantity(self, candidate: Candidate) -> bool:
-        """Return whether a unit follows: "4815 points"."""
+        """Return whether a candidate is followed by a unit, as in "4815 points"."""
         return candidate.kind is Kind.DIGITS and self.is_followed_by(candidate, Cue.UNIT, _UNIT_CHARACTERS)
 
     def is_cue(self, candidate: Candidate) -> bool:
-        """Return whether a candidate made of letters is itself one of the words about codes."""
+        """Return whether a candidate that consists of letters is a word related to codes."""
         if candidate.kind is Kind.PHRASE and not PLAIN_WORDS.isdisjoint(lexicon.fold(candidate.value).split()):
             return True
         is_letters = candidate.kind >= Kind.LETTERS and not any(map(str.isdigit, candidate.value[:-_SHORT_WORD]))
         return is_letters and any(span.start < candidate.end and candidate.start < span.end for span in self.spans)
 
     def is_user_name(self, candidate: Candidate) -> bool:
-        """Return whether a label says that a candidate is a user name: "Login: jsmith42"."""
+        """Return whether a label identifies a candidate as a user name, as in "Login: jsmith42"."""
         if not _USER_NAME.fullmatch(candidate.value):
             return False
         label = lexicon.fold(self.text[: candidate.start]).rstrip(_BEFORE_VALUE)
@@ -127,13 +128,13 @@ class Line:
         return not any(span.cue in NOUNS and span.start < len(label) - len(name) for span in self.spans)
 
     def is_to_be_entered(self, candidate: Candidate) -> bool:
-        """Return whether a line asks to enter a candidate, in any word order."""
+        """Return whether a line asks the reader to enter a candidate, in any word order."""
         if self.is_preceded_by(candidate, Cue.ENTER) or self.is_followed_by(candidate, Cue.ENTERED, _PHRASE_CHARACTERS):
             return True
         return any(span.cue is Cue.ENTER and self._is_object(candidate, span) for span in self.spans)
 
     def is_preceded_by(self, candidate: Candidate, cue: Cue) -> bool:
-        """Return whether a copula or a verb is right before a candidate: "is 1234", "enter 1234"."""
+        """Return whether a copula or a verb directly precedes a candidate, as in "is 1234" or "enter 1234"."""
         return any(
             span.cue is cue
             and 0 <= candidate.start - span.end <= _PRECEDING_CHARACTERS
@@ -143,7 +144,7 @@ class Line:
         )
 
     def is_followed_by(self, candidate: Candidate, cue: Cue, gap_characters: int = ADJACENT_CHARACTERS) -> bool:
-        """Return whether a cue is right after a candidate: "1234 is"."""
+        """Return whether a cue directly follows a candidate, as in "1234 is"."""
         return any(
             span.cue is cue
             and 0 <= span.start - candidate.end < gap_characters
@@ -152,7 +153,7 @@ class Line:
         )
 
     def _is_object(self, candidate: Candidate, verb: Span) -> bool:
-        """Return whether a candidate is what a verb refers to: "enter in the app: 1234", "enter here to go on 1234"."""
+        """Return whether a candidate is the object of a verb, as in "enter in the app: 1234" or "enter here: 1234"."""
         gap = self.text[verb.end : candidate.start]
         if verb.end > candidate.start or _PAUSE.search(gap) or any(map(str.isdigit, gap)) or self._is_negated(verb):
             return False
@@ -163,7 +164,7 @@ class Line:
 
 
 class Document:
-    """The lines of a message. The first ``first`` are its subject; ``numbers`` are those with a candidate."""
+    """The lines of a message. The first ``first`` lines are its subject; ``numbers`` are the lines with a candidate."""
 
     def __init__(self, subject: str, text: str) -> None:
         texts = plain_lines(_without_tags(subject))
@@ -174,14 +175,14 @@ class Document:
         self.numbers = sorted(found)
 
     def cues(self, begin: int, end: int) -> frozenset[Cue]:
-        """Return the cues of some lines."""
+        """Return all cues in a range of lines."""
         return frozenset[Cue]().union(*[line.cues for line in self.lines[begin:end]])
 
 
 def _without_tags(subject: str) -> str:
-    """Return a subject without what a test environment or a gateway puts before it: "[STAGING]", "EXTERNAL:".
+    """Return a subject without the prefix of a test environment or a gateway, such as "[STAGING]" or "EXTERNAL:".
 
-    Other tags, such as the name of a mailing list, keep their meaning, but their capitals are not a code.
+    Other tags, such as the name of a mailing list, keep their meaning, but capital letters in them do not form a code.
     """
     for _ in range(_MOST_TAGS):
         found = _ENVIRONMENT.match(subject)
@@ -192,7 +193,7 @@ def _without_tags(subject: str) -> str:
 
 
 def _in_its_phrase(text: str, spans: list[Span], at: int) -> Cue:
-    """Return what a cue means together with the cues next to it."""
+    """Return the meaning of a cue, taking the adjacent cues into account."""
     cue = spans[at].cue
     before, behind = _adjacent_before(text, spans, at), _adjacent_after(text, spans, at)
     if cue is Cue.PASSWORD:
@@ -231,7 +232,7 @@ def _number_in_its_phrase(text: str, spans: list[Span], at: int, adjacent: set[C
 
 
 def _is_unqualified(text: str, spans: list[Span], at: int) -> bool:
-    """Distinguish "enter the number" from "enter the member number" and "enter your number"."""
+    """Return whether a noun is unqualified, as in "enter the number", but not in "enter the member number"."""
     start = spans[at].start
     before = _WORD_BEFORE.search(text, max(start - _LONGEST_WORD, 0), start)
     if before is None or lexicon.fold(before["word"]) in DETERMINERS:
@@ -240,12 +241,12 @@ def _is_unqualified(text: str, spans: list[Span], at: int) -> bool:
 
 
 def _is_for_a_purpose(spans: list[Span], at: int) -> bool:
-    """Return whether the words around a number are about verifying; only nearby words, because lines may be long."""
+    """Return whether the words near a number are about verification; other words are ignored (lines may be long)."""
     return any(span.cue in _PURPOSES for span in spans[max(at - _WORDS_AROUND, 0) : at + _WORDS_AROUND])
 
 
 def _adjacent_before(text: str, spans: list[Span], at: int) -> set[Cue]:
-    """Return the cues right before a word, including those of its own parts."""
+    """Return the cues directly before a word, including the cues of the word's parts."""
     start = spans[at].start
     return {
         span.cue
@@ -260,7 +261,7 @@ def _adjacent_after(text: str, spans: list[Span], at: int) -> set[Cue]:
 
 
 def is_noun_to_be_entered(spans: list[Span], at: int) -> bool:
-    """Return whether a verb asks to enter what a noun names: "type in the app the number", "numarayi girin"."""
+    """Return whether a noun is the object of a verb such as "enter" or "type", as in "type in the app the number"."""
     start, end = spans[at].start, spans[at].end
     return any(
         span.cue is Cue.ENTER
@@ -270,15 +271,15 @@ def is_noun_to_be_entered(spans: list[Span], at: int) -> bool:
 
 
 def adjacent_cues(line: Line, noun: Span) -> set[Cue]:
-    """Return the cues right next to a noun, including those of its own parts."""
+    """Return the cues directly next to a noun, including the cues of the noun's parts."""
     at = line.spans.index(noun)
     return _adjacent_before(line.text, line.spans, at) | _adjacent_after(line.text, line.spans, at)
 
 
 def has_known_modifiers(line: Line, noun: Span, rest: str) -> bool:
-    """Return whether no unknown word makes a noun another kind of code: "access code", not "gym code".
+    """Return whether all modifiers of a noun are known, as in "access code" but not in "gym code".
 
-    ``rest`` is the text between the noun and its number; if it is short, it may be a modifier: "codice palestra".
+    ``rest`` is the text between the noun and its number. A short ``rest`` may be a modifier, as in "codice palestra".
     """
     if line.text[: noun.start].endswith("("):
         return False
@@ -294,7 +295,7 @@ def has_known_modifiers(line: Line, noun: Span, rest: str) -> bool:
 
 
 def _is_known_word(line: Line, found: re.Match[str]) -> bool:
-    """Return whether a word is short, of known meaning, or a name in capitals."""
+    """Return whether a word is short, has a known meaning, or is a name in capitals."""
     word, (start, end) = found["word"], found.span("word")
     if len(word) <= _SHORT_WORD and word < _FIRST_EAST_ASIAN:
         return True

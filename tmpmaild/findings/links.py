@@ -1,7 +1,8 @@
-"""The web links in a message, first the one that it was sent for: to confirm, activate, reset or sign in.
+"""Finds the web links in a message.
 
-The purpose of a link is recognized by its text, the words before it and its address. The words are in
-``words/links.toml``; ``htmltext`` reads the HTML.
+The best link is the purpose of the message, such as a link to confirm, activate, reset or sign in. The purpose of a
+link is recognized by its text, the words before it and its address. The words are in ``words/links.toml``; ``htmltext``
+reads the HTML.
 """
 
 import re
@@ -30,10 +31,10 @@ _LEAST_RANDOM_CHARACTERS = 12
 _MOST_RANDOM_CHARACTERS = 100
 _LEAST_DIGITS = 2
 
-# In HTML, but not as the value of an attribute.
+# The start of an address in HTML that is not the value of an attribute.
 _BARE = re.compile(r"(?<![\"'=(])https?://", re.IGNORECASE)
 _WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
-# Including the part behind "#" that single-page applications use: "/#/reset?token=...", not "/#contact".
+# Includes the part after "#" that single-page applications use: "/#/reset?token=...", not "/#contact".
 _PARTS = re.compile(r"https?://([^/?#]*)([^#]*(?:#[^#/=]*[/=][^#]*)?)", re.IGNORECASE)
 _HOST = re.compile(r"(?<![\w@.-])[\w-]++(?:\.[a-z][\w-]++)+")
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -52,7 +53,7 @@ _BREAKS = re.compile(r"[/?&=#:]+")
 
 
 class Cue(IntEnum):
-    """The meaning of a word for a link; ``words/links.toml`` describes each."""
+    """The meaning of a word that describes a link; ``words/links.toml`` describes each meaning."""
 
     VERIFY = auto()
     SIGN_IN = auto()
@@ -76,7 +77,7 @@ _BONUSES = ((_PATH, 0.3), (_NUMBER, 0.05))
 
 
 class _Occurrence(NamedTuple):
-    """A link in a text: the text before it, its address, its own text."""
+    """A link in a text: the preceding text, the link's address, and the link's text."""
 
     before: str
     href: str
@@ -84,12 +85,12 @@ class _Occurrence(NamedTuple):
 
 
 def find(body: str, html: str, page: htmltext.Page | None = None) -> tuple[Link, ...]:
-    """Return the links of a message to http and https addresses, at most MAX_LINKS, each address once.
+    """Return the http and https links of a message, at most MAX_LINKS, each address once.
 
-    Best first; equals in the order of the message: links of the HTML, addresses in its text, addresses in the text
-    part. Addresses in text have no text of their own. An address that a link of the HTML has or shows is left out, and
-    so is one longer than MAX_HREF_CHARACTERS. The time grows linearly with the length of the texts. ``page`` is the
-    HTML if it has been read already.
+    The best link is first. Links with equal scores are in the order of the message: first links in the HTML, then
+    addresses in its text, then addresses in the text part. Addresses in text have no link text. Addresses that are also
+    the target or the text of an HTML link are omitted, as are addresses longer than MAX_HREF_CHARACTERS. The running
+    time is linear in the length of the texts. ``page`` is the HTML if it has already been read.
     """
     page = page or htmltext.read(html)
     anchors = list(islice(_valid(starmap(_Occurrence, page.links)), _LOOKED_AT))
@@ -104,13 +105,13 @@ def find(body: str, html: str, page: htmltext.Page | None = None) -> tuple[Link,
 
 
 def in_body(body: str) -> tuple[BodyLink, ...]:
-    """Return the web addresses in a body, in order; at most MAX_BODY_LINKS, none longer than MAX_HREF_CHARACTERS."""
+    """Return the web addresses in a body, in order; at most MAX_BODY_LINKS, each of at most MAX_HREF_CHARACTERS."""
     found = (BodyLink(start, end, _unwrapped(body[start:end])) for start, end in urls.occurrences(body))
     return tuple(islice((one for one in found if _is_valid(one.href)), MAX_BODY_LINKS))
 
 
 def _lower_code_pages(links: list[Link]) -> list[Link]:
-    """Lower the scores of pages for typing a code below those of links with a token."""
+    """Lower the scores of pages that ask for a code below the scores of links with a token."""
     with_token = (link.confidence for link in links if link.confidence > _ASIDE and _has_token(_parts(link.href)[1]))
     most = max(with_token, default=1) - _ASIDE
     return [
@@ -125,7 +126,7 @@ def _is_code_page(href: str) -> bool:
 
 
 def _raise_only_token(links: list[Link], found: list[_Occurrence]) -> list[Link]:
-    """Raise the score of the only link with a token: whatever the message says, it was sent for that."""
+    """Raise the score of the only link with a token: regardless of its text, the message was sent for that link."""
     with_token = [one for one in found if _has_token(_parts(one.href)[1])]
     likely = {one.href for one in with_token} - {one.href for one in with_token if _has_other_purpose(one)}
     return [
@@ -134,7 +135,7 @@ def _raise_only_token(links: list[Link], found: list[_Occurrence]) -> list[Link]
 
 
 def _has_other_purpose(link: _Occurrence) -> bool:
-    """Return whether a link's own words or its address say that the message was not sent for it."""
+    """Return whether a link's own words or its address show that the message was not sent for this link."""
     host, path = _parts(link.href)
     cues = _cues_of(link.text)
     if _MEETING.search(host + path) or _HOST_ASIDE.search(host) or _PATH_ASIDE.search(path) or Cue.ASIDE in cues:
@@ -177,12 +178,12 @@ def _in_text(body: str) -> Iterator[_Occurrence]:
 
 
 def _unwrapped(address: str) -> str:
-    """Return an address in plain text as it was before lines were wrapped and a template turned "&" into "&amp;"."""
+    """Undo line wrapping in a plain-text address, and the change from "&" to "&amp;" that some templates make."""
     return urls.joined(address).replace("&amp;", "&")
 
 
 def _confidence(link: _Occurrence) -> float:
-    """Return how likely it is that the message was sent for a link."""
+    """Return the likelihood that the message was sent for a link."""
     host, path = _parts(link.href)
     cues = _cues_of(link.text)
     has_vague_text = _has_vague_text(link, cues)
@@ -192,7 +193,8 @@ def _confidence(link: _Occurrence) -> float:
         _MEETING.search(host + path)
         or (_HOST_ASIDE.search(host) and not is_action)
         or (Cue.VERIFY not in cues and (Cue.ASIDE in cues or _PATH_ASIDE.search(path)))
-        # If text and address agree, they outweigh a word before them: a heading may be the name of the shop.
+        # If a link's text and address agree, they outweigh a word before the link, because a heading may be the shop's
+        # name.
         or (has_vague_text and Cue.ASIDE in around and not is_action)
     ):
         return _ASIDE
@@ -219,7 +221,7 @@ def _parts(href: str) -> tuple[str, str]:
 
 
 def _cues_of(text: str) -> set[Cue]:
-    """Return the cues in the text of a link."""
+    """Return the cues in a link's text."""
     return _combined(LEXICON.spans(text[:MAX_TEXT_CHARACTERS]))
 
 
@@ -230,7 +232,8 @@ def _has_vague_text(link: _Occurrence, cues: set[Cue]) -> bool:
 def _cues_before(text: str) -> set[Cue]:
     """Return the cues in the words before a link, without host names.
 
-    If the link's own sentence has an action, asides before that sentence do not count; otherwise those nearby do.
+    If the link's own sentence contains an action, asides before that sentence are ignored; otherwise, nearby asides
+    count.
     """
     text = _HOST.sub(lambda host: " " * len(host[0]), text[-_CONTEXT_CHARACTERS:])
     spans = LEXICON.spans(text)
@@ -243,9 +246,9 @@ def _cues_before(text: str) -> set[Cue]:
 
 
 def _combined(spans: list[lexicon.Span[Cue]]) -> set[Cue]:
-    """Return the cues that remain when they are taken together.
+    """Combine the cues, and return the remaining cues.
 
-    An action outweighs an aside before it, and a vague word anywhere. A vague word alone is an aside.
+    An action outweighs an aside before it, and vague words anywhere. A vague word alone is an aside.
     """
     last = max((span.start for span in spans if span.cue in _ACTIONS), default=-1)
     cues = {span.cue for span in spans if span.cue is not Cue.ASIDE or span.start > last}

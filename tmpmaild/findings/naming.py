@@ -1,4 +1,4 @@
-"""Which noun of a line names which number, and how surely."""
+"""Decides which noun of a line names which number, and with what confidence."""
 
 import re
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from tmpmaild.findings.candidates import COLONS, QUOTES, TYPED, Candidate, Kind
 from tmpmaild.findings.cues import NOUNS, NUMBERS, OTHER_KINDS, PLAIN_WORDS, VERIFYING, Cue, Span
 from tmpmaild.findings.lines import ADJACENT_CHARACTERS, OF, OPENS_VALUE, Line, is_noun_to_be_entered
 
-# How surely a noun names a number, by how it is attached to it.
+# The confidence that a noun names a number, depending on how it is attached.
 _ATTACHED = 1.0
 _ATTACHED_FROM_BEHIND = 0.98
 _OTP_ELSEWHERE = 0.6
@@ -28,7 +28,10 @@ _COUNTED = re.compile(r" [^\W\d_A-Z]{4}")
 
 
 class Attachment(NamedTuple):
-    """The noun that names a number, and from 0 to 1 how surely; without a noun, another label names the number."""
+    """The noun that names a number, and the confidence (0 to 1).
+
+    Without a noun, a different label names the number.
+    """
 
     noun: Span | None
     score: float
@@ -38,7 +41,7 @@ _OTHER_LABEL = Attachment(None, 0)
 
 
 def attachment(line: Line, index: int) -> Attachment | None:
-    """Return what the words of a line say about its candidate ``index``; None if they say nothing."""
+    """Return the noun and the confidence with which a line names the candidate ``index``, or None."""
     candidate = line.candidates[index]
     labels = [span for span in line.spans if span.cue in _OTHER_LABELS and span.end <= candidate.start]
     noun = next((span for span in reversed(line.nouns()) if span.end <= candidate.start), None)
@@ -59,7 +62,7 @@ def attachment(line: Line, index: int) -> Attachment | None:
 
 
 def is_attached(line: Line, noun: Span, candidate: Candidate) -> bool:
-    """Return whether a noun and a number behind it are plainly one phrase: "code: 1234", "code for you is 1234"."""
+    """Return whether a noun and a number after it form one phrase, as in "code: 1234" or "code for you is 1234"."""
     gap = line.text[noun.end : candidate.start].rstrip()
     is_short = candidate.start - noun.end <= ADJACENT_CHARACTERS or _is_purpose_before(line, candidate)
     if gap.endswith(("...", "\u2026")) or (gap[-1:] in OPENS_VALUE and (is_short or gap[-1] not in "([{")):
@@ -72,23 +75,24 @@ def is_attached(line: Line, noun: Span, candidate: Candidate) -> bool:
 
 
 def continues(line: Line, candidate: Candidate) -> bool:
-    """Return whether a line continues what was named before: "It is 1234"; a copula may be at the end."""
+    """Return whether a line refers to a noun in an earlier line, as in "It is 1234"; the copula may be at the end."""
     is_said = line.is_preceded_by(candidate, Cue.IS) or line.is_followed_by(candidate, Cue.IS)
     words_before = line.text.count(" ", 0, candidate.start)
     return is_said and words_before <= _WORDS_OF_IT and line.cues.isdisjoint(_OTHER_LABELS)
 
 
 def _is_purpose_before(line: Line, candidate: Candidate) -> bool:
-    """Return whether the purpose of a code is stated right before a number: "code for your login 1234"."""
+    """Return whether the purpose of a code is stated immediately before a number, as in "code for your login 1234"."""
     return any(
         span.cue in _NAMED_PURPOSES and 0 <= candidate.start - span.end <= ADJACENT_CHARACTERS for span in line.spans
     )
 
 
 def _names_a_later_number(line: Line, noun: Span, index: int) -> bool:
-    """Return whether a noun names a later number: what follows "is" or a colon wins over what follows "for".
+    """Return whether a noun names a later number: a number after "is" or a colon outranks a number after "for".
 
-    As in "OTP for A/c XX1245 is 811739". What follows the noun at once is its own: "use code 1234 for card no.: 5678".
+    For example: "OTP for A/c XX1245 is 811739". A number directly after the noun belongs to it: "use code 1234 for card
+    no.: 5678".
     """
     candidate = line.candidates[index]
     is_own = candidate.start - noun.end <= ADJACENT_CHARACTERS or _is_introduced(line, candidate)
@@ -99,29 +103,30 @@ def _names_a_later_number(line: Line, noun: Span, index: int) -> bool:
 
 
 def _is_introduced(line: Line, candidate: Candidate) -> bool:
-    """Return whether a copula, a verb or a colon is right before a number."""
+    """Return whether a copula, a verb or a colon directly precedes a number."""
     is_behind_colon = line.text[: candidate.start].rstrip(QUOTES).endswith(COLONS)
-    is_entered = candidate.kind is not Kind.LETTERS and line.is_preceded_by(candidate, Cue.ENTER)  # not "using HDFC"
+    # Letters after such a verb may be a name, as in "using HDFC".
+    is_entered = candidate.kind is not Kind.LETTERS and line.is_preceded_by(candidate, Cue.ENTER)
     return is_behind_colon or is_entered or line.is_preceded_by(candidate, Cue.IS)
 
 
 def _is_of_same_noun(line: Line, first: Candidate, second: Candidate) -> bool:
-    """Return whether nothing between two numbers names the second, or ends the clause of a first that may be a code."""
+    """Return whether no label, and no end of a clause if the first number may be a code, separates two numbers."""
     if first.kind is Kind.DIGITS and _CLAUSE_END.search(line.text, first.end, second.start):
         return False
     between = line.text[first.end : second.start]
-    after = second.start - len(_UP_TO_DIGIT.sub("", between))  # a label before a number in between belongs to that
+    after = second.start - len(_UP_TO_DIGIT.sub("", between))  # a label belongs to the number that follows it
     return not any(span.cue in _OTHER_LABELS | NOUNS and after <= span.start < second.start for span in line.spans)
 
 
 def _is_next_to(line: Line, label: Span, candidate: Candidate) -> bool:
-    """Return whether a label may belong to a number; a salutation does not: "Dear customer, 1234 is"."""
+    """Return whether a label may belong to a number, but not in a salutation such as "Dear customer, 1234 is"."""
     is_near = candidate.start - label.end <= LABEL_CHARACTERS
     return is_near and not _BREAK.search(line.text, label.end, candidate.start)
 
 
 def _is_intercepted(line: Line, noun: Span, labels: list[Span], candidate: Candidate) -> bool:
-    """Return whether another label between a noun and a number takes the number: "with the code call 1234"."""
+    """Return whether a label between a noun and a number names the number, as in "with the code call 1234"."""
     if not labels or not _is_next_to(line, labels[-1], candidate):
         return False
     label = labels[-1]
@@ -134,22 +139,22 @@ def _is_intercepted(line: Line, noun: Span, labels: list[Span], candidate: Candi
 
 
 def _is_in_same_clause(line: Line, noun: Span, label: Span) -> bool:
-    """Return whether a label is in its noun's clause: "enter the code on the page: 1234".
+    """Return whether a label is in the same clause as its noun, as in "enter the code on the page: 1234".
 
-    A parcel may be in the next clause: "give it, when he hands over the parcel: 1234".
+    A label for a parcel may be in the next clause, as in "give it, when he hands over the parcel: 1234".
     """
     is_parcel = any(span.cue is Cue.PARCEL and span.start == label.start for span in line.spans)
     return is_parcel or not _CLAUSE_END.search(line.text, noun.end, label.start)
 
 
 def _is_in_same_phrase(line: Line, noun: Span, label: Span, *, is_opened: bool) -> bool:
-    """Distinguish "code for receipt of order 1234" and "code to verify your order: 1234" from "code for order 1234"."""
+    """Return whether a noun and a label are connected by a purpose, as in "code to verify your order: 1234"."""
     purposes = [span for span in line.spans if noun.end <= span.start < label.start and span.cue in _NAMED_PURPOSES]
     return bool(purposes) and (is_opened or OF.fullmatch(line.text, purposes[-1].end, label.start) is not None)
 
 
 def _score(line: Line, noun: Span, candidate: Candidate) -> float:
-    """Return how surely a noun names a number behind it."""
+    """Return the confidence that a noun names a number after it."""
     if is_attached(line, noun, candidate):
         return _ATTACHED
     if candidate.kind not in TYPED:
@@ -160,7 +165,7 @@ def _score(line: Line, noun: Span, candidate: Candidate) -> float:
 
 
 def _noun_behind(line: Line, index: int) -> Span | None:
-    """Return the noun that may name a number before it, unless it rather names a number behind it."""
+    """Return the noun that may name a number before it, unless it is more likely to name a number after it."""
     candidate = line.candidates[index]
     noun = next((span for span in line.nouns() if 0 <= span.start - candidate.end <= _NEAR_CHARACTERS), None)
     following = next((other for other in line.candidates[index + 1 :] if other.kind in TYPED), None)
@@ -170,7 +175,7 @@ def _noun_behind(line: Line, index: int) -> Span | None:
 
 
 def _score_from_behind(line: Line, noun: Span, candidate: Candidate) -> float:
-    """Return how surely a noun names a number before it: "1234 is your code", but not "1234 lines of code"."""
+    """Return the confidence that a noun names a number before it: "1234 is your code", but not "1234 lines of code"."""
     gap = line.text[candidate.end : noun.start]
     is_heading = _HEAD_END.match(gap) and PLAIN_WORDS.isdisjoint(gap[1:].lower().split())
     if candidate.kind is Kind.WORDS or is_heading:
@@ -180,5 +185,5 @@ def _score_from_behind(line: Line, noun: Span, candidate: Candidate) -> float:
     if not gap[:2].strip().isalnum() and (candidate.kind is not Kind.YEAR or gap[:1] in "])"):
         return _ATTACHED_FROM_BEHIND
     between = {span.cue for span in line.spans if candidate.end <= span.start < noun.start}
-    is_plural = line.text[noun.end - 1] in "sS"  # "1234 one-time codes"
+    is_plural = line.text[noun.end - 1] in "sS"  # such as "1234 one-time codes"
     return 0 if noun.cue is not Cue.OTP or between & OTHER_KINDS or is_plural else _OTP_ELSEWHERE

@@ -1,4 +1,4 @@
-"""Plain lines of a message's text: one sentence each, without addresses, markup and quoted messages."""
+"""Converts a message's text to plain lines of one sentence each, without addresses, markup or quoted messages."""
 
 import re
 
@@ -7,7 +7,7 @@ from tmpmaild.mail import urls
 MAX_LINES = 2000
 _LONGEST_LINE = 800
 
-# Characters that no reader sees, combining accents, and the frame of a keycap.
+# Invisible characters, combining accents, and the frame of a keycap.
 _UNSEEN = re.compile(
     "[\u00ad\u0300-\u036f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\u20d0-\u20ff\ufe0e\ufe0f\ufeff]+"
 )
@@ -24,14 +24,14 @@ _EMPTY_LINES = re.compile(r"\n\s+")
 _SENTENCE_END = re.compile(
     r"[.!?](?:(?<=\w{4}.)|(?<=[%)$\u20a0-\u20cf].)|(?<=\w{3}.)(?= [A-Z\u00c0-\u00de\u0410-\u042f])) "
 )
-# A quoted message; without words it may be emphasis.
+# A quoted message; a quotation mark without words may be emphasis.
 _QUOTED = re.compile(r"^>(?!>).*[^\W\d_]{2}.*$", re.MULTILINE)
-# A message that was answered or forwarded: a line of hyphens, then at least two lines of its header.
+# A message that was replied to or forwarded: a line of hyphens, then at least two lines of its header.
 _EARLIER = re.compile(r"^-{4,}+[^\n]*+\n++(?:[^\W\d_][^\n:]{1,20}+: [^\n]*+\n++){2}.*+", re.MULTILINE | re.DOTALL)
 _WIDE_SENTENCE_END = re.compile("[\u3002\uff01\uff1f]")
-# A code with one character in each line, or in each item of a list.
+# A code with one character on each line, or in each item of a list.
 _ONE_A_LINE = re.compile(r"\n(?:-\s)?[0-9A-Z](?:\n(?:-\s)?[0-9A-Z]){3,7}(?=\n)")
-# Text that is struck out, as HTML in a text part, and as the text of HTML marks it.
+# Struck-through text: HTML in a text part, or marks in text extracted from HTML.
 _STRUCK = re.compile(r"<(del|s|strike)\b[^<>]{0,300}+>[^<>]{0,300}+</\1\s*+>|~~[^~\n]{1,300}+~~", re.IGNORECASE)
 # Android's SMS Retriever: the last 11 characters identify the app that a message is for.
 _APP_HASH = re.compile(r"[0-9A-Za-z+/]{11}")
@@ -42,13 +42,13 @@ _PIECES = re.compile(rf".{{1,{_LONGEST_LINE}}}(?:\s|$)|.{{{_LONGEST_LINE}}}")
 
 
 def plain_lines(text: str) -> list[str]:
-    """Return the lines and sentences of a text in which candidates are searched for; about MAX_LINES at most."""
+    """Return the lines and sentences of a text that are searched for candidates, at most about MAX_LINES."""
     text = _without_addresses(_without_app_hash(text))
     if not text.isascii():
         text = _with_ascii_digits(_UNSEEN.sub("", text))
     if "~~" in text or "</" in text:
         text = _STRUCK.sub(" ", text)
-    if "</" in text:  # a text part that somebody wrote in HTML
+    if "</" in text:  # a text part that contains HTML
         text = _MARKUP.sub(" ", text)
     if "/" in text or "www." in text.lower():
         text = _BARE_ADDRESS.sub(_LEFT_OUT, text)
@@ -65,12 +65,12 @@ def plain_lines(text: str) -> list[str]:
     if not text.isascii():
         text = _WIDE_SENTENCE_END.sub("\n", text)
     lines = text.strip("\n").split("\n", MAX_LINES)[:MAX_LINES]
-    # Very long lines are broken, so that the cost for each number in one is bounded.
+    # Very long lines are split, to limit the cost of each number in them.
     return [piece for line in lines for piece in ([line] if len(line) <= _LONGEST_LINE else _PIECES.findall(line))]
 
 
 def _without_app_hash(text: str) -> str:
-    """Remove the last word of a message if it identifies an app: it is marked so, or alone in a line below a number."""
+    """Remove a message's last word if it identifies an app: if it is marked, or is alone on a line below a number."""
     body = text.rstrip()
     rest, last = body[:-_APP_HASH_CHARACTERS], body[-_APP_HASH_CHARACTERS:]
     if not _APP_HASH.fullmatch(last) or not rest[-1:].isspace() or last.isalpha() or last.isdigit():
@@ -90,7 +90,7 @@ def _without_addresses(text: str) -> str:
 
 
 def _with_ascii_digits(text: str) -> str:
-    """Replace the digits of all scripts, and full-width letters, with those that a person types."""
+    """Replace the digits of all scripts, and full-width letters, with their ASCII equivalents."""
     foreign = {*"".join(_FOREIGN_DIGITS.findall(text)), *_WIDE_LETTERS.findall(text)}
     if not foreign:
         return text

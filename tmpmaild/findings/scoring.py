@@ -1,7 +1,7 @@
-"""How likely a number is a code that no noun names, by its features: its form, its place, the words around it.
+"""Scores the numbers that no noun identifies as codes, by features: form, position and surrounding words.
 
-A linear model: the weights of a number's features (``words/features.toml``) are added up, and a sum above the bias is
-a score.
+The scores come from a linear model, which adds up the weights of a number's features (``words/features.toml``). A sum
+above the bias is converted to a score.
 """
 
 import re
@@ -35,7 +35,7 @@ _WEAK_CANDIDATE = 0.7
 
 _SENTENCE_ENDS = (".", "!", "?", ",", "\u3002", "\uff0c", "\uff01", "\u0964")
 _NUMBER_SIGNS = ("#", "\u2116", "\u00ba", "\u00b0")
-# As a whole subject: "Auth0", "Log4Shell", "WEB3".
+# Names that may make up the entire subject: "Auth0", "Log4Shell", "WEB3".
 _BRAND = re.compile(r"(?=[^a-z]*+[a-z])[A-Za-z]++[0-9]{1,3}[A-Za-z]*+|[A-Z]{3,}+[0-9]{1,2}")
 _NO_WORDS = re.compile(r"(?:[^.!?]{1,20}[.!?] )?[^\w+(%#$\u20a0-\u20cf]*")
 _NOTHING_MORE = re.compile(r"[^\w%$\u20a0-\u20cf]*\Z")
@@ -48,7 +48,7 @@ _AMOUNT = re.compile(
 _DURATION = re.compile(r"(?<![\w.,:/-])(?:5|10|15|20|24|30|48|60|90)[ -]?(?![0-9/.:,%$\u20a0-\u20cf])[^\W\d_]")
 
 _REFERRING = NOUNS | NUMBERS | {Cue.ENTER}
-# The cues that are features, by the name that they have in features.toml.
+# The cues used as features, keyed by their names in features.toml.
 _CUES = {
     "noun": NOUNS,
     "verify": VERIFYING,
@@ -58,15 +58,15 @@ _CUES = {
     "label": NUMBERS | {Cue.LABEL, Cue.THING},
     "trade": frozenset({Cue.TRADE}),
 }
-# Within a sentence of the text a number is a code only if the sentence asks to enter it.
+# A number inside a sentence of the text is a code only if the sentence asks the reader to enter it.
 _WITHIN = frozenset({"inside", "ends"})
-_FAR = " " * 9  # a word behind a noun does not qualify it, except in a title
-# The places of the numbers that a number in such a place competes with for being the code.
+_FAR = " " * 9  # a word after a noun does not qualify it, except in a title
+# Maps a number's place to the places of the numbers that compete with it.
 _RIVALS = {"alone": frozenset({"alone"}), "colon": frozenset({"alone", "colon"})}
 
 
 class _Placed(NamedTuple):
-    """A candidate, the number of its line, and its place in the line."""
+    """A candidate, its line number, and its place in the line."""
 
     number: int
     candidate: Candidate
@@ -74,7 +74,7 @@ class _Placed(NamedTuple):
 
 
 class _Counts:
-    """A document, and what is counted over all of its lines."""
+    """A document, and counts over all its lines."""
 
     def __init__(self, document: Document) -> None:
         self.lines, self.first, self.cues = document.lines[:_MOST_LINES], document.first, document.cues
@@ -94,7 +94,7 @@ class _Counts:
         return {one.candidate.value for one in body if one.place in places}
 
     def competition(self, one: _Placed) -> Iterator[str]:
-        """Yield the features that say how many other numbers there are."""
+        """Yield the features that depend on the number of competing candidates."""
         rivals = self._rivals.get(one.place, self._rivals["colon"]) - {one.candidate.value}
         if self._has_amounts:
             yield "amounts"
@@ -103,12 +103,12 @@ class _Counts:
             yield "sole"
 
     def refers_to_subject(self) -> bool:
-        """Return whether the text refers to the subject: "your code is in the subject of this mail"."""
+        """Return whether the text refers to the subject, as in "your code is in the subject"."""
         cues = self.cues(self.first, self.first + _LINES_THAT_REFER)
         return Cue.SUBJECT in cues and not cues.isdisjoint(_REFERRING)
 
     def title(self, one: _Placed) -> Line | None:
-        """Return the line right above a number that is alone in its line, if it is short or ends in a colon."""
+        """Return the line directly above a number that is alone on its line, if it is short or ends in a colon."""
         if one.place != "alone" or one.number <= self.first:
             return None
         above = self.lines[one.number - 1]
@@ -117,7 +117,7 @@ class _Counts:
 
 
 def score_by_features(document: Document) -> dict[str, float]:
-    """Return the values whose features are those of codes, with their scores."""
+    """Return the values that have the features of codes, with their scores."""
     if sum(bool(line.text) for line in document.lines) < _FEWEST_LINES:
         return {}
     counts = _Counts(document)
@@ -131,7 +131,7 @@ def score_by_features(document: Document) -> dict[str, float]:
 
 
 def _features(counts: _Counts, one: _Placed) -> set[str]:
-    """Return the features of a candidate, none if a noun names it: then the words have decided."""
+    """Return a candidate's features; empty if a noun names the candidate, because the noun then decides."""
     own = counts.lines[one.number].cues
     if one.place in _WITHIN and one.number >= counts.first and own.isdisjoint(_CUES["enter"]):
         return set()
@@ -143,7 +143,7 @@ def _features(counts: _Counts, one: _Placed) -> set[str]:
     features = {one.place, *counts.competition(one), *_of_form(one.candidate), *_of_place(counts, one)}
     features |= {*_of_cues("own", own), *_of_label(counts, one)}
     features |= {*_of_cues("subject", counts.cues(0, counts.first))}
-    if _weight(features) + _MOST_AROUND > 0:  # the lines around cost the most, so only if they can still decide
+    if _weight(features) + _MOST_AROUND > 0:  # searching the surrounding lines is expensive
         above = counts.cues(max(one.number - _LINES_AROUND, counts.first), one.number)
         below = counts.cues(one.number + 1, one.number + 1 + _LINES_AROUND)
         features |= {*_of_cues("around", above | below)}
@@ -151,20 +151,20 @@ def _features(counts: _Counts, one: _Placed) -> set[str]:
 
 
 def _is_brand(counts: _Counts, one: _Placed) -> bool:
-    """Return whether a whole subject is a name with a digit."""
+    """Return whether the entire subject is a name that contains a digit."""
     is_whole = one.number < counts.first and one.place == "alone"
     return is_whole and _BRAND.fullmatch(one.candidate.value) is not None and not counts.refers_to_subject()
 
 
 def _is_named(line: Line) -> bool:
-    """Return whether a noun names a line's number; with an unknown modifier it does not: "gatekeeper code"."""
+    """Return whether a noun without unknown modifiers names a line's number: "access code", not "gatekeeper code"."""
     rest = _FAR if line.candidates else ""
     nouns = line.nouns(attached=True)
     return any(noun.cue is not Cue.CODE or has_known_modifiers(line, noun, rest) for noun in nouns)
 
 
 def _place(line: Line, candidate: Candidate) -> str:
-    """Return the place of a candidate in its line: alone, behind a colon, first, last or inside."""
+    """Return the place of a candidate in its line: alone, after a colon, first, last or inside."""
     before, behind = line.text[: candidate.start], line.text[candidate.end :]
     is_last = _NOTHING_MORE.match(behind) is not None
     if _NO_WORDS.fullmatch(before):
@@ -208,7 +208,7 @@ def _of_cues(where: str, cues: frozenset[Cue]) -> Iterator[str]:
 
 
 def _of_label(counts: _Counts, one: _Placed) -> Iterator[str]:
-    """Yield what a line says of the number itself: another kind of number, a quantity, or a number to be entered."""
+    """Yield a number's features from its line: a different kind, a quantity, or a number to enter."""
     line, candidate = counts.lines[one.number], one.candidate
     label = _label(counts, one)
     is_numbered = line.text[: candidate.start].rstrip().endswith(_NUMBER_SIGNS)
@@ -223,7 +223,7 @@ def _of_label(counts: _Counts, one: _Placed) -> Iterator[str]:
 
 
 def _label(counts: _Counts, one: _Placed) -> set[Cue]:
-    """Return the cues right before a number, at the end of its title, or below: "1234", then "is your order number"."""
+    """Return the cues that label a number: directly before it, at the end of its title, or on the line below it."""
     title, line, below = counts.title(one), counts.lines[one.number], counts.lines[one.number + 1 : one.number + 2]
     if title and not title.cues.isdisjoint(VERIFYING):
         return set()
@@ -235,5 +235,5 @@ def _label(counts: _Counts, one: _Placed) -> set[Cue]:
 
 
 def _weight(features: Iterable[str]) -> float:
-    """Return the sum of the weights; above 0 it is a code."""
+    """Return the sum of the weights; a sum above 0 indicates a code."""
     return _BIAS + sum([_WEIGHTS.get(name, 0) for name in features])

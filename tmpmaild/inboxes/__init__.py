@@ -1,1 +1,1 @@
-"""The use cases: creating, reading, changing and following inboxes, and delivering mail to them."""
+"""The service's use cases: creating, reading, changing and following inboxes, and delivering mail to them."""

@@ -1,7 +1,8 @@
 """The listeners of inboxes: a commit wakes the listeners of the inboxes that it has changed.
 
-New mail sets one flag for each listener, however many messages arrive: the listener reads them from storage. So a slow
-listener uses no memory, and a message that arrives between its read and its wait is not missed.
+New mail only sets a flag on each listener, regardless of the number of messages; the listener reads them from storage.
+Therefore, a slow listener uses no extra memory, and a message that arrives between a read and the next wait is not
+missed.
 """
 
 import asyncio
@@ -18,11 +19,11 @@ Notice = MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached
 
 
 class Overflow(Exception):
-    """A listener was so slow to take its notices that some were dropped."""
+    """Some notices were dropped because a listener read them too slowly."""
 
 
 class WakeUp:
-    """The event that a listener waits for. A listener's subscriptions to several inboxes share it."""
+    """The event that a listener waits for. A listener's subscriptions to several inboxes share this event."""
 
     __slots__ = ("_stopping", "_woken")
 
@@ -31,7 +32,10 @@ class WakeUp:
         self._stopping = False
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a change since the last call, at most ``seconds``. Raises ``Stopping``."""
+        """Wait up to ``seconds`` for a change; return immediately if there has been one since the last call.
+
+        Raises ``Stopping``.
+        """
         if not self._stopping:
             try:
                 async with asyncio.timeout(seconds):
@@ -43,17 +47,17 @@ class WakeUp:
             raise Stopping("the service is stopping")
 
     def wake(self) -> None:
-        """End the current or the next ``wait``."""
+        """End the current ``wait`` or, if there is none, the next one."""
         self._woken.set()
 
     def stop(self) -> None:
-        """Make ``wait`` raise ``Stopping``, now and later."""
+        """Make the current and all later calls of ``wait`` raise ``Stopping``."""
         self._stopping = True
         self._woken.set()
 
 
 class Subscription:
-    """The changes of one inbox that a listener has not taken yet. Created by ``Bus.subscribe``."""
+    """The changes to one inbox that a listener has not read yet. Created by ``Bus.subscribe``."""
 
     __slots__ = ("_has_mail", "_notices", "_overflowed", "wake_up")
 
@@ -69,7 +73,7 @@ class Subscription:
         return had_mail
 
     def take_notices(self) -> list[Notice]:
-        """Return the changes other than new mail, in order. Raises ``Overflow``."""
+        """Return all changes except new mail, in order. Raises ``Overflow``."""
         if self._overflowed:
             raise Overflow
         notices = list(self._notices)
@@ -77,11 +81,17 @@ class Subscription:
         return notices
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a change since the last call, at most ``seconds``. Raises ``Stopping``."""
+        """Wait up to ``seconds`` for a change; return immediately if there has been one since the last call.
+
+        Raises ``Stopping``.
+        """
         await self.wake_up.wait(seconds)
 
     def overflow(self) -> None:
-        """Record that changes were lost, and wake the listener, which reads its inbox or stops and can be resumed."""
+        """Record that changes were lost, and wake the listener.
+
+        The listener then reads its inbox, or stops and can be resumed.
+        """
         self._has_mail = self._overflowed = True
         self.wake_up.wake()
 
@@ -108,7 +118,7 @@ class Bus:
 
     @contextmanager
     def subscribe(self, inbox_id: str, wake_up: WakeUp | None = None) -> Iterator[Subscription]:
-        """Subscribe to the changes of one inbox within this block."""
+        """Subscribe to the changes to one inbox for the duration of the ``with`` block."""
         subscription = Subscription(wake_up or WakeUp())
         if self._stopping:
             subscription.wake_up.stop()
@@ -138,7 +148,7 @@ class Bus:
                 subscription.overflow()
 
     def stop(self) -> None:
-        """Make ``wait`` raise ``Stopping`` for all listeners, now and later."""
+        """Make the current and all later calls of ``wait`` raise ``Stopping``, for all listeners."""
         self._stopping = True
         for listeners in self.listeners.values():
             for subscription in listeners:

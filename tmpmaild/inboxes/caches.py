@@ -1,6 +1,6 @@
-"""Caches of recipients, recent pages, and codes and links, and their invalidation by commits.
+"""Caches for recipients, recent pages, and findings (codes and links), which commits invalidate.
 
-No entry outlives its inbox: neither addresses nor mail stay in memory longer than on disk.
+No entry outlives its inbox, so neither addresses nor mail stay in memory longer than on disk.
 """
 
 from collections import OrderedDict
@@ -26,7 +26,7 @@ _MAX_PAGE_CHARACTERS: Final = 64 * 1024
 _MAX_KNOWN: Final = 20_000
 _MAX_KNOWN_CHARACTERS: Final = 16 * 1024 * 1024
 
-# Names, punctuation, ids and numbers of each JSON object.
+# The size of the names, punctuation, ids and numbers in each JSON object.
 _MESSAGE_CHARACTERS = 350
 _ATTACHMENT_CHARACTERS = 400
 _CODE_CHARACTERS = 40
@@ -37,7 +37,10 @@ V = TypeVar("V")
 
 
 class Invalidation:
-    """A deletion or a moved expiry, and a link to the next one: data read before it may no longer be shown."""
+    """A deletion or an expiry change, with a link to the next invalidation.
+
+    Data read earlier must no longer be shown.
+    """
 
     __slots__ = ("change", "next")
 
@@ -46,14 +49,14 @@ class Invalidation:
         self.next: Invalidation | None = None
 
     def deleted_messages(self) -> frozenset[str]:
-        """Return the ids of the messages that have been deleted since, in all inboxes."""
+        """Return the ids of the messages that have been deleted in any inbox since this invalidation."""
         if self.next is None:
             return frozenset()
         notices = [change.notice for change in self._since()]
         return frozenset([notice.message_id for notice in notices if isinstance(notice, MessageDeleted)])
 
     def moved(self, inbox_id: str) -> bool:
-        """Return whether an inbox has been deleted or its expiry moved since."""
+        """Return whether an inbox has been deleted or its expiry changed since this invalidation."""
         if self.next is None:
             return False
         changes = [change for change in self._since() if change.inbox_id == inbox_id]
@@ -75,10 +78,10 @@ class _Entry(NamedTuple, Generic[V]):
 
 
 class _Cache(Generic[K, V]):
-    """Values by key, each belonging to an inbox; the least recently used values are dropped first.
+    """A cache of values that each belong to an inbox; the least recently used values are dropped first.
 
     ``generation`` is incremented when data may have changed: values read in an earlier generation must not be stored.
-    Unless ``may_cache``, nothing is kept.
+    Nothing is cached if ``may_cache`` is false.
     """
 
     def __init__(self, most: int, most_characters: int = 0, *, may_cache: bool = True) -> None:
@@ -94,7 +97,7 @@ class _Cache(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K, now_ms: int = 0) -> V | None:
-        """Return the value for a key, None if there is none or its inbox has expired."""
+        """Return the value for a key; None if there is no value or its inbox has expired."""
         entry = self._entries.get(key)
         if entry is None or entry.expires_at_ms <= now_ms:
             return None
@@ -140,25 +143,25 @@ class _Cache(Generic[K, V]):
 
 
 class RecipientCache(_Cache[str, Inbox]):
-    """Inboxes of addresses that were recently live and had room, so that RCPT need not read the disk.
+    """Inboxes by address that were recently live and not full, so that RCPT does not have to read from disk.
 
-    The commit checks again, so a stale entry only delays the refusal; no message is lost.
+    The commit repeats the check, so a stale entry only delays the refusal; no message is lost.
     """
 
     def __init__(self, *, may_cache: bool, max_addresses: int = _MAX_ADDRESSES) -> None:
         super().__init__(max_addresses, may_cache=may_cache)
 
     def put(self, inbox: Inbox) -> None:
-        """Store a live inbox; a full one is not stored, since it may get room again."""
+        """Store a live inbox unless it is full, because a full inbox may have room again later."""
         if not inbox.full:
             self._keep(inbox.address, inbox, inbox)
 
 
 class ListingCache(_Cache[tuple[str, Page], Listing]):
-    """A few small pages by address and page: most clients poll an inbox again before new mail has arrived.
+    """A few small pages, by address and page, because most clients poll an inbox several times before new mail arrives.
 
-    An entry is dropped at the first commit to its inbox, before the sender gets its 250 reply. So a client that has
-    seen that reply never gets an older page from here.
+    An entry is dropped on the first commit to its inbox, before the sender receives the 250 reply. Therefore, a client
+    that has seen this reply never receives an older page from this cache.
     """
 
     def __init__(self, *, may_cache: bool) -> None:
@@ -177,13 +180,13 @@ class FindingsCache(_Cache[str, Findings]):
         super().__init__(_MAX_KNOWN, _MAX_KNOWN_CHARACTERS)
 
     def put(self, inbox: Inbox, message_id: str, findings: Findings, generation: int) -> None:
-        """Store the findings of a message, unless anything was deleted after ``generation``."""
+        """Store a message's findings, unless anything was deleted after ``generation``."""
         if generation == self.generation:
             self._keep(message_id, inbox, findings, findings_characters(findings))
 
 
 class Caches:
-    """All caches, and ``last_invalidation``, to be saved before reading."""
+    """All caches, and ``last_invalidation``, which a reader saves before it reads."""
 
     def __init__(self, *, may_cache: bool) -> None:
         self.recipients = RecipientCache(may_cache=may_cache)
@@ -192,7 +195,7 @@ class Caches:
         self.last_invalidation = Invalidation(None)
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop the entries that a commit has made outdated. New mail affects only the pages of its inbox."""
+        """Drop the entries that a commit has invalidated. New mail affects only the pages of its inbox."""
         listings = self.listings
         listings.generation += 1
         for change in changes:
@@ -204,7 +207,10 @@ class Caches:
                 self._invalidate(change)
 
     def _drop_full(self, change: InboxChange) -> None:
-        """Drop a full recipient; all recipients if its creator's share is full, as creators are unknown."""
+        """Drop a recipient whose inbox is full.
+
+        If its creator's share is full, drop all recipients, because the cache does not know their creators.
+        """
         if change.share_full:
             self.recipients.clear()
         else:
@@ -228,9 +234,9 @@ class Caches:
 
 
 def page_characters(messages: Iterable[Message]) -> int:
-    """Return the size of all messages of a page, with their attachments and findings."""
+    """Return the total size of a page's messages, including attachments and findings."""
     characters = 0
-    for message in messages:  # there may be hundreds: no function is called for plain messages
+    for message in messages:  # avoids function calls for plain messages, because a page may contain hundreds of them
         senders = len(message.from_address) + len(message.from_name) + len(message.recipient)
         characters += _MESSAGE_CHARACTERS + len(message.body) + len(message.subject) + senders
         if message.attachments:
@@ -241,12 +247,12 @@ def page_characters(messages: Iterable[Message]) -> int:
 
 
 def message_characters(message: Message) -> int:
-    """Return the size of a message with its attachments and findings."""
+    """Return the size of a message, including attachments and findings."""
     return page_characters((message,))
 
 
 def findings_characters(findings: Findings) -> int:
-    """Return the size of the codes and links of a message."""
+    """Return the size of a message's codes and links."""
     codes = sum([_CODE_CHARACTERS + len(code.value) for code in findings.codes])
     return codes + sum([_LINK_CHARACTERS + len(link.href) + len(link.text) for link in findings.links])
 

@@ -26,7 +26,8 @@ from tmpmaild.model import (
     VerdictReached,
 )
 
-# Bounds the memory used for a listener that does not read. A longer body is cut; the client reads that message by id.
+# Limits the memory used for a listener that does not read. A longer body is truncated; the client can read the complete
+# message by its id.
 _MESSAGES_AT_ONCE = 10
 _BODIES_BYTES = 64 * 1024
 _OTHER_CHARACTERS = 64 * 1024
@@ -34,7 +35,7 @@ _EVENTS = Page(ascending=True, limit=_MESSAGES_AT_ONCE, bodies_bytes=_BODIES_BYT
 
 
 class InboxExpired(Struct, frozen=True):
-    """An inbox has expired."""
+    """The inbox has expired."""
 
 
 class BacklogShown(Struct, frozen=True):
@@ -56,9 +57,10 @@ class Follower:
         self._clock = clock
 
     async def wait(self, address: str, page: Page, token: str | None, seconds: float) -> Listing:
-        """Return a page as soon as it has a message, or an empty page after ``seconds``.
+        """Return a page as soon as it contains a message, or an empty page after ``seconds``.
 
-        Raises the errors of ``MailReader.list`` (``AddressExpired`` as soon as the address expires), and ``Stopping``.
+        Raises ``Stopping``, and the same errors as ``MailReader.list`` (``AddressExpired`` as soon as the address
+        expires).
         """
         deadline = anyio.current_time() + seconds
         inbox = await self._access.find(address, token)
@@ -73,13 +75,13 @@ class Follower:
                 if listing.has_more:
                     continue
                 await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
-                if "verdict" in page.has:  # a message may have been read before it had a verdict
+                if "verdict" in page.has:  # a message may have been read before its verdict was known
                     cursor = _Cursor(page)
 
     def watch(self, inbox: Inbox, message_id: str = "") -> Callable[[], Awaitable[None]]:
-        """Return a function that returns once an inbox, or a message in it, has expired or been deleted.
+        """Return a function that waits until an inbox, or a message in it, has expired or been deleted.
 
-        At the time of the call, both must be readable.
+        Both must be readable when this method is called.
         """
         return partial(self._ended, inbox, message_id, self._mail.last_invalidation)
 
@@ -104,10 +106,10 @@ class Follower:
         has: frozenset[Feature] = frozenset(),
         shared: WakeUp | None = None,
     ) -> AsyncIterator["Following"]:
-        """Follow an inbox after a given message, or from its start. Raises the errors of ``MailReader.list``.
+        """Follow an inbox from its beginning or after a given message. Raises the same errors as ``MailReader.list``.
 
-        Messages that do not have all of ``has`` are left out, but their deletion is still reported. If the listener
-        follows several inboxes, ``shared`` is the event it waits for, and ``BacklogShown`` is reported too.
+        Messages that lack a feature in ``has`` are omitted, but their deletion is still reported. If the listener
+        follows several inboxes, ``shared`` is the event it waits for, and ``BacklogShown`` is also reported.
         """
         inbox = await self._access.find(address, token)
         self._mail.ensure_possible(has)
@@ -151,9 +153,10 @@ class Following:
         self.has_unread = True
 
     async def next(self, seconds: float) -> Sequence[Event]:
-        """Return the next events, a few at a time; an empty list if there are no events within ``seconds``.
+        """Return the next few events, or an empty list if there are none within ``seconds``.
 
-        The last event is the inbox's expiry or deletion. Raises ``Overflow`` and the errors of ``MailReader.list``.
+        The last event is the inbox's expiry or deletion. Raises ``Overflow`` and the same errors as
+        ``MailReader.list``.
         """
         deadline = anyio.current_time() + seconds
         while True:
@@ -166,9 +169,9 @@ class Following:
             await self._subscription.wait(min(left_seconds, self.seconds_left))
 
     async def may_show(self, event: Event) -> bool:
-        """Return whether an event from ``next`` may still be shown: its message may have been deleted since.
+        """Return whether an event from ``next`` may still be shown: its message may have been deleted in the meantime.
 
-        In that case a later event from ``next`` reports the deletion.
+        If so, a later event from ``next`` reports the deletion.
         """
         if isinstance(event, Message):
             try:
@@ -178,20 +181,21 @@ class Following:
         return True
 
     def seconds_to_show(self, event: Event) -> float:
-        """Return for how long an event may still be shown: as long as its message may."""
+        """Return the number of seconds for which an event may still be shown, which is limited only for messages."""
         return self.seconds_left if isinstance(event, Message) else math.inf
 
     @property
     def seconds_left(self) -> float:
-        """The time until the inbox expires, as far as is known; always greater than 0."""
+        """The number of seconds until the inbox's last known expiry; always greater than 0."""
         return seconds_until(self._expires_at_ms, self._clock())
 
     async def poll(self) -> Sequence[Event]:
-        """Return what ``next`` returns, without waiting."""
-        # The previous events have been shown by now. An older invalidation would keep all later ones in memory.
+        """Return the result of ``next`` without waiting."""
+        # The previous events have been shown. An older invalidation would keep all later invalidations in
+        # memory.
         self._read_at = self._mail.last_invalidation
         self.has_unread = self._subscription.take_mail() or self.has_unread
-        # The expiry may have been moved since the inbox was last read.
+        # The expiry may have changed since the inbox was last read.
         if self.has_unread or self._expires_at_ms <= self._clock():
             try:
                 events = await self._read()
@@ -220,22 +224,23 @@ class Following:
         self._cursor.move_past(listing)
         if not self._tells_backlog or self.has_unread:
             return listing.messages
-        # This must precede taking any notice: the state is older than the notices that follow.
+        # Report the state before any notice, because the state is older than the notices that follow.
         self._tells_backlog = False
         return [*listing.messages, BacklogShown(listing.inbox)]
 
     def _last(self) -> Sequence[Event]:
-        """Return the last notices of the inbox, and the event of its end."""
+        """Return the inbox's last notices, and the event that reports its expiry or deletion."""
         notices = self._notices()
         if self.has_ended:
             return notices
         self.has_ended = True
-        # Storage may know of a deletion before its notice arrives here: then the inbox has ended before its expiry.
+        # A deletion may be visible in storage before its notice arrives here. In that case the inbox disappears before
+        # its expiry.
         return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
 
 
 class _Cursor:
-    """The position in an inbox from which reading continues, so that each message is read once."""
+    """The position in an inbox at which the next read starts, so that each message is read only once."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -243,9 +248,9 @@ class _Cursor:
         self._searched_to: str | None = None
 
     def move_past(self, listing: Listing) -> None:
-        """Move past the messages that were read."""
+        """Advance past the messages that were read."""
         looked_to = listing.looked_to or (listing.messages[-1].id if listing.messages else None)
-        # Newest first, mail that has arrived since the first page is above all pages after it.
+        # In newest-first order, mail that has arrived since the first page would belong before all later pages.
         if self._searched_to is None or self.page.ascending:
             self._searched_to = listing.searched_to
         if not listing.has_more:
@@ -257,5 +262,5 @@ class _Cursor:
 
 
 def seconds_until(expires_at_ms: int, now_ms: int) -> float:
-    """Return how long to sleep in order to wake up when an inbox expires."""
+    """Return the number of seconds to sleep until an inbox expires."""
     return max((expires_at_ms - now_ms) / 1000, 0.001)

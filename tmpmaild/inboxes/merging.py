@@ -1,4 +1,4 @@
-"""Follows several inboxes at once for one listener, and merges their events inbox by inbox."""
+"""Follows several inboxes for one listener, and merges their events inbox by inbox."""
 
 import math
 from collections import deque
@@ -15,7 +15,7 @@ from tmpmaild.model import Feature
 
 
 class InboxToFollow(Struct, frozen=True):
-    """An inbox to follow: its address as the client wrote it, its token, and the messages that are wanted."""
+    """An inbox to follow: its address in the client's spelling, its token, and the requested messages."""
 
     address: str
     token: str | None = None
@@ -24,19 +24,19 @@ class InboxToFollow(Struct, frozen=True):
 
 
 class Unavailable(Struct, frozen=True):
-    """An inbox cannot be read; the reason is not disclosed. ``named`` is its address as the client wrote it."""
+    """An inbox cannot be read; the reason is not disclosed. ``named`` is its address in the client's spelling."""
 
     named: str
 
 
 class NotLookedAt(Struct, frozen=True):
-    """An inbox was not checked, because the client could not pay for an unreadable inbox before or at it."""
+    """An inbox was not checked, because the client was unable to pay for it or for an earlier unreadable inbox."""
 
     named: str
 
 
 class NamedEvent(Struct, frozen=True):
-    """An event of one of several inboxes."""
+    """An event, and the inbox to which it belongs."""
 
     named: str
     event: Event
@@ -53,7 +53,8 @@ async def follow_several(
     """Follow every inbox in ``requests`` that can be read.
 
     ``pay`` is called for each unreadable inbox, before anything is disclosed about it. If ``pay`` returns False, that
-    inbox and all after it are not followed. So a client learns which inboxes are readable only as far as it has paid.
+    inbox and all later inboxes are not followed. Therefore, clients cannot find out for free which inboxes are
+    readable.
     """
     wake_up = WakeUp()
     async with AsyncExitStack() as stack:
@@ -79,7 +80,7 @@ class SeveralFollowing:
         self._open: deque[tuple[str, Following]] = deque()
 
     def add(self, named: str, following: Following) -> None:
-        """Add an inbox whose subscription has the listener's wake-up."""
+        """Add an inbox; its subscription must use the listener's wake-up event."""
         self._open.append((named, following))
 
     def leave_out(self, inboxes: Sequence[Unavailable | NotLookedAt]) -> None:
@@ -88,13 +89,13 @@ class SeveralFollowing:
 
     @property
     def has_ended(self) -> bool:
-        """Whether ``next`` has returned the end of every inbox."""
+        """Whether ``next`` has returned the final event of every inbox."""
         return not self._left_out and not self._open
 
     async def next(self, seconds: float) -> Sequence[SeveralEvent]:
-        """Return the next events of one inbox, or the inboxes left out; an empty list if there are none in time.
+        """Return the next events of one inbox, the inboxes that are not followed, or an empty list on timeout.
 
-        Raises as ``Following.next``.
+        Raises the same errors as ``Following.next``.
         """
         if self._left_out:
             left_out, self._left_out = self._left_out, []
@@ -110,15 +111,15 @@ class SeveralFollowing:
             await self._wake_up.wait(min([left_seconds, *[following.seconds_left for _, following in self._open]]))
 
     async def may_show(self, event: SeveralEvent) -> bool:
-        """Return as ``Following.may_show``."""
+        """Return the result of ``Following.may_show`` for an inbox's event."""
         return not isinstance(event, NamedEvent) or await event.following.may_show(event.event)
 
     def seconds_to_show(self, event: SeveralEvent) -> float:
-        """Return as ``Following.seconds_to_show``."""
+        """Return the result of ``Following.seconds_to_show`` for an inbox's event."""
         return event.following.seconds_to_show(event.event) if isinstance(event, NamedEvent) else math.inf
 
     async def _poll(self) -> Sequence[NamedEvent]:
-        """Return the events of the next inbox that has any; that inbox then goes to the end of the queue."""
+        """Return the events of the first queued inbox that has events, and move this inbox to the end of the queue."""
         for _ in range(len(self._open)):
             named, following = self._open.popleft()
             events = await following.poll()

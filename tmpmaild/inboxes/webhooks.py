@@ -1,4 +1,4 @@
-"""The webhooks of inboxes as their holders set and read them; ``tmpmaild.webhooks`` makes the calls."""
+"""Lets the owners of inboxes set and read their webhooks; ``tmpmaild.webhooks`` makes the calls."""
 
 import asyncio
 import base64
@@ -14,9 +14,9 @@ _SECRET_BYTES = 32
 
 
 class Webhooks:
-    """Sets and reads webhooks. ``allowed`` are the operator's rules; without any rule there are no webhooks.
+    """Sets and reads webhooks. ``allowed`` contains the operator's rules; without rules, webhooks are not allowed.
 
-    Verdicts can be reported only if ``senders_are_checked``. ``changed`` contains the inboxes whose webhook the
+    Verdicts can be reported only if ``senders_are_checked``. ``changed`` contains the inboxes whose webhooks the
     dispatcher must read again; ``woken`` is set when an inbox is added.
     """
 
@@ -35,7 +35,7 @@ class Webhooks:
         self.woken = asyncio.Event()
 
     def mark_changed(self, inbox_id: str) -> None:
-        """Make the dispatcher read an inbox's webhook again: it was set, removed, or leased by another daemon."""
+        """Make the dispatcher read a webhook again after it was set, removed, or leased by another daemon."""
         self.changed.add(inbox_id)
         self.woken.set()
 
@@ -59,7 +59,7 @@ class Webhooks:
     async def set(self, inbox_id: str, webhook: Webhook | None) -> None:
         """Replace the webhook of an inbox, or remove it.
 
-        Raises ``AddressExpired``, ``AddressNotFound`` and the errors of the storage.
+        Raises ``AddressExpired``, ``AddressNotFound`` and storage errors.
         """
         await self._storage.set_webhook(inbox_id, webhook, self._clock())
         self.mark_changed(inbox_id)

@@ -1,1 +1,1 @@
-"""The bytes of one message, and what a person sees of them: parts, headers, addresses, HTML."""
+"""The bytes of one message, and its content as a person sees it: parts, headers, addresses, HTML."""

@@ -1,9 +1,9 @@
-"""Renames ``Authentication-Results`` fields in a message that claim to be ours (RFC 8601 §5), including those of ARC.
+"""Renames ``Authentication-Results`` fields that claim to be ours (RFC 8601 §5), and their ARC equivalents.
 
-A program that reads the source may be more lenient than the RFC. Python treats a lone CR as the end of a line; Java
-trims every control character around a name, and treats U+017F as "s"; others decode encoded-words or drop comments.
-Instead of imitating their rules, this module keeps a field unchanged only if it clearly names a different host
-according to the strict grammar.
+A program that reads the source may be more lenient than the RFC. Python treats a lone CR as the end of a line. Java
+trims every control character around a name, and treats U+017F as "s". Other programs decode encoded-words or drop
+comments. Instead of imitating their rules, this module leaves a field unchanged only if it clearly specifies a
+different host according to the strict grammar.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 _NAME = "authentication-results"
 _MOST_JUNK_BYTES = 1024
-# A byte outside printable ASCII may be trimmed or skipped, or may be read as the "i" or "s" that it is folded to.
+# A byte outside printable ASCII may be trimmed or skipped, or may be read as the "i" or "s" that it folds to.
 _JUNK = rb"[^!-~]*+"
 _LETTERS = {name: [re.escape(one).encode() + b"?" * (one in "is") for one in name] for name in ("arc-", _NAME)}
 _CLAIM = re.compile(
@@ -28,9 +28,9 @@ _PLAIN_HOST = re.compile(_SPACE + rb"([A-Za-z0-9._-]{1,255}+)" + _SPACE + _VERSI
 
 
 def without_ours(raw: bytes, hostname: str) -> bytes:
-    """Return a message without any ``Authentication-Results`` field, or that of ARC, from this host.
+    """Return a message without ``Authentication-Results`` fields, or their ARC equivalents, from this host.
 
-    ``X-Claimed-`` is put before the name of every field that a program could read as such a field. This takes too long
+    The name of every field that a program could read as such a field is prefixed with ``X-Claimed-``. This is too slow
     for the event loop.
     """
     end = 0 if raw.startswith(b"\r\n") else raw.find(b"\r\n\r\n")
@@ -43,7 +43,7 @@ def without_ours(raw: bytes, hostname: str) -> bytes:
 
 
 def _claims(header: bytes, hostname: bytes) -> Iterator[int]:
-    """Yield the start of the name of each field that could be read as coming from this host."""
+    """Yield the offset of each field name that a program could read as coming from this host."""
     for field in _CLAIM.finditer(header):
         instance = _INSTANCE.match(header, field.end()) if field[1] else None
         host = _PLAIN_HOST.match(header, instance.end() if instance else field.end())
@@ -53,12 +53,12 @@ def _claims(header: bytes, hostname: bytes) -> Iterator[int]:
 
 
 def _may_start_line(header: bytes, at: int) -> bool:
-    """Return whether a program could see the start of a line here, other than a folded one."""
+    """Return whether a program could read this as the start of a line that does not continue a folded field."""
     before = header[max(at - _MOST_JUNK_BYTES, 0) : at]
     junk = before[len(before.rstrip(_NOT_PRINTABLE)) :]
     if len(junk) == _MOST_JUNK_BYTES:
         return True
-    if len(junk) == at:  # the junk reaches back to the start, which follows a line of ours
+    if len(junk) == at:  # the junk is at the start of the message; our trace fields will precede it
         junk = b"\r\n" + junk
     _, is_after_line, indent = junk.rpartition(b"\r\n")
     is_fold = bool(is_after_line and indent) and not indent.strip(b" \t")

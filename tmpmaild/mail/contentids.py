@@ -1,4 +1,4 @@
-"""Content-IDs by which HTML refers to images of its own message (RFC 2392)."""
+"""Content-IDs that HTML uses to refer to images in its own message (RFC 2392)."""
 
 import re
 from itertools import islice
@@ -13,9 +13,9 @@ _CONTENT_ID = re.compile(r"""=\s*+(?:"\s*+cid:([^"]*+)"|'\s*+cid:([^']*+)'|cid:(
 
 
 def referred_to(html: str) -> frozenset[str]:
-    """Return the Content-IDs that the HTML may show as images, a thousand at most.
+    """Return at most a thousand Content-IDs that the HTML may show as images.
 
-    This is a quick search of the source: ``render`` may not use all of them.
+    This is a quick search of the source, so ``render`` may not use all of these ids.
     """
     references = {match[1] or match[2] or match[3] for match in _CONTENT_ID.finditer(html[:_MAX_CHARACTERS])}
     found = (content_id(unescaped_attribute(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))
@@ -23,5 +23,5 @@ def referred_to(html: str) -> frozenset[str]:
 
 
 def content_id(reference: str) -> str:
-    """Decode what follows ``cid:`` (RFC 2392, section 2); some clients write the angle brackets too."""
+    """Decode the text after ``cid:`` (RFC 2392, section 2); some clients include the angle brackets."""
     return unquote(reference).strip().removeprefix("<").removesuffix(">")

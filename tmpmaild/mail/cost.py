@@ -1,6 +1,7 @@
-"""Estimates the cost of parsing a message from a quick look at its bytes. Cheap messages are parsed in the event loop.
+"""Estimates the cost of parsing a message by a quick scan of its bytes. Cheap messages are parsed in the event loop.
 
-Each cost was measured for messages that contain almost nothing else, so an estimate is too high rather than too low.
+Each cost was measured with messages that contain almost nothing but the measured feature, so estimates tend to be too
+high rather than too low.
 """
 
 import re
@@ -10,7 +11,7 @@ from tmpmaild.mail.transferencoding import quoted_printable_octets
 
 _ALWAYS_CHEAP_BYTES = 512
 _CHEAP_BYTES = 32 * 1024
-_CHEAP_COSTS = 2000  # in microseconds, as all costs here; they were measured for mail of nothing but what is named
+_CHEAP_COSTS = 2000  # in microseconds, like all costs in this module
 _LINE_COSTS = 0.4
 _HTML_OCTET_COSTS = 0.08
 _WIDE_OCTET_COSTS = 0.12
@@ -18,7 +19,7 @@ _HEADER_OCTET_COSTS = 0.12
 _FIELD_COSTS = 3
 _PARAMETER_COSTS = 2
 _EXTENDED_PARAMETER_COSTS = 9
-_COSTLY_OCTET_COSTS = 4.2  # in From fields and encoded words
+_COSTLY_OCTET_COSTS = 4.2  # the cost per byte in From fields and encoded words
 _PART_COSTS = 25
 _TAG_COSTS = 11
 _STYLE_COSTS = 9
@@ -34,9 +35,9 @@ _STRANGE_CHARSET = re.compile(rb"charset(?!=\"?(?:utf-8|us-ascii|iso-8859-[0-9]+
 
 
 def is_cheap(raw: bytes) -> bool:
-    """Return whether ``parse`` takes two milliseconds at most, by an estimate that is too high rather than too low.
+    """Return whether ``parse`` takes at most two milliseconds, according to an estimate that errs on the high side.
 
-    Plain mail is cheap. Where content is in base64, or a character is more than one octet, anything may be in it.
+    Plain messages are cheap. Base64 and multi-byte characters may contain anything, so they are assumed to be costly.
     """
     if len(raw) <= _ALWAYS_CHEAP_BYTES or len(raw) > _CHEAP_BYTES:
         return len(raw) <= _ALWAYS_CHEAP_BYTES
@@ -60,12 +61,12 @@ def is_cheap(raw: bytes) -> bool:
 
 
 def _has_escapes(octets: bytes) -> bool:
-    """Return whether text may be in ISO-2022 or HZ, declared or not."""
+    """Return whether text may be in ISO-2022 or HZ, even if this is not declared."""
     return b"\x1b" in octets or (b"~" in octets and b"~{" in octets)
 
 
 def _content_fields(header: bytes) -> bytes:
-    """Return the fields about content, or all if one ends in a semicolon: a parameter may be in the line behind it."""
+    """Return the Content-* fields, or all fields if one ends in a semicolon, as a parameter may be on the next line."""
     fields = _fields(header, b"\ncontent-")
     if any(field.rstrip().endswith(b";") for field in fields):
         return header
@@ -73,7 +74,7 @@ def _content_fields(header: bytes) -> bytes:
 
 
 def _content_costs(raw: bytes, fields: bytes) -> float:
-    """Return what the content of a mail may cost that has these fields about content, in lower case."""
+    """Return the maximum cost of a message's content, given its ``Content-*`` fields in lower case."""
     costs = 0.0
     if b"quoted-printable" in fields:
         costs += _WIDE_OCTET_COSTS * len(raw)
@@ -92,7 +93,7 @@ def _content_costs(raw: bytes, fields: bytes) -> float:
 
 
 def _header_costs(lower: bytes) -> float:
-    """Return what headers may cost, in lower case."""
+    """Return the maximum cost of headers, which must be in lower case."""
     costs = _HEADER_OCTET_COSTS * len(lower) + _FIELD_COSTS * lower.count(b"\n") + _PARAMETER_COSTS * lower.count(b";")
     if b"*" in lower:
         costs += _EXTENDED_PARAMETER_COSTS * lower.count(b"*=")
@@ -103,7 +104,10 @@ def _header_costs(lower: bytes) -> float:
 
 
 def _fields(header: bytes, beginning: bytes) -> list[bytes]:
-    """Return the fields that begin so, a line end included; searching for octets is faster than for a pattern."""
+    """Return the fields that start with ``beginning``, which includes a line end.
+
+    Searching for bytes is faster than matching a pattern.
+    """
     found = []
     at = header.find(beginning)
     while at >= 0 and (field := _FOLDED_FIELD.match(header, at)):

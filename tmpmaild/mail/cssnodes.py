@@ -1,7 +1,7 @@
-"""CSS as tinycss2 reads it: the nodes that selectors, media queries and declarations of a view are written from.
+"""CSS as parsed by tinycss2: nodes from which the selectors, media queries and declarations of a view are generated.
 
-tinycss2 keeps open brackets on a stack of its own, so that depth costs no recursion. Its ``serialize`` is not used: it
-recurses as deep as brackets nest, and writes strings as they came.
+tinycss2 keeps open brackets on its own stack, so nesting causes no recursion. Its ``serialize`` is not used, because it
+recurses for each nested bracket and writes strings unchanged.
 """
 
 import re
@@ -19,11 +19,11 @@ _TOKEN = re.compile(r"[\w-]++|[^\w\s-]")
 
 
 class RefusedError(Exception):
-    """The CSS contains something that is not known to be harmless."""
+    """Raised if the CSS contains a construct that is not known to be harmless."""
 
 
 def affordable(text: str, budget: Budget, leave: int, steps: int) -> int:
-    """Take ``steps`` for each token of CSS; return how many of its characters the budget is enough for."""
+    """Take ``steps`` for each CSS token; return the number of characters that the budget covers."""
     most = max(budget.left - leave, 0) // steps
     starts = [token.start() for token in islice(_TOKEN.finditer(text), most + 1)]
     if len(starts) <= most:
@@ -41,7 +41,7 @@ def nodes_of(text: str) -> list[Node]:
 
 
 def declarations_of(nodes: Iterable[Node]) -> list[Declaration]:
-    """Return the declarations of a block or an attribute; rules within it are left out."""
+    """Return the declarations of a block or an attribute; rules within it are omitted."""
     found = tinycss2.parse_blocks_contents(nodes, skip_comments=True, skip_whitespace=True)
     return [node for node in found if isinstance(node, Declaration)]
 
@@ -52,12 +52,12 @@ def without_space(nodes: Iterable[Node]) -> list[Node]:
 
 
 def separated(nodes: Iterable[Node]) -> Iterator[list[Node]]:
-    """Yield the parts of a list between commas."""
+    """Yield the comma-separated parts of a list."""
     for is_comma, part in groupby(nodes, lambda node: mark(node) == ","):
         if not is_comma:
             yield list(part)
 
 
 def mark(node: Node | None) -> str:
-    """Return a delimiter such as ``,`` or ``>``, "" for any other node."""
+    """Return a delimiter such as ``,`` or ``>``, or "" for any other node."""
     return node.value if isinstance(node, LiteralToken) else ""

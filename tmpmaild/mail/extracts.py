@@ -1,6 +1,6 @@
 """Extracts details, attachments and images from a stored raw source, on request.
 
-``mime.py`` decides which part is which attachment, so the result is the same here as at delivery.
+``mime.py`` determines which parts are attachments, as it does at delivery, so the results agree.
 """
 
 import hashlib
@@ -37,9 +37,9 @@ _DATES = [
     for pattern in (
         # Sat, 21 Nov 2026 03:00:57 +0100 (RFC 5322 §3.3), and common variants.
         rf"(?:[a-z]{{1,9}}+[., ]++)?(?P<day>{_DAY})[ -]?(?P<month>{_NAME})[ .,-]*+(?P<year>[0-9]{{2,4}})[ ,]++{_WHEN}",
-        # Sat Nov 21 03:00:57 CET 2026, as the C library formats dates.
+        # Sat Nov 21 03:00:57 CET 2026, the format of the C library.
         rf"[a-z]{{1,9}}+[, ]++(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++{_CLOCK} (?P<year>[0-9]{{4}})(?![0-9:]){_OFFSET}",
-        # Sat Nov 21 2026 03:00:57 GMT+0100, as JavaScript formats dates.
+        # Sat Nov 21 2026 03:00:57 GMT+0100, the format of JavaScript.
         rf"(?:[a-z]{{1,9}}+[., ]++)?(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++(?P<year>[0-9]{{4}})[, ]++{_WHEN}",
         # 2026-11-21T03:00:57+01:00 (ISO 8601).
         rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>{_DAY})[t ]{_WHEN}",
@@ -47,7 +47,7 @@ _DATES = [
 ]
 _MONTH_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MONTHS = {text: month for month, name in enumerate(_MONTH_NAMES, 1) for text in (name, f"{month:02}")}
-# RFC 5322 §4.3: all other names, including the military ones, mean that the zone is unknown.
+# RFC 5322 §4.3: all other names, including military zones, mean that the zone is unknown.
 _ZONE_HOURS = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7}
 
 _ANGLE = re.compile(r"<([^<>]+)")
@@ -57,7 +57,7 @@ _IMAGE_BEGINNINGS = {
     "image/gif": re.compile(rb"GIF8[79]a"),
     "image/jpeg": re.compile(rb"\xff\xd8\xff"),
     "image/webp": re.compile(rb"RIFF.{4}WEBPVP8[ LX]", re.DOTALL),
-    # Many texts start with these two letters, so the reserved zeros and a valid header size are required too.
+    # Text may also start with these two letters, so the reserved zeros and a valid header size are required too.
     "image/bmp": re.compile(rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL),
     # The brand, or one of the compatible brands.
     "image/avif": re.compile(rb"\0\0\0.ftyp(?:.{4}){0,16}?avi[fs]", re.DOTALL),
@@ -65,10 +65,10 @@ _IMAGE_BEGINNINGS = {
 
 
 def details(head: bytes) -> HeaderDetails:
-    """Return the details of a header other than sender and subject; never raises.
+    """Return the details of a header, except the sender and the subject; never raises.
 
-    ``head`` is the start of the source, at least its header. Repeated Cc and Reply-To fields are combined, up to
-    ``MAX_MAILBOXES`` each; of all other fields, only the first counts.
+    ``head`` is the start of the source, including at least its header. Repeated Cc and Reply-To fields are combined, up
+    to ``MAX_MAILBOXES`` each; for every other field, only the first occurrence is used.
     """
     fields = mime.readable_header(head)
     first = headers.first_values(fields)
@@ -83,9 +83,9 @@ def details(head: bytes) -> HeaderDetails:
 def attachment(raw: bytes, listed: Attachment) -> bytes | None:
     """Return the decoded content of an attachment that was listed at delivery; None if the message does not contain it.
 
-    It is the part with the stored number, else the first part with the same content: version 1.0 stored no numbers and
-    did not decode uuencode, and later versions may split a malformed message differently. Call this in a thread if the
-    message is large.
+    This is the part with the stored number, or else the first part with the same content. Version 1.0 stored no numbers
+    and did not decode uuencode, and later versions may split a malformed message differently. Call this in a thread if
+    the message is large.
     """
     parts = mime.parts_of(raw)
     first = parts[listed.part : listed.part + 1] if listed.part >= 0 else []
@@ -99,14 +99,14 @@ def attachment(raw: bytes, listed: Attachment) -> bytes | None:
 def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[str, str]:
     """Return ``data:`` URLs (RFC 2397) of the images that the HTML refers to, by the text after ``cid:``.
 
-    A content id is looked up as written, else with its percent-encoding decoded (RFC 2392 §2); if several parts have
-    the same id, the first counts. Images are included in message order as long as their decoded sizes add up to at most
-    ``up_to_bytes``; an image that does not fit is skipped. Several spellings of an id share one URL, whose image counts
-    once.
+    A content id is looked up as written, otherwise after percent-decoding (RFC 2392 §2); if several parts have the same
+    id, the first part is used. Images are included in message order as long as their decoded sizes add up to at most
+    ``up_to_bytes``; an image that does not fit is skipped. If an id has several spellings, they share one URL, and the
+    image counts only once.
 
-    Only image types are included that every browser shows and that consist only of pixels. The type in the URL is
-    detected from the bytes, not copied from the message. SVG is not included: it is a document, which can have scripts
-    and references when opened on its own, and can be designed to take minutes to draw.
+    Only raster image types that every browser shows are included. The type in the URL is detected from the bytes, not
+    copied from the message. SVG images are not included, because they are documents. An SVG image can run scripts and
+    load other files when opened separately, and can be designed to take minutes to render.
     """
     by_id: dict[str, Part] = {}
     for part in mime.parts_of(raw):
@@ -127,12 +127,12 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
 
 
 def image_type(octets: bytes) -> str:
-    """Return the media type of bytes that start like a supported image, else ""; for views, previews and downloads."""
+    """Return the media type of bytes that start like a supported image, or ""."""
     return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")
 
 
 def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]:
-    """Parse the address lists of all fields with a name."""
+    """Parse the address lists of all fields with a given name."""
     found: list[tuple[str, str]] = []
     for name, value in fields:
         if name.lower() == wanted and len(found) < MAX_MAILBOXES:
@@ -141,7 +141,7 @@ def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]
 
 
 def _message_id(value: str) -> str:
-    """Parse an identification field (RFC 5322 §3.6.4); removes brackets, spaces and control characters."""
+    """Parse an identification field (RFC 5322 §3.6.4); remove brackets, spaces and control characters."""
     angle = _ANGLE.search(value)
     text = headers.decode(_NO_MESSAGE_ID.sub("", angle[1] if angle else value))
     printable = "".join([character for character in text if character.isprintable()])
@@ -166,7 +166,8 @@ def _time_ms(pieces: dict[str, str]) -> int | None:
     if half := pieces["half"].lower():
         hour = hour % 12 + 12 * (half == "pm")
     start = datetime(_year(pieces["year"]), month, int(pieces["day"]), hour, minute, tzinfo=UTC)
-    # Not added as a datetime, which supports neither leap seconds nor times that the zone moves past year 1 or 9999.
+    # datetime is not used here, because it supports neither leap seconds nor times that the zone shifts before year 1
+    # or after year 9999.
     thousandths = int(pieces["fraction"][:3].ljust(3, "0"))
     time_ms = (start - _EPOCH) // _MS + (second - 60 * _offset_minutes(pieces)) * 1000 + thousandths
     return time_ms if second <= _LEAP_SECOND and 0 <= time_ms <= _LAST_MS else None
@@ -178,7 +179,7 @@ def _year(text: str) -> int:
 
 
 def _offset_minutes(pieces: dict[str, str]) -> int:
-    """Return how many minutes a zone is ahead of UTC; an offset takes precedence over a zone name."""
+    """Return a zone's offset from UTC in minutes; a numeric offset takes precedence over a zone name."""
     if not pieces["sign"]:
         return 60 * _ZONE_HOURS.get(pieces["zone"].lower(), 0)
     minutes = 60 * int(pieces["offset_hours"]) + int(pieces["offset_minutes"] or 0)

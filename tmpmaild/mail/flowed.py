@@ -1,4 +1,4 @@
-"""Flowed text (RFC 3676): lines that a sender broke are joined again."""
+"""Flowed text (RFC 3676): joins the lines that the sending program broke."""
 
 import re
 
@@ -13,12 +13,12 @@ _MARKS = (" ", ">")
 
 
 def has_relaxed_body(fields: list[tuple[str, str]]) -> bool:
-    """Return whether a signature states ``c=…/relaxed`` (RFC 6376 §3.5)."""
+    """Return whether a signature declares a relaxed body, ``c=…/relaxed`` (RFC 6376 §3.5)."""
     return any(name.lower() == "dkim-signature" and _RELAXED_BODY.search(value) for name, value in fields)
 
 
 def keep_lines(parts: list[Part], warnings: dict[str, None]) -> None:
-    """Keep the lines of flowed texts."""
+    """Keep the line breaks of flowed text parts."""
     for part in parts:
         if is_flowed(part):
             del part.parameters["format"]
@@ -26,7 +26,7 @@ def keep_lines(parts: list[Part], warnings: dict[str, None]) -> None:
 
 
 def is_flowed(part: Part) -> bool:
-    """Return whether the lines of a part are to be joined (RFC 3676 §4)."""
+    """Return whether the lines of a part should be joined (RFC 3676 §4)."""
     stated = part.parameters.get("format")
     return stated is not None and part.content_type == PLAIN and stated.strip().lower() == "flowed"
 
@@ -34,12 +34,12 @@ def is_flowed(part: Part) -> bool:
 def unflow(text: str, part: Part) -> str:
     """Return the text of a flowed part with one line per paragraph; line ends are LF.
 
-    Quoted lines begin with one ``>`` for each level and a space. A soft break joins lines of the same level only. It
-    joins neither a signature separator nor an empty line, by which some senders end a paragraph.
+    Quoted lines start with one ``>`` for each level, followed by a space. A soft break joins only lines of the same
+    level. A soft break never joins a signature separator or an empty line, which some senders use to end a paragraph.
     """
     deletes_space = part.parameters.get("delsp", "").strip().lower() == "yes"
     shown: list[str] = []
-    begun: list[str] = []  # the lines of a paragraph whose last one ended with a soft break
+    begun: list[str] = []  # the lines so far of a paragraph whose last line ends in a soft break
     level = 0
     for line in text.split("\n"):
         if not begun and line[:1] not in _MARKS and line[-1:] != " ":

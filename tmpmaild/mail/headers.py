@@ -1,8 +1,8 @@
 """Finds header fields, decodes their text, and reads parameters and address lists; MIME parts are handled elsewhere.
 
-A *raw value* is an unfolded field body in which bytes above 127 are kept as ``surrogateescape`` does. Structure is
-always parsed from raw values, and only then are the pieces decoded, so an encoded comma or angle bracket never becomes
-structure. Everything here takes linear time.
+A *raw value* is an unfolded field body in which bytes above 127 are escaped by ``surrogateescape``. Structure is always
+parsed from raw values before the pieces are decoded, so an encoded comma or angle bracket never becomes structure. All
+functions here take linear time.
 """
 
 import re
@@ -21,7 +21,8 @@ HEADER_CUT = "The header is too large and was cut."
 FIELD_CUT = "A header field is too long and was cut."
 NO_FIELD = "Header lines that are not fields were skipped."
 
-# The part of a header that is searched for fields; the limit of 64 KiB applies to the fields after each has been cut.
+# The size of the part of a header that is searched for fields. The limit of 64 KiB applies to the fields after each has
+# been cut.
 _SCANNED_BYTES = 4 * MAX_HEADER_BYTES
 _PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: the maximum length of a line
 
@@ -46,7 +47,7 @@ _PARAMETER = re.compile(r';\s*+([^=;\s"]++)\s*+=\s*+(?:"((?>(?:[^"\\]|\\.)*))"?|
 _PLAIN_PARAMETER = re.compile(
     r'([A-Za-z0-9+./_-]++)(?:;[ \t]*+([A-Za-z]++)=(?:"([ !#->@-\[\]-~]*+)"|([A-Za-z0-9+./_=\'-]++)))?'
 )
-# For values in which the semicolon is missing before one of the parameters that matter.
+# For values in which the semicolon is missing before one of the known parameters.
 _KNOWN = r"(?:boundary|charset|filename|name|format|delsp)(?:\*[0-9]*+\*?)?\s*+="
 _MAIN = re.compile(rf"(?!{_KNOWN})(?>(?:[^;\s]++|\s++(?!{_KNOWN}))*)", re.IGNORECASE)
 _LOOSE_PARAMETER = re.compile(
@@ -80,8 +81,8 @@ _ROUTE = re.compile(r"(?:@[^:]*+|mailto):", re.IGNORECASE)
 class Cut(Struct, frozen=True):
     """A header split into fields: pairs of a name and the unchanged text after the colon, including folds.
 
-    Lines that are not fields were skipped. If they are at the very end, they count as a body without an empty line
-    before it: ``end`` is where they start, otherwise the length of the block.
+    Lines that are not fields were skipped. If such lines are at the end, they count as a body without a preceding empty
+    line. In that case, ``end`` is the offset at which they start; otherwise, it is the length of the block.
     """
 
     fields: list[tuple[str, str]]
@@ -94,15 +95,15 @@ class Cut(Struct, frozen=True):
 
     @property
     def has_other_lines(self) -> bool:
-        """Whether any line is not a field: the end of the header then depends on the program that reads it."""
+        """Whether any line is not a field, in which case programs may disagree on where the header ends."""
         return self.has_skipped or self.has_rest
 
 
 def of_mail(raw: bytes) -> tuple[Cut, int]:
     """Return the header of a message, and the start of its body (RFC 5322 §2.1).
 
-    Both displaying a message and verifying its signatures use this result. If each split the header in its own way,
-    one message could be shown and a different one verified.
+    This result is used both to display a message and to verify its signatures. If display and verification split the
+    header differently, the message shown could differ from the verified message.
     """
     if raw.startswith((b"\n", b"\r\n")):
         return Cut([], 0), raw.index(b"\n") + 1
@@ -122,7 +123,7 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
             return Cut(found, len(block), is_short="\x1b" not in text)
     fields: list[tuple[str, str]] = []
     position, strange_at, room, has_skipped = 0, -1, MAX_HEADER_BYTES, False
-    if text.startswith(_BYTE_ORDER_MARK):  # from a template file; others may take it for part of the first name
+    if text.startswith(_BYTE_ORDER_MARK):  # other programs may read it as part of the first field name
         position, has_skipped = len(_BYTE_ORDER_MARK), True
     while position < len(text) and room > 0 and max_fields > 0:
         match = _FIELD.match(text, position)
@@ -132,7 +133,7 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
                 name, value = fields[-1]
                 fields[-1] = (name, f"{value}\n {line[0]}")
                 room -= len(line[0])
-                position, has_skipped = line.end(), True  # others may not add it to the field
+                position, has_skipped = line.end(), True  # other programs may not see it as part of the field
                 continue
             strange_at = position if strange_at < 0 else strange_at
             position = text.find("\n", position) + 1 or len(text)
@@ -147,7 +148,7 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
 
 
 def _parameter_line(text: str, position: int, fields: list[tuple[str, str]]) -> re.Match[str] | None:
-    """Return the line that continues the last field, if that has parameters and ends with a semicolon."""
+    """Return the line that continues the last field, if that field has parameters and ends with a semicolon."""
     if not fields or fields[-1][0].lower() not in _WITH_PARAMETERS or not fields[-1][1].rstrip().endswith(";"):
         return None
     return _PARAMETER_LINE.match(text, position)
@@ -168,19 +169,19 @@ def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
     for name, line in found.fields:
         is_long = len(line) > _PLAIN_CHARACTERS or "\n" in line
         value = _unfolded(line, warnings) if is_long else line.strip(" \t\r")
-        # Bytes of ISO-2022 can look like quotes and brackets, so they are decoded before structure is parsed.
+        # ISO-2022 bytes can look like quotes and brackets, so they are decoded before structure is parsed.
         is_escaped = "\x1b" in value and value.isascii() and charsets.by_escapes(value.encode()) is not None
         fields.append((name, _literal(value, warnings) if is_escaped else value))
     return fields
 
 
 def first_values(fields: list[tuple[str, str]]) -> dict[str, str]:
-    """Return values by lower-case name; if a field is repeated, the first one counts."""
+    """Return values by lower-case name; if a field is repeated, its first value is used."""
     return {name.lower(): value for name, value in reversed(fields)}
 
 
 def _unfolded(value: str, warnings: dict[str, None]) -> str:
-    """Join the lines of a field body (RFC 5322 §2.2.3) and cut it to the cap.
+    """Join the lines of a field body (RFC 5322 §2.2.3) and cut the result to the limit.
 
     White space is collapsed before the value is cut, since it can be added to a signed field (RFC 6376 §3.4.2).
     """
@@ -212,8 +213,8 @@ def is_plain(value: str) -> bool:
 def decode(value: str, warnings: dict[str, None] | None = None) -> str:
     """Decode a raw value to a single line of text: encoded-words (RFC 2047), raw UTF-8 or windows-1252.
 
-    This accepts more than the RFC allows, because it occurs in practice: encoded-words inside quotes and other words,
-    spaces inside encoded-words, characters split across adjacent encoded-words. Nothing is dropped.
+    This accepts more than the RFC allows, because such input occurs in practice: encoded-words inside quotes and other
+    words, spaces inside encoded-words, characters split across adjacent encoded-words. Nothing is dropped.
     """
     if value.isascii() and "=?" not in value:
         if value.isprintable():
@@ -235,7 +236,8 @@ def _octets(value: str) -> bytes:
 def in_charset(value: str, charset: str) -> str:
     """Return a raw value decoded in ``charset`` if its bytes are not UTF-8 and fit that charset, else unchanged.
 
-    Use this before parsing structure: the encoding of a character may contain the byte of a quote or a backslash.
+    Use this before parsing structure, because an encoded character may contain the byte value of a quote or a
+    backslash.
     """
     if value.isascii() or not charset:
         return value
@@ -271,7 +273,7 @@ def _decode_words(value: str, warnings: dict[str, None] | None) -> str:
 
 
 def _is_same(charset: str, other: str) -> bool:
-    """Return whether two names mean the same charset, such as "utf8" and "utf-8"."""
+    """Return whether two names refer to the same charset, such as "utf8" and "utf-8"."""
     return charset == other or None is not charsets.codec_of(charset) == charsets.codec_of(other)
 
 
@@ -302,9 +304,10 @@ def _word_octets(payload: bytes, encoding: str) -> bytes:
 def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str, dict[str, str]]:
     """Parse a raw ``Content-Type`` or ``Content-Disposition`` value (RFC 2045 §5.1, RFC 2183).
 
-    Returns the value before the first semicolon in lower case, and the parameters by lower-case name. These are decoded
-    however they are encoded: RFC 2231, encoded-words or raw bytes. If a parameter occurs several times, RFC 2231 takes
-    precedence, then the first. A missing semicolon is tolerated before the parameters that matter here.
+    Returns the value before the first semicolon in lower case, and the parameters by lower-case name. Parameters are
+    decoded from any encoding: RFC 2231, encoded-words or raw bytes. If a parameter occurs several times, an RFC 2231
+    value takes precedence; otherwise, the first value is used. A missing semicolon is tolerated before the parameters
+    that are used here.
     """
     if value.count(";") <= 1 and (plain := _PLAIN_PARAMETER.fullmatch(value)):
         main, name, quoted, token = plain.groups()
@@ -354,7 +357,8 @@ def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | N
 def first_mailbox(value: str) -> tuple[str, str]:
     """Return the display name and bare address of the first mailbox in a raw address list (RFC 5322 §3.4).
 
-    Either is "" when absent. Unquoted commas in a name, missing brackets, groups and comments are tolerated.
+    Either value is "" when absent. Unquoted commas in a name, missing angle brackets, groups and comments are
+    tolerated.
     """
     plain = _PLAIN_MAILBOX.fullmatch(value)
     if plain is not None:
@@ -366,8 +370,8 @@ def mailboxes(value: str) -> list[tuple[str, str]]:
     """Return the display name and bare address of each mailbox in a raw address list, in order.
 
     Text after an address is not a name, and an entry without an address, such as ``<mailto:>``, is not a mailbox. If
-    the list contains no address at all, encoded-words are decoded once to find one (RFC 2047 §5 forbids them there). If
-    there is still no address, a name alone counts as a mailbox.
+    the list contains no address, encoded-words are decoded once to find an address (RFC 2047 §5 forbids them there). If
+    there is still no address, a name without an address counts as a mailbox.
     """
     found = list(_mailboxes(value))
     with_address = [mailbox for mailbox in found if mailbox[1]]
@@ -381,7 +385,7 @@ def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
     phrase: list[tuple[str, str]] = []
     comments: list[str] = []
     member_at, complete = 0, False
-    # Unless a semicolon ends the group, a colon is just another character in an unquoted name.
+    # Unless a semicolon ends the group, a colon is an ordinary character in an unquoted name.
     separators = ",;:" if ";" in value else ","
     for kind, text in _tokens(value):
         if kind == "angle" and text.strip():
@@ -404,7 +408,7 @@ def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
 
 
 def _without_angle(phrase: list[tuple[str, str]], address: str, comments: list[str]) -> tuple[str, str]:
-    """Return the name and address if there are no angle brackets; Outlook writes ``[mailto:a@b.example]``."""
+    """Return the name and address if there are no angle brackets, for example in Outlook's ``[mailto:a@b.example]``."""
     bracketed = _BRACKETED.fullmatch(address)
     if bracketed is None:
         return _name([], comments), _bare(address)
@@ -421,7 +425,7 @@ def _continued(phrase: list[tuple[str, str]], separator: str) -> list[tuple[str,
 
 
 def _address_in(phrase: list[tuple[str, str]]) -> str:
-    """Return the first run without spaces that is an address, including the quotes of a local part; "" if none is."""
+    """Return the first address without spaces, including any quotes around its local part; "" if none is found."""
     run, is_address = "", False
     for kind, text in [*phrase, ("space", " ")]:
         if kind != "space":
@@ -451,7 +455,7 @@ def _name(phrase: list[tuple[str, str]], comments: list[str]) -> str:
 
 
 def without_comments(value: str) -> str:
-    """Return a raw value with each comment (RFC 5322 §3.2.2) replaced by a space; may also remove quotation marks."""
+    """Return a raw value with comments (RFC 5322 §3.2.2) replaced by spaces, optionally without quotation marks."""
     if "(" not in value:
         return value
     return "".join([" " if kind == "comment" else text for kind, text in _tokens(value)])
@@ -468,7 +472,8 @@ def _tokens(value: str) -> Iterator[tuple[str, str]]:
                 yield "quoted" if character == '"' else "comment", value[position + 1 : end - 1]
                 position = end
                 continue
-            # Never closed, so it is an ordinary character, here and in the rest; searching again would be quadratic.
+            # The quote or parenthesis is never closed, so treat it as an ordinary character from now on. Searching
+            # again would take quadratic time.
             del enclosing[character]
         match = _ADDRESS_TOKEN.match(value, position)
         kind = (match and match.lastgroup) or "special"
@@ -477,13 +482,13 @@ def _tokens(value: str) -> Iterator[tuple[str, str]]:
 
 
 def _quoted_end(value: str, start: int) -> int:
-    """Return the end of the quoted string (RFC 5322 §3.2.4) that opens at ``start``, or -1."""
+    """Return the end of the quoted string (RFC 5322 §3.2.4) that starts at ``start``, or -1 if it is unterminated."""
     match = _QUOTED_STRING.match(value, start)
     return match.end() if match else -1
 
 
 def _comment_end(value: str, start: int) -> int:
-    """Return the end of the nested comment (RFC 5322 §3.2.2) that opens at ``start``, or -1."""
+    """Return the end of the nested comment (RFC 5322 §3.2.2) that starts at ``start``, or -1 if it is unterminated."""
     depth = 0
     for piece in _COMMENT_PIECE.finditer(value, start):
         depth += {"(": 1, ")": -1}.get(piece[0], 0)

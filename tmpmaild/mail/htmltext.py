@@ -1,11 +1,11 @@
-"""The readable text of an HTML mail and its links; nothing is sanitised here, the result is plain text.
+"""Extracts the readable text and the links of an HTML message. Nothing is sanitised, because the result is plain text.
 
-One pass over the tags (``htmltokens``), on purpose without a tree: a parser that follows the HTML standard builds, from
-24 KB of unclosed ``<b>`` and ``<p>``, a tree of nearly 1 GiB, and no cheap look at the tags tells that
-beforehand. For text it is enough to know which tags break lines and which hide what they hold.
+This is a single pass over the tags (``htmltokens``), deliberately without a tree. From 24 KB of unclosed ``<b>`` and
+``<p>``, a conforming HTML parser builds a tree of nearly 1 GiB, and no cheap check of the tags can predict that. To
+extract text it is sufficient to know which tags break lines and which tags hide their content.
 
-Styles hide, or make the text right behind a tag invisible, wherever they stand: in an element, or in a sheet, of which
-``Cascade`` tells the rules that apply to an element.
+Styles may hide an element, or the text that directly follows a tag. They may be in the element itself or in a style
+sheet; ``Cascade`` determines the rules that apply to an element.
 """
 
 import re
@@ -20,12 +20,12 @@ from tmpmaild.mail.visible import VOID, Hidden, Styles, seen
 MAX_CHARACTERS = 2 * 1024 * 1024
 BEFORE_CHARACTERS = 200
 
-# What work takes of the budget, as measured.
+# The measured cost of work, in budget steps.
 _STEPS_A_TAG = 2
 _STEPS_A_NESTED_TAG = 3
 _STEPS_A_REFERENCE = 5
-_STYLES_SHARE = 4  # the part of the steps that is kept for styles, whatever the text takes
-_LEAST_READ = 1000  # tokens of a message without visible text
+_STYLES_SHARE = 4  # one step in four is reserved for styles
+_LEAST_READ = 1000  # the minimum number of tokens to read
 
 _BREAKING = names(
     "address article aside body center dd details dialog dir div dl dt fieldset figcaption figure footer "
@@ -34,15 +34,15 @@ _BREAKING = names(
 _SPACED = names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
 _STRUCK = names("del s strike")
 _STRIKING = "line-through"
-_STRIKE = "~~"  # around struck out text, as people type it
+_STRIKE = "~~"  # the mark that people type around struck-out text
 
 _FIRST = re.compile(r"<(?:(!doctype)\b|[a-z])", re.IGNORECASE)
 _INVISIBLE_CHARACTERS = "\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff"
 _STEP_CHARACTERS = 64 * 1024
-# Newsletters pad their preview line with hundreds of these.
+# Newsletters pad their preview line with hundreds of these characters.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u200b\u2060\ufeff]++"
-    # Joiners mean something within a word; the look-behind keeps a long run of them linear.
+    # Joiners are significant within a word; with the look-behind, searching a long run of joiners takes linear time.
     "|(?<=\\s)[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?=\\s)"
 )
 
@@ -50,26 +50,26 @@ _INVISIBLE = re.compile(
 def to_text(html: str, budget: Budget | None = None) -> str:
     """Return the text that a person reads in the HTML, with LF line ends and at most one empty line in a row.
 
-    A link to the web is followed by its address in angle brackets, unless that is its text. An image is replaced by its
-    alternative text; struck out text is put between "~~". Only the beginning of very large HTML is read, and only as
-    much as the budget is enough for.
+    A web link is followed by its address in angle brackets, unless its text is the address. An image is replaced with
+    its alternative text, and struck-out text is enclosed in "~~". If the HTML is very large, only its beginning is
+    read, as far as the budget allows.
     """
     return read(html, budget).text()
 
 
 def links(html: str) -> list[tuple[str, str, str]]:
-    """Return the preceding text, the address and the text of each link to the web, in order.
+    """Return the preceding text, the address and the text of each web link, in order.
 
-    The preceding text reaches back to the previous link, or BEFORE_CHARACTERS. The address is what a browser would
-    follow: without spaces around it, and without line ends. White space is collapsed. A relative reference is resolved
-    against ``base``; images and areas of image maps are replaced by their alternative text. Links that are hidden, or
-    whose text is invisible, are left out. Only the beginning of very large HTML is read.
+    The preceding text starts at the previous link, or BEFORE_CHARACTERS earlier. The address has the form that a
+    browser would open, without surrounding spaces and line ends. White space is collapsed. A relative reference is
+    resolved against ``base``; images and areas of image maps are replaced with their alternative text. Links that are
+    hidden, or whose text is invisible, are omitted. If the HTML is very large, only its beginning is read.
     """
     return read(html).links
 
 
 class Page:
-    """The text and the links of HTML; each part of the message is a document of its own."""
+    """The text and the links of HTML; each part of the message is a separate document."""
 
     def __init__(self, documents: Iterable["_Document"]) -> None:
         self._documents = list(documents)
@@ -126,7 +126,7 @@ class _Document:
     def __init__(self, parts: Iterable[tuple[str, str, str]], base: str) -> None:
         self.links: list[tuple[str, str, str]] = []
         self._base = base
-        self._struck: int | None = None  # where in the line that begins, and the element that does it
+        self._struck: int | None = None  # the start of struck-out text in the line, and its element
         self._struck_by = ""
         self._preformatted = 0
         self._lines: list[str] = []
@@ -134,7 +134,7 @@ class _Document:
         self._before: list[str] = []  # the text since the last link
         self._href = ""
         self._link: list[str] = []
-        self._has_blank = self._has_image = False  # of the link
+        self._has_blank = self._has_image = False  # whether the open link contains a space or an image
         for kind, text, attributes in parts:
             if kind == "text":
                 self._write(unescaped(text))
@@ -201,7 +201,7 @@ class _Document:
         self._line.append(_STRIKE)
 
     def _end_strike(self) -> None:
-        """Mark the end of struck out text in this line; remove its first mark if there is no text."""
+        """Mark the end of struck-out text in this line; remove the opening mark if there is no text."""
         start, self._struck, self._struck_by = self._struck, None, ""
         if start is not None and "".join(self._line[start + 1 :]).strip():
             self._line.append(_STRIKE)
@@ -264,7 +264,7 @@ class _Document:
 
 
 def _collapsed(text: str) -> str:
-    """Replace each run of white space, including no-break spaces, by one space."""
+    """Replace each run of white space, including no-break spaces, with one space."""
     if len(text) > _STEP_CHARACTERS:
         return _collapsed_in_steps(text)
     if not text.isascii() and any(character in text for character in _INVISIBLE_CHARACTERS):
@@ -273,7 +273,7 @@ def _collapsed(text: str) -> str:
 
 
 def _collapsed_in_steps(text: str) -> str:
-    """Collapse megabytes step by step: no other thread gets the GIL during one call of a pattern or of ``split``."""
+    """Collapse megabytes step by step, because a pattern match or ``split`` call holds the GIL."""
     steps = [text[start : start + _STEP_CHARACTERS] for start in range(0, len(text), _STEP_CHARACTERS)]
     text = "".join([f"{' ' * one[0].isspace()}{_collapsed(one)}{' ' * one[-1].isspace()}" for one in steps])
     while "  " in text:

@@ -1,4 +1,4 @@
-"""Splits HTML into tags and text, in one pass and without a tree. Here are also the names of the elements in a view."""
+"""Splits HTML into tags and text, in one pass and without a tree. Also defines the sets of element names for views."""
 
 import html as entities
 import re
@@ -9,7 +9,7 @@ from tmpmaild.mail.budget import Budget
 
 
 def names(words: str) -> frozenset[str]:
-    """Return the names in a line of words."""
+    """Return the names in a space-separated string."""
     return frozenset(words.split())
 
 
@@ -23,7 +23,7 @@ VOIDS = names("br hr img wbr")
 TABLE_PARTS = names("caption col colgroup table tbody td tfoot th thead tr")
 ELEMENTS = FORMATTING | INLINE | BLOCKS | VOIDS | TABLE_PARTS
 
-_TEXT_A_STEP = 64  # of which a reference or a line counts as many
+_TEXT_A_STEP = 64  # in characters; a reference or a line counts as several characters
 _REFERENCE_CHARACTERS = 24
 _LINE_CHARACTERS = 48
 _ATTRIBUTES_A_STEP = 16
@@ -31,7 +31,7 @@ _ATTRIBUTES_A_STEP = 16
 _RAW_TEXT = names("iframe noembed noframes script style textarea title xmp")
 _SHOWN_RAW_TEXT = names("textarea xmp")
 
-# Text, and the tag behind it if there is one. Of "<" in text so many at a time: nobody else gets the GIL meanwhile.
+# Text, and the tag after it, if any. The number of "<" in text is limited because a match holds the GIL.
 _TEXT_AND_TAG = re.compile(
     r"([^<]*+(?>(?:<(?![a-zA-Z/!?])[^<]*+){0,10000}))(?:<(/?)([a-zA-Z][^\s/>]*+)"
     r"((?>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?){0,1000}))>)?"
@@ -44,8 +44,10 @@ _ATTRIBUTE = re.compile(
     r"([^\s\"'>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>][^\s>]*+)))?",
 )
 _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
-_REFERENCE = re.compile(r"(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,32}+;?))")  # as the standard library's
-# "&region=eu" in an address is no "&reg" (section 13.2.5.73 of https://html.spec.whatwg.org).
+_REFERENCE = re.compile(
+    r"(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,32}+;?))"
+)  # taken from the standard library
+# "&region=eu" in an address does not contain "&reg" (section 13.2.5.73 of https://html.spec.whatwg.org).
 _BARE_NAMES = "|".join(name for name in html5 if not name.endswith(";"))
 _PLAIN_AMPERSAND = re.compile(rf"&(?=(?:{_BARE_NAMES})[=0-9A-Za-z])(?![0-9A-Za-z]++;)")
 _STEP_CHARACTERS = 16 * 1024
@@ -58,14 +60,14 @@ def tokens(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
 
-    With ``sheets`` also ("sheet", text, ""), what a style element holds, after its start. Comments and declarations
-    are left out; so is a tag without an end, as in a browser. A tag with the text before it takes ``steps``, long texts
-    and attributes take more; the last ``leave`` steps of the budget are not used.
+    With ``sheets``, the content of a style element follows its start as ("sheet", text, ""). Comments, declarations
+    and, as in a browser, an unterminated tag are omitted. A tag and the text before it take ``steps``; long texts and
+    attributes take more. The last ``leave`` steps of the budget are not used.
     """
     position = 0
     while position < len(source) and budget.take(steps, leave=leave):
         found = _TEXT_AND_TAG.match(source, position)
-        assert found is not None  # it matches nothing, too
+        assert found is not None  # the pattern also matches the empty string
         text, slash, name, attributes = found.groups()
         position = found.end()
         if text:
@@ -90,7 +92,7 @@ def tokens(
 
 
 def _paid(text: str, budget: Budget, leave: int) -> str:
-    """Return the beginning of a text that the budget is enough for."""
+    """Return the start of a text, as far as the budget allows."""
     while (steps := _steps_of_text(text)) and not budget.take(steps, leave=leave):
         text = text[: len(text) // 2]
     return text
@@ -102,19 +104,19 @@ def _steps_of_text(text: str) -> int:
 
 
 def _after_markup(source: str, position: int) -> int:
-    """Return the end of a comment or declaration that begins here, if any does; a broken tag never ends."""
+    """Return the end of the comment or declaration at ``position``, if there is one; a broken tag has no end."""
     if not _MARKUP.match(source, position):
         return position
     if _TAG_NAME.match(source, position):
         return len(source)
     closing = _COMMENT_END if source.startswith("<!--", position) else _DECLARATION_END
-    # "<!-->" is a whole comment, so its hyphens may be shared.
+    # "<!-->" is a complete comment: the same hyphens may open and close it.
     end = closing.search(source, position + 2)
     return end.end() if end else len(source)
 
 
 def attributes_of(text: str) -> dict[str, str]:
-    """Read the attributes of a tag; the first attribute of a name counts."""
+    """Read the attributes of a tag; if a name is repeated, the first value is used."""
     found: dict[str, str] = {}
     for match in _ATTRIBUTE.finditer(text):
         found.setdefault(match[1].lower(), unescaped_attribute(match[2] or match[3] or match[4] or ""))
@@ -122,16 +124,16 @@ def attributes_of(text: str) -> dict[str, str]:
 
 
 def unescaped_attribute(value: str) -> str:
-    """Decode character references as in an attribute, where a reference without a semicolon may be plain text."""
+    """Decode character references in an attribute, where a reference without a semicolon may be plain text."""
     return unescaped(_PLAIN_AMPERSAND.sub("&amp;", value) if "&" in value else value)
 
 
 def collapsed(text: str) -> str:
-    """Return a text without the white space that anyone may add to a signed body (RFC 6376 §3.4.4).
+    """Return a text without the white space that can be added to a signed body (RFC 6376 §3.4.4).
 
-    A run of spaces and tabs becomes one space, and none is left at the end of a line. Bounds on a number of
-    characters count a text collapsed: otherwise added spaces would decide what is shown. No pattern is used, since
-    one call of a pattern over megabytes would hold the GIL.
+    A run of spaces and tabs becomes one space, and is removed at the end of a line. Limits on the number of characters
+    apply to the collapsed text, because otherwise added spaces would affect what is shown. No pattern is used, because
+    a pattern match over megabytes would hold the GIL.
     """
     if "\t" in text:
         text = text.replace("\t", " ")
@@ -141,12 +143,12 @@ def collapsed(text: str) -> str:
 
 
 def address_of(value: str) -> str:
-    """Return an address as browsers read it (https://url.spec.whatwg.org): without line ends and surrounding space."""
+    """Return a URL without tabs, line breaks and surrounding spaces, as browsers parse it (https://url.spec.whatwg.org)."""
     return value.replace("\t", "").replace("\n", "").replace("\r", "").strip(_AROUND_ADDRESSES)
 
 
 def unescaped(text: str) -> str:
-    """Decode character references; the standard library refuses numbers of thousands of digits."""
+    """Decode character references; the standard library refuses numbers with thousands of digits."""
     if "&" not in text:
         return text
     text = _HUGE_REFERENCE.sub("\ufffd", text)
@@ -154,10 +156,10 @@ def unescaped(text: str) -> str:
 
 
 def _unescaped_in_steps(text: str) -> Iterator[str]:
-    """Decode each different reference of a step once: megabytes of references would take seconds."""
+    """Decode each distinct reference in a step only once; otherwise, megabytes of references would take seconds."""
     start = 0
     while start < len(text):
-        before = text.rfind("&", start + 1, start + _STEP_CHARACTERS)  # where no reference is cut in two
+        before = text.rfind("&", start + 1, start + _STEP_CHARACTERS)  # a position that does not split a reference
         end = before if before > start and len(text) > start + _STEP_CHARACTERS else start + _STEP_CHARACTERS
         pieces = _REFERENCE.split(text[start:end])
         decoded = {reference: entities.unescape(reference) for reference in set(pieces[1::2])}

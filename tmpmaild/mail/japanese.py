@@ -1,8 +1,8 @@
 """Decoders for ISO-2022-JP and EUC-JP that use the Encoding Standard's index jis0208, which Python's codecs lack.
 
-Python's codecs for these charsets support neither NEC row 13 nor the IBM characters, which mail programs on Windows
-have always sent under both charset names; the standard's index has them. Python's cp932 has the same index in a
-different order.
+Python's codecs for these charsets support neither NEC row 13 nor the IBM characters, which the standard's index
+includes. Mail programs on Windows have always sent these characters under both charset names. Python's cp932 has the
+same index in a different order.
 """
 
 import re
@@ -25,7 +25,7 @@ _DOUBLE = re.compile(rb"(?>(?:[\x21-\x7e]{2})+)|[\x00-\x20]++|[\x7f-\xff]++|[\x2
 _EUC = re.compile(
     rb"[\x00-\x7f]++|(?>(?:[\xa1-\xfe]{2})+)|(?>(?:\x8e[\xa1-\xdf])+)|(?>(?:\x8f[\xa1-\xfe]{2})+)|[\x80-\x8d\x90-\xa0\xff]++|[\x80-\xff]"
 )
-# For these, Python returns the characters of JIS X 0208, and the standard those of Windows.
+# For these bytes, Python returns JIS X 0208 characters, but the standard requires the Windows characters.
 _AS_WINDOWS = dict(zip("\u301c\u2016\u2212\u00a2\u00a3\u00ac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2", strict=True))
 _MOST_BYTES = 256 * 1024
 
@@ -38,7 +38,7 @@ class Decoded(NamedTuple):
 
 
 def iso_2022_jp(octets: bytes) -> Decoded:
-    """Decode ISO-2022-JP, including half-width katakana as in cp50220 to cp50222 and the sets of later versions."""
+    """Decode ISO-2022-JP, with half-width katakana (cp50220 to cp50222) and the character sets of later versions."""
     return _by_python(octets, "iso2022_jp_ext") or _decoded(_in_sets(octets))
 
 
@@ -48,7 +48,7 @@ def euc_jp(octets: bytes) -> Decoded:
 
 
 def _by_python(octets: bytes, codec: str) -> Decoded | None:
-    """Decode with Python's codec if it supports every character, or if the input is too large for ours; else None."""
+    """Decode with Python's codec if it supports every character or the input is too large for ours, else None."""
     if b"\x0e" in octets and len(octets) <= _MOST_BYTES:
         return None
     try:
@@ -103,7 +103,7 @@ def _double(octets: bytes, decode: Callable[[bytes], str]) -> Iterator[str]:
         return
     for match in _DOUBLE.finditer(octets):
         piece = match[0]
-        if piece[0] <= 0x20:  # noqa: PLR2004 - line ends and spaces, which belong to no set
+        if piece[0] <= 0x20:  # noqa: PLR2004 - line ends and spaces, which do not belong to any set
             yield piece.decode("ascii")
         else:
             yield decode(piece) if len(piece) % 2 == 0 and piece.isascii() else _REPLACEMENT
@@ -131,8 +131,9 @@ def _jis_x_0208(pairs: bytes) -> str:
 
 @cache
 def _index() -> dict[int, str]:
-    """Return the Encoding Standard's index jis0208; a key is a pair of bytes as one number."""
-    # Two rows of JIS X 0208 are one row of Shift_JIS, which skips 0x7F, and 0xA0 to 0xDF because of katakana.
+    """Return the Encoding Standard's index jis0208; each key is a pair of bytes, combined into one number."""
+    # Two rows of JIS X 0208 correspond to one row of Shift_JIS, which skips 0x7F and, because of katakana, 0xA0 to
+    # 0xDF.
     leads, trails = (*range(0x81, 0xA0), *range(0xE0, 0xF0)), (*range(0x40, 0x7F), *range(0x80, 0xFD))
     octets = bytes([octet for lead in leads for trail in trails for octet in (lead, trail, 0x0A)])
     lines = octets.decode("cp932", "replace").splitlines()
@@ -141,7 +142,7 @@ def _index() -> dict[int, str]:
 
 
 def _by_codec(codec: str, shift: bytes = b"") -> Callable[[bytes], str]:
-    """Return a decoder of pairs that sets their eighth bits, prefixes each with ``shift`` and applies a codec."""
+    """Return a decoder for byte pairs: it sets the eighth bits, prepends ``shift`` to each and applies a codec."""
 
     def decode(pairs: bytes) -> str:
         octets = pairs.translate(_HIGH)

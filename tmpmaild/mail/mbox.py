@@ -12,11 +12,11 @@ _SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a s
 
 
 def entry(full: FullMessage, *octets: bytes) -> bytes:
-    """Return a message as an entry of an mbox file; ``octets`` are its pieces. This takes too long for the event loop.
+    """Return a message as an mbox entry; ``octets`` contains the message in pieces.
 
-    Lines end in LF (RFC 4155 appendix A): with CRLF, Python's ``mailbox`` would leave an empty line at the end of each
-    message. A sender that is not a single word of printable ASCII is omitted from the first line. Each piece must begin
-    at the start of a line.
+    This is too slow for the event loop. Lines end in LF (RFC 4155 appendix A): with CRLF, Python's ``mailbox`` would
+    leave an empty line at the end of each message. A sender that is not a single word of printable ASCII is omitted
+    from the first line. Each piece must start at the beginning of a line.
     """
     sender = full.envelope.sender
     by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"

@@ -1,4 +1,4 @@
-"""Media queries in the style sheets of a hostile message: written anew for its view, and judged for its text."""
+"""Media queries in the style sheets of a hostile message: rewritten for its view, and evaluated for its text."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from tmpmaild.mail.cssnodes import RefusedError, separated, without_space
 
 _MAX_QUERIES = 20
 
-# Of the conditions that sheets have most often, as text.
+# Patterns for the most common conditions in style sheets.
 _EVERY_SCREEN = re.compile(r"(?:only\s++)?(?:all|screen)", re.IGNORECASE)
 _NO_SCREEN = re.compile(r"(?:only\s++)?(?:print|speech)\b[^,]*+", re.IGNORECASE)
 
@@ -17,7 +17,7 @@ _DARK = "(prefers-color-scheme:dark)"
 _PLAIN_NUMBER = r"[-+]?[0-9.]{1,16}"
 _NUMBER_AND_UNIT = re.compile(rf"({_PLAIN_NUMBER})(.*)")
 _LENGTH = rf"(?:{_PLAIN_NUMBER}(?:px|em|rem|pt|in|cm|mm)|[-+]?[0.]{{1,16}})"
-# With a space between what was read apart.
+# Tokens are separated by spaces.
 _FEATURE = re.compile(
     rf"(?:width|height)(?: : {_LENGTH})?|(?:min|max)-(?:width|height) : {_LENGTH}"
     rf"|-webkit-(?:min|max)-device-pixel-ratio : {_PLAIN_NUMBER}"
@@ -26,12 +26,12 @@ _FEATURE = re.compile(
     r"|(?:any-)?pointer(?: : (?:coarse|fine|none))?|prefers-color-scheme(?: : (?:dark|light))?"
     r"|prefers-reduced-motion(?: : (?:no-preference|reduce))?|prefers-contrast(?: : (?:less|more|no-preference))?"
 )
-# The device is the frame, since a mail has no other.
+# Conditions about the device are applied to the frame that shows the message.
 _DEVICE = re.compile("device-(?=width|height)")
 _SIGN = "([<>](?: =)?|=)"
 _RANGE = re.compile(rf"(?:({_LENGTH}) {_SIGN} )?(width|height)(?: {_SIGN} ({_LENGTH}))?")
 _TURNED = {"<": ">", "< =": "> =", ">": "<", "> =": "< =", "=": "="}
-_STEP = 0.02  # what is less than 600px is at most 599.98px
+_STEP = 0.02  # "less than 600px" is written as "at most 599.98px"
 _IN_BRACKETS = r"\([^()]++\)"
 _QUERY = re.compile(
     rf"(?:(?:not |only )?(?:all|print|screen)|{_IN_BRACKETS})(?: and {_IN_BRACKETS}){{0,8}}|not {_IN_BRACKETS}"
@@ -39,14 +39,14 @@ _QUERY = re.compile(
 
 
 def applies(query: str) -> bool | None:
-    """Return whether a media query list applies on every screen (True) or on none (False); None if that depends."""
+    """Return whether a media query list applies on every screen (True), on no screen (False) or on some (None)."""
     if not query or _EVERY_SCREEN.fullmatch(query):
         return True
     return False if _NO_SCREEN.fullmatch(query) else None
 
 
 def written(nodes: Iterable[Node]) -> str | None:
-    """Write the known queries of a list anew, "" for an empty list; return None if no query is known."""
+    """Rewrite the known queries of a list; return "" for an empty list, None if no query is known."""
     queries = list(separated(without_space(nodes)))
     found = []
     for query in queries[:_MAX_QUERIES]:
@@ -58,12 +58,12 @@ def written(nodes: Iterable[Node]) -> str | None:
 
 
 def is_dark(query: str) -> bool:
-    """Return whether a written list has queries for readers who prefer dark colours."""
+    """Return whether a rewritten list has queries for readers who prefer dark colours."""
     return any(_DARK in one and not one.startswith("not ") for one in query.split(","))
 
 
 def without_dark(query: str) -> str:
-    """Return the queries of a written list that ask for dark colours, without asking for them."""
+    """Return the queries of a rewritten list that require dark colours, without that requirement."""
     asking = [one.split(" and ") for one in query.split(",") if _DARK in one and not one.startswith("not ")]
     return ",".join(" and ".join(part for part in one if part != _DARK) or "all" for one in asking)
 
@@ -77,7 +77,7 @@ def _query(nodes: Iterable[Node]) -> str:
 
 
 def _features(block: ParenthesesBlock) -> str:
-    """Write what is in parentheses: ``name: value``, ``name``, or a range as ``min-`` and ``max-``."""
+    """Write the content of parentheses: ``name: value``, ``name``, or a range as ``min-`` and ``max-``."""
     text = _DEVICE.sub("", " ".join(map(_text, without_space(block.content))))
     if _FEATURE.fullmatch(text):
         return f"({text.replace(' ', '')})"
@@ -97,7 +97,7 @@ def _limit(name: str, sign: str, length: str) -> str:
 
 
 def _text(node: Node) -> str:
-    """Return a node of a media query as the patterns above have it."""
+    """Return a node of a media query in the form that the patterns above expect."""
     if isinstance(node, DimensionToken):
         return f"{node.representation}{node.lower_unit}"
     if isinstance(node, NumberToken):

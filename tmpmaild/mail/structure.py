@@ -1,9 +1,9 @@
 """The tree of a message's parts, and the choice of its text, its HTML and its attachments.
 
-The rule is that of RFC 8621 §4.1.4, which describes how mail programs show messages, with these differences, documented
-in ``docs/api.md``: a text without visible content counts as absent; a leaf that is neither the text nor the HTML of the
-message is an attachment, even an image that the HTML shows; a text part with a file name is the message's text only if
-there is no other text.
+The rule is based on RFC 8621 §4.1.4, which describes how mail programs show messages. It differs in three points, which
+are documented in ``docs/api.md``. A text without visible content counts as absent. A leaf that is neither the text nor
+the HTML of the message is an attachment, even if it is an image that the HTML shows. A text part with a file name is
+the message's text only if there is no other text.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,10 +33,10 @@ class Part(Struct, eq=False):
 
 
 class Multipart(Struct, eq=False):
-    """A multipart, such as "alternative" (its ``subtype``); its body starts at ``start`` in the message.
+    """A multipart entity, such as "alternative" (its ``subtype``); its body starts at ``start`` in the message.
 
     ``root`` is the Content-ID of the part that a "related" multipart shows, "" for the first part (RFC 2387 §3.2).
-    ``part_type`` is the default type of parts that do not state their type.
+    ``part_type`` is the default type of parts that do not declare a type.
     """
 
     subtype: str
@@ -75,12 +75,12 @@ def choose(top: Part | Multipart, leaves: Iterable[Part], says: Callable[[Part],
 
 
 def _is_text(part: Part) -> bool:
-    """Return whether a part has a type that is shown, and is not declared an attachment."""
+    """Return whether a part has a displayable type and is not declared as an attachment."""
     return part.content_type in (PLAIN, HTML) and part.disposition in ("", "inline")
 
 
 class _Chooser:
-    """One walk through the tree; ``blank`` contains the texts left out because they have no visible content."""
+    """One traversal of the tree; ``blank`` contains the omitted text parts that have no visible content."""
 
     def __init__(self, says: Callable[[Part], bool] = lambda _: True, *, takes_named: bool = False) -> None:
         self.text: list[Part] = []
@@ -90,14 +90,14 @@ class _Chooser:
         self._takes_named = takes_named
 
     def walked(self, tree: Multipart) -> "_Chooser":
-        """Choose among all parts of a message; return this chooser."""
+        """Choose among all parts of a message; return ``self``."""
         self._walk(tree, self.text, self.html, in_alternative=tree.subtype == "alternative")
         return self
 
     def _walk(
         self, multipart: Multipart, text: list[Part] | None, html: list[Part] | None, *, in_alternative: bool
     ) -> None:
-        """Add the texts below a multipart to the lists; a list is None if this multipart is the other alternative."""
+        """Add the text parts in a multipart entity to the lists; a list is None in the other type's alternatives."""
         begun = (len(text or ()), len(html or ()))
         is_alternative = multipart.subtype == "alternative"
         shown = self._shown(multipart)
@@ -121,7 +121,7 @@ class _Chooser:
                 html += more_text
 
     def _shown(self, multipart: Multipart) -> list[Part | Multipart]:
-        """Return the children of a multipart that are multiparts or texts of the message."""
+        """Return the children of a multipart entity that are multipart entities or text parts of the message."""
         shown: list[Part | Multipart] = []
         for child in multipart.children:
             if isinstance(child, Multipart):
@@ -130,12 +130,13 @@ class _Chooser:
                 (shown if self._says(child) else self.blank).append(child)
         if multipart.subtype != "related" or not shown:
             return shown
-        # A "related" shows the part that it names, else the first (RFC 2387 §3.2); images before that do not count.
+        # A "related" multipart shows the part that it specifies, or else the first part (RFC 2387 §3.2). Images before
+        # that part are ignored.
         named = (child for child in shown if multipart.root and child.content_id == multipart.root)
         root = next(named, shown[0])
         return [child for child in shown if child is root or isinstance(child, Multipart)]
 
     def _is_unnamed(self, part: Part, parent: Multipart, *, is_first: bool) -> bool:
-        """Return whether a text part is part of the message, not a file that happens to be text."""
-        # Alternatives have the same content whatever their file names are (RFC 2046 §5.1.4).
+        """Return whether a text part belongs to the message's text, rather than being an attached text file."""
+        # Alternatives have the same content, regardless of their file names (RFC 2046 §5.1.4).
         return not part.filename or parent.subtype == "alternative" or (self._takes_named and is_first)

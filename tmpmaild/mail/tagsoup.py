@@ -1,4 +1,4 @@
-"""Bounds what tag soup costs a parser of the HTML standard: the tags that would cost too much are left out."""
+"""Limits the cost of tag soup for an HTML parser by omitting tags that would be too costly."""
 
 from collections import Counter
 from itertools import takewhile
@@ -9,10 +9,10 @@ from tmpmaild.mail.viewattributes import inset
 
 MAX_DEPTH = 256
 MAX_MARKUP_CHARACTERS = 1024 * 1024
-MAX_FORMATTING = 8  # open in one cell
-MAX_REPEATED_CHARACTERS = 256 * 1024  # of formatting that is made anew
-_NODE_CHARACTERS = 32  # as which an element counts besides its tag
-_MAX_CROSSED = 8  # blocks out of which an end tag moves formatting
+MAX_FORMATTING = 8  # the maximum number of open formatting elements per cell
+MAX_REPEATED_CHARACTERS = 256 * 1024  # the maximum total size of reopened formatting
+_NODE_CHARACTERS = 32  # the size counted for each element in addition to its tag
+_MAX_CROSSED = 8  # block elements that an end tag moves formatting out of
 _WALKED_A_STEP = 16
 _DEPTH_A_STEP = 32
 _REPEATED_CHARACTERS_A_STEP = 128
@@ -22,10 +22,10 @@ _HEADINGS = names("h1 h2 h3 h4 h5 h6")
 _CELLS = names("caption td th")
 _SCOPE = names("caption table td th")
 _SPECIAL = BLOCKS | TABLE_PARTS
-# An item ends the one before it, whatever of these stands between them.
+# An item ends the previous item even if these elements are open between them.
 _PASSED_BY_ITEMS = names("address div p")
 _ITEMS = {"li": names("li"), "dd": names("dd dt"), "dt": names("dd dt")}
-# What a part of a table lies in.
+# The possible parents of a table part.
 _PARENTS = {
     "td": names("table tbody tfoot thead tr"),
     "th": names("table tbody tfoot thead tr"),
@@ -35,7 +35,7 @@ _PARENTS = {
 
 
 class TooLargeError(Exception):
-    """The markup would exceed ``MAX_MARKUP_CHARACTERS``, or parsing it the budget."""
+    """Raised if the markup would exceed ``MAX_MARKUP_CHARACTERS``, or if parsing it would exceed the budget."""
 
 
 class _Element:
@@ -51,14 +51,14 @@ class _Element:
 
 
 class Bounds:
-    """Writes tag soup as it comes, without the tags that would cost its parser too much.
+    """Writes tag soup unchanged, except for tags that would be too costly for its parser.
 
-    A parser that follows the HTML standard makes unclosed formatting anew in each block, and looks through what is open
-    for each tag: 24 KB of ``<b>`` and ``<p>`` become a tree of nearly 1 GiB. So this follows what the parser has open
-    (section 13.2.6 of https://html.spec.whatwg.org), as far as the costs depend on it.
+    A conforming HTML parser reopens unclosed formatting in each block, and searches the open elements for each tag. It
+    turns 24 KB of ``<b>`` and ``<p>`` into a tree of nearly 1 GiB. Therefore, this class tracks the parser's open
+    elements (section 13.2.6 of https://html.spec.whatwg.org), to the extent that they affect the cost.
 
-    Names must be of the sets above, tags are written as they are given, text must be escaped.
-    ``depth`` is how deep they have been nested.
+    Element names must be in the sets above. Tags are written unchanged, and text must already be escaped. ``depth`` is
+    the greatest depth of nesting so far.
     """
 
     def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
@@ -69,14 +69,14 @@ class Bounds:
         self._characters = 0
         self._repeatable = MAX_REPEATED_CHARACTERS
         self._open: list[_Element] = []
-        # Goes on behind the blocks that end around it, until its own end tag or that of its cell.
+        # Formatting continues after the blocks around it have ended, until its own end tag or the end of its cell.
         self._formatting: list[_Element] = []
         self._count = Counter[str]()
         self._left_out = Counter[str]()
 
     @property
     def inset(self) -> int:
-        """The pixels of the width that the padding of the open elements takes."""
+        """The total width of the open elements' padding in pixels."""
         return sum(element.inset for element in self._open)
 
     def markup(self) -> str:
@@ -86,7 +86,9 @@ class Bounds:
     def text(self, escaped: str) -> None:
         """Write text."""
         if self._written and self._written[-1].startswith("<pre"):
-            escaped = escaped.lstrip("\n")  # a parser drops the first, so a second pass would drop another
+            escaped = escaped.lstrip(
+                "\n"
+            )  # a parser drops the first line end; without this, a second pass drops the next
         if escaped and not escaped.isspace():
             self._repeat_formatting()
         self._write(escaped)
@@ -99,7 +101,7 @@ class Bounds:
         self._write(tag)
 
     def start(self, name: str, tag: str) -> None:
-        """Write the tag of an element; leave it out, but not its content, if it is nested too deeply."""
+        """Write the tag of an element; if it is nested too deeply, omit the tag but not its content."""
         if name in TABLE_PARTS:
             if not self._make_room_in_table(name):
                 return
@@ -122,7 +124,7 @@ class Bounds:
                 element.around, self._formatting = self._formatting, []
 
     def end(self, name: str) -> None:
-        """Write an end tag, unless its start was left out."""
+        """Write an end tag, unless its start tag was omitted."""
         if self._left_out[name]:
             self._left_out[name] -= 1
             return
@@ -156,7 +158,7 @@ class Bounds:
         del self._open[depth:]
 
     def _innermost(self, wanted: frozenset[str], barriers: frozenset[str] = _SCOPE) -> int:
-        """Return the depth of the innermost open element of these names within the barriers, or -1."""
+        """Return the depth of the innermost open element with one of these names inside the barriers, or -1."""
         if not any(self._count[name] for name in wanted):
             return -1
         for depth in range(len(self._open) - 1, -1, -1):
@@ -168,7 +170,7 @@ class Bounds:
         return -1
 
     def _pay(self, steps: int) -> None:
-        """Take steps for what takes long here and in the parser."""
+        """Take steps for work that is slow in this class and in the parser."""
         if steps and not self._budget.take(steps, leave=self._leave):
             raise TooLargeError
 
@@ -185,10 +187,10 @@ class Bounds:
             self._close_to(len(self._open) - 1)
 
     def _make_room_in_table(self, name: str) -> bool:
-        """Close the elements that end before a part of a table; return False if there is no table for it."""
+        """Close the elements that a table part ends; return False if no table is open."""
         if name == "table":
             depth = self._innermost(_SCOPE)
-            if depth >= 0 and self._open[depth].name == "table":  # a table between cells ends the one around it
+            if depth >= 0 and self._open[depth].name == "table":  # a table between cells ends the table around it
                 self._close_to(depth)
             self._close_innermost(_PARAGRAPH)
             return True
@@ -201,7 +203,7 @@ class Bounds:
         return len(self._formatting) < MAX_FORMATTING and self._repeatable > 0
 
     def _repeat_formatting(self) -> None:
-        """Count the formatting that the parser opens again before text, since its block has ended."""
+        """Count the formatting that the parser reopens before text because its block has ended."""
         if not self._formatting:
             return
         ended = list(takewhile(lambda element: element not in self._open, reversed(self._formatting)))
@@ -223,7 +225,7 @@ class Bounds:
             self._move_formatting(element, self._open.index(element))
 
     def _move_formatting(self, element: _Element, depth: int) -> None:
-        """End formatting as the parser does: it is moved into each block within it."""
+        """End formatting as the parser does, which moves the formatting into each block within it."""
         inner = self._open[depth + 1 :]
         crossed = sum(one.name in _SPECIAL for one in inner)
         if any(one.name == "table" for one in inner):

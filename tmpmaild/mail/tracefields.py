@@ -14,10 +14,10 @@ _NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 
 
 def trace_fields(full: FullMessage, hostname: str) -> bytes:
-    """Return ``Return-Path`` and ``Received``, each terminated by CRLF; in UTF-8 if an address is (RFC 6531 §3.7.3).
+    """Return ``Return-Path`` and ``Received``, terminated by CRLF; in UTF-8 if an address uses UTF-8 (RFC 6531 §3.7.3).
 
-    The envelope is untrusted: only well-formed paths, host names and addresses are written. So it cannot add line ends
-    or anything longer than 255 bytes. ``for`` names the only recipient of ``full``.
+    The envelope is untrusted: only well-formed paths, host names and addresses are written. Therefore, it cannot inject
+    line ends or values longer than 255 bytes. The ``for`` clause contains the only recipient of ``full``.
     """
     envelope = full.envelope
     recipient = _path(envelope.recipients[0])
@@ -49,27 +49,27 @@ def authentication_results(full: FullMessage, hostname: str) -> bytes:
 
 
 def _method(name: str, result: str, reason: str, properties: dict[str, str]) -> str:
-    """Return the result of a method; characters and values that are unsafe in a header field are left out."""
+    """Return the result of a method; characters and values that are unsafe in a header field are omitted."""
     shown = "".join(_NOT_QUOTABLE.split(reason))
     parts = [f"{name}={result}", *([f'reason="{shown}"'] if shown else [])]
     return " ".join([*parts, *[f"{key}={value}" for key, value in properties.items() if _PVALUE.fullmatch(value)]])
 
 
 def _path(text: str) -> str:
-    """Return a path as written, ``""`` for the null path and for anything that is not a path."""
+    """Return a path as written, or ``""`` for the null path and for a malformed path."""
     try:
         addresses.parse_path(text.encode(), utf8=True)
-    except ValueError:  # also UnicodeEncodeError because of a lone surrogate
+    except ValueError:  # including UnicodeEncodeError for a lone surrogate
         return ""
     return text
 
 
 def _client(envelope: Envelope) -> str:
-    """Return the Extended-Domain of ``from``: the name that the client claimed, and its address."""
+    """Return the Extended-Domain of ``from``: the name that the client claimed, and the client's address."""
     name, literal = _host(envelope.helo), _literal(envelope.remote_ip)
     if literal:
         return f"{name or literal} ({literal})"
-    # A Unix socket has no client address, and the grammar does not allow a literal alone.
+    # A Unix socket has no client address, and the grammar does not allow an address literal without a host name.
     return name if name and not name.startswith("[") else "unknown"
 
 
@@ -81,7 +81,7 @@ def _host(helo: str) -> str:
 
 
 def _literal(ip: str) -> str:
-    """Return the address literal (RFC 5321 §4.1.3) of an IP address, ``""`` for anything else."""
+    """Return the address literal (RFC 5321 §4.1.3) of an IP address, or ``""`` for any other text."""
     try:
         address = ip_address(ip.partition("%")[0])
     except ValueError:
@@ -92,7 +92,7 @@ def _literal(ip: str) -> str:
 
 
 def _protocol(envelope: Envelope) -> str:
-    """Return the protocol keyword of RFC 3848, or of RFC 6531 §4.3 if an address is in UTF-8."""
+    """Return the protocol keyword of RFC 3848, or of RFC 6531 §4.3 if an address uses UTF-8."""
     if envelope.session.greeting == "HELO":
         return "SMTP"
     utf8 = not (envelope.sender + envelope.recipients[0]).isascii()

@@ -1,4 +1,4 @@
-"""The page around sanitised HTML or plain text: its head, our styles and its size."""
+"""The page that contains sanitised HTML or plain text: its head, the styles that we add, and its size."""
 
 import html as entities
 import re
@@ -12,7 +12,7 @@ _HEAD = (
     f'<meta name="referrer" content="no-referrer" id="{LIGHT_ID}"><base target="_blank">'
 )
 _STANDARD = "<!doctype html>"
-# Images in cells leave no gap for descenders, as senders of such messages expect.
+# Images in table cells leave no gap for descenders, as senders expect.
 _ALMOST_STANDARD = '<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN">'
 _END_OF_HEAD = '<base target="_blank">'
 _HEAD_CHARACTERS = 300
@@ -23,7 +23,7 @@ _QUIRKY = re.compile(r"html (?:2|3|4\.0\b(?!1)|4\.01 (?:transitional|frameset))"
 
 
 def _parts_of(sheet: str) -> dict[str, str]:
-    """Return the parts of ``view.css``, each by the name in the comment that begins it, without comments."""
+    """Return the parts of ``view.css`` without comments, keyed by the name in the comment that starts each part."""
     parts, name = {"": ""}, ""
     for piece in sheet.split("/*"):
         comment, _, rules = piece.rpartition("*/")
@@ -40,18 +40,18 @@ _NARROWEST, _WIDEST, _STEP, _MARGINS = 240, 2000, 20, 16
 _INVERTED = "filter:invert(1) hue-rotate(180deg)"
 _GROUND = re.compile(r'(?i)(?:\bbgcolor="|\bbackground(?:-color)?:)\s*+(#(?:[0-9a-f]{6}|[0-9a-f]{3})\b|[a-z]++)')
 _GROUND_CHARACTERS = 4096
-_BEGINNING_CHARACTERS = 64 * 1024  # with the white space that is not counted
-_DARK_SUM = 12  # of three digits, each up to 15
+_BEGINNING_CHARACTERS = 64 * 1024  # includes white space, which the search ignores
+_DARK_SUM = 12  # the sum of three hex digits, each up to 15
 _DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_INVERTED}}}"
 
 
 def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_styles: bool = False, width: int = 0) -> str:
     """Return the page for sanitised HTML.
 
-    ``body`` is an empty ``div`` with the attributes of the mail's body, none if its parts have their own. ``markup`` is
-    what it holds, ``sheet`` is the style sheet of the mail, all harmless; of ``source``, the mail as it came, only the
-    doctype is looked at. ``width`` are the pixels that the mail takes whatever the frame has: in a narrower one it is
-    shown smaller.
+    ``body`` is an empty ``div`` with the attributes of the message's body, or without attributes if its parts have
+    their own. ``markup`` is the content of the ``div``, and ``sheet`` is the message's style sheet; all three are
+    already harmless. Only the doctype of the original ``source`` is used. ``width`` is the fixed width of the message
+    in pixels; in a narrower frame, the message is scaled down.
     """
     doctype, quirks = _mode(source)
     fit = _fit(width + _MARGINS) if _NARROWEST < width <= _WIDEST else ""
@@ -64,12 +64,12 @@ def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_style
 
 
 def has_dark_ground(markup: str) -> bool:
-    """Return whether the first stated background is dark: such a message is not inverted in the dark view."""
+    """Return whether the first declared background is dark. Such a message is not inverted in the dark view."""
     ground = _GROUND.search(markup)
     if ground is None or not ground[1].startswith("#"):
         return ground is not None and ground[1].lower() == "black"
     digits = ground[1].removeprefix("#")
-    parts = digits if len(digits) == 3 else digits[::2]  # noqa: PLR2004 - #rgb and #rrggbb; the second digits say little
+    parts = digits if len(digits) == 3 else digits[::2]  # noqa: PLR2004 - #rgb and #rrggbb; low digits have little effect
     return sum(int(part, 16) for part in parts) <= _DARK_SUM
 
 
@@ -87,21 +87,21 @@ def text_page(text: str, note: str = "") -> str:
 
 
 def titled(page: str, title: str, time: str) -> str:
-    """Return a page with a title for its tab; in print the title and the time precede the message."""
+    """Return a page with a title for its tab; when printed, the title and the time precede the message."""
     printed = _OWN["printed"] % _css_string(f"{title[:_HEAD_CHARACTERS]} · {time}")
-    # Without an icon of its own browsers ask for one, which the policy blocks.
+    # If a page has no icon, browsers request an icon, which the policy blocks.
     own = f'<title>{entities.escape(title)}</title><link rel="icon" href="data:,"><style>{printed}</style>'
     return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}{own}", 1)
 
 
 def served_by(page: str, host: str) -> str:
-    """Return a page that states at its top, on screens, that the service did not write the message."""
+    """Return a page with a notice at the top (only on screens) that the service did not write the message."""
     said = f"{host} shows you a message that somebody sent to a disposable address. {host} did not write it."
     return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<style>{_OWN['served'] % _css_string(said)}</style>", 1)
 
 
 def _css_string(text: str) -> str:
-    """Write a text as a CSS string that contains nothing that could end the string or its element."""
+    """Write a text as a CSS string. The text cannot end the string or its element."""
     return '"' + re.sub(r"[^\w .@:-]", lambda match: f"\\{ord(match[0]):x} ", text, flags=re.ASCII) + '"'
 
 

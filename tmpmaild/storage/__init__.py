@@ -1,1 +1,4 @@
-"""What lasts: the storage contract, its engines, and what these share; no rule of the product."""
+"""Persistent data: the storage contract, its engines, and the code that the engines share.
+
+It contains no product rules.
+"""

@@ -1,8 +1,8 @@
 """The operator's inbox (postmaster and abuse): limits for each client, and eviction when it is full.
 
-Each client, and each network, may fill only a share of the inbox, so that there is room for others. If many networks
-together fill it nevertheless, the oldest message of the largest sender is deleted to make room for the next message:
-mail to postmaster must get through (RFC 5321 §4.5.1). In no other inbox is a message deleted early to make room.
+Each client and each network may only fill a share of the inbox, so that room remains for other clients. If many
+networks together fill the inbox, the oldest message of the largest sender is deleted to make room for the next message:
+mail to postmaster must be accepted (RFC 5321 §4.5.1). Messages in other inboxes are never deleted early to make room.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -18,7 +18,7 @@ NETWORK_SHARE: Final = 0.5
 
 
 class Held(NamedTuple):
-    """A message in the inbox: its key, the IP address that sent it, and its size as charged."""
+    """A message in the inbox: its key, the sending IP address, and the size charged for the message."""
 
     key: MessageKey
     remote_ip: str
@@ -26,12 +26,12 @@ class Held(NamedTuple):
 
     @property
     def client(self) -> str:
-        """The client that sent the message, as limits count clients."""
+        """The client that sent the message, in the form used for limits."""
         return client_name(self.remote_ip)
 
     @property
     def network(self) -> str:
-        """The network of that client."""
+        """The network of the client that sent the message."""
         return _network(self.client)
 
 
@@ -40,7 +40,7 @@ def _network(client: str) -> str:
 
 
 def used_share(held: Sequence[Held]) -> float:
-    """Return the share of the inbox that messages use, by number or size, whichever is larger; 1 means full."""
+    """Return the used share of the inbox, by message count or by size, whichever is larger; 1 means full."""
     return max(len(held) / OPERATOR_MAX_MESSAGES, sum(one.stored_bytes for one in held) / OPERATOR_MAX_BYTES)
 
 
@@ -49,7 +49,7 @@ def _fit(held: Sequence[Held], cost_bytes: int, share: float = 1.0) -> bool:
 
 
 def _largest(held: Iterable[Held], sender: Callable[[Held], Hashable]) -> list[Held]:
-    """Return the messages of the sender that uses the most space; a tie goes to the sender of the oldest message."""
+    """Return the messages of the sender that uses the most space; in a tie, the sender of the oldest message wins."""
     groups: dict[Hashable, list[Held]] = {}
     for one in held:
         groups.setdefault(sender(one), []).append(one)
@@ -66,7 +66,8 @@ class OperatorBox:
     def refuses(self, client: str | None, cost_bytes: int = 1) -> bool:
         """Return whether a message of this size would exceed the share of a client or its network.
 
-        A client of None has no limits. The first message of a client or network may be larger than the share.
+        If the client is None, there are no limits. The first message of a client or network may be larger than the
+        share.
         """
         if client is None:
             return False
@@ -81,7 +82,7 @@ class OperatorBox:
     def giving_way(self, cost_bytes: int) -> list[MessageKey]:
         """Return the keys of the messages to delete to make room for a message of this size.
 
-        Empty if the message fits already, or is larger than the inbox.
+        The result is empty if the message fits without any deletion, or if it is larger than the whole inbox.
         """
         gone: list[MessageKey] = []
         left = list(self.held)
@@ -92,6 +93,6 @@ class OperatorBox:
         return gone
 
     def largest_network(self) -> tuple[str, int]:
-        """Return the network that uses most of the inbox, and its number of messages."""
+        """Return the network that uses the most space in the inbox, and the number of its messages."""
         held = _largest(self.held, lambda one: one.network)
         return (held[0].network, len(held)) if held else ("", 0)

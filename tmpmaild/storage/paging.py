@@ -1,4 +1,4 @@
-"""Paging: the inbox to read, the rows and bodies of a page of messages, and pages of the inbox list."""
+"""Paging: selects the rows and bodies for a page of messages, and the inboxes for a page of the inbox list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ NEVER_MS: Final = (1 << 63) - 1
 
 
 def fit_page(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRow], bool]:
-    """Return messages up to the page's limits of messages and characters, and whether there are more."""
+    """Return the first messages that fit the page's limits, and whether more messages follow."""
     rows: list[ListedRow] = []
     characters = 0
     for row in found:
@@ -27,9 +27,9 @@ def fit_page(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRow], b
 
 
 def bodies_left_out(rows: Iterable[ListedRow], page: Page) -> dict[MessageKey, bool]:
-    """Return the keys of messages whose bodies were not read with the page, and whether to read each body whole.
+    """Return the keys of messages whose bodies were not read with the page, each with a flag to read the whole body.
 
-    Bodies are read whole as long as they fit in the page, the newest message first.
+    Starting with the newest message, whole bodies are read as long as they fit on the page.
     """
     large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
     room_bytes = page.bodies_bytes - sum([row.body_bytes for row in rows if row.body is not None]) if large else 0
@@ -39,9 +39,11 @@ def bodies_left_out(rows: Iterable[ListedRow], page: Page) -> dict[MessageKey, b
 def with_bodies(
     rows: Iterable[ListedRow], bodies: Mapping[MessageKey, tuple[str, bool]], message_id: Callable[[MessageKey], str]
 ) -> tuple[Message, ...]:
-    """Convert rows to messages. ``bodies`` has, by key, the bodies that were read separately and whether each was cut.
+    """Convert rows to messages.
 
-    A message without any body has been deleted in the meantime and is left out.
+    ``bodies`` maps keys to separately read bodies and truncation flags.
+
+    Messages without a body are omitted, because they have been deleted in the meantime.
     """
     messages = []
     for row in rows:
@@ -62,7 +64,7 @@ class InboxLookup(NamedTuple):
 
 
 class Between(NamedTuple):
-    """A range of the inbox list: after the inbox with this expiry and key, up to the expiry ``up_to_ms``."""
+    """A range of the inbox list that starts after the inbox with this expiry and key and ends at ``up_to_ms``."""
 
     after_ms: int
     after_id: InboxKey
@@ -70,7 +72,7 @@ class Between(NamedTuple):
 
 
 def listed_between(now_ms: int, after: str = "", *, expired: bool = False) -> Between:
-    """Return the range of inboxes that are alive, or have expired, at ``now_ms``, starting after ``after`` if given."""
+    """Return the range of inboxes that are live (or have expired) at ``now_ms``; it starts after ``after`` if given."""
     expires_at_ms, _, inbox_id = (after or ("-1.0" if expired else f"{now_ms}.{NEVER_MS}")).partition(".")
     return Between(int(expires_at_ms), InboxKey(int(inbox_id)), now_ms if expired else NEVER_MS - 1)
 
@@ -81,7 +83,10 @@ def by_creator(rows: Iterable[InboxRow], creator_hash: bytes | None) -> list[Inb
 
 
 def inbox_page(read: Sequence[InboxRow], *, wanted: Iterable[InboxRow], addresses: Mapping[InboxKey, str]) -> InboxPage:
-    """Return a page with the wanted inboxes. ``read`` has all the rows that were read, and determines the next page."""
+    """Return a page that contains the matching inboxes.
+
+    ``read`` contains all rows that were read, and determines where the next page starts.
+    """
     is_last = len(read) < PAGE_ROWS
     place = None if is_last else f"{read[-1].expires_at_ms}.{read[-1].id}"
     return InboxPage(tuple([row.entry(addresses[row.id]) for row in wanted]), place)

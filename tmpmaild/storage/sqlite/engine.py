@@ -35,7 +35,7 @@ from tmpmaild.storage.sqlite.wal import erase_wal
 from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer
 
 _OURS: Final = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
-# The columns of a view are compared through its SQL: SQLite cannot list them if a column is missing in its table.
+# A view's columns are compared by its SQL, because SQLite cannot list them if the table lacks one of the columns.
 _SHAPE: Final = """
 SELECT 'column ' || s.name || '.' || c.name || ': ' || c.type || c."notnull" || c.pk || coalesce(c.dflt_value, '')
     FROM sqlite_schema AS s JOIN pragma_table_xinfo(s.name) AS c
@@ -59,7 +59,7 @@ def migrations() -> dict[int, Path]:
 def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None) -> list[str]:
     """Apply the missing migrations, each in a transaction, and return their names.
 
-    Raises ``DatabaseError`` if a migration fails, which has then changed nothing.
+    Raises ``DatabaseError`` if a migration fails; a failed migration changes nothing.
     """
     applied = []
     for number, file in (migrations() if steps is None else steps).items():
@@ -83,7 +83,7 @@ def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except (sqlite3.Error, sqlite3.Warning) as error:
-        if connection.in_transaction:  # on a full disk, SQLite has already rolled back
+        if connection.in_transaction:  # on a full disk, SQLite has already rolled back the transaction
             connection.execute("ROLLBACK")
         raise DatabaseError(f"migration {file.name} failed: {error}") from error
     return True
@@ -102,9 +102,9 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def difference(connection: sqlite3.Connection, version: int) -> str:
-    """Return one difference from the schema of a version, or "" if there is none."""
+    """Return the first difference from a version's schema, or "" if there is no difference."""
     ours, expected = _made_by_migrations(version)
-    # Sorted by kind: a column is more specific than its table.
+    # Differences are sorted by kind: a missing column is more specific than a different table.
     return min(differences(expected, _lines(connection, ours)), default="")
 
 
@@ -123,7 +123,7 @@ def _lines(connection: sqlite3.Connection, ours: str) -> list[str]:
 
 
 def operator_mail(settings: SqliteSettings) -> OperatorMail:
-    """Return the operator's inbox; each method opens the database for reading. A daemon may be using it."""
+    """Return the operator's inbox; each method opens the database for reading. A daemon may be using the database."""
     path, lookup = settings.path, operator_lookup(_OPERATOR_NAME)
     return OperatorMail(
         lambda page: read_database(path, lambda connection: reading.select_messages(connection, lookup, page)),
@@ -141,7 +141,7 @@ def summary(settings: SqliteSettings) -> Summary:
 
 
 def secret(settings: SqliteSettings) -> bytes:
-    """Return the secret of the database, which keys hashes. Raises ``DatabaseError``."""
+    """Return the database's secret, which is used as the key for hashes. Raises ``DatabaseError``."""
     return read_database(settings.path, _secret)
 
 
@@ -152,7 +152,8 @@ def _secret(connection: sqlite3.Connection) -> bytes:
 
 def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
     (clean_stop,) = connection.execute("SELECT clean_stop FROM daemon").fetchone()
-    sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"  # without the operator's
+    # The operator's inbox is not counted.
+    sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"
     inboxes, messages = connection.execute(sql).fetchone()
     files = [file for file in (real(path), wal_of(path)) if file.exists()]
     return Summary(bool(clean_stop), inboxes, messages, sum(file.stat().st_size for file in files))
@@ -161,13 +162,13 @@ def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
 def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
     """Call ``read`` inside one read transaction and return its result. A daemon may be using the database.
 
-    Neither the file nor its schema is changed, and a daemon never waits for a lock of this function. Raises
+    Neither the file nor its schema is changed, and a daemon never waits for a lock held by this function. Raises
     ``DatabaseError``.
     """
     _assert_readable(path)
     file, wal = real(path), wal_of(path)
     while True:
-        # Without a WAL no process is writing, and "immutable" keeps SQLite from creating one in order to read.
+        # Without a WAL no process is writing, and "immutable" keeps SQLite from creating a WAL in order to read.
         immutable = not wal.exists()
         outcome: T | sqlite3.Error
         try:
@@ -182,9 +183,9 @@ def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
 
 
 def _assert_readable(path: Path) -> None:
-    """Raise an error with the reason; SQLite would only say "unable to open database file".
+    """Raise an error that states the reason; SQLite would only report "unable to open database file".
 
-    Does not open the file: closing it would drop the locks that SQLite holds for this process.
+    Does not open the file, because closing it would drop the locks that SQLite holds for this process.
     """
     try:
         path.stat()
@@ -234,7 +235,7 @@ async def open_storage(settings: SqliteSettings, clock: Clock | None = None) -> 
 
 
 def assert_usable(path: Path) -> None:
-    """Raise ``DatabaseError`` if a start would refuse the database; its pages are not read."""
+    """Raise ``DatabaseError`` if a daemon would refuse the database at startup; its pages are not read."""
     checking.check(path, max(migrations()), difference, pages=False)
     checking.assert_writable(path)
 
@@ -262,7 +263,7 @@ async def _assemble(
             files = Files(settings.path)
             space = DiskSpace(files, connection, cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
             hash_key = _secret(connection)
-            # The last call that may fail: from here on, the connection belongs to the writer's thread.
+            # This is the last call that may fail, because the writer's thread then owns the connection.
             writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.check)
         except (OSError, sqlite3.Error) as error:
             raise errors.refusal(settings.path, error) from error
@@ -277,18 +278,18 @@ async def _assemble(
 def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
     """Create, check and migrate a database that the caller has locked.
 
-    Returns the connection and the names of the migrations applied. Expired data is deleted before the migration. There
-    is no cap if ``max_bytes`` is 0. Raises ``DatabaseError``.
+    Returns the connection and the names of the migrations applied. Expired data is deleted before the migration. The
+    file size is unlimited if ``max_bytes`` is 0. Raises ``DatabaseError``.
     """
     steps = migrations()
     checking.check(path, max(steps), difference)
     connection = opening.connect(path)
     try:
         applied = bring_up_to_date(connection, steps, now_ms)
-        if max_bytes:  # not earlier: a migration may need more pages than the cap allows
+        if max_bytes:  # set only now, because a migration may need more pages than the cap allows
             cap_pages(connection, max_bytes)
         connection.execute("UPDATE daemon SET clean_stop = 0")
-        erase_wal(connection)  # so that the flag is in the file itself, even if the WAL is lost
+        erase_wal(connection)  # so that the file itself contains the flag, even if the WAL is lost
     except (OSError, sqlite3.Error) as error:
         connection.close()
         raise errors.refusal(path, error) from error
@@ -301,7 +302,7 @@ def prepare(path: Path, now_ms: int, max_bytes: int = 0) -> tuple[sqlite3.Connec
 def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now_ms: int) -> list[str]:
     """Delete expired data, then apply the missing migrations and return their names.
 
-    Nothing is swept from a database that is new or up to date. Raises ``DatabaseError``, ``sqlite3.Error``.
+    Nothing is swept from a database that is new or up to date. Raises ``DatabaseError`` or ``sqlite3.Error``.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if 0 < version < max(steps):
@@ -313,7 +314,7 @@ def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now
 def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
     """Sweep in small transactions, as the daemon does.
 
-    This runs before the migrations, so the statements of a sweep must work with every schema version.
+    This runs before the migrations, so the sweep's statements must work with every schema version.
     """
     step_size, more = sweep_step_size(), True
     while more:
@@ -329,7 +330,7 @@ def close(connection: sqlite3.Connection, *, clean: bool) -> None:
             connection.execute("UPDATE daemon SET clean_stop = 1")
             erase_wal(connection)  # closing would delete the WAL without overwriting it
     except sqlite3.Error as error:
-        log.error(  # noqa: TRY400 - the disk's fault, not the code's
+        log.error(  # noqa: TRY400 - caused by the disk, not by the code
             "the database could not be marked as cleanly closed (%s); the next start will check it", error
         )
     finally:

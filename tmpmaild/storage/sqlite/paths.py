@@ -6,7 +6,7 @@ from pathlib import Path
 
 def real(path: Path) -> Path:
     """Return the absolute path of a file with links resolved; the file need not exist."""
-    return Path(os.path.realpath(path))  # Path.resolve() raises on a loop of links
+    return Path(os.path.realpath(path))  # Path.resolve() raises on a symbolic link loop
 
 
 def wal_of(path: Path) -> Path:
@@ -16,6 +16,6 @@ def wal_of(path: Path) -> Path:
 
 
 def unfinished(path: Path) -> Path:
-    """Return the path of a copy that is not complete yet."""
+    """Return the path of an unfinished copy."""
     file = real(path)
     return file.with_name(file.name + ".unfinished-copy")

@@ -1,4 +1,6 @@
-"""Deletes expired data in short steps, so that deliveries do not wait long. ``inboxes/expiry.py`` decides when.
+"""Deletes expired data in short steps, so that deliveries are not delayed for long.
+
+``inboxes/expiry.py`` decides when to run a sweep.
 
 Also erases deleted text from the WAL, which contains old copies of pages, and returns free space to the file system.
 """
@@ -28,19 +30,19 @@ STEP_SECONDS = 0.005
 _LARGEST_GROWTH = 1.5
 _LARGEST_CUT = 0.5
 
-# The cost of deleting, in units: one unit is the cost of one page of a large message.
+# The cost of deletion in units: one unit is the cost of deleting one page of a large message.
 _MESSAGE_UNITS = 6
 _INBOX_UNITS = 3
 
 _MAPPED_PAGES = PAGE_BYTES // 5
 _LOCK_BYTE_PAGE = (1 << 30) // PAGE_BYTES + 1
-_KINDS_WITHOUT_TEXT = (b"\2", b"\5")  # free pages, and b-tree pages other than roots
+_KINDS_WITHOUT_TEXT = (b"\2", b"\5")  # free pages, and b-tree pages except roots
 
-_MAX_VACUUM_STEPS = 1000  # per call of erase(), a few seconds: a huge file must not delay the next sweep
+_MAX_VACUUM_STEPS = 1000  # a few seconds of work per call to erase(), so that a huge file does not delay the next sweep
 
 
 class StepSize:
-    """An amount of work that takes about ``STEP_SECONDS``, adjusted after each step to the step's duration.
+    """An amount of work that takes about ``STEP_SECONDS``, adjusted after each step according to its duration.
 
     The caller chooses the unit; all units should cost about the same. ``timer`` returns seconds.
     """
@@ -57,10 +59,10 @@ class StepSize:
         self._began = self._timer()
 
     def end(self, done: int) -> None:
-        """End a step that did ``done`` units, and adjust the amount.
+        """Stop timing a step that processed ``done`` units, and adjust the amount.
 
         One step changes the amount by at most half, because other processes may have interrupted the step. A step with
-        less work than the amount does not increase it, because the duration of a full step is unknown.
+        less work than ``amount`` does not increase it, because the duration of a full step is unknown.
         """
         seconds = self._timer() - self._began
         if done < self.amount and seconds <= STEP_SECONDS:
@@ -71,15 +73,16 @@ class StepSize:
 
 
 def sweep_step_size() -> StepSize:
-    """Return the step size for a sweep, in the units above."""
+    """Return the step size for a sweep, in the units defined above."""
     return StepSize(first=200, least=50, most=20_000)
 
 
 @dataclass(eq=False)
 class Sweep(Operation[bool]):
-    """Delete some expired data: messages first, then their address, and a day later its tombstone.
+    """Deletes some expired data: messages first, then their addresses and, a day later, the tombstones.
 
-    The result says whether there may be more. The operation commits itself, so that it can measure the whole step.
+    The result is true if there may be more to delete. The operation commits its own transaction, so that it can measure
+    the whole step.
     """
 
     transactional: ClassVar[bool] = False
@@ -100,7 +103,7 @@ class Sweep(Operation[bool]):
         return more
 
     def _delete(self, batch: Batch) -> tuple[int, bool]:
-        """Delete up to one step; return the number of units deleted, and whether there may be more."""
+        """Delete up to one step's worth of data; return the number of deleted units, and whether there may be more."""
         connection, units = batch.connection, self.step_size.amount
         most_expired = max(units // _INBOX_UNITS, 1)
         inbox_keys = _expired_inboxes(connection, self.now_ms, limit=most_expired)
@@ -108,7 +111,8 @@ class Sweep(Operation[bool]):
             connection, inbox_keys, now_ms=self.now_ms, most_units=units
         )
         delete_messages(batch, chosen)
-        # Messages go first. Each step also deletes at least one row of each other kind, so that none waits forever.
+        # Messages are deleted first. Each step also deletes at least one row of every other kind, so that no kind has
+        # to wait forever.
         most_emptied = max((units - chosen_units) // _INBOX_UNITS, 1)
         emptied = _emptied(connection, inbox_keys)[:most_emptied]
         _delete_addresses(connection, emptied)
@@ -118,7 +122,7 @@ class Sweep(Operation[bool]):
         unblocked = _delete_blocks(connection, self.now_ms, limit=most_forgotten)
         all_emptied = len(emptied) == len(inbox_keys) < most_expired
         done = chosen_units + (len(emptied) + forgotten + unblocked) * _INBOX_UNITS
-        # A step that cannot delete anything is the last one, even in a damaged file.
+        # Sweeping stops after the first step that cannot delete anything, even if the file is damaged.
         return done, done > 0 and not (all_chosen and all_emptied and max(forgotten, unblocked) < most_forgotten)
 
 
@@ -130,9 +134,9 @@ def _expired_inboxes(connection: sqlite3.Connection, now_ms: int, *, limit: int)
 def _choose_messages(
     connection: sqlite3.Connection, inbox_keys: list[InboxKey], *, now_ms: int, most_units: int
 ) -> tuple[list[MessageRow], int, bool]:
-    """Choose messages of these inboxes and old messages of the operator's inbox: at least one if there are any.
+    """Select messages of these inboxes and old messages of the operator's inbox; at least one message if any exist.
 
-    Returns the messages, their cost in units, and whether these are all such messages.
+    Returns the messages, their cost in units, and whether no such messages remain.
     """
     limit = max(most_units // _MESSAGE_UNITS, 1)
     rows = connection.execute(
@@ -171,7 +175,7 @@ def _delete_addresses(connection: sqlite3.Connection, inbox_keys: list[InboxKey]
         " AND +i.swept = 0)",
         (json_array(row_ids),),
     )
-    write_slots(connection, inbox_keys, b" " * SLOT_BYTES)  # in rows that also contain live addresses
+    write_slots(connection, inbox_keys, b" " * SLOT_BYTES)  # blanks these addresses in rows that are still in use
 
 
 def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, *, limit: int) -> int:
@@ -189,11 +193,11 @@ def _delete_blocks(connection: sqlite3.Connection, now_ms: int, *, limit: int) -
 
 @dataclass(eq=False)
 class Vacuum(Operation[bool]):
-    """Return a few free pages to the file system; the result says whether to continue.
+    """Returns a few free pages to the file system; the result is true if the operation should be repeated.
 
-    Done only while more than a quarter of the file is free, because moving pages costs more than reusing them. Also
-    requires that the last page of the file contains no text: SQLite would copy the page to a free one and truncate the
-    original without overwriting it, so that its text would stay on the disk.
+    This is done only while more than a quarter of the file is free, because moving pages costs more than reusing them.
+    The last page of the file must contain no text. SQLite would copy the page to a free page and truncate the original
+    without overwriting it, which would leave the text on the disk.
     """
 
     transactional: ClassVar[bool] = False
@@ -213,7 +217,7 @@ class Vacuum(Operation[bool]):
         if not tail:
             return False
         self.step_size.begin()
-        # execute() would free only one page per call: the pragma returns a row for each page.
+        # execute() would free only one page per call, because the pragma returns a row for each page.
         connection.executescript(f"PRAGMA incremental_vacuum({tail})")
         freed = pages - _pages(connection)
         self.step_size.end(freed)
@@ -247,20 +251,20 @@ def _pages(connection: sqlite3.Connection) -> int:
 
 
 class EmptyWal(Operation[bool]):
-    """Overwrite and truncate the WAL, which contains old copies of pages; False while another connection reads it."""
+    """Overwrites and truncates the WAL, which contains old copies of pages; returns False while it is being read."""
 
     transactional: ClassVar[bool] = False
     changes: ClassVar[bool] = False
 
     def apply(self, batch: Batch) -> bool:
-        """Try to erase the WAL once."""
+        """Try once to erase the WAL."""
         emptied = erase_wal(batch.connection)
         batch.state.unerased = not emptied
         return emptied
 
 
 class Eraser:
-    """Erases the WAL, and shrinks the file in steps between which messages can be delivered."""
+    """Erases the WAL, and shrinks the file in steps, so that messages can be delivered between the steps."""
 
     def __init__(self, writer: Writer, maintenance: aiosqlite.Connection, space: DiskSpace, descriptor: int) -> None:
         self._writer = writer
@@ -271,11 +275,12 @@ class Eraser:
 
     async def erase(self) -> bool:
         """See ``Storage``."""
-        # The WAL first: shrinking is not guaranteed, may take long, and makes the WAL grow while another process reads.
+        # Erase the WAL first, because shrinking is not guaranteed, may take long, and makes the WAL grow while another
+        # process reads.
         return await self._empty_wal() and (not await self._shrink() or await self._empty_wal())
 
     async def copy_wal(self) -> None:
-        """Copy as much of the WAL into the file as readers allow, during writes, to leave less for ``EmptyWal``."""
+        """Copy as much of the WAL into the file as readers allow during writes, so that ``EmptyWal`` has less to do."""
         try:
             await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.DatabaseError as error:
