@@ -1,3 +1,3 @@
-"""A self-hosted disposable e-mail address service: addresses over HTTP, mail over SMTP, gone after an hour."""
+"""A self-hosted disposable e-mail service: addresses are created over HTTP, filled over SMTP, deleted after an hour."""
 
 __version__ = "1.1.0"

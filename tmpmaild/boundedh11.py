@@ -1,8 +1,8 @@
-"""h11's connection with limits that are checked before it parses, so that refusing a header, trailer or chunk is cheap.
+"""An h11 connection that checks limits before parsing, so headers, trailers and chunks can be refused cheaply.
 
-h11 itself limits only incomplete headers: a complete header is parsed whole, however much arrived in one read. Its
-patterns take quadratic time for some malformed lines: 15 s for a line of 60 KB. This connection is used for requests
-to the server and for responses from webhook targets.
+h11 itself limits only incomplete headers: a header that arrives in a single read is parsed regardless of its size.
+h11's patterns take quadratic time for some malformed lines, for example 15 s for a line of 60 KB. This connection is
+used for requests to the server and for responses from webhook targets.
 """
 
 import re
@@ -11,15 +11,15 @@ from typing import Final, NoReturn
 import h11
 from h11._receivebuffer import ReceiveBuffer
 
-MAX_HEADER_BYTES: Final = 16 * 1024  # the request line included
+MAX_HEADER_BYTES: Final = 16 * 1024  # including the request line
 MAX_FIELDS: Final = 100
-_MAX_LINES: Final = 1 + MAX_FIELDS + 1  # the first line, and the empty line at the end
-_MAX_CHUNK_LINE_BYTES: Final = 256  # the size of a chunk and its extensions, which are ignored
-_MAX_CHUNKS: Final = 256  # in a body
-_SHORT_LINE_BYTES: Final = 256  # h11's patterns are fast enough on such a line, whatever it contains
+_MAX_LINES: Final = 1 + MAX_FIELDS + 1  # including the first line and the empty last line
+_MAX_CHUNK_LINE_BYTES: Final = 256  # the chunk size and any extensions, which are ignored
+_MAX_CHUNKS: Final = 256  # the maximum number of chunks in a body
+_SHORT_LINE_BYTES: Final = 256  # h11's patterns are fast enough on any line of this length
 
-_empty_line = re.compile(rb"\n\r?\n").search  # how h11 finds the end of a header
-_invalid = re.compile(rb"[\0\v\f\r]").search  # in a field line without its end; no other byte makes a pattern backtrack
+_empty_line = re.compile(rb"\n\r?\n").search  # the pattern that h11 uses to find the end of a header
+_invalid = re.compile(rb"[\0\v\f\r]").search  # bytes that make h11's patterns backtrack
 
 
 class BoundedConnection(h11.Connection):
@@ -29,13 +29,16 @@ class BoundedConnection(h11.Connection):
         super().__init__(role, max_incomplete_event_size=MAX_HEADER_BYTES)
         if not isinstance(
             self._receive_buffer, ReceiveBuffer
-        ):  # a private name: with another h11, nothing would be limited
+        ):  # a private attribute: with a different version of h11, the limits might have no effect
             raise TypeError("this version of h11 stores received data elsewhere")
         self._receive_buffer = _BoundedBuffer()
 
 
 class _BoundedBuffer(ReceiveBuffer):
-    """Data received but not yet parsed. Bytes are counted once, however many reads they arrive in."""
+    """Received data that has not been parsed yet.
+
+    Each byte is counted only once, even if the data arrives in many reads.
+    """
 
     _counted_bytes = _line_ends = _chunks = 0
 
@@ -54,13 +57,13 @@ class _BoundedBuffer(ReceiveBuffer):
         return lines
 
     def _refuse_large_header(self) -> None:
-        """Raise if a single header is too large, and not several requests or a header followed by a body."""
+        """Raise if a single header is too large; several requests, or a header and a body, may be larger together."""
         end = _empty_line(self._data, 0, MAX_HEADER_BYTES)
         if end is None or self._data.count(b"\n", 0, end.end()) > _MAX_LINES:
             self._refuse("header too large", 431)
 
     def maybe_extract_next_line(self) -> bytearray | None:
-        """Return the line before a chunk once it is complete. Raises ``h11.RemoteProtocolError``."""
+        """Return the chunk-size line once it is complete. Raises ``h11.RemoteProtocolError``."""
         line_end = self._data.find(b"\r\n", 0, _MAX_CHUNK_LINE_BYTES)
         if line_end < 0 and len(self._data) >= _MAX_CHUNK_LINE_BYTES:
             self._refuse("chunk line too long", 400)
@@ -71,5 +74,5 @@ class _BoundedBuffer(ReceiveBuffer):
         return super().maybe_extract_next_line()
 
     def _refuse(self, why: str, status: int) -> NoReturn:
-        self._data.clear()  # the connection may stay open for seconds until the client has read the reason
+        self._data.clear()  # the connection may stay open for a few seconds so that the client can read the reason
         raise h11.RemoteProtocolError(why, error_status_hint=status)

@@ -1,4 +1,4 @@
-"""The docstrings that descriptions are generated from, also where Python has left them out (``-OO``)."""
+"""Reads the docstrings that descriptions are generated from, even if Python has removed them (``-OO``)."""
 
 import ast
 import inspect
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def docstring(described: Callable[..., object]) -> str:
-    """Return the docstring of a function or class without its indentation; "" without one, or without its source."""
+    """Return the docstring of a function or class without indentation; "" if the docstring or the source is missing."""
     original = inspect.unwrap(described)
     if original.__doc__ is not None:
         return inspect.cleandoc(original.__doc__)

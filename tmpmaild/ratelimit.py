@@ -1,4 +1,7 @@
-"""Token buckets: the number of requests a client has left. No HTTP here; the caller passes the time."""
+"""Token buckets, which limit the number of requests per client.
+
+This module is independent of HTTP; the caller passes the time.
+"""
 
 import math
 from collections import OrderedDict
@@ -13,7 +16,7 @@ _ROUNDING_SECONDS = 1e-6
 
 
 class Decision(NamedTuple):
-    """Whether a request may pass, how many more may at once, and the seconds until the next token."""
+    """Whether a request is allowed, the number of further requests allowed now, and the seconds to the next token."""
 
     allowed: bool
     remaining: int
@@ -28,25 +31,25 @@ class Buckets(Protocol):
     burst: int
 
     def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
-        """Take a token if there is one; a refusal takes none. The decision may be awaitable."""
+        """Take a token if one is available; the decision may be awaitable."""
 
     def forget_idle(self, now_seconds: float) -> None:
-        """Drop from memory what is not needed any more."""
+        """Drop clients whose state is no longer needed."""
 
 
 class MakeBuckets(Protocol[Made_co]):
-    """A function that makes the buckets of a policy, as ``Storage.buckets`` does."""
+    """A function that creates the buckets of a policy, such as ``Storage.buckets``."""
 
     def __call__(self, *, tokens_per_minute: int, burst: int, name: str) -> Made_co:
         """Return buckets for a rate."""
 
 
 class TokenBuckets:
-    """One bucket a client: ``burst`` tokens, one back each ``60 / tokens_per_minute`` seconds.
+    """One bucket for each client, with ``burst`` tokens; a token is returned every ``60 / tokens_per_minute`` seconds.
 
-    A bucket is kept as the one moment at which it is full again; a client whose bucket is full is forgotten.
-    The table is bounded: beyond ``max_clients`` the client that has been silent longest is forgotten early. ``name`` is
-    the policy's.
+    A bucket is represented by the time at which it will be full again; a client whose bucket is full is removed. The
+    table is bounded: beyond ``max_clients``, the client that has been inactive longest is removed early. ``name`` is
+    the name of the policy.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class TokenBuckets:
         return len(self._full_at)
 
     def take(self, client: str, now_seconds: float) -> Decision:
-        """Take a token if there is one; a refusal takes none."""
+        """Take a token if one is available. A refusal does not take a token."""
         missing_seconds = max(self._full_at.get(client, 0.0) - now_seconds, 0.0) + self._refill_seconds
         decision = decision_on(missing_seconds, self._refill_seconds, self.burst)
         if decision.allowed:
@@ -80,7 +83,7 @@ class TokenBuckets:
         return full_at - now_seconds <= (self.burst - 1) * self._refill_seconds + _ROUNDING_SECONDS
 
     def put_back(self, client: str) -> None:
-        """Return a token that was taken a moment ago."""
+        """Put back a token that has just been taken."""
         if client in self._full_at:
             self._full_at[client] -= self._refill_seconds
 
@@ -96,7 +99,7 @@ class TokenBuckets:
 
 
 def decision_on(missing_seconds: float, refill_seconds: float, burst: int) -> Decision:
-    """Return the decision, given the time until the bucket is full again once this request has taken its token."""
+    """Return the decision for a bucket that, after taking a token, needs ``missing_seconds`` to become full again."""
     wait_seconds = missing_seconds - burst * refill_seconds
     if wait_seconds > _ROUNDING_SECONDS:
         return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
@@ -112,9 +115,9 @@ def decision_on(missing_seconds: float, refill_seconds: float, burst: int) -> De
 def changed_buckets(
     known: B | None, make: MakeBuckets[B], tokens_per_minute: int, burst: int = 0, *, name: str = "default"
 ) -> B | None:
-    """Return buckets for a rate, the known ones if theirs is the same; None for 0, which is no limit.
+    """Return buckets for a rate, or the existing buckets if the rate is unchanged; None for 0, which means no limit.
 
-    ``burst`` 0 is as many as come back in a minute.
+    A ``burst`` of 0 means as many tokens as are returned in a minute.
     """
     burst = burst or tokens_per_minute
     if known is not None and (known.tokens_per_minute, known.burst) == (tokens_per_minute, burst):
@@ -130,9 +133,9 @@ class RateLimits:
         self.page = page
 
     def change(self, make: MakeBuckets[Buckets], *, default: tuple[int, int], page_per_minute: int) -> None:
-        """Set other rates (tokens per minute, and burst); 0 means no limit.
+        """Set new rates (tokens per minute, and burst); 0 means no limit.
 
-        A client keeps what it has left where they are the same as before.
+        If a rate is unchanged, clients keep their remaining tokens.
         """
         self.default = changed_buckets(self.default, make, *default, name="default")
         self.page = changed_buckets(self.page, make, page_per_minute, name="page")

@@ -1,1 +1,1 @@
-"""The command line: one module per command or group of commands, and their output."""
+"""The command line: one module for each command or group of commands, and modules for their output."""

@@ -1,4 +1,4 @@
-"""Standard output and standard error of a command: writing to them, and making text safe and short enough."""
+"""Writes to a command's standard output and standard error, and makes text safe and short enough for a terminal."""
 
 import errno
 import os
@@ -15,13 +15,13 @@ _SMALLEST_COLUMNS = 20
 _LARGEST_COLUMNS = 100  # longer lines are hard to read
 # Control characters, bidirectional marks, surrogates, line separators (UAX #44, table 12).
 _UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINERS = "\u200c\u200d"  # also Cf, but needed for emoji and Persian
+_JOINERS = "\u200c\u200d"  # characters of category Cf that emoji and Persian need
 _WITHOUT_WIDTH = ("Mn", "Me", "Cf")
-_CHARACTERS_PER_COLUMN = 4  # or many combining marks on one letter would never fill a line
+_CHARACTERS_PER_COLUMN = 4  # a letter may be followed by any number of combining marks
 
 
 def say(line: str) -> None:
-    """Write a line to standard output and flush. It must not contain control characters (see ``shown``)."""
+    """Write a line to standard output and flush. The line must not contain control characters (see ``shown``)."""
     write(line + "\n")
 
 
@@ -47,14 +47,14 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def expect_output() -> None:
-    """Raise OSError if there is no standard output, as with ``>&-``."""
+    """Raise OSError if standard output is closed, for example by ``>&-``."""
     if _is_closed(sys.stdout):
         raise OSError(errno.EBADF, "standard output is closed")
 
 
 @contextmanager
 def output(exit_code: int) -> Iterator[None]:
-    """Wrap writing to standard output: if it fails, print the reason and exit with this code."""
+    """Wrap code that writes to standard output; if writing fails, print the reason and exit with the given code."""
     try:
         yield
     except BrokenPipeError:
@@ -71,7 +71,7 @@ def encoding() -> str:
 
 
 def _is_closed(stream: TextIO | None) -> bool:
-    return stream is None  # possible at run time, despite its type
+    return stream is None  # None is possible at run time, despite the type
 
 
 def is_terminal() -> bool:
@@ -80,7 +80,7 @@ def is_terminal() -> bool:
 
 
 def can_ask() -> bool:
-    """Return whether a person can read a question and answer it."""
+    """Return whether a terminal is available for prompting the user."""
     return not _is_closed(sys.stdin) and sys.stdin.isatty() and not _is_closed(sys.stderr)
 
 
@@ -90,7 +90,7 @@ def complaints_are_seen() -> bool:
 
 
 def has_colours() -> bool:
-    """Return whether text may be bold or coloured (no-color.org)."""
+    """Return whether output may be bold or coloured (no-color.org)."""
     return is_terminal() and not os.environ.get("NO_COLOR")
 
 
@@ -100,7 +100,7 @@ def columns() -> int:
 
 
 def reader_is_gone() -> bool:
-    """Return whether standard output is a pipe whose reader has ended, as with ``head -1``."""
+    """Return whether standard output is a pipe whose reader has exited, for example ``head -1``."""
     try:
         descriptor = sys.stdout.fileno()
     except OSError:  # an in-memory stream
@@ -111,7 +111,7 @@ def reader_is_gone() -> bool:
 
 
 def is_hang_up(error: OSError) -> bool:
-    """Return whether standard output was a terminal that is closed now (``isatty`` is then false)."""
+    """Return whether standard output was a terminal that has since been closed (for which ``isatty`` returns False)."""
     return error.errno == errno.EIO and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
 
 
@@ -138,12 +138,12 @@ def shown(text: str, keep: str = "") -> str:
 
 
 def width(text: str) -> int:
-    """Count the columns a text takes on a terminal (UAX #11)."""
+    """Count the columns that a text occupies on a terminal (UAX #11)."""
     return sum(map(_columns, text))
 
 
 def cut(text: str, columns: int) -> str:
-    """Shorten a text to at most ``columns``, with an ellipsis if something was cut."""
+    """Shorten a text to at most ``columns``, ending in an ellipsis if it was cut."""
     return text if _fitting(text, columns) == len(text) else text[: _fitting(text, columns - 1)] + "…"
 
 

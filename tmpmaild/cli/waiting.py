@@ -53,13 +53,13 @@ def wait(
             service = service_at(server)
         with exits.arguments(), transport.opened(httpx2.Client, service.url) as http:
             driver = sync.Driver(http)
-            # Do not request the inbox first: that would use a token of the rate limit.
+            # Do not request the inbox first, because that would use a rate-limit token.
             found = _awaited(service.named(address, token), wanted, output, timeout_seconds)
             try:
                 console.say(driver.run(found))
             except client.AddressNotFound as error:
                 domains: list[str] = []
-                with suppress(client.TmpmaildError):  # only for a better message
+                with suppress(client.TmpmaildError):  # domains only improve the error message
                     domains = driver.run(service.domains())
                 raise exits.address_not_found(error, service.url, address, token, domains) from error
         return exits.DONE
@@ -68,7 +68,7 @@ def wait(
 
 
 def _awaited(inbox: RemoteInbox, wanted: Filter, output: str, timeout_seconds: float) -> Steps[str]:
-    """Wait, and return the text to print without control characters."""
+    """Wait for the message; return the text to print, without control characters."""
     match output:
         case "code":
             return shown((yield from Waiting(inbox, wanted, waiting.code(None), timeout_seconds).steps()))

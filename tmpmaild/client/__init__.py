@@ -7,8 +7,8 @@
         sign_up(inbox.address)
         code = inbox.wait_for_code(subject="confirm", timeout=60)
 
-``AsyncClient`` is the same with ``await``. Both perform the I/O for a shared core: ``remote.py``, ``waiting.py`` and
-``reconnecting.py`` build the requests and interpret the responses, but open no sockets.
+``AsyncClient`` has the same interface, with ``await``. Both clients perform the I/O for a shared core: ``remote.py``,
+``waiting.py`` and ``reconnecting.py`` build the requests and interpret the responses, but open no sockets.
 
 Our commands and the pytest plugin use this core with a ``Driver`` from ``aio.py`` or ``sync.py``. The core is internal.
 """

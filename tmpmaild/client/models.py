@@ -11,8 +11,8 @@ Time = Annotated[datetime, Meta(tz=True)]
 class Fault(Struct, frozen=True, omit_defaults=True):
     """Delays the SMTP reply at one step of the next ``times`` messages, and replaces it with ``reply`` if given.
 
-    ``at`` is "rcpt", "data" or "end" (the final dot). A reply is a code from 400 to 599 followed by a text, as in
-    "451 4.7.1 Greylisted"; a reply with 421 also closes the connection.
+    ``at`` is "rcpt", "data" or "end" (the final dot). A reply is a code from 400 to 599 followed by text, such as "451
+    4.7.1 Greylisted". A 421 reply also closes the connection.
     """
 
     at: str
@@ -22,7 +22,7 @@ class Fault(Struct, frozen=True, omit_defaults=True):
 
 
 class WebhookCall(Struct, frozen=True):
-    """The last call of a webhook; ``result`` is the status of the response, or the reason that none arrived."""
+    """The last call of a webhook; ``result`` is the status of the response, or the reason why no response arrived."""
 
     at: Time
     result: str = ""
@@ -32,7 +32,7 @@ class Webhook(Struct, frozen=True, omit_defaults=True):
     """A URL that is called for ``events``: any of "message", "verdict" and "expired".
 
     A message causes a call if it has all of ``has`` ("code", "link", "attachment"). The service sets the other fields.
-    It returns ``secret``, which signs the calls, only when the webhook is set. ``failures`` counts consecutive
+    The service returns ``secret``, which signs the calls, only when the webhook is set. ``failures`` counts consecutive
     failures.
     """
 
@@ -49,7 +49,10 @@ class Webhook(Struct, frozen=True, omit_defaults=True):
 
 
 class Address(Struct, frozen=True):
-    """An address; ``token`` is only set when it is created, ``faults`` and ``webhook`` only where they are allowed."""
+    """An address.
+
+    ``token`` is set only on creation; ``faults`` and ``webhook`` are set only if the service allows them.
+    """
 
     address: str
     expires_at: Time
@@ -70,7 +73,10 @@ class Code(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """A web link; ``href`` is exactly as in the message, ``confidence`` (0 to 1) that it is the link to follow."""
+    """A web link.
+
+    ``href`` is unchanged, and ``confidence`` (0 to 1) is the likelihood that this is the link to follow.
+    """
 
     href: str
     text: str = ""
@@ -86,7 +92,7 @@ class BodyLink(Struct, frozen=True):
 
 
 class AttachmentItem(Struct, frozen=True):
-    """The metadata of an attachment; size and hash are those of the decoded content."""
+    """The metadata of an attachment; size and hash refer to the decoded content."""
 
     index: int
     filename: str = ""
@@ -104,10 +110,10 @@ LIKELY = 0.3
 class Message(Struct, frozen=True):
     """A message as shown in lists.
 
-    ``id`` sorts by arrival. ``sender`` is the bare address or ``""``, ``recipient`` the envelope recipient as the
-    sender wrote it. ``size_bytes`` is the size of the source. ``text`` is cut if ``truncated`` is true. ``dmarc`` is
-    the result on which ``authenticated`` is based, or None before the check. ``recipients`` are those of the envelope;
-    they are only set in the list of all messages.
+    Ids sort by arrival. ``sender`` is the bare address or ``""``, and ``recipient`` is the envelope recipient as
+    the sender wrote it. ``size_bytes`` is the size of the source. ``text`` is cut if ``truncated`` is true. ``dmarc``
+    is the result on which ``authenticated`` is based, or None before the check. ``recipients`` are the envelope
+    recipients; they are only set in the list of all messages.
     """
 
     id: str
@@ -139,7 +145,7 @@ class Message(Struct, frozen=True):
 
 
 class MessageList(Struct, frozen=True):
-    """A page of messages; ``reason`` says why a wait found no message."""
+    """A page of messages; ``reason`` explains why a wait found no message."""
 
     messages: tuple[Message, ...]
     reason: str = ""
@@ -159,7 +165,7 @@ class Person(Struct, frozen=True):
 
 
 class Envelope(Struct, frozen=True):
-    """The SMTP transaction that brought a message."""
+    """The SMTP transaction that delivered a message."""
 
     sender: str = field(name="from", default="")
     recipient: str = field(name="to", default="")
@@ -169,14 +175,14 @@ class Envelope(Struct, frozen=True):
 
 
 class SessionRecipient(Struct, frozen=True):
-    """A recipient of the envelope, and the time at which it was accepted (RCPT)."""
+    """An envelope recipient, and the time at which it was accepted (RCPT)."""
 
     address: str
     accepted_at: Time
 
 
 class Handover(Struct, frozen=True):
-    """The SMTP session that delivered a message; ``recipients`` are only those of this inbox.
+    """The SMTP session that delivered a message; ``recipients`` contains only this inbox's recipients.
 
     ``tls_version`` and ``tls_cipher`` are None without TLS; ``auth`` (the mechanism) is None without a login.
     ``parameters`` are the parameters of MAIL as written.
@@ -197,7 +203,8 @@ class Handover(Struct, frozen=True):
 class Verdict(Struct, frozen=True):
     """The result of one method of sender authentication (RFC 8601), and its reason. Some fields depend on the method.
 
-    ``unsigned`` lists the fields, of "date" and "message-id", that anyone may have changed although the result passes.
+    ``unsigned`` lists which of the fields "date" and "message-id" are not signed. Anyone may have changed these fields,
+    although the result is pass.
     """
 
     result: str
@@ -214,7 +221,7 @@ class Verdict(Struct, frozen=True):
 
 
 class DnsAnswer(Struct, frozen=True):
-    """The answer of the service's resolver to a DNS query."""
+    """The answer from the service's resolver to a DNS query."""
 
     name: str
     type: str
@@ -239,10 +246,10 @@ class Authentication(Struct, frozen=True):
 class Details(Struct, frozen=True):
     """The fields of a message that lists do not contain, and its whole ``text``.
 
-    ``html`` is the HTML part as received, or None. ``headers`` are pairs of name and decoded value, in order. ``date``
-    is the value of the Date field. ``warnings`` describe errors that the parser tolerated. ``body_links`` are the URLs
-    in ``text``, in order. ``session`` is None if the message did not arrive over SMTP, ``authentication`` until the
-    sender has been checked.
+    ``html`` is the HTML part as received, or None. ``headers`` contains pairs of a name and a decoded value, in order.
+    ``date`` is the value of the Date field. ``warnings`` describe errors that the parser tolerated. ``body_links`` are
+    the URLs in ``text``, in order. ``session`` is None if the message did not arrive over SMTP; ``authentication`` is
+    None until the sender has been checked.
     """
 
     text: str = field(name="body", default="")

@@ -1,1 +1,1 @@
-"""What an operator can set: the keys, their validators, and the file they are read from."""
+"""The operator's settings: the keys, their validators, and the file that they are read from."""

@@ -1,1 +1,1 @@
-"""The HTTP edge: from a request to ``InboxService``, and back to JSON or a problem document."""
+"""The HTTP layer: converts requests into ``InboxService`` calls, and their results into JSON or problem documents."""

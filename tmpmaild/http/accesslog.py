@@ -12,17 +12,17 @@ from tmpmaild.mail import addresses
 _HASH_BYTES = 4
 _ADDRESSES = "addresses"
 _BEFORE_SECRETS = ("view", "feed")
-_SECRET_CHARACTERS = 40  # tokens and the secrets of views and feeds have 43
+_SECRET_CHARACTERS = 40  # tokens, view secrets and feed secrets have 43 characters
 
 log = logging.getLogger("tmpmaild.access")
 
 
 class AccessLog:
-    """Logs each request when its response is complete: client, method, path, status, milliseconds.
+    """Logs each request when its response is complete: client, method, path, status and duration in milliseconds.
 
-    An address in a path is replaced by a hash of eight characters. In one process an inbox always has the same hash, so
-    its requests can be followed without knowing the address. ``key`` is random: with a known key, the address could
-    be found by trying candidates.
+    Addresses in paths are replaced with eight-character hashes. Within a process, an inbox always has the same hash, so
+    its requests can be traced without knowing the address. ``key`` is random, because a hash with a known key could be
+    reversed by trying likely addresses.
     """
 
     def __init__(self, app: ASGIApp, *, key: bytes) -> None:
@@ -65,7 +65,7 @@ class AccessLog:
         return "/".join(segments)
 
     def _shown(self, segment: str, before: str) -> str:
-        """Return a segment in the form that may be logged; a misspelt path must not reveal secrets either."""
+        """Return a path segment with secrets and addresses masked; even a misspelt path must not reveal secrets."""
         if before in _BEFORE_SECRETS or len(segment) >= _SECRET_CHARACTERS:
             return "…"
         if "@" in segment or before == _ADDRESSES:

@@ -1,6 +1,6 @@
-"""One HTTP connection: reads and writes its socket within time limits, and closes it so that no response is lost.
+"""One HTTP connection: reads and writes its socket within time limits, and closes it without losing a response.
 
-Constants without an underscore are limits that tests shorten.
+Constants without a leading underscore are limits that tests reduce.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from hypercorn.utils import parse_socket_addr
 
 from tmpmaild.http.http1 import Http1, Protocol, Requests
 
-READ_BYTES = 16 * 1024  # in one read
+READ_BYTES = 16 * 1024  # the maximum number of bytes per read
 SEND_SECONDS = 30
 LINGER_SECONDS = 2
 FIRST_REQUEST_SECONDS = 0.5
 POLL_SECONDS = 1
-_SLOW_READER_SECONDS = 300  # to send data that the kernel buffers; it gives up by itself after 30 without progress
+_SLOW_READER_SECONDS = 300  # time to send the kernel's buffer; after 30 s without progress, the kernel gives up
 _UNSENT_BYTES = 64 * 1024
 _EARLY_BYTES = 64 * 1024
 _LINGER_ZERO = struct.pack("ii", 1, 0)  # struct linger of socket(7): close() sends a RST
@@ -36,26 +36,28 @@ _Address = tuple[str, int] | None
 
 
 def abort(writer: asyncio.StreamWriter) -> None:
-    """Close a connection at once and discard unsent data."""
-    # A transport that closed after sending a full buffer has dropped its loop, but does not report itself as closed.
+    """Close a connection immediately and discard unsent data."""
+    # A transport that was closed after sending a full buffer no longer has a loop, but does not report itself as
+    # closed.
     with suppress(AttributeError):
         writer.transport.abort()
 
 
 class HttpConnection(TCPServer):
-    """Hypercorn's connection, with these differences.
+    """A Hypercorn connection that differs as follows.
 
-    It speaks HTTP/1 only. When the client disconnects, the connection is freed at once. A client that does not read
-    its response is disconnected. The application need not read a request body, and a client that is still sending one
-    can read its response.
+    It supports only HTTP/1. When the client disconnects, the connection is freed immediately. A client that does not
+    read its response is disconnected. The application need not read a request body, and a client that is still sending
+    the body can read the response.
 
-    A client that only closes its sending side looks the same as one that disconnects: Hypercorn sends the application a
-    disconnect event, which only waits and streams act on, and still writes the application's response.
+    A client that only closes its sending side cannot be distinguished from a client that disconnects. In both cases,
+    Hypercorn sends the application a disconnect event, but still writes the application's response. Only waits and
+    streams act on this event.
     """
 
     _discarding = _is_left_open = False
-    _idle_since: float | None = None  # None while serving a request or closing
-    _timer: asyncio.TimerHandle  # one for all requests; Hypercorn would start and cancel a task for each
+    _idle_since: float | None = None  # None while the connection serves a request or is closing
+    _timer: asyncio.TimerHandle  # one timer for all requests; Hypercorn would start and cancel a task for each request
 
     async def run(self) -> None:
         """Serve the client until either side closes the connection."""
@@ -86,7 +88,7 @@ class HttpConnection(TCPServer):
             self.context,
             self._task_group,
             ConnectionState(self.state),
-            False,  # noqa: FBT003 - TLS is left to a proxy
+            False,  # noqa: FBT003 - a proxy terminates TLS
             client,
             server,
             self.protocol_send,
@@ -96,10 +98,10 @@ class HttpConnection(TCPServer):
         return protocol
 
     def _close_if_idle(self) -> None:
-        """Close the connection if it has been idle for too long, else check again later.
+        """Close the connection if it has been idle for too long; otherwise, check again later.
 
-        When the server stops, a new connection stays open for a moment. Its first request may be on its way or not read
-        yet, and closing would reset the connection. Hypercorn closes it after that request.
+        When the server stops, a new connection stays open briefly. Its first request may be in transit or unread, in
+        which case closing would reset the connection. Hypercorn closes it after that request.
         """
         now = self.loop.time()
         if self._idle_since is None:
@@ -121,7 +123,7 @@ class HttpConnection(TCPServer):
         return self._idle_since
 
     def close_idle(self) -> None:
-        """Close the connection, which is idle."""
+        """Close the idle connection."""
         self._timer.cancel()
         self._idle_since = None
         self._task_group.spawn(self._initiate_server_close)
@@ -137,7 +139,7 @@ class HttpConnection(TCPServer):
             while data := await self._receive():
                 if not self._discarding:
                     await self.protocol.handle(RawData(data))
-                del data  # thousands of clients may be waiting here, each with most of a header sent
+                del data  # thousands of clients may be waiting here, each having sent most of a header
         except _ClientGoneError:
             pass
         finally:
@@ -145,9 +147,9 @@ class HttpConnection(TCPServer):
         await self.protocol.handle(Closed())
 
     async def _read_early_data(self, protocol: H11Protocol, may_continue: asyncio.Event) -> None:
-        """Wait until a pipelined request, which arrived before the previous response was complete, may be handled.
+        """Wait until a pipelined request, received before the previous response was complete, may be handled.
 
-        Keep reading in the meantime, because only a read detects a disconnect; keep the data that arrives.
+        In the meantime, continue reading, because only a read detects a disconnect, and buffer the data that arrives.
         """
         waiting = asyncio.ensure_future(may_continue.wait())
         early = b""
@@ -180,8 +182,8 @@ class HttpConnection(TCPServer):
             await self._close()
 
     async def _send(self, data: bytes) -> None:
-        # asyncio warns about writing to a closed connection, and raises an error after write_eof(): a request may have
-        # arrived while its connection was being closed as the longest idle one.
+        # A request may have arrived while its idle connection was being closed to make room. asyncio warns about
+        # writing to a closed connection, and raises an error for writing after write_eof().
         if self.writer.is_closing() or self._discarding or not data:
             return
         self.writer.write(data)
@@ -208,8 +210,8 @@ class HttpConnection(TCPServer):
     async def _close(self) -> None:
         """Send the buffered data, then close; if the response is incomplete, discard its buffered data.
 
-        The connection of a slow reader stays open until the client has read most of the response: data that the kernel
-        holds for a closed connection does not count towards any client's limit.
+        The connection of a slow reader stays open until the client has read most of the response. If it were closed
+        earlier, data in the kernel's buffers would not count towards any client's limit.
         """
         if self._is_cut_off():
             self._reset()
@@ -238,12 +240,12 @@ class HttpConnection(TCPServer):
                     await self._received_all.wait()
 
     async def _leave_open(self) -> bool:
-        """Close the sending side and wait for the client to read; return whether the idle timer takes over."""
+        """Close the sending side and wait for the client to read; return whether the connection is closed elsewhere."""
         was_left_open, self._is_left_open, self._discarding = self._is_left_open, True, True
         if not was_left_open:
             self.writer.write_eof()
         if not self._is_own_task() and self._received_all.is_set():
-            return True  # ``run`` is about to end, and closes the connection
+            return True  # ``run`` is about to return and will close the connection
         if not self._is_own_task() and not was_left_open:
             self._idle_since = self.loop.time() - self.config.keep_alive_timeout
             self._close_if_idle()
@@ -256,7 +258,7 @@ class HttpConnection(TCPServer):
         return False
 
     def has_unsent(self, more_than: int = 0) -> bool:
-        """Return whether more than this many bytes are unsent here, or unacknowledged in the kernel."""
+        """Return whether more than this number of bytes are unsent here or unacknowledged in the kernel."""
         if self.writer.is_closing():
             return False
         if self.writer.transport.get_write_buffer_size() > more_than:
@@ -290,7 +292,7 @@ class HttpConnection(TCPServer):
 
 
 async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
-    """Return the data that was read; if the read is not done, cancel it and return None."""
+    """Return the data that was read; if the read has not finished, cancel it and return None."""
     if reading.done():
         return reading.result()
     reading.cancel()
@@ -299,16 +301,16 @@ async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
 
 
 class _ClientGoneError(Exception):
-    """The client has disconnected, or has sent too much before its response was complete."""
+    """Raised if the client has disconnected, or has sent too much data before its response was complete."""
 
 
 class _MayContinue(EventWrapper):
-    """An event that is set when the protocol may continue with the next request; ``wait`` is called to await it."""
+    """An event that is set when the protocol may continue with the next request; waiting for it calls ``wait``."""
 
     def __init__(self, wait: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         super().__init__()
         self._wait = wait
 
     async def wait(self) -> None:
-        """Wait until it is set."""
+        """Wait until the event is set."""
         await self._wait(self._event)

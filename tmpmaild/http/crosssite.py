@@ -1,4 +1,4 @@
-"""Rules for requests from pages of other origins: which are refused, and which CORS fields their responses get."""
+"""Rules for requests from pages on other origins: whether to refuse them, and the CORS fields in their responses."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
@@ -20,9 +20,9 @@ _PREFLIGHT = (
 
 
 class CrossSite:
-    """Rules for pages of other origins: only those listed in ``cors_origins`` may use the API and views.
+    """Rules for pages on other origins: only the origins in ``cors_origins`` may use the API and views.
 
-    ``public_url`` gives our own origin if a proxy changes the Host field.
+    ``public_url`` determines our own origin if a proxy changes the Host field.
     """
 
     def __init__(self, public_url: str = "", cors_origins: Sequence[str] = ()) -> None:
@@ -30,7 +30,7 @@ class CrossSite:
         self._public_origin = b"%s://%s" % urlsplit(public_url.encode())[:2]
 
     def fields(self, scope: Scope) -> Sequence[tuple[bytes, bytes]]:
-        """Return the CORS fields to add to every response, errors included, so that pages can read them."""
+        """Return the CORS fields to add to every response, including errors, so that pages can read them."""
         if not self._permitted:
             return ()
         origin = dict(scope["headers"]).get(b"origin")
@@ -40,7 +40,7 @@ class CrossSite:
         return (_VARY, (b"access-control-allow-origin", origin), _EXPOSED, *preflight)
 
     def refuses(self, scope: Scope) -> bool:
-        """Return whether to refuse a request because a page of another origin may not send it."""
+        """Return whether to refuse a request because it comes from a page on an origin that is not allowed."""
         if scope["path"].startswith("/api/"):
             return self._refuses_call(scope["method"], dict(scope["headers"]))
         return scope["path"].startswith(_VIEWS) and self._refuses_view(dict(scope["headers"]))
@@ -50,7 +50,7 @@ class CrossSite:
         if origin in self._permitted:
             return False
         if site == b"same-origin":
-            # Our own pages load no images from the API, but a message in its frame may try to.
+            # Our own pages do not load images from the API, but a message displayed in a frame may try to.
             return headers.get(b"sec-fetch-dest") == b"image"
         if headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
             return True  # Chromium sends "none" here, although any page can trigger a prefetch with speculation rules
@@ -61,7 +61,10 @@ class CrossSite:
         return origin is not None and not is_safe and not self._is_own(origin, headers.get(b"host", b""))
 
     def _refuses_view(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Return whether to refuse a view to a page; the view's policy lists the origins that may frame it."""
+        """Return whether to refuse a page's request for a view.
+
+        The view's policy lists the origins that may frame it.
+        """
         site = headers.get(b"sec-fetch-site")
         if site != b"same-origin" and headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
             return True
@@ -81,7 +84,10 @@ class CrossSite:
 
 
 def _is_followed_link(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether a tab navigates to the API. The mode alone does not tell: forms and frames also ``navigate``."""
+    """Return whether the request comes from a browser tab that navigates to the API.
+
+    The mode alone is not enough: forms and frames also send ``navigate``.
+    """
     return (
         method in _READING
         and headers.get(b"sec-fetch-mode") == b"navigate"

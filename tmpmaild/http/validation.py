@@ -1,4 +1,4 @@
-"""Validation: parses JSON bodies and queries into the types of ``inputs.py``, and reports all errors at once."""
+"""Validation: parses JSON bodies and queries into the types of ``inputs.py``, and reports all errors together."""
 
 import re
 from codecs import BOM_UTF8
@@ -19,8 +19,8 @@ from tmpmaild.validation import InvalidValue, ValidationErrors, Validator, valid
 
 T = TypeVar("T", bound=Struct)
 
-_MAX_PARAMETERS = 200  # per query, counted before it is parsed
-_BOOLEANS = {"true": True, "false": False}  # in a query
+_MAX_PARAMETERS = 200  # the maximum number of parameters, counted before the query is parsed
+_BOOLEANS = {"true": True, "false": False}  # a parameter's values in a query
 _BASES: dict[type, type] = {msgspec.inspect.IntType: int, msgspec.inspect.BoolType: bool}
 _is_number = re.compile(r"[0-9]{1,9}").fullmatch
 
@@ -43,17 +43,17 @@ async def read_json(request: Request, struct: type[T], errors: ValidationErrors 
 def parse_json(body: bytes, content_type: str | None, struct: type[T], errors: ValidationErrors | None = None) -> T:
     """Parse a JSON object; an empty body counts as an empty object. Raises ``BadRequest``, ``InvalidRequest``.
 
-    If ``errors`` is given, errors are added to it and the valid members are returned, so that the caller can check
-    further.
+    If ``errors`` is passed, errors are added to it and the valid members are returned, so that the caller can do
+    further checks.
     """
-    body = body.removeprefix(BOM_UTF8)  # RFC 8259 §8.1 allows parsers to ignore it
+    body = body.removeprefix(BOM_UTF8)  # RFC 8259 §8.1 allows parsers to ignore a byte order mark
     if not body:
         return _checked({}, struct, errors)
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
         raise BadRequest("unsupported-media-type")
     try:
         body.decode()
-        # Raw: unknown members are ignored whatever they contain, such as a number with 5,000 digits.
+        # Raw, because unknown members are ignored regardless of their content, such as a number with 5,000 digits.
         msgspec.json.decode(body, type=msgspec.Raw)
         given = _members(body, struct)
     except msgspec.ValidationError as error:
@@ -70,13 +70,13 @@ def _members(json: bytes | msgspec.Raw, struct: type[Struct]) -> dict[str, objec
 
 
 def _decoded(raw: msgspec.Raw, kind: _Validator) -> object:
-    """Decode a member; JSON without a Python value, such as 1e999, becomes an object that no kind accepts."""
+    """Decode a member; JSON without a Python equivalent, such as 1e999, becomes an object that no kind accepts."""
     try:
         if kind.item is not None and not kind.most:
             return None if bytes(raw).strip() == b"null" else _item(raw, kind.item)
         if kind.item is not None:
             items = msgspec.json.decode(raw, type=list[msgspec.Raw])
-            return [_item(one, kind.item) for one in items[: kind.most + 1]]  # enough to see that there are too many
+            return [_item(one, kind.item) for one in items[: kind.most + 1]]  # one excess item is enough for the error
         value = msgspec.json.decode(raw)
     except msgspec.DecodeError:
         return object()

@@ -1,4 +1,4 @@
-"""A small DNS server that serves a master file (RFC 1035 §5), for ``tmpmaild_dns``, based on dnspython."""
+"""A small DNS server for ``tmpmaild_dns`` that serves a master file (RFC 1035 §5), based on dnspython."""
 
 import socketserver
 import struct

@@ -1,1 +1,1 @@
-"""Fair scheduling: processor time and memory are given to clients in turn, not first come, first served."""
+"""Fair scheduling: clients take turns to use processor time and memory, instead of being served in order of arrival."""

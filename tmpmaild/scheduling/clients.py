@@ -1,4 +1,4 @@
-"""The client on whose behalf a task works, so that the resources it waits for can be charged to that client."""
+"""The client on whose behalf a task works. The resources that the task waits for are charged to this client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ _client: ContextVar[str] = ContextVar("client", default="")
 
 @contextmanager
 def on_behalf_of(client: str) -> Iterator[None]:
-    """Set the client on whose behalf this task, and the tasks it starts, work within this block."""
+    """Set the client for this task, and for the tasks that it starts, until the block ends."""
     token = _client.set(client)
     try:
         yield

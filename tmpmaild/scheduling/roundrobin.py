@@ -1,4 +1,4 @@
-"""Round-robin turns, without charging processor time: waiting clients take turns, and so do their networks."""
+"""Round-robin turns that ignore processor time: networks take turns, and so do the clients within a network."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class RoundRobin(Generic[T]):
-    """The items waiting for each client: networks take turns, and the clients of a network take turns within it."""
+    """The items waiting for each client: networks take turns, and so do the clients within a network."""
 
     def __init__(self) -> None:
         self._networks: OrderedDict[str, OrderedDict[str, deque[T]]] = OrderedDict()
@@ -24,7 +24,7 @@ class RoundRobin(Generic[T]):
         self._of(client).append(item)
 
     def put_back(self, client: str, item: T) -> None:
-        """Add an item before all other items, since it has already had its turn."""
+        """Put an item back in front of all other items, because its turn had already come."""
         self._of(client).appendleft(item)
         network = client_network(client)
         self._networks[network].move_to_end(client, last=False)
@@ -34,7 +34,7 @@ class RoundRobin(Generic[T]):
         return self._networks.setdefault(client_network(client), OrderedDict()).setdefault(client, deque())
 
     def popleft(self) -> T:
-        """Remove and return the first item."""
+        """Remove and return the next item."""
         network, clients = next(iter(self._networks.items()))
         client, items = next(iter(clients.items()))
         item = items.popleft()
@@ -65,7 +65,7 @@ class FairSemaphore:
         try:
             await granted
         except BaseException:
-            granted.cancel()  # has no effect if it was granted a moment ago
+            granted.cancel()  # has no effect if the wait has just ended
             if not granted.cancelled():
                 self._give_back()
             raise
@@ -76,7 +76,7 @@ class FairSemaphore:
     def _give_back(self) -> None:
         while self._waiting:
             granted = self._waiting.popleft()
-            if not granted.done():  # it may have been cancelled
+            if not granted.done():  # the wait may have been cancelled
                 granted.set_result(None)
                 return
         self._free += 1

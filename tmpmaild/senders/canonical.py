@@ -1,6 +1,6 @@
-"""The canonical forms of a message (RFC 6376 §3.4), which signatures hash and cover, computed in linear time.
+"""Computes, in linear time, the canonical forms of a message (RFC 6376 §3.4) that signatures cover.
 
-A relaxed form is itself a valid message, without the white space that anyone may add.
+A relaxed form is also a valid message, but without the white space that anyone may add.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ _PIECE_BYTES: Final = 64 * 1024
 
 
 class Form(NamedTuple):
-    """Which halves of a message are relaxed; the other halves are covered unchanged."""
+    """Whether the header and the body are in relaxed form; otherwise they are covered unchanged."""
 
     header: bool
     body: bool
@@ -52,13 +52,14 @@ def _simple_body(raw: bytes, start: int) -> Iterator[bytes]:
 
 
 def relaxed_body(raw: bytes, start: int) -> Iterator[bytes]:
-    """Yield the body with one space for each run of white space, none at line ends, and without final blank lines."""
+    """Yield the body with single spaces, without trailing white space on lines, and without blank lines at the end."""
     kept, line_ends, is_empty = b"", 0, True
     for at in range(start, len(raw), _PIECE_BYTES):
         piece = kept + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
         while b"  " in piece:
             piece = piece.replace(b"  ", b" ")
-        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")  # the run may continue
+        # A run of white space may continue in the next piece.
+        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")
         piece = piece[: len(piece) - len(kept)].replace(b" \r\n", b"\r\n")
         content_bytes, more = _without_line_ends(piece, 0, len(piece))
         if content_bytes:
@@ -71,7 +72,7 @@ def relaxed_body(raw: bytes, start: int) -> Iterator[bytes]:
 
 
 def _without_line_ends(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return the position of the final line ends, and their number."""
+    """Return the position and the number of the line ends at the end of the body."""
     count = 0
     while data.endswith(b"\r\n", start, end):
         end -= 2

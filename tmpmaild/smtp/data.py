@@ -1,8 +1,8 @@
-"""Finds the end of a message in a stream of chunks and undoes dot-stuffing (RFC 5321 §4.5.2). No I/O, no replies.
+"""Finds the end of a message in a stream of chunks and undoes dot-stuffing (RFC 5321 §4.5.2). Performs no I/O.
 
-Only ``CRLF . CRLF`` ends a message, however the stream is split. A server that accepts other endings can be made to
-read two messages where the sending server sent one ("SMTP smuggling", CVE-2023-51764 and others). So a single dot
-between any other line ends marks the message as ``Smuggled``.
+Only ``CRLF . CRLF`` ends a message, regardless of how the stream is split. A server that accepts other endings can be
+tricked into reading one message as two ("SMTP smuggling", CVE-2023-51764 and others). A lone dot between other line
+endings therefore marks the message as ``Smuggled``.
 """
 
 _END = b"\r\n.\r\n"
@@ -12,33 +12,37 @@ _CR_AS_LF = bytes.maketrans(b"\r", b"\n")
 _DRAIN_FACTOR = 4
 _PIECE_BYTES = 64 * 1024
 _UNSETTLED_BYTES = len(_END) - 1
-# A message is not split after these bytes: with the next byte they may form a line end or a single dot.
+# A message is never split after these bytes, because together with the next byte they may form a line ending or a lone
+# dot.
 _CLINGING = b"\r.\0"
-# The size may be this much below the bytes held: the line end before the message, a stuffed dot, unsettled bytes.
+# The message may be up to this many bytes smaller than the buffered data, because of the line ending before the
+# message, a stuffed dot, and unconverted bytes.
 _SLACK_BYTES = 2 + 1 + _UNSETTLED_BYTES
 
 
 class TooBig(Exception):
-    """The message is over the limit; it is not kept in memory."""
+    """The message exceeds the limit and is not kept in memory."""
 
 
 class Smuggled(Exception):
-    """The message contains bytes that other servers may read as its end."""
+    """The message contains bytes that other servers may interpret as the end of the message."""
 
 
 class DataReader:
-    """Collects one message from chunks, holding at most about ``max_bytes`` of it.
+    """Collects one message from chunks, and keeps at most about ``max_bytes`` of it in memory.
 
-    ``too_big`` is true once the message is over the limit: it is then discarded until its end. ``endless`` is true once
-    several times the limit has been received, which no honest sender sends.
+    ``too_big`` is true once the message exceeds the limit; all of it is then discarded. ``endless`` is
+    true once the received data is several times as large as the limit; no legitimate sender sends that much.
 
-    Bytes are checked and converted in pieces as they arrive. Converting 10 MiB of bare LF at the end would block the
-    event loop for a third of a second, and a thread would not help: a bytes method keeps the GIL.
+    Bytes are checked and converted in pieces as they arrive. Converting 10 MiB of bare LF at the end of the message
+    would block the event loop for a third of a second. A thread would not help, because bytes methods do not release
+    the GIL.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        # The line end before the message: with it, a dot that starts the first line is treated like any other.
+        # The buffer starts with a line ending, so that a dot at the start of the first line is treated like any other
+        # leading dot.
         self._tail = bytearray(b"\r\n")
         self._pieces: list[bytes] = []
         self._size_bytes = 0
@@ -52,12 +56,12 @@ class DataReader:
 
     @property
     def held_bytes(self) -> int:
-        """The memory that the message uses now."""
+        """The memory that the message currently uses."""
         return self._size_bytes + len(self._tail)
 
     @property
     def endless(self) -> bool:
-        """Whether several times the size limit has been received without the end of the message."""
+        """Whether the client has sent several times as much data as the size limit without ending the message."""
         return self.received_bytes > _DRAIN_FACTOR * self._max_bytes
 
     def feed(self, chunk: bytes) -> bytes | None:
@@ -84,7 +88,7 @@ class DataReader:
         return rest
 
     def drop(self) -> None:
-        """Discard this message, whatever its size."""
+        """Discard this message, regardless of its size."""
         self.too_big = True
         self._pieces.clear()
         self._size_bytes = 0
@@ -102,7 +106,7 @@ class DataReader:
         return b"".join(self._pieces)
 
     def _settle(self) -> None:
-        """Convert the bytes that the next chunk cannot change, and check the limit."""
+        """Convert the bytes that later chunks cannot affect, and check the limit."""
         if not self.too_big:
             settled_bytes = len(self._tail) - _UNSETTLED_BYTES
             over_limit = self._size_bytes + settled_bytes > self._max_bytes
@@ -115,7 +119,7 @@ class DataReader:
     def _convert_until(self, settled_bytes: int) -> None:
         cut = settled_bytes
         if self._tail[settled_bytes - 1] in _CLINGING:
-            # Search only new bytes: otherwise a long run of NULs would be searched again with each packet.
+            # Search only the new bytes: otherwise a long run of NULs would be searched again for each packet.
             free = self._tail[self._scanned_bytes : settled_bytes].rstrip(_CLINGING)
             cut = self._scanned_bytes + len(free) if free else 0
         if cut > 0:
@@ -141,9 +145,10 @@ class DataReader:
 
 
 def _plain_mail(octets: bytes) -> bytes | None:
-    """Return the message if these bytes are all of it and need no change: the fast path for most messages.
+    """Return the message if these bytes are complete and need no conversion: the fast path for most messages.
 
-    None: the message is incomplete, more bytes follow it, or a dot, NUL, lone CR or LF in it must be examined.
+    Returns None if the message is incomplete, if it is followed by more bytes, or if a dot, NUL, lone CR or lone LF in
+    it must be examined.
     """
     before, _, behind = octets.partition(_DOT)
     if behind != b"\r\n" or octets.startswith(b"."):  # the first line may start with a stuffed dot
@@ -153,11 +158,11 @@ def _plain_mail(octets: bytes) -> bytes | None:
 
 
 def _is_plain(wire: bytes) -> bool:
-    """Return whether each line end is CRLF and there is no NUL."""
+    """Return whether every line ends with CRLF and there are no NULs."""
     # Single bytes are replaced several times faster than pairs.
     return b"\0" not in wire and wire.replace(b"\r", b"").replace(b"\n", b"\r\n") == wire
 
 
 def _has_lone_dot(wire: bytes) -> bool:
-    # NULs are removed first: some servers ignored them.
+    # NULs are removed first, because some servers ignore them.
     return b"." in wire and _LONE_DOT in wire.translate(_CR_AS_LF, b"\0")

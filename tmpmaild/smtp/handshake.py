@@ -6,30 +6,30 @@ from collections.abc import Callable
 from typing import cast
 
 _HANDSHAKE_SECONDS = 15.0
-_TLS_HANDSHAKE = b"\x16\x03"  # start of a record with a hello (RFC 8446 §5.1)
+_TLS_HANDSHAKE = b"\x16\x03"  # start of a record that contains a ClientHello (RFC 8446 §5.1)
 _HELLO_VERSION = slice(9, 11)
 _RECORD_BYTES = 5
-_TLS_1_2 = b"\x03\x03"  # TLS 1.3 has the same value here
+_TLS_1_2 = b"\x03\x03"  # TLS 1.3 uses the same value in this field
 
 
 async def perform(
     transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, begun: bytes
 ) -> asyncio.Transport | None:
-    """Perform the handshake; return the encrypted transport of ``protocol``. Raises ``OSError`` and ``ssl.SSLError``.
+    """Perform the handshake; return the encrypted transport for ``protocol``. Raises ``OSError`` and ``ssl.SSLError``.
 
-    ``begun`` is the part of the client's hello that has already been received.
+    ``begun`` is the part of the ClientHello that has already been received.
     """
-    transport.pause_reading()  # again: uvloop starts reading after connection_made, even if that has paused it
+    transport.pause_reading()  # uvloop resumes reading after connection_made, even if connection_made paused it
     begun = await _hello(transport, protocol, begun)
     loop = asyncio.get_running_loop()
-    loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it resumes reading
+    loop.call_soon(_feed, transport, begun)  # runs after start_tls has set the protocol but before it resumes reading
     return await loop.start_tls(
         transport, protocol, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
     )
 
 
 async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, begun: bytes) -> bytes:
-    """Return the received part of the TLS hello. If the client is too old, send it an alert and raise OSError.
+    """Return the received part of the ClientHello. If its TLS version is too old, send an alert and raise OSError.
 
     asyncio would close the connection before sending its own alert, so the client would not learn the reason.
     """
@@ -53,19 +53,19 @@ async def _hello(transport: asyncio.Transport, protocol: asyncio.Protocol, begun
 
 
 def reason(error: OSError) -> str:
-    """Return the reason why a handshake failed, for testers to read."""
+    """Return a readable reason for a failed handshake, which is shown to testers."""
     name = (
         getattr(error, "reason", None)
         or str(error)
         or "the client closed the connection; does it trust the certificate?"
     )
-    # The alerts of RFC 8446 §6.2 with which a client refuses a certificate.
+    # The alerts (RFC 8446 §6.2) that a client sends to refuse a certificate.
     distrust = any(alert in name for alert in ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN"))
     return f"{name}: the client does not trust the certificate" if distrust else name
 
 
 class _Hello(asyncio.Protocol):
-    """Receives the first bytes of TLS until they contain the client's version, or until the connection ends."""
+    """Receives the start of the ClientHello until it includes the client's TLS version, or the connection closes."""
 
     def __init__(self, begun: bytes, lose: Callable[[Exception | None], None]) -> None:
         self.has_come = asyncio.Event()
@@ -75,17 +75,17 @@ class _Hello(asyncio.Protocol):
         self.data_received(begun)
 
     def data_received(self, data: bytes) -> None:
-        """Keep bytes; stop waiting if they cannot be a hello."""
+        """Buffer the bytes; stop waiting once they suffice for a decision, or turn out not to be a ClientHello."""
         self.octets += data
         is_begun = len(self.octets) >= _HELLO_VERSION.stop
         self.is_too_old = is_begun and self.octets[:2] == _TLS_HANDSHAKE and self.octets[_HELLO_VERSION] < _TLS_1_2
-        # Read the whole record before the alert: closing with unread bytes would reset the connection.
+        # Read the whole record before sending the alert, because closing with unread bytes would reset the connection.
         is_whole = len(self.octets) >= _RECORD_BYTES + int.from_bytes(self.octets[3:_RECORD_BYTES])
         if (is_begun and (is_whole or not self.is_too_old)) or not _TLS_HANDSHAKE.startswith(self.octets[:2]):
             self.has_come.set()
 
     def eof_received(self) -> bool:
-        """Stop waiting; the session closes."""
+        """Stop waiting, because the client has closed its side of the connection."""
         self.has_ended = True
         self.has_come.set()
         return True

@@ -1,1 +1,1 @@
-"""Calls the webhooks of inboxes: which events are reported, signatures, connections, and retries."""
+"""Calls the webhooks of inboxes: selects events, signs calls, connects to targets, and retries failed calls."""

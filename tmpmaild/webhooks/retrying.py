@@ -1,4 +1,4 @@
-"""What is stored after a call: how far the calls have come, and when a call that has failed is made again."""
+"""The state to store after a call: the events reported so far, and the time at which a failed call is retried."""
 
 import random
 from datetime import UTC
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tmpmaild.model import StoredWebhook, WebhookState
 from tmpmaild.webhooks.calling import Outcome
 
-_DELAYS_SECONDS: Final = (1, 5, 30, 120, 300, 600, 900)  # the last one repeats
+_DELAYS_SECONDS: Final = (1, 5, 30, 120, 300, 600, 900)  # the last delay is used for all later retries
 _JITTER: Final = 0.2
 _GONE: Final = 410
 _LATER: Final = frozenset({429, 503})
@@ -19,9 +19,9 @@ _LATER: Final = frozenset({429, 503})
 def state_after(
     outcome: Outcome, leased: StoredWebhook, accepted: WebhookState | None, now_ms: int
 ) -> WebhookState | None:
-    """Return the state of a webhook after a call, None if the webhook is removed.
+    """Return the state of a webhook after a call, or None if the webhook must be removed.
 
-    ``accepted`` is its state if the target has accepted the event.
+    ``accepted`` is the webhook's new state if the target has accepted the event.
     """
     before = leased.state
     if outcome.status == _GONE or (outcome.is_good and accepted is None):
@@ -29,11 +29,11 @@ def state_after(
     if outcome.is_good and accepted is not None:
         return replace(accepted, failures=0, next_at_ms=0, called_at_ms=now_ms, result=outcome.text)
     delay_seconds = _DELAYS_SECONDS[min(before.failures, len(_DELAYS_SECONDS) - 1)]
-    delay_ms = int(1000 * delay_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - it only spreads calls
+    delay_ms = int(1000 * delay_seconds * (1 + _JITTER * random.random()))  # noqa: S311 - only spreads calls over time
     if outcome.status in _LATER:
         delay_ms = max(delay_ms, _retry_after_ms(outcome.retry_after, now_ms))
     next_at_ms = now_ms + delay_ms
-    if now_ms < leased.expires_at_ms:  # at expiry the messages are gone, and the expiry is reported at once
+    if now_ms < leased.expires_at_ms:  # the expiry is reported immediately, because the messages are then deleted
         next_at_ms = min(next_at_ms, leased.expires_at_ms)
     return replace(
         before, failures=before.failures + 1, next_at_ms=next_at_ms, called_at_ms=now_ms, result=outcome.text
@@ -41,7 +41,7 @@ def state_after(
 
 
 def _retry_after_ms(text: str, now_ms: int) -> int:
-    """Parse seconds or a date (RFC 9110 §10.2.3) into a delay, 0 if it is neither."""
+    """Parse a number of seconds or a date (RFC 9110 §10.2.3), and return the delay; 0 if the text is neither."""
     if text.isascii() and text.isdigit():
         return int(text[:9]) * 1000
     try:

@@ -1,4 +1,4 @@
-"""Signatures of calls, and ids of events, by the rules of Standard Webhooks."""
+"""Signs calls and generates event ids, as specified by Standard Webhooks."""
 
 import base64
 import hashlib
@@ -11,18 +11,18 @@ _ID_BYTES: Final = 16
 
 
 def _key(secret: str) -> bytes:
-    """Return the bytes of a secret."""
+    """Decode a secret to bytes."""
     return base64.b64decode(secret.removeprefix(SECRET_PREFIX))
 
 
 def event_id(secret: str, *name: str) -> str:
-    """Return the id of an event: equal in each call for it, and unpredictable without the secret."""
+    """Return an event's id, which is the same in all its calls and cannot be predicted without the secret."""
     found = hmac.digest(_key(secret), "\n".join(name).encode(), hashlib.sha256)
     return f"evt_{found[:_ID_BYTES].hex()}"
 
 
 def signed_fields(secret: str, event: str, timestamp_seconds: int, body: bytes) -> list[tuple[str, str]]:
-    """Return the header fields by which the receiver verifies a call."""
+    """Return the header fields that the receiver needs to verify a call."""
     signed = f"{event}.{timestamp_seconds}.".encode() + body
     signature = base64.b64encode(hmac.digest(_key(secret), signed, hashlib.sha256)).decode()
     return [
