@@ -1,5 +1,5 @@
-// What happens without the popup: the key, the menu of a field, the badge, and mail that comes. Listens to the browser alone,
-// never to pages.
+// Features that work without the popup: the keyboard shortcut, the fields' context menu, the badge, and incoming mail.
+// Listens only to the browser, never to pages.
 
 import { fillNewAddress } from "./filling.js";
 import { follow, isOurs, retry } from "./following.js";
@@ -9,12 +9,12 @@ import { t } from "./words.js";
 const MENU = "fill-address";
 const COLORS = { mail: "#0b6e66", fault: "#b3261e" };
 
-// Fill in an address; what goes wrong is said in the popup.
+// Fill in an address; the popup shows any error.
 async function fill(tab, frameId) {
   const fault = await fillNewAddress(tab, frameId).then(() => undefined, (error) => error);
   if (!fault) return;
   await tell("notice", fault.key ? fault : { key: "error_other", values: [fault.message] });
-  await chrome.action.openPopup({ windowId: tab.windowId }).catch(() => {}); // where the browser lets nobody but the person
+  await chrome.action.openPopup({ windowId: tab.windowId }).catch(() => {}); // some browsers forbid this
 }
 
 async function drawBadge() {
@@ -25,7 +25,7 @@ async function drawBadge() {
   await chrome.action.setBadgeText({ text: isFault ? "!" : unread ? String(unread) : "" });
 }
 
-// Inboxes of private windows are forgotten with the last of these.
+// Discard the inboxes of private windows when the last private window is closed.
 async function forgetPrivate() {
   const windows = await chrome.windows.getAll();
   if (!windows.some(({ incognito }) => incognito)) await change((all) => all.filter(({ isPrivate }) => !isPrivate));

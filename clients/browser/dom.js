@@ -1,8 +1,8 @@
-// Makes elements. What a mail or a page says becomes text nodes here, never markup.
+// Creates elements. Text from messages and pages becomes text nodes, never markup.
 
 export const at = (id) => document.getElementById(id);
 
-// Make an element: `h("p.note", {title: "…", click: handler}, "text", …)`; falsy children are left out.
+// Create an element: `h("p.note", {title: "…", click: handler}, "text", …)`; falsy children are omitted.
 export function h(name, ...children) {
   const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
@@ -19,7 +19,7 @@ function setProperty(element, key, value) {
   else if (value !== undefined && value !== false) element.setAttribute(key, value);
 }
 
-// Replace what is in an element; what had the focus has it again, found by its `data-key`.
+// Replace an element's content, and keep the focus on the child with the same `data-key`.
 export function redraw(element, ...children) {
   const { key } = (element.contains(document.activeElement) && document.activeElement.dataset) || {};
   element.replaceChildren(...children.flat(Infinity).filter(Boolean));

@@ -1,11 +1,12 @@
-// Parses text/event-stream (HTML standard, section 9.2.6) as our server writes it, with LF; not what an event means.
+// The parser of event streams, which is the same in tmpmaild/web/following.js.
 
-// Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent.
+// Parses text/event-stream (HTML standard, section 9.2.6) in the form that our server sends (with LF line endings).
+// The stream may be split into chunks of any size. An event that is incomplete when the stream ends is discarded.
 export class EventStreamParser {
   #decoder = new TextDecoder();
   #rest = "";
 
-  // Take a piece, and return the events it completes, each with its `event` and its `data`.
+  // Parse a chunk, and return the events that it completes, each with its `event` and `data`.
   feed(octets) {
     const blocks = (this.#rest + this.#decoder.decode(octets, { stream: true })).split("\n\n");
     this.#rest = blocks.pop();

@@ -1,5 +1,6 @@
-// Chooses the fields of a page to write into. Pure: a field is what page.js says of it, in the order of the page; an answer is
-// `{ fields }`, indexes into the list, or `{ why }`, the key of a sentence.
+// Chooses which fields of a page to fill in. All functions are pure. The input is the list of field descriptions from
+// page.js, in page order. The result is `{ fields }` (indexes into that list) or `{ why }` (the key of a sentence that
+// states the reason).
 
 const EMAIL = /e[-_ ]?mail|correo|courriel|почт|пошт|メール|邮箱|郵箱|邮件|이메일|البريد|ईमेल|e-?posta/iu;
 const CODE = /code|\botp|one.?time|\bpin\b|token|verif|passcode|kod\b|код|código|codigo|codice|認証|確認|验证|驗證|رمز|कोड|şifre/iu;
@@ -12,8 +13,9 @@ const isText = ({ type }) => ["text", "email", ""].includes(type);
 
 export const isEmail = (field) => field.type === "email" || (isText(field) && (has(field, "email") || says(field, EMAIL)));
 
-// Choose where an address goes: into the focused e-mail field or the only one; into a second one of its form too, which asks
-// to repeat it. With `isAsked` the person has pointed at the focused field, whatever it looks like.
+// Choose the fields for an address: the focused or only email field, and a second email field in the same form, where
+// the address must be repeated. If `isAsked` is set, the user has clicked the focused field, so it is used even if it
+// does not look like an email field.
 export function forAddress(fields, { isAsked = false } = {}) {
   const emails = indexes(fields, isEmail);
   const focused = fields.findIndex(({ isFocused }) => isFocused);
@@ -27,7 +29,7 @@ export function forAddress(fields, { isAsked = false } = {}) {
   return { fields: form };
 }
 
-// Choose where a code goes: into so many fields of one character as it has, else into one field.
+// Choose the fields for a code: one single-character field for each character of the code, or else a single field.
 export function forCode(fields, code) {
   const single = run(fields, [...code.replaceAll("-", "")].length);
   if (single) return { fields: single, isSplit: true };
@@ -44,7 +46,7 @@ const indexes = (fields, test) => fields.flatMap((field, index) => (test(field) 
 const only = (list) => (list.length === 1 ? list[0] : undefined);
 const isTogether = (one, other) => one.frame === other.frame && one.form === other.form;
 
-// Return the first run of exactly `length` neighbours that each take one character.
+// Return the first run of exactly `length` adjacent single-character fields.
 function run(fields, length) {
   for (let from = 0, to; from < fields.length; from = to + 1) {
     to = from;

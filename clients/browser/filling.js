@@ -1,13 +1,13 @@
-// Fills addresses and codes into the page of a tab, when the person has asked for it: only then the browser lets us in.
+// Fills addresses and codes into a tab's page at the user's request, because the browser grants access only then.
 
 import { forAddress, forCode } from "./fields.js";
 import { Fault, Service } from "./service.js";
 import { keep } from "./state.js";
 
-// Return the host of the page in a tab, which the browser tells only after a click of the person; "" if it is not a web page.
+// Return the host of the page in a tab, or "" if it is not a web page; the browser reveals it only after a click.
 export const siteOf = ({ url = "" }) => (/^https?:/.test(url) ? new URL(url).hostname : "");
 
-// Create an address and write it into the page; with `frameId` into the field there that was clicked. Return the inbox.
+// Create an address and write it into the page; with `frameId`, into the clicked field in that frame. Return the inbox.
 export async function fillNewAddress(tab, frameId) {
   const place = await find(tab, (fields) => forAddress(fields, { isAsked: frameId !== undefined }), frameId);
   const inbox = await newInbox(tab);
@@ -25,14 +25,14 @@ export async function fillCode(tab, { code }) {
   await write(tab, place, (n) => (place.isSplit ? characters[n] : code));
 }
 
-// Create an address for the site that is shown.
+// Create an address for the site in the tab.
 export async function newInbox(tab) {
   const inbox = { ...(await (await Service.configured()).create()), site: siteOf(tab), isPrivate: tab.incognito };
   await keep(inbox);
   return inbox;
 }
 
-// Look at the fields of the page, also in frames that the browser lets us into, and choose. Throws a Fault.
+// Read the fields of the page and of its accessible frames, and choose among them. Throws a Fault.
 async function find(tab, choose, frameId) {
   const { id: tabId } = tab;
   const target = frameId === undefined ? { tabId, allFrames: true } : { tabId, frameIds: [frameId] };
@@ -43,7 +43,7 @@ async function find(tab, choose, frameId) {
     throw new Fault(why);
   });
   const looks = answers.filter(({ result }) => result);
-  // Our own service's host is always open to us, so the page may have gone there since the person has pressed.
+  // The extension always has access to its own service's host, so the tab may have navigated there since the click.
   if (looks.some(({ frameId: frame, result }) => frame === 0 && result.host !== site)) throw new Fault("page_closed");
   const fields = looks.flatMap(({ frameId: frame, result }) => result.fields.map((field, index) => ({ ...field, frame, index })));
   const chosen = choose(fields);
@@ -51,7 +51,7 @@ async function find(tab, choose, frameId) {
   return { ...chosen, fields: chosen.fields.map((index) => fields[index]) };
 }
 
-// Write into what was found; `valueOf` is asked for each field by its number. The fields are all in one frame.
+// Fill in the chosen fields, which are all in one frame; `valueOf` returns the value for the field with a given index.
 async function write({ id: tabId }, { fields }, valueOf) {
   const target = { tabId, frameIds: [fields[0].frame] };
   const args = [fields.map(({ index }, n) => [index, valueOf(n)])];

@@ -1,5 +1,5 @@
-// Follows the inboxes while they live, by one event stream, or by requests that wait for mail where a proxy holds the stream
-// back. A browser ends a background that does nothing for half a minute; an alarm starts it again.
+// Follows the live inboxes with one event stream, or with requests that wait for mail if a proxy withholds the stream. A
+// browser stops a background script that is idle for half a minute; an alarm starts it again.
 
 import { EventStreamParser } from "./eventstream.js";
 import { withMessage } from "./findings.js";
@@ -7,14 +7,14 @@ import { Fault, Service } from "./service.js";
 import { forget, inboxes, tell, told, update } from "./state.js";
 
 const ALARM = "follow";
-const ALARM_MINUTES = 0.5; // the least that a browser grants
-const MOST_INBOXES = 20; // of one stream
+const ALARM_MINUTES = 0.5; // the shortest period that browsers allow
+const MOST_INBOXES = 20; // per stream
 const FIRST_OCTET_MS = 10_000;
-const SILENCE_MS = 25_000; // the server's heartbeat comes every 15 s
+const SILENCE_MS = 25_000; // the server sends a heartbeat every 8 s
 const WAIT_SECONDS = 20;
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [2000, 25_000];
-const ENOUGH = 2; // streams that did not come, until requests that wait take their place
-const MOST_ASKED = 15; // such requests, until a stream is tried again
+const ENOUGH = 2; // number of failed streams before waiting requests are used instead
+const MOST_ASKED = 15; // number of waiting requests before a stream is tried again
 const AWAY = ["error_unreachable", "permission_missing"];
 const CHANGED = new Error("other inboxes are to be followed");
 
@@ -28,15 +28,16 @@ const MEANINGS = {
 };
 
 let running = false;
-let step = new AbortController(); // ends the request or the pause it is in
+let step = new AbortController(); // aborts the current request or pause
 let timer;
-let covered = []; // the addresses of the request under way
-let missed = 0; // streams in a row that did not come from the service at `base`, then also the requests instead
+let covered = []; // the addresses in the current request
+let missed = 0; // consecutive failed streams from the service at `base`, plus the waiting requests sent after them
 let base;
 let failures = 0;
 let round = 0;
 
-// Follow from now on, unless that is done; never rejects. Call it when inboxes have come, and at each alarm.
+// Start following, unless it is already running; the promise never rejects. Call this after adding inboxes, and on each
+// alarm.
 export async function follow() {
   const wanted = await inboxes();
   if (running) return wanted.every(({ address }) => covered.includes(address)) || step.abort(CHANGED);
@@ -44,7 +45,7 @@ export async function follow() {
   await run().finally(() => (running = false));
 }
 
-// Try now, instead of after the pause.
+// Retry immediately, without waiting for the end of the pause.
 export function retry() {
   if (covered.length === 0) step.abort(CHANGED);
 }
@@ -80,7 +81,8 @@ async function attempt(wanted) {
   return undefined;
 }
 
-// No stream has come: refused, cut or held back. Only requests can tell then what is wrong, so nobody is told yet.
+// The stream was refused, cut off or withheld. Only an ordinary request can reveal the reason, so no error is shown
+// yet.
 function miss(fault) {
   const { aborted, reason } = step.signal;
   if (reason === CHANGED || (!aborted && AWAY.includes(fault.code))) throw fault;
@@ -88,7 +90,7 @@ function miss(fault) {
   throw Object.assign(new Error(fault.code), { retryAfterSeconds: fault.retryAfterSeconds });
 }
 
-// Wait for mail to the newest inbox, after a look at one of the others.
+// Check one of the other inboxes, then wait for mail to the newest inbox.
 async function ask(service, wanted) {
   const [first, ...others] = wanted;
   const asked = others.length > 0 ? [[others[round++ % others.length], 0], [first, WAIT_SECONDS]] : [[first, WAIT_SECONDS]];
@@ -122,7 +124,7 @@ async function take(event, data) {
   }
 }
 
-// The service is there. A call of the browser's is what keeps a background alive.
+// Called when the service has responded. Calling a browser API also keeps the background script alive.
 async function note(nextMs) {
   failures = 0;
   expect(nextMs);
@@ -137,7 +139,7 @@ async function bear(fault) {
   await new Promise((resolve) => step.signal.addEventListener("abort", resolve));
 }
 
-// End the step if nothing else does for so long.
+// Abort the current step if it does not finish within this time.
 function expect(ms) {
   clearTimeout(timer);
   const { signal } = step;

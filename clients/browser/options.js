@@ -1,4 +1,4 @@
-// The options page: takes the address of a tmpmaild, asks for the permission of that host alone, and checks it.
+// The options page: reads the address of a tmpmaild, requests permission for that host only, and checks the service.
 
 import { at } from "./dom.js";
 import { baseOf, Fault, patternOf, Service } from "./service.js";
@@ -6,7 +6,8 @@ import { change } from "./state.js";
 import { t, translate } from "./words.js";
 
 translate();
-// The browser asks the person only within the click, so nothing is waited for before. Addresses of another service are forgotten.
+// Permission can only be requested during a click, so there must be no `await` before the request. When the service is
+// changed, the addresses on the previous service are discarded.
 async function connect(typed) {
   const base = baseOf(typed);
   if (!base) throw new Fault("bad_service");

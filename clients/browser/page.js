@@ -1,12 +1,12 @@
-// Runs in a page when the person asks for it, in a world of its own that the page cannot reach: says which fields there are,
-// and writes into those that were chosen. Takes no values out of the page, listens to nothing, and leaves nothing in it.
+// Runs in a page at the user's request, in an isolated world that the page cannot access: describes the fields, and
+// fills in the chosen fields. Reads no values from the page, adds no event listeners, and leaves nothing behind.
 
 globalThis.tmpmaildPage ??= (() => {
   const MOST_FIELDS = 300;
   const MOST_LABEL_CHARACTERS = 200;
-  let found = []; // what the last look has found
+  let found = []; // the fields found by the last `look`
 
-  // Return all fields, also in open shadow trees.
+  // Return all fields, including those in open shadow trees.
   function fieldsIn(root) {
     const list = [];
     for (const element of root.querySelectorAll("*")) {
@@ -17,7 +17,7 @@ globalThis.tmpmaildPage ??= (() => {
     return list;
   }
 
-  // The parents of an element, through shadow trees and same-origin frames.
+  // Yield an element and its ancestors, across shadow trees.
   function* above(element) {
     for (let one = element; one; one = one.parentNode ?? one.host) yield one;
   }
@@ -31,11 +31,13 @@ globalThis.tmpmaildPage ??= (() => {
     return element;
   }
 
-  // Tell whether the person can see the field and write into it.
+  // Return whether the user can see the field and write into it.
   function isUsable(element, focused) {
     const { width, height, right, bottom } = element.getBoundingClientRect();
-    const isInReach = Math.max(right, right + scrollX) > 0 && Math.max(bottom, bottom + scrollY) > 0; // what is not is a trap for robots
-    const opaque = element !== focused && element.maxLength !== 1; // fields behind drawn boxes may be transparent
+    // Fields outside the page are traps for bots.
+    const isInReach = Math.max(right, right + scrollX) > 0 && Math.max(bottom, bottom + scrollY) > 0;
+    // Single-character fields may be transparent, with visible boxes drawn over them.
+    const opaque = element !== focused && element.maxLength !== 1;
     return width > 1 && height > 1 && isInReach && !element.disabled && !element.readOnly &&
       element.checkVisibility({ visibilityProperty: true, opacityProperty: opaque });
   }
@@ -47,7 +49,8 @@ globalThis.tmpmaildPage ??= (() => {
       type: element.type,
       name: `${element.name} ${element.id}`.slice(0, MOST_LABEL_CHARACTERS),
       label: said.filter(Boolean).join(" ").slice(0, MOST_LABEL_CHARACTERS),
-      autocomplete: (element.getAttribute("autocomplete") ?? "").slice(0, MOST_LABEL_CHARACTERS), // Firefox's property lacks some
+      // In Firefox, the `autocomplete` property omits some values.
+      autocomplete: (element.getAttribute("autocomplete") ?? "").slice(0, MOST_LABEL_CHARACTERS),
       maxLength: element.maxLength,
       form: forms.indexOf(element.form),
       isFocused: element === focused,
@@ -55,7 +58,7 @@ globalThis.tmpmaildPage ??= (() => {
     };
   }
 
-  // Return the fields, those of a modal dialog alone if there is one, and whether frames of other sites are shown.
+  // Return the fields (if a modal dialog is open, only its fields), and whether frames from other sites are visible.
   function look() {
     const focused = focusedElement();
     const all = fieldsIn(document).filter((element) => isUsable(element, focused));
@@ -71,7 +74,8 @@ globalThis.tmpmaildPage ??= (() => {
     };
   }
 
-  // Write as a person would, with the events that frameworks listen to; tell whether the page has kept it.
+  // Fill in fields as a user would, with the events that frameworks listen to; return whether the page has kept the
+  // values.
   async function write(values) {
     for (const [index, value] of values) {
       const element = found[index];
@@ -80,7 +84,7 @@ globalThis.tmpmaildPage ??= (() => {
       element.value = value;
       element.dispatchEvent(new InputEvent("input", { bubbles: true, composed: true, inputType: "insertText", data: value }));
       element.dispatchEvent(new Event("change", { bubbles: true }));
-      await new Promise((resolve) => setTimeout(resolve)); // a framework may draw anew between two fields
+      await new Promise((resolve) => setTimeout(resolve)); // a framework may re-render between two fields
     }
     return values.every(([index, value]) => found[index].value === value || !found[index].isConnected);
   }

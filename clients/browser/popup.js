@@ -1,4 +1,4 @@
-// The popup: the inboxes that live, what came, and what can be done with it.
+// The popup: the live inboxes, their messages, and the actions on them.
 
 import { at, h, redraw } from "./dom.js";
 import { fillAddress, fillCode, fillNewAddress, newInbox, siteOf } from "./filling.js";
@@ -8,17 +8,17 @@ import * as state from "./state.js";
 import { remaining, t, timeOfDay, translate } from "./words.js";
 
 const COPIED_MS = 1500;
-const READING_MS = 500; // for a click that was meant for what was there before
+const READING_MS = 500; // the time during which a click may have been meant for the previous content
 const [tab] = await chrome.tabs.query({ active: true, currentWindow: true });
 const site = siteOf(tab);
-let opened; // the address of the inbox that is unfolded; "" for none
-let notice; // what went wrong with what was asked for last
-let shown = []; // the inboxes as they were drawn
+let opened; // the address of the expanded inbox, or ""
+let notice; // the error of the last action
+let shown = []; // the inboxes as last drawn
 
 const isHere = (inbox) => isSameSite(inbox.site, site);
 const service = () => Service.configured();
 
-// Do what a button is for, and say what went wrong.
+// Return a click handler that runs the task and shows its error.
 const attempt = (task) => async ({ currentTarget }) => {
   notice = undefined;
   currentTarget.disabled = true;
@@ -34,7 +34,7 @@ const attempt = (task) => async ({ currentTarget }) => {
 
 const button = (key, label, about, task) => h("button", { type: "button", "data-key": key, ...about, click: attempt(task) }, label);
 
-// Write into the page, and leave the person there.
+// Fill in the page, and close the popup so that the user can continue there.
 const filling = (task) => async () => {
   await task();
   close();
@@ -48,7 +48,7 @@ const copying = (text) => async (element) => {
   setTimeout(draw, COPIED_MS);
 };
 
-// Say of an answer that an inbox is gone which one that is.
+// Add the inbox's address to the error if the request fails.
 const of = (inbox, asked) => asked.catch((error) => {
   throw Object.assign(error, { address: inbox.address });
 });
@@ -63,7 +63,7 @@ async function remove(inbox) {
   await state.forget(inbox.address);
 }
 
-// The browser's own choice of a window could be one that is not private.
+// Without a window id, the browser might choose a non-private window.
 async function openInbox({ address, token }) {
   await chrome.tabs.create({ windowId: tab.windowId, url: `${(await service()).base}#${address}.${token}` });
   close();
@@ -82,7 +82,7 @@ function drawAddress(inbox) {
     site && button(`fill ${address}`, t("fill"), {}, filling(() => fillAddress(tab, inbox))));
 }
 
-// A code for one site that is to be written into another is worth a warning: mail of the one may be what the other is after.
+// Warn before filling a code for one site into a different site, which may be trying to steal that code.
 function drawCode({ address, site: made, mail: { code } }) {
   const isElsewhere = site && made && !isSameSite(made, site);
   const label = isElsewhere ? t("fill_at", shownHost(site)) : t("fill");
@@ -140,7 +140,7 @@ function drawLine(id, fault) {
 const isOfWindow = ({ isPrivate }) => Boolean(isPrivate) === tab.incognito;
 const shapeOf = (all) => JSON.stringify(all.map(({ address, mail }) => [address, mail?.id]));
 
-// Draw it all. What comes under the pointer can be pressed only a moment later.
+// Draw all inboxes. Content that has just appeared under the pointer becomes clickable only after a short delay.
 async function draw() {
   const before = shapeOf(shown);
   shown = (await state.inboxes()).filter(isOfWindow);
@@ -161,7 +161,7 @@ function tick() {
   if (shown.some((inbox) => state.leftMs(inbox) <= 0)) draw();
 }
 
-// What was told is told once; mail that is shown is not new any more.
+// Show a notice only once, and mark the shown messages as read.
 async function markRead() {
   notice = (await state.told("notice")) ?? notice;
   drawLine("notice", notice);
@@ -181,5 +181,5 @@ await draw();
 await markRead();
 at(known ? "fill" : "settings").focus();
 chrome.storage.session.onChanged.addListener(({ inboxes, trouble }) => (inboxes || trouble) && draw().then(markRead));
-chrome.storage.session.set({ looked: Date.now() }); // for the background to try again now
+chrome.storage.session.set({ looked: Date.now() }); // makes the background script retry immediately
 setInterval(tick, 1000);

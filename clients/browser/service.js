@@ -1,10 +1,10 @@
-// Asks the HTTP API of the person's own tmpmaild, and says what went wrong as a sentence.
+// Sends requests to the HTTP API of the user's own tmpmaild, and turns errors into sentences.
 
 const PATIENCE_MS = 15_000;
 const LONGEST_PAUSE_SECONDS = 3600;
 const ADDRESS = /^[!-?A-~]{1,64}@[!-?A-~]{1,253}$/;
 const TOKEN = /^[\w-]{1,200}$/;
-const CODE = /^[a-z0-9-]{1,60}$/; // of an error
+const CODE = /^[a-z0-9-]{1,60}$/; // the `code` of a problem response
 const NOTHING_THERE = /^(?:not-found|status-(?:404|405|410))$/;
 const SENTENCES = {
   "address-expired": "error_address_expired",
@@ -13,24 +13,25 @@ const SENTENCES = {
   "storage-full": "error_storage_full",
 };
 
-// What did not work: the key of a sentence in _locales and the values in it.
+// An error to show to the user: the key of a sentence in _locales, and the values to insert into it.
 export class Fault extends Error {
   constructor(key, values = [], { code = key, retryAfterSeconds = 0 } = {}) {
     super(code);
     Object.assign(this, { key, values, code, retryAfterSeconds });
   }
 
-  // Tell whether the inbox is not there, for this token at least.
+  // Return whether the inbox does not exist, at least for this token.
   get isGone() {
     return ["address-not-found", "address-expired", "unauthorized"].includes(this.code);
   }
 }
 
-// Return what a browser is asked to allow. Firefox knows no ports here.
+// Return the host permission to request. Firefox does not support ports here.
 export const patternOf = (base) => `${new URL(base).protocol}//${new URL(base).hostname}/*`;
 
-// Return the base URL of a service from what was typed; undefined if it is none. Without HTTPS a browser does not tell the
-// server that a request is ours, and it would refuse to create addresses; so of plain HTTP only this machine is taken.
+// Return the base URL of a service from the user's input, or undefined. Without HTTPS, a browser does not reveal that a
+// request comes from an extension, so the server would refuse to create addresses. Therefore, plain HTTP is accepted
+// only for localhost.
 export function baseOf(typed) {
   const text = typed.trim();
   const url = URL.parse(text.includes("://") ? text : `https://${text}`);
@@ -44,14 +45,14 @@ export class Service {
     this.base = base;
   }
 
-  // Return the service that was set up. Throws a Fault if there is none.
+  // Return the configured service. Throws a Fault if there is none.
   static async configured() {
     const { service } = await chrome.storage.local.get("service");
     if (!service) throw new Fault("set_up_first");
     return new Service(service);
   }
 
-  // Throw a Fault unless a tmpmaild answers.
+  // Throw a Fault unless the server is a tmpmaild.
   async check() {
     const answer = await this.#json("openapi.json").catch((fault) => {
       throw NOTHING_THERE.test(fault.code) ? new Fault("no_tmpmaild") : fault;
@@ -59,7 +60,7 @@ export class Service {
     if (answer?.info?.title !== "tmpmaild") throw new Fault("no_tmpmaild");
   }
 
-  // Create an address that only its token opens: the site that gets it must not read its mail.
+  // Create a private address, because the site that receives the address must not be able to read its mail.
   async create() {
     const answer = await this.#json("addresses", { method: "POST", json: { private: true } });
     const { address, token, created_at, expires_at, extendable_until } = answer ?? {};
@@ -82,7 +83,7 @@ export class Service {
     return answer.messages;
   }
 
-  // Return the open answer of the event stream of inboxes.
+  // Return the open response that streams the events of the inboxes.
   events(inboxes, signal) {
     const named = inboxes.map(({ address, token, after }) => ({ address, token, ...(after && { after }) }));
     return this.#ask("events", { method: "POST", json: { inboxes: named }, signal });
@@ -90,7 +91,7 @@ export class Service {
 
   async #ask(path, { inbox, method = "GET", json, signal = AbortSignal.timeout(PATIENCE_MS) } = {}) {
     const headers = { ...(inbox && { Authorization: `Bearer ${inbox.token}` }), ...(json && { "Content-Type": "application/json" }) };
-    // A redirect would take tokens to another place.
+    // A redirect would send tokens to a different server.
     const about = { method, headers, body: json && JSON.stringify(json), signal, credentials: "omit", cache: "no-store", redirect: "error" };
     const answer = await fetch(new URL(`api/v1/${path}`, this.base), about).catch(() => undefined);
     if (!answer) throw await this.#unreachable();
@@ -105,14 +106,15 @@ export class Service {
     });
   }
 
-  // Without the permission the browser does not let the request out, or its answer in.
+  // Without the permission, the browser blocks the request or its response.
   async #unreachable() {
     const isAllowed = await chrome.permissions.contains({ origins: [patternOf(this.base)] });
     return isAllowed ? new Fault("error_unreachable") : new Fault("permission_missing", [new URL(this.base).host]);
   }
 }
 
-// Return the seconds to wait; of a date, which it can be too, none. What no timer can hold would be no pause at all.
+// Return the seconds to wait, or 0 if the field is a date. The delay is capped, because a timer with a larger delay
+// would fire immediately.
 const pauseOf = ({ headers }) => Math.min(Math.max(Math.ceil(Number(headers.get("Retry-After"))) || 0, 0), LONGEST_PAUSE_SECONDS);
 
 function faultOf(code, status, retryAfterSeconds) {

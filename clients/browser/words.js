@@ -1,20 +1,20 @@
-// Says things in the reader's language: the words of _locales, and times.
+// Texts in the user's language: the messages of _locales, and times.
 
 const message = chrome.i18n.getMessage;
-const language = `${message("language") || "en"}-u-nu-latn`; // digits are those of addresses and codes
+const language = `${message("language") || "en"}-u-nu-latn`; // uses the same digits as addresses and codes
 const plurals = new Intl.PluralRules(language);
 const clock = new Intl.DateTimeFormat(language, { timeStyle: "short" });
 const isFromRight = message("@@bidi_dir") === "rtl";
-// What is filled into such a line keeps a direction of its own (FSI and PDI of UAX #9).
+// In right-to-left text, inserted values keep their own direction (FSI and PDI in UAX #9).
 const isolated = (value) => (isFromRight ? `\u2068${value}\u2069` : String(value));
 
-// Return a message with its values filled in; one that comes in plural forms is chosen by the first value.
+// Return a message with its values inserted; the first value selects the plural form.
 export function t(key, ...values) {
   const filled = values.map(isolated);
   return message(key, filled) || message(`${key}_${plurals.select(values[0] ?? 0)}`, filled) || message(`${key}_other`, filled);
 }
 
-// Write the words into what a page left empty, and set its language and direction.
+// Insert the texts into the page, and set its language and direction.
 export function translate() {
   Object.assign(document.documentElement, { lang: message("language"), dir: isFromRight ? "rtl" : "ltr" });
   for (const element of document.querySelectorAll("[data-t]")) element.textContent = t(element.dataset.t);
@@ -22,7 +22,7 @@ export function translate() {
 
 export const timeOfDay = (ms) => clock.format(ms);
 
-// Return 3540 seconds as "59 min", and 90 as "90 sec".
+// Format 3540 seconds as "59 min", and 90 as "90 sec".
 export function remaining(seconds) {
   const [unit, size] = [["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= 2 * size) ?? ["second", 1];
   return new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "short" }).format(Math.round(seconds / size));

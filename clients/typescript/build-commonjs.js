@@ -1,4 +1,5 @@
-// The build for `require`, from the same sources: syntax only, since tsc has checked the types for the one for `import`.
+// Builds the package for `require` from the same sources. It only converts the syntax, since the build for `import` has
+// already checked the types with tsc.
 
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import ts from "typescript";

@@ -1,4 +1,4 @@
-// Checked with types: a promise that nobody awaits is the usual mistake in tests and in what they use.
+// Linting uses type information because a missing `await` is the most common mistake in tests and test helpers.
 
 import tseslint from "typescript-eslint";
 
@@ -20,5 +20,5 @@ export default tseslint.config(
       "@typescript-eslint/switch-exhaustiveness-check": "error",
     },
   },
-  { files: ["src/openapi.ts"], rules: { "max-lines": "off" } }, // it is made from the description
+  { files: ["src/openapi.ts"], rules: { "max-lines": "off" } }, // it is generated from the OpenAPI description
 );

@@ -1,4 +1,5 @@
-// Notifies the reader: in the window title, to screen readers, in a note on the page and by desktop notifications (notifications.js).
+// Notifies the reader with the window title, screen reader announcements, notes on the page, and desktop notifications
+// (notifications.js).
 
 import { at } from "./dom.js";
 import { codeOf } from "./findings.js";
@@ -13,7 +14,7 @@ const tabIcon = document.querySelector("link[rel=icon]");
 const plainIcon = tabIcon.href;
 const DOT = "%3Ccircle cx='25' cy='7' r='7' fill='%23ff5a4f'/%3E";
 
-// Show the number of unread messages in the tab's title, or the code of the newest one; `unread` is sorted newest first.
+// Show the number of unread messages in the tab's title, or the newest message's code; `unread` is sorted newest first.
 export function showCount(unread) {
   const code = unread[0] && codeOf(unread[0]);
   const count = unread.length ? `(${unread.length}) tmpmaild` : "tmpmaild";
@@ -32,7 +33,7 @@ export function hush() {
   closeNotifications();
 }
 
-// Show a note for a few seconds, or longer while the pointer or the focus is in it; `more` are elements to append.
+// Show a note for a few seconds, or longer while the pointer or the focus is in it; `more` contains elements to append.
 export function toast(text, ...more) {
   const place = at("toast");
   place.replaceChildren(text, ...more);
@@ -45,7 +46,7 @@ function expire(place) {
   toasting = setTimeout(() => (isInUse() ? expire(place) : place.replaceChildren()), place.childElementCount ? 2 * TOAST_MS : TOAST_MS);
 }
 
-// Announce new messages; `open(message)` shows one.
+// Announce new messages; `open(message)` shows a message.
 export function tellOf(messages, open) {
   const message = messages.at(-1);
   const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];

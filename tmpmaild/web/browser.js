@@ -1,8 +1,9 @@
-// Browser features that may be missing or blocked (as with cookies blocked), and their fallbacks. Does not touch the page.
+// Browser features that may be missing or blocked (for example when cookies are blocked), and their fallbacks. Does not
+// access page elements.
 
 const unstored = {};
 
-// Return the result of `ask`, or undefined if the browser throws.
+// Return the result of `ask`, or undefined if it throws.
 function tryTo(ask) {
   try {
     return ask();
@@ -23,7 +24,7 @@ export function set(key, value, area = "localStorage") {
   }
 }
 
-// Whether the list and a message are side by side, and whether a message's tools fit next to its tabs.
+// Whether the list and a message are shown side by side, and whether a message's tools fit next to its tabs.
 export const wide = matchMedia("(width >= 60rem) or ((width >= 48rem) and (height >= 30rem))");
 export const roomy = matchMedia("(width >= 60rem)");
 
@@ -40,19 +41,20 @@ export async function inTurn(name, task) {
   return running ?? task();
 }
 
-// Whether the browser can notify, and whether it may.
+// Whether the browser supports notifications, and whether it has permission to show them.
 export const canNotify = () => tryTo(() => isSecureContext && "permission" in Notification) ?? false;
 export const mayNotify = () => tryTo(() => Notification.permission) === "granted";
 export const askToNotify = async () => (await tryTo(() => Notification.requestPermission())?.catch(() => {})) === "granted";
 
-// Whether to offer the system's share sheet: on touch devices.
+// Whether to offer the system's share sheet: only on touch devices.
 export const canShare = () => Boolean(navigator.share) && matchMedia("(pointer: coarse)").matches;
 export const share = (url) => navigator.share({ url }).catch(() => {});
 
-// Copy text to the clipboard and resolve to whether that worked. Not available without HTTPS.
+// Copy text to the clipboard, which requires HTTPS; resolves to true if it succeeded.
 export const writeClipboard = (text) => tryTo(() => navigator.clipboard.writeText(text))?.then(() => true, () => false);
 
-// Register the service worker, if allowed. Our Content-Security-Policy accepts only the URL that is created here.
+// Register the service worker, if the browser allows it. Our Content-Security-Policy allows only the script URL that is
+// created here.
 export function registerWorker() {
   const createScriptURL = () => `${new URL("worker.js", document.baseURI)}`;
   const maker = window.trustedTypes?.createPolicy("worker", { createScriptURL }) ?? { createScriptURL };

@@ -1,17 +1,17 @@
-// The card that shows the address, its remaining lifetime and the actions on it.
+// The card that shows the address, its remaining lifetime and the actions for it.
 
 import { canShare } from "./browser.js";
 import { button, h, icon, plain, redraw, tool } from "./dom.js";
 import { menuButton } from "./menu.js";
 import { moment, remaining, t } from "./words.js";
 
-export const LAST_MS = 5 * 60_000; // the time that is shown as short
-const GAIN_SECONDS = 60; // an extension worth its button
+export const LAST_MS = 5 * 60_000; // below this, the remaining time is highlighted
+const GAIN_SECONDS = 60; // the shortest extension to offer
 const STEP_SECONDS = 3600;
-const SLACK_SECONDS = 2; // our idea of the server's time is rough
+const SLACK_SECONDS = 2; // tolerance, because our estimate of the server's time is imprecise
 
-// Return how an inbox can be made to live longer, by an hour or as long as it may: `seconds` from `nowMs`, and a `label`.
-// Returns undefined if it cannot.
+// Return the possible extension of an inbox (an hour, or up to the limit) as `seconds` from `nowMs` and a `label`.
+// Returns undefined if the inbox cannot be extended.
 export function extensionOf({ expires_at, extendable_until, token }, nowMs) {
   const [left, most] = [expires_at, extendable_until].map((time) => Math.floor((Date.parse(time) - nowMs) / 1000));
   if (!token || most - left < GAIN_SECONDS) return undefined;
@@ -19,10 +19,10 @@ export function extensionOf({ expires_at, extendable_until, token }, nowMs) {
   return { seconds: Math.min(left + STEP_SECONDS, most - SLACK_SECONDS), label: t("extend", { time: moment(until) }) };
 }
 
-// Somebody else's address is never called the reader's own.
+// Other people's addresses are never labelled as the reader's own.
 const titleOf = ({ foreign, label }) => [t(foreign ? "foreign-address" : "your-address"), plain(label ?? "")].filter(Boolean).join(" · ");
 
-// `actions` has what the buttons do, by the keys of their labels.
+// `actions` maps the keys of the button labels to the button handlers.
 export class Card {
   #element;
   #actions;
@@ -31,7 +31,7 @@ export class Card {
   #time = h("span.time", { role: "timer" });
   #bar = h("div");
   #extend;
-  notice = ""; // what is said above the address until the reader dismisses it
+  notice = ""; // a note above the address, until the reader dismisses it
 
   constructor(element, actions) {
     [this.#element, this.#actions] = [element, actions];
@@ -44,7 +44,8 @@ export class Card {
   show(inbox, nowMs) {
     [this.#inbox, this.#nowMs] = [inbox, nowMs];
     this.#extend = button("time", extensionOf(inbox, nowMs)?.label ?? "", { class: "quiet", click: () => this.#actions.extend() });
-    this.#extend.ariaLabel = this.#extend.title = this.#extend.textContent; // on a low screen its words are hidden
+    // The text of the button is hidden on screens with little height.
+    this.#extend.ariaLabel = this.#extend.title = this.#extend.textContent;
     this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox), this.#drawNotice(),
       h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "")),
       h("div.lifetime", inbox.private && h("span.private", t("is-private")), this.#time, this.#extend),
@@ -61,7 +62,7 @@ export class Card {
     return this.notice && h("div.note.small", { role: "note" }, icon("time"), h("span", this.notice), tool("close", t("dismiss"), { click: dismiss }));
   }
 
-  // Say why there is no address, and offer what to do.
+  // Show why there is no address, and offer a solution.
   showTrouble(title, text, retry) {
     const fresh = [this.#button("plus", "new", "main"), this.#button("name", "choose-name")];
     this.#draw("trouble", null, title, h("p", text), h("div.actions", retry || fresh));
@@ -101,7 +102,8 @@ export class Card {
   }
 }
 
-// Draw an address. If space is short, its local part is truncated; copying still copies all of it.
+// Draw an address. If there is little space, its local part is truncated; the copy button still copies the whole
+// address.
 function addressOf({ address }) {
   const [local, domain] = address.split("@");
   const copy = (event) => {

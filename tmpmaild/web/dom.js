@@ -4,7 +4,7 @@ import { writeClipboard } from "./browser.js";
 
 export const at = (id) => document.getElementById(id);
 
-// Make an element: `h("p.note", {title: "…", click: handler}, "text", …)`; falsy children are left out.
+// Create an element: `h("p.note", {title: "…", click: handler}, "text", …)`; falsy children are ignored.
 export function h(name, ...children) {
   const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
@@ -12,7 +12,7 @@ export function h(name, ...children) {
   return fill(element, children);
 }
 
-// Make an element for text in any script, from a message or the reader.
+// Create an element for text in any script that was written by a sender or by the reader.
 export const said = (name, ...children) => h(name, { dir: "auto" }, ...children);
 
 function fill(element, children) {
@@ -28,7 +28,7 @@ function setProperty(element, key, value) {
   else if (value !== undefined && value !== false) element.setAttribute(key, value);
 }
 
-// Replace an element's children; if one of them had the focus, move it to the element that matches `selector`.
+// Replace an element's children; if a child had the focus, move the focus to the element that matches `selector`.
 export function redraw(element, selector, children) {
   const hadFocus = element.contains(document.activeElement);
   element.replaceChildren();
@@ -38,7 +38,7 @@ export function redraw(element, selector, children) {
 
 const svg = (name, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", name), children);
 
-// Draw one of the symbols of index.html.
+// Draw a symbol that is defined in index.html.
 export const icon = (name) => svg("svg", { class: "icon", "aria-hidden": true }, svg("use", { href: `#i-${name}` }));
 
 // Draw a path in a square of `size` units.
@@ -46,14 +46,15 @@ export function drawing(size, d, label) {
   return svg("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" }, svg("path", { d }));
 }
 
-// Make a button of an icon and a label, either of which may be ""; `about` has its class, handlers and attributes.
+// Create a button with an icon and a label, either of which may be ""; `about` contains the button's class, handlers
+// and attributes.
 export const button = (image, label, about) =>
   h("button", { type: "button", ...about }, image && icon(image), label && h("span", label));
 
-// Make an icon button; its label says what it does.
+// Create an icon button; the label describes its action to screen readers.
 export const tool = (image, label, about) => button(image, "", { class: "quiet tool", "aria-label": label, title: label, ...about });
 
-// Make an element with the text that `words(seconds)` returns, updated every second while it is on the page.
+// Create an element with the text that `words(seconds)` returns, updated every second while it is on the page.
 export function countdown(seconds, words) {
   const untilMs = Date.now() + 1000 * seconds;
   const element = h("span");
@@ -64,12 +65,12 @@ export function countdown(seconds, words) {
 }
 
 const HIDING = /[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
-const PILED = /(\p{M}{4})\p{M}+/gu; // no script needs more marks on one letter
+const PILED = /(\p{M}{4})\p{M}+/gu; // no writing system needs more combining marks on one letter
 
-// Return text without characters that hide, reverse or overlay their neighbours.
+// Return text without the characters that hide, reverse or overlay neighbouring characters.
 export const plain = (text) => text.replaceAll(HIDING, " ").replaceAll(PILED, "$1").trim();
 
-// Copy text to the clipboard and resolve to whether that worked.
+// Copy text to the clipboard; resolves to true if that succeeded.
 export async function copy(text) {
   if (await writeClipboard(text)) return true;
   const focused = document.activeElement;
@@ -82,7 +83,7 @@ export async function copy(text) {
   return done;
 }
 
-// Let the browser download a file.
+// Start a download of a file in the browser.
 export function save(blob, filename) {
   const href = URL.createObjectURL(blob);
   h("a", { href, download: filename }).click();

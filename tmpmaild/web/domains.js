@@ -4,7 +4,7 @@ const RUN = /[\p{L}\p{N}\p{M}.\u3002-]+/gu;
 const DOTS = /[.\u3002]/;
 const LAST = /^[\p{L}\p{M}]{2,}/u;
 
-// Return the domains in a text: labels between dots, the last of which begins with two letters.
+// Return the domains in a text: labels separated by dots, where the last label starts with two letters.
 export const domainsIn = (text) =>
   (text.match(RUN) ?? []).flatMap((run) => run.split(/[.\u3002]{2,}/)).flatMap((part) => {
     const labels = part.split(DOTS).filter(Boolean);

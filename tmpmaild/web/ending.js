@@ -1,14 +1,14 @@
-// The warning before an inbox expires. Offers to extend it and to save its messages.
+// The warning before an inbox expires. Offers to extend the inbox and to save its messages.
 
 import { extensionOf, LAST_MS } from "./card.js";
 import { button, h, icon, tool } from "./dom.js";
 import { moment, t } from "./words.js";
 
-// `actions` has extend() and save(). Returns what is to be called each second with the inbox that is shown, if any, and how
-// many messages it has.
+// `actions` contains extend() and save(). Returns a function that must be called every second with the shown inbox, if
+// any, and its message count.
 export function endingBar(element, { extend, save }) {
   let drawn = "";
-  let dismissed; // the end that the reader knows of
+  let dismissed; // the expiry time for which the reader has dismissed the warning
 
   function contents({ expires_at }, n, label, end) {
     const dismiss = () => ((dismissed = end), (element.hidden = true));

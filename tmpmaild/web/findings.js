@@ -3,7 +3,7 @@
 import { button, h, icon, plain, said, tool } from "./dom.js";
 import { t } from "./words.js";
 
-const LIKELY = 0.3; // from here on a link is one to follow
+const LIKELY = 0.3; // the minimum confidence for highlighting a link
 const HOST_CHARACTERS = 40;
 const TEXT_CHARACTERS = 120;
 const NAMES_HOST = /^(?:https?:\/\/)?((?:[\p{L}\p{N}-]+\.)+\p{L}{2,})\.?(?:[/:?#].*)?$/iu;
@@ -11,13 +11,13 @@ const NAMES_HOST = /^(?:https?:\/\/)?((?:[\p{L}\p{N}-]+\.)+\p{L}{2,})\.?(?:[/:?#
 export const codeOf = (message) => message.codes[0]?.value;
 export const linkOf = (message) => message.links.find(({ href, confidence }) => confidence >= LIKELY && hostOf(href));
 
-// Return the host that a link leads to, in the form a browser uses, or "" if it is not a web address.
+// Return a link's host in the form that browsers use, or "" if the link is not a web address.
 export function hostOf(href) {
   const { protocol, host } = URL.canParse(href) ? new URL(href) : {};
   return /^https?:$/.test(protocol) ? host : "";
 }
 
-// Return the host named in a link's text if the link leads to a different host.
+// Return the host in a link's text if the link points to a different host.
 function claimOf({ href, text }) {
   const named = plain(text).split(/[\s()<>[\]"',;!]+/).map((word) => hostOf(`https://${NAMES_HOST.exec(word)?.[1] ?? ""}`));
   return named.find((claimed) => claimed && !isSameSite(claimed, hostOf(href)));
@@ -25,10 +25,11 @@ function claimOf({ href, text }) {
 
 export const isSameSite = (one, other) => one === other || one.endsWith(`.${other}`) || other.endsWith(`.${one}`);
 
-// Draw a link that opens a new tab and sends no referrer.
+// Draw a link that opens in a new tab and sends no referrer.
 export const leave = (href, ...children) => h("a", { href, target: "_blank", rel: "noopener noreferrer" }, children);
 
-// Tell whether a host is the sender's: by the address of the mail, unless that is known to be wrong, or by a signature.
+// Return whether a host belongs to the sender. It must belong to the domain of the sender's address, unless the address
+// is known to be forged, or to the domain of a signature.
 function isOfSender(host, { from, authenticated, dmarc }) {
   const sites = [dmarc !== "fail" && from.split("@").at(-1), authenticated];
   return sites.some((site) => site?.includes?.(".") && isSameSite(host.replace(/:\d+$/, ""), site.toLowerCase()));
@@ -41,7 +42,8 @@ function codeBox(value, copy, brief) {
   return h("p.code", h("b", { dir: "ltr" }, value), button("copy", t("copy"), { class: "main", ...about }));
 }
 
-// Draw a link as a button that names the host (of a long host its end, which shows the owner), with the link's `text` if given.
+// Draw a link as a button that shows the link's host and, if given, its `text`. Only the end of a long host is shown,
+// because it identifies the owner.
 function linkButton({ href }, kind, text) {
   const host = hostOf(href);
   const shown = host.length > HOST_CHARACTERS ? `\u2026${host.slice(-HOST_CHARACTERS)}` : host;
@@ -50,7 +52,8 @@ function linkButton({ href }, kind, text) {
   return leave(href, about, icon("out"), h("span", t("open-at", { host: shown })));
 }
 
-// Draw a link, after a warning if its text names a different host. It is highlighted only if it is the purpose of the message.
+// Draw a link, preceded by a warning if its text contains a different host. The link is highlighted only if it is the
+// purpose of the message.
 function linkBox(link, message, copy, brief) {
   const [host, claimed, text] = [hostOf(link.href), claimOf(link), plain(link.text.slice(0, TEXT_CHARACTERS))];
   const isMain = !brief && !codeOf(message) && !claimed && isOfSender(host, message);
@@ -60,7 +63,7 @@ function linkBox(link, message, copy, brief) {
       !brief && [text && !claimed && said("small.said", text), tool("copy", t("copy-link"), { click: (event) => copy(link.href, event) })])];
 }
 
-// Draw a message's code and link, in full or in brief; returns "" if it has neither.
+// Draw a message's code and link, in full or in brief; returns "" if the message has neither.
 export function found(message, copy, { brief = false } = {}) {
   const [code, link] = [codeOf(message), linkOf(message)];
   if (!code && !link) return "";

@@ -1,16 +1,17 @@
-// Fits a mail to its frame: its width, which is measured and not guessed from its styles, its height, and the colour below it.
+// Fits a message to its frame: the width (measured rather than derived from styles), the height, and the colour below
+// the message.
 
 const MOST_PX = 30_000;
-const MOST_CHANGES = 30; // a mail that is higher than its frame, however high that is, would grow for ever
-const MOST_ELEMENTS = 4000; // that are measured
-const MOST_TURNS = 4; // what is as wide as its frame grows when it is made smaller
+const MOST_CHANGES = 30; // without this limit, a message that always outgrows its frame would be resized forever
+const MOST_ELEMENTS = 4000; // the maximum number of elements to measure
+const MOST_TURNS = 4; // scaling is repeated, because elements as wide as the frame grow when the message is scaled down
 const SMALLEST = 0.25;
-const LEGIBLE = 0.5; // below it lines that are laid out are broken
-const CLIPS_FROM_PX = 100; // what is narrower hides its text on purpose
-const MARGINS_PX = 17; // of a page that says nothing of them, and a pixel that is rounded
+const LEGIBLE = 0.5; // below this scale, preformatted lines are wrapped
+const CLIPS_FROM_PX = 100; // narrower elements are assumed to hide their text intentionally
+const MARGINS_PX = 17; // a page's default margins, plus one pixel for rounding
 const EARLY_MS = 100;
 
-// Return how wide a mail is at its own size, from what is furthest left to what is furthest right.
+// Return the original width of a message, from its leftmost to its rightmost point.
 function widthOf({ documentElement: root, body }) {
   let [left, right] = [0, root.scrollWidth];
   for (const element of [...body.getElementsByTagName("*")].slice(0, MOST_ELEMENTS)) {
@@ -28,7 +29,7 @@ function scale({ body }, size) {
   for (const name of ["zoom", "--fit"]) body.style.setProperty(name, size, "important");
 }
 
-// Make a mail so small that all of its width is in sight; return its size, 1 where it fits as it is.
+// Scale a message down until its whole width is visible; return the scale, which is 1 if it fits.
 function fitWidth(page) {
   const { documentElement: root } = page;
   const room = root.clientWidth;
@@ -48,7 +49,7 @@ function fitWidth(page) {
   return size;
 }
 
-// Let the colour at the end of a mail go on below it.
+// Extend the background colour at the bottom of a message to the area below the message.
 function paintGround({ documentElement: root, body, defaultView }) {
   const { style } = root;
   style.removeProperty("background");
@@ -61,17 +62,17 @@ function paintGround({ documentElement: root, body, defaultView }) {
   if (colour) style.setProperty("background", colour, "important");
 }
 
-// Return what ends an element and is as wide as the page.
+// Return the last child that is as wide as the page.
 const lastIn = (element, { clientWidth }) =>
   [...element.children].findLast((one) => one.offsetHeight > 0 && one.getBoundingClientRect().width >= clientWidth - MARGINS_PX);
 
-// Keep a mail fitted to its frame: `told(size)` is called with each new size, and `isWhole()` tells whether the reader wants
-// its own size. Returns what fits it anew.
+// Keep a message fitted to its frame. `told(size)` is called with each new scale, and `isWhole()` returns whether the
+// reader has chosen the original size. Returns a function that fits the message again.
 export function fit(frame, { isWhole, told }) {
   const page = frame.contentDocument;
   const { documentElement: root } = page;
   let [outer, inner, changes] = [];
-  page.getElementById("size")?.remove(); // what fits a view that has a tab of its own
+  page.getElementById("size")?.remove(); // this style is only for a view that is opened in its own tab
 
   function fitHeight() {
     const { scrollHeight, clientHeight, offsetHeight } = root;
@@ -93,11 +94,12 @@ export function fit(frame, { isWhole, told }) {
     if (frame.offsetWidth !== outer) [outer, changes] = [frame.offsetWidth, 0];
     if (changes++ < MOST_CHANGES) root.clientWidth === inner ? fitHeight() : fitAll();
   }).observe(root);
-  page.addEventListener("load", fitAll, true); // an image has come
+  page.addEventListener("load", fitAll, true); // an image has finished loading
   return fitAll;
 }
 
-// Call `ready()` as soon as a frame has its mail, which may still wait for images, and once more when all of it is there.
+// Call `ready()` as soon as a frame contains its message, whose images may still be loading, and again when it is
+// complete.
 export function whenCome(frame, hasCome, ready, doubt) {
   const timer = setInterval(() => {
     if (!frame.isConnected) clearInterval(timer);
@@ -106,5 +108,5 @@ export function whenCome(frame, hasCome, ready, doubt) {
   frame.addEventListener("load", () => {
     clearInterval(timer);
     if (frame.isConnected) hasCome() ? ready() : doubt();
-  }, { once: true }); // a change of the mode is a load, too
+  }, { once: true }); // changing the mode also fires a load event
 }

@@ -1,20 +1,20 @@
-// Follows inboxes through the network: one event stream for all of them, its failures, and requests that wait for mail
-// where a proxy holds the stream back. Which tab does so is the business of live.js.
+// Follows inboxes over the network with one event stream for all of them, and handles its failures. If a proxy
+// withholds the stream, long-polling requests replace it. live.js decides which tab opens the stream.
 
-const MAX_INBOXES = 20; // of one stream
-const SPARE_REQUESTS = 2; // left for what the reader does
+const MAX_INBOXES = 20; // per stream
+const SPARE_REQUESTS = 2; // requests reserved for the reader's actions
 const TOO_LONG = new Error("the time is up");
 const LOST = new Error("the line is lost");
 const CHANGED = new Error("other inboxes are to be followed");
 
 export const TIMINGS = {
   firstOctetMs: 5000,
-  silenceMs: 10_000, // the server's heartbeat comes every 8 s
+  silenceMs: 10_000, // the server sends a heartbeat every 8 s
   pausesMs: [500, 1000, 2000, 4000, 8000, 10_000],
   waitSeconds: 25,
 };
 
-// The meaning of each stream event, without its address.
+// Functions by kind of stream event. Each function converts the event's data, without the address, to a change.
 const MEANINGS = {
   message: (message) => ({ messages: [message] }),
   inbox: (about) => ({ about }),
@@ -26,13 +26,13 @@ const MEANINGS = {
   limited: () => ({ limited: true }),
 };
 
-// Parses text/event-stream (HTML standard, section 9.2.6) as our server writes it, with LF.
-// Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent.
+// Parses text/event-stream (HTML standard, section 9.2.6) in the form that our server sends (with LF line endings).
+// The stream may be split into chunks of any size. An event that is incomplete when the stream ends is discarded.
 export class EventStreamParser {
   #decoder = new TextDecoder();
   #rest = "";
 
-  // Take a piece, and return the events it completes, each with its `event` and its `data`.
+  // Parse a chunk, and return the events that it completes, each with its `event` and `data`.
   feed(octets) {
     const blocks = (this.#rest + this.#decoder.decode(octets, { stream: true })).split("\n\n");
     this.#rest = blocks.pop();
@@ -42,24 +42,25 @@ export class EventStreamParser {
 
 const parse = (block) => Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s)));
 
-// Tells `{ address, … }` with `messages`, `about`, `verdict`, `deleted`, `extended` or `gone`; `{ state }`; and `{}` as a sign of life.
+// Calls `tell` with `{ address, … }` and `messages`, `about`, `verdict`, `deleted`, `extended` or `gone`; with
+// `{ state }`; and with `{}` as a heartbeat.
 export class Following {
   #given;
   #state = {};
   #wasLive = false;
   #failures = 0;
-  #silences = 0; // streams in a row without an octet in time; two are enough
-  #looked = false; // whether the last request was a look at another inbox than the first
+  #silences = 0; // consecutive streams that sent nothing before the timeout; two of them cause long polling
+  #looked = false; // whether the last request checked an inbox other than the first inbox
   #looks = 0;
   #isOver = false;
-  #ended = new Map(); // from the addresses of which nothing more comes to their tokens
-  #covered; // the same, of those that the request under way brings mail of; undefined between requests
-  #step = new AbortController(); // ends the request or the pause it is in
+  #ended = new Map(); // tokens by address, for inboxes that no longer exist
+  #covered; // tokens by address, for inboxes in the current request; undefined between requests
+  #step = new AbortController(); // aborts the current request or pause
   #timer;
   #changing;
 
-  // `given` has `api`, `tell`, `timings`, and `inboxes()`, which returns `{ address, token, after }` for each inbox, the most
-  // important one first; `after` is the id of its newest message.
+  // `given` contains `api`, `tell`, `timings`, and `inboxes()`, which returns `{ address, token, after }` for each
+  // inbox, the most important inbox first; `after` is the id of the inbox's newest message.
   constructor(given) {
     this.#given = given;
   }
@@ -81,27 +82,27 @@ export class Following {
     this.#step.abort();
   }
 
-  // Try now what is lost, and the stream again where waits took its place.
+  // Reconnect now if the connection was lost; if long polling has replaced the stream, try the stream again.
   retry() {
     const { name, retryAtMs } = this.#state;
     if (this.#waits || (name === "lost" && retryAtMs)) this.#step.abort(TOO_LONG);
     this.#silences = 0;
   }
 
-  // The browser reports that it is offline.
+  // Call this when the browser reports that it is offline.
   lose() {
     this.#step.abort(LOST);
   }
 
-  // Request messages now, although the stream is working.
+  // Request messages now, even though the stream is working.
   look() {
     if (!this.#isLive) return this.retry();
     this.#enter("connecting");
     this.#step.abort(CHANGED);
   }
 
-  // Call this when the inboxes or their order may have changed. A request costs a token of the rate limit, so there is a new
-  // one only for an inbox that the last did not name.
+  // Call this when the inboxes or their order may have changed. A request costs a token of the rate limit, so a new
+  // request is only sent for an inbox that the last request did not include.
   change() {
     clearTimeout(this.#changing);
     const wanted = this.#waits ? this.#wanted.slice(0, 1) : this.#wanted;
@@ -124,7 +125,7 @@ export class Following {
     return this.#silences >= 2;
   }
 
-  // There is nothing to follow until something changes.
+  // Wait until there are inboxes to follow.
   async #idle() {
     this.#enter("");
     this.#covered = new Map();
@@ -133,7 +134,7 @@ export class Following {
     await aborted(this.#step.signal);
   }
 
-  // Leave some requests to the reader.
+  // Reserve some requests for the reader's actions.
   async #spare() {
     const ms = this.#wasLive && !this.#isOver && this.#wanted.length && this.#given.api.msUntilLeft(SPARE_REQUESTS + 1);
     if (ms > 0) await this.#pause(this.#isLive ? "live" : "limited", ms);
@@ -146,13 +147,13 @@ export class Following {
     const failure = await (waits ? this.#ask() : this.#stream()).catch((error) => error);
     const { reason } = this.#step.signal;
     if (!failure || this.#isOver) return;
-    if (reason === CHANGED && !waits) this.#silences = Math.max(0, this.#silences - 1); // it had not its time
+    if (reason === CHANGED && !waits) this.#silences = Math.max(0, this.#silences - 1); // aborted early
     if (reason === CHANGED) return;
     if (waits ? !failure.status : reason !== TOO_LONG) this.#silences = 0;
     await this.#bear(failure);
   }
 
-  // Read the stream to its end. Return nothing if it ended because nothing more comes, else the failure.
+  // Read the stream to its end. Return undefined if no more events will follow, otherwise the failure.
   async #stream() {
     const { api, timings } = this.#given;
     const inboxes = this.#wanted;
@@ -171,8 +172,8 @@ export class Following {
     return isLimited ? { status: 429, retryAfterSeconds: api.msUntilLeft(2) / 1000 } : undefined;
   }
 
-  // Wait for mail in the first inbox, in turn with a look at one of the others. Before it is known that the server answers,
-  // only look.
+  // Wait for mail in the first inbox, or check one of the other inboxes in turn. Until the server is known to respond,
+  // the request returns immediately.
   async #ask() {
     const { api, timings } = this.#given;
     const [first, ...others] = this.#wanted;
@@ -189,7 +190,7 @@ export class Following {
   }
 
   #report(news) {
-    if (this.#isLive) this.#failures = 0; // at its first octets a stream has not proved itself
+    if (this.#isLive) this.#failures = 0; // a stream that has only sent its first bytes may still fail
     else this.#enter("live");
     this.#wasLive = true;
     for (const one of news.length ? news : [{}]) {
@@ -200,7 +201,7 @@ export class Following {
     }
   }
 
-  // The server asks for two tokens before an inbox is named again that it could not look up.
+  // After a failed lookup of an inbox, the server requires two rate limit tokens before it repeats the lookup.
   #changeLater() {
     clearTimeout(this.#changing);
     this.#changing = setTimeout(() => this.change(), Math.max(1000, this.#given.api.msUntilLeft(2)));
@@ -219,7 +220,7 @@ export class Following {
     await aborted(this.#begin(ms));
   }
 
-  // `retryAtMs` is by this machine's clock; without it, it tries now.
+  // `retryAtMs` is a time on this machine's clock; it is undefined while connecting.
   #enter(name, retryAtMs) {
     this.#state = { name, retryAtMs };
     this.#given.tell({ state: this.#state });
@@ -231,7 +232,7 @@ export class Following {
     return this.#step.signal;
   }
 
-  // End the step if nothing else does for so long.
+  // Abort the current step if it takes longer than `ms`.
   #expect(ms) {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#step.abort(TOO_LONG), ms);
@@ -242,13 +243,13 @@ const tokensOf = (inboxes) => new Map(inboxes.map(({ address, token }) => [addre
 const isIn = (tokens, { address, token }) => tokens.has(address) && tokens.get(address) === token;
 const aborted = (signal) => new Promise((resolve) => signal.addEventListener("abort", resolve));
 
-// Return how an inbox ended, if an error says that; any other error goes on.
+// Return the reason that an error gives for a missing inbox; rethrow all other errors.
 function reasonOf(error) {
   if (!error.isGone) throw error;
   return error.status === 410 ? "expired" : "unknown";
 }
 
-// Return what events tell; mail of an inbox that came together is one piece of news.
+// Convert events to changes, and combine consecutive messages of an inbox.
 function newsOf(events) {
   const news = [];
   for (const { event, data } of events) {

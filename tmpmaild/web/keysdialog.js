@@ -1,14 +1,15 @@
-// The dialog that lists the keyboard's shortcuts, with the switch for those of one character. Loaded when it is first opened.
+// The dialog that lists the keyboard shortcuts, with the switch for single-character shortcuts. Loaded when it is first
+// opened.
 
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { knows, t } from "./words.js";
 
-// The names of keys that are no characters, and keys that only the list knows.
+// The names of non-character keys, and keys that are only listed here.
 const KEY_LABELS = { ArrowRight: "→", ArrowLeft: "←", Delete: "key-delete", Escape: "key-escape" };
 const IN_LIST = { "move-in-list": ["↓", "↑"], "open-mail": ["key-enter"] };
 
-// `keys` has the keys by what they do; `turn(isOn)` switches those of one character.
+// `keys` maps actions to keys; `turn(isOn)` turns single-character shortcuts on or off.
 export function showAll(keys, areOn, turn) {
   const draw = ([name, pressed]) => h("div", h("dt", pressed.map((key) => h("kbd", label(key)))), h("dd", t(`does-${name}`)));
   const change = ({ target }) => turn(target.checked);

@@ -1,10 +1,10 @@
-// The dialog for the label of an inbox. Loaded when it is first opened.
+// The dialog for an inbox's label. Loaded when it is first opened.
 
 import { openDialog } from "./dialogs.js";
 import { button, h } from "./dom.js";
 import { t } from "./words.js";
 
-// Ask for a name, the present one filled in, and call `rename` with it; "" stands for none.
+// Let the reader edit the current label, and call `rename` with the result; "" removes the label.
 export function askForLabel(label = "", rename) {
   const field = h("input", { value: label, autofocus: true, maxlength: 40, autocomplete: "off", "aria-describedby": "label-hint" });
   const submit = (event) => {

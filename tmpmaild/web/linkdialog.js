@@ -5,7 +5,7 @@ import { button, drawing, h } from "./dom.js";
 import { qrPath } from "./qr.js";
 import { t } from "./words.js";
 
-// `inbox` may have no token, and `copy(text, event)` is that of the button.
+// `inbox` need not have a token; `copy(text, event)` handles the copy button.
 export function showLink(link, inbox, copy) {
   const { d, size } = qrPath(link);
   openDialog(t("qr-title"),

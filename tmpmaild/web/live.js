@@ -1,33 +1,34 @@
-// Keeps the inboxes of the browser up to date in this tab, by one stream for all tabs: the tab that holds a Web Lock has it
-// (following.js) and tells the others. Touches nothing of the page.
+// Keeps the browser's inboxes up to date in this tab. All tabs share one stream: the tab that holds a Web Lock opens
+// the stream (following.js) and notifies the other tabs. Does not access page elements.
 
 import { channel, locks } from "./browser.js";
 import { Following, TIMINGS } from "./following.js";
 
-// `inboxes()` returns `{ address, token, messages, expiresAt }` for each inbox, the most important one first, the messages
-// newest first. `on` has a function for each event, called with what is told and the address: messages(list),
-// about(what the API says of the address), seen(id), verdict(what the API says of a message now), deleted(id),
-// extended(expiresAt), gone("expired" | "deleted" | "unknown") and, without an address, state({ name: "" | "connecting" | "live" | "lost" | "limited", retryAtMs }). Tabs share what has the same `name`.
+// `inboxes()` returns `{ address, token, messages, expiresAt }` for each inbox. The most important inbox is first, and
+// the newest message of each inbox is first. `on` contains a handler for each event, called with its value and the
+// address: messages(list), about(the API's data on the address), seen(id), verdict(the API's data on a message),
+// deleted(id), extended(expiresAt), gone("expired" | "deleted" | "unknown") and, without an address, state({ name: "" |
+// "connecting" | "live" | "lost" | "limited", retryAtMs }). Tabs with the same `name` share a stream.
 export class Live {
   #given;
   #timings;
   #tab = Math.random();
   #state;
-  #following; // while this tab has the stream
-  #channel; // to the other tabs; without it or locks each tab has a stream
+  #following; // set if this tab has the stream
+  #channel; // the channel to the other tabs; without a channel or locks, each tab has its own stream
   #leads = false;
   #stopping = new AbortController();
   #timer;
 
   constructor({ timings, ...given }) {
     this.#given = given;
-    // A page that is kept to be shown again by Back must hold neither the stream nor the lock.
+    // A page in the back/forward cache must release the stream and the lock.
     addEventListener("pagehide", ({ persisted }) => persisted && this.stop());
     addEventListener("pageshow", ({ persisted }) => persisted && this.start());
     this.#timings = { helloMs: 2000, ...TIMINGS, ...timings };
   }
 
-  // The page names no `way`.
+  // The page itself calls this method without `way`.
   start(way) {
     this.stop();
     this.#stopping = new AbortController();
@@ -40,7 +41,7 @@ export class Live {
     else this.#follow();
   }
 
-  // Free the stream, the lock and the channel at once.
+  // Release the stream, the lock and the channel immediately.
   stop() {
     this.#stopping.abort();
     this.#following?.stop();
@@ -50,24 +51,24 @@ export class Live {
     clearTimeout(this.#timer);
   }
 
-  // Whether this tab has the stream, of all tabs that share one.
+  // Whether this tab has the stream that all tabs share.
   get hasStream() {
     return Boolean(this.#following);
   }
 
-  // Try again now ("retry"), or look for mail though it would come by itself ("look").
+  // Retry now ("retry"), or request messages even though the stream works ("look").
   order(what) {
     this.#following?.[what]();
     if (!this.#leads) this.tell({ order: what });
   }
 
-  // Call this when the inboxes of the browser or their order have changed, as every tab notices for itself.
+  // Call this when the browser's inboxes or their order have changed; each tab must call it separately.
   change() {
     this.#following?.change();
-    this.#greet(); // the tab with the stream may have told of an inbox before this one knew it
+    this.#greet(); // the leading tab may have reported an inbox before this tab knew about it
   }
 
-  // Tell the other tabs what this one has done: `{ address, … }` with `seen`, `deleted`, `extended` or `gone`.
+  // Notify the other tabs of this tab's action: `{ address, … }` with `seen`, `deleted`, `extended` or `gone`.
   tell(event) {
     this.#channel?.postMessage(event);
   }
@@ -75,7 +76,7 @@ export class Live {
   #join(signal, options) {
     this.#channel.onmessage = ({ data }) => this.#hear(data);
     this.#greet();
-    // The lock is lost when another tab takes over, and refused where the browser grants none.
+    // The lock is lost when another tab takes over, and refused if the browser grants no locks.
     const part = ({ name }) => signal.aborted || this.start(name === "AbortError" ? "join" : "alone");
     locks().request(this.#given.name, options, () => this.#lead(signal)).catch(part);
   }
@@ -93,7 +94,8 @@ export class Live {
     this.#expectSign(this.#timings.helloMs);
   }
 
-  // A tab that leads and is not heard is frozen, as phones do to tabs in the background: take over.
+  // Take over if the leading tab is silent: the browser has probably frozen it, which is common for background tabs on
+  // phones.
   #expectSign(ms) {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => document.hidden || this.start("steal"), ms);
@@ -103,11 +105,11 @@ export class Live {
     if (!this.#leads) this.#expectSign(this.#timings.silenceMs + this.#timings.helloMs);
     else if (data.hello) this.#welcome(data);
     else if (data.order) this.order(data.order);
-    if (data.state?.name === "connecting" && !data.to) this.#greet(); // nobody led when this tab did
+    if (data.state?.name === "connecting" && !data.to) this.#greet(); // a new leading tab has missed earlier greetings
     else if (!data.to || data.to === this.#tab) this.#take(data);
   }
 
-  // Tell a tab what it does not hold.
+  // Send a tab the messages and the expiry times that it does not have yet.
   #welcome({ hello, positions }) {
     for (const { address, messages, expiresAt } of this.#given.inboxes()) {
       const news = messages.filter(({ id }) => id > (positions[address] ?? "")).reverse();
@@ -140,7 +142,7 @@ export class Live {
       try {
         if (told !== undefined) this.#given.on[name]?.(told, event.address);
       } catch (error) {
-        reportError(error); // what the page does wrong is no trouble of the connection
+        reportError(error); // an error in the page must not affect the connection
       }
     }
   }

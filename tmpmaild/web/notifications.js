@@ -1,18 +1,18 @@
-// Notifications outside of the page: the bell that turns them on, and showing them. Chrome on Android shows them only
-// for the service worker (worker.js).
+// Desktop notifications: shows them, and draws the bell that turns them on. Chrome on Android shows notifications only
+// through the service worker (worker.js).
 
 import { askToNotify, canNotify, get, mayNotify, set } from "./browser.js";
 
 const NOTIFY_KEY = "tmpmaild:notify";
-const shown = new Map(); // by tag: close() and open() of a notification
+const shown = new Map(); // by tag: the functions close() and open() of a notification
 
 const isOn = () => get(NOTIFY_KEY) === "on" && mayNotify();
 
-// Show a notification if the reader wants them and does not look; `open` is called on a click.
+// Show a notification if notifications are turned on and the page is not visible; `open` is called on a click.
 export function notify(title, body, tag, open) {
   if (!document.hidden || !isOn()) return;
   try {
-    // Of the tabs that show one inbox, one is heard: they give the same tag.
+    // Tabs that show the same inbox use the same tag, so only one notification is shown.
     const notification = new Notification(title, { body, tag });
     notification.onclick = () => (window.focus(), open(), notification.close());
     shown.set(tag, { open, close: () => notification.close() });
@@ -21,7 +21,7 @@ export function notify(title, body, tag, open) {
   }
 }
 
-// Close all notifications: some of them may be of mail that is gone.
+// Close all notifications, because some may be about deleted messages.
 export function closeNotifications() {
   for (const { close } of shown.values()) close();
   shown.clear();
@@ -36,8 +36,8 @@ async function notifyByWorker(title, options, open) {
   await registration.showNotification(title, { ...options, icon: "web/icon-192.png" });
 }
 
-// Make the bell work where the browser can notify; it asks for the permission only on a click. `deny` is called when
-// the browser does not give it.
+// Enable the bell if the browser supports notifications; permission is requested only when the bell is clicked. `deny`
+// is called if the permission is denied.
 export function setUpBell(bell, deny) {
   if (!canNotify()) return;
   const draw = () => (bell.ariaPressed = isOn());

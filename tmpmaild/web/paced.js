@@ -1,6 +1,6 @@
-// Asks for one thing after another without running into the rate limit. Touches nothing of the page.
+// Sends requests one after another within the rate limit. Does not access page elements.
 
-const LIMITED_SECONDS = 6; // when a refusal does not say how long it lasts
+const LIMITED_SECONDS = 6; // used if a refusal does not specify when to retry
 
 const pause = (ms, signal) =>
   new Promise((resolve) => {
@@ -8,8 +8,9 @@ const pause = (ms, signal) =>
     signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()));
   });
 
-// Return what `ask` resolves to, asked for when more than `spare` requests are left, and again when it was refused.
-// `onWait(seconds)` is told of each wait. Once `signal` is aborted, nothing more is asked and its reason is thrown.
+// Return the result of `ask`. It is called as soon as the rate limit allows more than `spare` requests, and again after
+// each refusal. `onWait(seconds)` is called for each wait. Once `signal` is aborted, no more requests are sent, and the
+// abort reason is thrown.
 export async function whenAllowed(api, ask, { spare = 0, signal, onWait } = {}) {
   for (let ms = api.msUntilLeft(spare + 1); ; ) {
     if (ms > 0) {

@@ -1,4 +1,5 @@
-// One form of a mail, drawn once. Where that failed it says why, and tries again by itself while it is shown.
+// Shows one form of a message, which is drawn only once. If drawing fails, the pane shows the reason, and retries
+// automatically while it is visible.
 
 import { button, h, icon } from "./dom.js";
 import { t } from "./words.js";
@@ -7,19 +8,19 @@ const LONGEST_WAIT_SECONDS = 30;
 
 export const bar = (image, words, label, click) => h("p.note.small", icon(image), h("span", words), button("", label, { click }));
 
-// Tell whether the same request may succeed later.
+// Return whether a failed request may succeed later.
 const isPassing = ({ status }) => status === 0 || status === 429 || status >= 500;
 
 export class Pane {
   #draw;
   #words;
-  #meanwhile; // what is shown instead until it is drawn
-  #turn; // none before the first drawing and after the end
+  #meanwhile; // shown until the content is drawn
+  #turn; // undefined before the first drawing and after the pane is closed
   #timer;
   #failures = 0;
   #canHeal = false;
 
-  // `draw(pane)` resolves to elements or rejects with an ApiError, and `words(error)` is what to say of that.
+  // `draw(pane)` resolves to elements or rejects with an ApiError; `words(error)` returns the text for that error.
   constructor(draw, words, meanwhile) {
     this.#draw = draw;
     this.#words = words;
@@ -28,7 +29,7 @@ export class Pane {
     this.fill();
   }
 
-  // Draw it anew; what an earlier drawing brings is dropped.
+  // Draw the pane again; the results of earlier drawings are discarded.
   async fill() {
     const turn = (this.#turn = Symbol("turn"));
     clearTimeout(this.#timer);
@@ -42,7 +43,7 @@ export class Pane {
     }
   }
 
-  // Say that it could not be drawn, and try again later where that may help.
+  // Show the error, and retry later if that may help.
   fail(error) {
     if (!this.#turn) return;
     this.#put([bar("warn", this.#words(error), t("again"), () => this.fill()), this.#meanwhile]);
@@ -57,7 +58,7 @@ export class Pane {
     this.heal();
   }
 
-  // Try again now, if it failed and somebody sees it.
+  // Retry now if drawing failed and the pane is visible.
   heal() {
     if (this.#canHeal && !this.element.hidden) this.fill();
   }

@@ -1,17 +1,18 @@
-// Shows an attachment on the page: what the server sends as an image, text as text. Loaded when it is first needed.
+// Shows an attachment on the page, as an image or as text. Loaded when it is first needed.
 
 import { eventOf } from "./calendar.js";
 import { h, plain, said } from "./dom.js";
 import { dayOf, t } from "./words.js";
 
 const PREVIEW_CHARACTERS = 100_000;
-// What the server has recognised. SVG is not among it: it is a document with scripts and links.
+// The image types that the server recognises. SVG is not included, because an SVG file is a document that can contain
+// scripts and links.
 const SENT_IMAGE = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/;
 
-// Return text of several lines without what hides or turns around the characters next to it.
+// Return multi-line text without the characters that hide, reverse or overlay neighbouring characters.
 const legible = (text) => text.replaceAll(/\r\n?/g, "\n").replaceAll(/[^\n\t ]+/g, (word) => plain(word));
 
-// Draw what was received, a blob with its name; `urls` takes the URL of an image, to be revoked.
+// Draw a blob under its name; URLs that must be revoked later are added to `urls`.
 export const drawPreview = (kind, ...given) => (kind === "image" ? drawImage : drawText)(...given);
 
 function drawImage(blob, name, urls) {
@@ -36,12 +37,12 @@ async function drawText(blob, name) {
   return [h("pre", { dir: "auto", tabindex: 0, role: "region", "aria-label": name }, legible(text.slice(0, PREVIEW_CHARACTERS))), isCut && h("p.soft.small", t("preview-cut"))];
 }
 
-// Return text in the encoding that its mark names, else in UTF-8, else in Windows-1252, in which all octets are something.
+// Decode text according to its byte order mark, otherwise as UTF-8, or as Windows-1252, in which every byte is valid.
 function decode(octets) {
   const [first, second] = octets;
   if (first + second === 0xff + 0xfe) return new TextDecoder(first === 0xff ? "utf-16le" : "utf-16be").decode(octets);
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(octets, { stream: true }); // it may be cut within a character
+    return new TextDecoder("utf-8", { fatal: true }).decode(octets, { stream: true }); // may end in mid-character
   } catch {
     return new TextDecoder("windows-1252").decode(octets);
   }

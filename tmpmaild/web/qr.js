@@ -1,22 +1,23 @@
-// Turns text into a QR code (ISO/IEC 18004:2015): byte mode, UTF-8, error correction level M. Draws nothing.
-// The mask is always the chequered one: text with a token in it has no large areas to break up.
+// Turns text into a QR code (ISO/IEC 18004:2015): byte mode, UTF-8, error correction level M. Draws nothing. Always
+// uses the chequered mask, because text that contains a token has no large uniform areas to break up.
 
-const QUIET = 4; // modules on each side (9.1)
+const QUIET = 4; // the number of modules on each side (9.1)
 
-// By version: codewords for data, blocks, codewords for error correction in each (tables 7 and 9).
+// By version: data codewords, blocks, and error correction codewords per block (tables 7 and 9).
 const CODEWORDS = [
   [16, 1, 10], [28, 1, 16], [44, 1, 26], [64, 2, 18], [86, 2, 24], [108, 4, 16], [124, 4, 18], [154, 4, 22],
   [182, 5, 22], [216, 5, 26], [254, 5, 30], [290, 8, 22], [334, 9, 22], [365, 9, 24], [415, 10, 24],
 ];
 
-// Format information of level M with mask 0, version information from 7 on (annexes C and D).
+// Format information for level M with mask 0, and version information for versions 7 and higher (annexes C and D).
 const FORMAT = 0x5412;
 const VERSIONS = [0x7c94, 0x85bc, 0x9a99, 0xa4d3, 0xbbf6, 0xc762, 0xd847, 0xe60d, 0xf928];
 
 const range = (length) => [...Array(length).keys()];
 const binary = (value, width = 8) => value.toString(2).padStart(width, "0");
 
-// Return the rows of modules, 1 where dark and 0 elsewhere, without the quiet zone. Throws RangeError for more than version 15 holds.
+// Return the rows of modules, 1 for dark and 0 for light, without the quiet zone. Throws RangeError if the text does
+// not fit version 15.
 export function qrModules(text) {
   const bytes = [...new TextEncoder().encode(text)];
   const version = 1 + CODEWORDS.findIndex(([room], index) => bytes.length + (index < 9 ? 2 : 3) <= room);
@@ -24,7 +25,8 @@ export function qrModules(text) {
   return symbol(version, codewords(bytes, version).map((byte) => binary(byte)).join(""));
 }
 
-// Return `d` of an SVG path to fill, and `size`, the side of its square with the quiet zone; a module is 1 wide.
+// Return `d` for a filled SVG path, and `size`, the side length of its square including the quiet zone; a module has a
+// width of 1.
 export function qrPath(text) {
   const rows = qrModules(text).map((row) => row.join(""));
   const bar = ({ 0: run, index }, y) => `M${index + QUIET} ${y + QUIET}h${run.length}v1h-${run.length}z`;
@@ -32,7 +34,8 @@ export function qrPath(text) {
   return { d, size: rows.length + 2 * QUIET };
 }
 
-// Pad the data (7.4), and let its blocks take turns, shorter ones first, then those for error correction (7.5, 7.6).
+// Pad the data (7.4), and interleave its blocks, with shorter blocks first, followed by the error correction blocks
+// (7.5, 7.6).
 function codewords(bytes, version) {
   const [room, count, degree] = CODEWORDS[version - 1];
   const length = binary(bytes.length, version < 10 ? 8 : 16);
@@ -46,7 +49,7 @@ function codewords(bytes, version) {
 // Multiply in GF(256), modulo x⁸ + x⁴ + x³ + x² + 1.
 const times = (a, b) => b && (b & 1 && a) ^ times((a << 1) ^ (a > 127 && 0x11d), b >> 1);
 
-// Divide by the product of x - 1, x - 2, x - 4 and so on, `degree` factors (annex A).
+// Return the remainder of dividing by the first `degree` factors of (x - 1)(x - 2)(x - 4)… (annex A).
 function remainder(block, degree) {
   let divisor = [1];
   for (let root = 1; divisor.length <= degree; root = times(root, 2)) {
@@ -56,7 +59,7 @@ function remainder(block, degree) {
   return block.reduce(step, Array(degree).fill(0));
 }
 
-// Place the bits in columns two wide, from the right, up and down in turn (7.7.3).
+// Place the bits in two-module-wide columns, starting from the right, alternately upwards and downwards (7.7.3).
 function symbol(version, bits) {
   const grid = functionPatterns(version);
   const size = grid.length;
@@ -84,7 +87,7 @@ function functionPatterns(version) {
     const around = r > 8 && c > 8 ? 9 : ring(r, c, [3, size - 4]);
     if (around < 5) return [1, 1, 0, 1, 0][around];
     if (r === 6 || c === 6) return (r + c + 1) % 2;
-    return around > 5 ? [1, 0, 1][ring(r, c, centres)] : undefined; // no alignment pattern is at a finder
+    return around > 5 ? [1, 0, 1][ring(r, c, centres)] : undefined; // alignment patterns must not overlap finders
   };
   return range(size).map((r) => range(size).map((c) => module(r, c)));
 }

@@ -1,16 +1,16 @@
-// Saves several files as one archive, fetched one after another at the pace of the rate limit.
+// Saves several files as one archive. The files are fetched one after another within the rate limit.
 
 import { save } from "./dom.js";
 import { whenAllowed } from "./paced.js";
 import { t } from "./words.js";
 import { safeName, zip } from "./zip.js";
 
-// Return the name of a file that has the subject of a message.
+// Return a file name that contains the subject of a message.
 export const nameOfFile = (subject, ending) => `${safeName(subject)}${ending}`;
 
-// `files` are `{ name, load(), isHere }`, where what is here already takes no request; `name` and `date` are those of the archive.
-// `tell(text)` is told how far it is. A file that is no longer there is left out. One request
-// is left to the reader.
+// `files` are `{ name, load(), isHere }`; a file that is already loaded needs no request. `name` and `date` are the
+// name and date of the archive, and `tell(text)` reports the progress. Files that no longer exist are skipped. One
+// request within the rate limit is reserved for the reader.
 export async function saveAll(files, name, date, { api, signal, tell }) {
   const of = files.length;
   const loaded = [];

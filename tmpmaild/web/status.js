@@ -1,13 +1,14 @@
-// The line at the top that says how the connection to the service is, and the button that looks for mail now. Mail comes by
-// itself; the button shows that it does, and what a look costs.
+// The line at the top that shows the state of the connection, and the button that checks for messages. The button's
+// texts explain that messages arrive automatically, and that a check uses a request.
 
 import { button, h } from "./dom.js";
 import { t } from "./words.js";
 
 const LOOK_MS = 1000;
 
-// `actions` has order(what), as live.js has it, msUntilAllowed(), how long the rate limit forbids a look, and say(text). Returns
-// show(state), which takes a state of live.js, and tick(), to be called each second.
+// `actions` contains order(what), as in live.js; msUntilAllowed(), which returns the time until the rate limit allows a
+// check; and say(text). Returns the functions show(state), which takes a state from live.js, and tick(), which must be
+// called every second.
 export function connectionStatus(line, refresh, { order, msUntilAllowed, say }) {
   let state = {};
   let isLooking = false;
@@ -47,7 +48,7 @@ export function connectionStatus(line, refresh, { order, msUntilAllowed, say }) 
       setLooking(false);
       if (next.name === "live") say(t("refreshed"));
     }
-    // A look at what is well already would only make the line blink.
+    // While the connection works, showing the state of a check would only make the line flicker.
     if (isNext && wasLive) return (drawing = setTimeout(() => ((state = next), draw()), LOOK_MS));
     state = next;
     draw();

@@ -1,39 +1,41 @@
-// The inboxes of this browser: a row for each with what came last, and on a phone a line that has their number.
+// The list of this browser's inboxes: a row for each inbox with its latest message and, on a phone, a line with the
+// number of inboxes.
 
 import { button, h, icon, plain, said, tool } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { senderOf, subjectOf } from "./sender.js";
 import { t, timeOfDay } from "./words.js";
 
-// Return what an inbox is called: the name that the reader gave it, else its local part.
+// Return the display name of an inbox: the reader's label for it, otherwise its local part.
 export const nameOf = ({ label, address }) => plain(label ?? "") || address.split("@")[0];
-// Return what its row is called: without a name of the reader's, who wrote first, unless it is somebody else's inbox. The browser
-// keeps nothing of that.
+// Return the title of a row: the reader's label or, unless the inbox is foreign, the first sender. The browser
+// does not store the sender.
 function titleOfRow({ inbox, mailbox }) {
   const first = !inbox.label && !inbox.foreign && mailbox.messages.at(-1);
   return first ? senderOf(first) : nameOf(inbox);
 }
 
-// Return entries of Inboxes, that with the latest mail first; without mail counts when an inbox was made.
+// Return the entries of Inboxes sorted by their latest message, newest first; an inbox without messages is sorted by
+// its creation time.
 const timeOf = ({ inbox, mailbox: { messages } }) => Date.parse(messages[0]?.received_at ?? inbox.created_at);
 export const newest = (entries) => entries.toReversed().sort((one, other) => timeOf(other) - timeOf(one));
 
 const HUES = 360;
-// Return an angle on the colour wheel, always the same for an address.
+// Return an address's angle on the colour wheel; it never changes.
 const hueOf = (address) => [...address].reduce((sum, one) => (31 * sum + one.codePointAt(0)) % HUES, 7);
 
-// `actions` has open(inbox), copy(code, event), end(inbox) and now(), the server's time. Returns what draws inboxes, each
-// `{ inbox, mailbox }` and the oldest first, of which one may be shown.
+// `actions` contains open(inbox), copy(code, event), end(inbox), and now(), which returns the server's time. Returns a
+// function that draws inboxes, each `{ inbox, mailbox }`, oldest first, one of which may be shown.
 export function switcher(element, { open, copy, end, now }) {
   const unfold = () => (head.ariaExpanded = String(element.classList.toggle("unfolded")));
   const head = h("button.all.quiet", { "aria-expanded": "false", click: unfold });
   const rows = h("div.rows");
-  let drawn = new Map(); // by address, in the order of the rows: { row, told }
-  let last = [[]]; // what was drawn
+  let drawn = new Map(); // by address, in row order: { row, told }
+  let last = [[]]; // the arguments of the last draw()
   element.ariaLabel = t("inboxes");
   element.append(head, rows);
 
-  // Nothing moves under a pointer or around the focus.
+  // Rows do not move while the pointer or the focus is on them.
   const isHeld = () => element.matches(":hover, :focus-within");
   for (const event of ["pointerleave", "focusout"]) element.addEventListener(event, () => setTimeout(() => draw(...last)));
 
@@ -42,7 +44,7 @@ export function switcher(element, { open, copy, end, now }) {
     const [title, name] = [titleOfRow(entry), nameOf(inbox)];
     const [message] = mailbox.messages;
     const code = !isShown && message && codeOf(message);
-    // A second click that was meant for the row which is gone deletes nothing.
+    // Ignore a second click that was meant for a row that has just been removed.
     const click = ({ detail }) => detail < 2 && end(inbox);
     return [
       h("button.open-inbox", { title: inbox.address, "aria-current": String(isShown), click: () => open(inbox) },
@@ -54,7 +56,7 @@ export function switcher(element, { open, copy, end, now }) {
       inbox.token ? tool("bin", `${t("delete")}: ${name}`, { click }) : tool("close", `${t("forget")}: ${name}`, { click })].filter(Boolean);
   }
 
-  // Return what is drawn of an inbox, its row; its elements are made anew only where they say something else.
+  // Return the row of an inbox; elements are only recreated if their content has changed.
   function rowOf(entry, isShown) {
     const { inbox, mailbox } = entry;
     const [message] = mailbox.messages;
@@ -78,7 +80,8 @@ export function switcher(element, { open, copy, end, now }) {
     const sorted = newest(entries);
     if (!isHeld()) return sorted;
     const order = [...drawn.keys()];
-    const place = ({ inbox }) => (order.indexOf(inbox.address) + order.length + 1) % (order.length + 1); // a new one comes last
+    // A new inbox comes last.
+    const place = ({ inbox }) => (order.indexOf(inbox.address) + order.length + 1) % (order.length + 1);
     return sorted.sort((one, other) => place(one) - place(other));
   }
 

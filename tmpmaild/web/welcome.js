@@ -1,5 +1,5 @@
-// The note of the first visit: who can read the mail, what is kept and for how long. It goes when mail comes or when
-// it is dismissed, and does not come back.
+// The note on the first visit, which explains who can read the messages and how long they are kept. It disappears when
+// a message arrives or the reader dismisses it, and is not shown again.
 
 import { get, set } from "./browser.js";
 import { at, h, icon, tool } from "./dom.js";
@@ -7,7 +7,7 @@ import { moment, t } from "./words.js";
 
 const WELCOMED_KEY = "tmpmaild:welcomed";
 
-// Show what is true of this inbox, unless the reader knows it by now.
+// Show the facts about this inbox, unless the reader has already seen them.
 export function welcome(inbox) {
   const element = at("welcome");
   element.hidden = !inbox.token || Boolean(inbox.foreign) || get(WELCOMED_KEY) === "yes";

@@ -1,12 +1,14 @@
-// The service worker: keeps the files of the page, so that a reload without a line shows the page, which says so itself; and
-// shows the notifications of an open page where that may not do so. It keeps no mail: no other request is answered here.
+// The service worker: caches the page's files, so that the page can be reloaded offline and report that it is offline.
+// It also shows an open page's notifications if the page cannot do so itself. It stores no messages, and handles no
+// other requests.
 
 const { scope } = registration;
 const FILES = ["web/app.js", "web/inbox.css", "", "web/messages.js"].map((path) => scope + path); // the server adds the version
-const KEPT = `${scope} ${FILES[0]}`; // one host may have several services, each at a path
+const KEPT = `${scope} ${FILES[0]}`; // a host may run several services, each at a different path
 const PATIENCE_MS = 3000;
 
-// A version is kept as a whole or not at all. The browser has its files already, so this asks for little.
+// Either all files of a version are cached, or none. Most files are already in the browser's cache, so few requests are
+// needed.
 addEventListener("install", (event) => {
   skipWaiting();
   event.waitUntil(caches.open(KEPT).then((kept) => kept.addAll(FILES)));
@@ -18,14 +20,14 @@ async function takeOver() {
   await clients.claim();
 }
 
-// Nothing that comes is kept: a link may have a token behind its `#`.
+// Responses are never stored, because a link may contain a token after its `#`.
 addEventListener("fetch", (event) => {
   const url = event.request.url.replace(/[?#].*/, "");
   if (FILES.includes(url)) event.respondWith(answer(event.request, url));
 });
 
-// For the page and its words the server comes first: it knows the newest version and the reader's language. A gateway that
-// does not reach it is a dead line.
+// Request the page and its texts from the server first, because the server knows the newest version and the reader's
+// language. An error from a gateway that cannot reach the server is treated like a lost connection.
 async function answer(request, url) {
   const kept = await caches.match(url, { cacheName: KEPT, ignoreVary: true });
   if (kept && FILES.indexOf(url) < 2) return kept;
@@ -35,7 +37,7 @@ async function answer(request, url) {
   return Promise.race([late, asked.then((found) => ([502, 504].includes(found.status) ? kept : found), () => kept)]);
 }
 
-// A click tells a page that is open which notification it was, and shows that page; without one it opens the page.
+// A click on a notification focuses an open page and informs it of the click; if no page is open, a new page is opened.
 addEventListener("notificationclick", (event) => {
   event.notification.close();
   event.waitUntil(show(event.notification.tag));

@@ -1,10 +1,10 @@
-// Packs files into one ZIP archive without compressing them (PKWARE APPNOTE 6.3.3). Touches nothing of the page.
+// Packs files into one ZIP archive without compressing them (PKWARE APPNOTE 6.3.3). Does not access page elements.
 
 const HEADER = { local: 0x04034b50, central: 0x02014b50, end: 0x06054b50 };
 const VERSION = 20;
 const UTF8_NAMES = 0x0800;
 const MAX_NAME_CHARACTERS = 120;
-const RESERVED = /^(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/i; // device names of Windows, with any extension
+const RESERVED = /^(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/i; // Windows device names, with any extension
 const CRCS = Uint32Array.from({ length: 256 }, (_, octet) => {
   let crc = octet;
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
@@ -17,7 +17,7 @@ function crc32(octets) {
   return ~crc >>> 0;
 }
 
-// Return a name that is one file in the folder where the archive is unpacked, on every system.
+// Return a file name that cannot escape the extraction folder on any system.
 export function safeName(name) {
   const kept = name.replaceAll(/[\p{C}\p{Zl}\p{Zp}/\\:*?"<>|]+/gu, "_").replace(/^[\s.~-]+/, "").replace(RESERVED, "_$1");
   const [, stem, extension] = /^(.*?)(\.[^.]{1,10})?$/.exec(kept);
@@ -26,10 +26,10 @@ export function safeName(name) {
 
 const shorten = (text) => [...text].slice(0, MAX_NAME_CHARACTERS).join("");
 
-// Return names of which no two are one file, for systems that ignore case too.
+// Return the names, modified to be distinct even on systems that ignore case.
 export function distinct(names) {
   const taken = new Set();
-  const counts = new Map(); // by name, so that many of one name are not counted anew for each
+  const counts = new Map(); // the next number to try for each name
   return names.map((name) => {
     let [free, n] = [name, counts.get(folded(name)) ?? 2];
     for (; taken.has(folded(free)); n++) free = name.replace(/(\.[^.]*)?$/, ` (${n})$1`);
@@ -41,18 +41,18 @@ export function distinct(names) {
 
 const folded = (name) => name.normalize("NFC").toLowerCase();
 
-// Return integers as octets, the lowest first; each is [value, how many octets].
+// Return integers as little-endian bytes; each integer is [value, number of bytes].
 function packed(...fields) {
   return Uint8Array.from(fields.flatMap(([value, size]) => Array.from({ length: size }, (_, at) => (value >>> (8 * at)) & 255)));
 }
 
-// MS-DOS has no years before 1980, and counts every second second.
+// MS-DOS times start in 1980, and have a resolution of two seconds.
 function dosTime(date) {
   const day = ((Math.max(1980, date.getFullYear()) - 1980) << 9) | ((date.getMonth() + 1) << 5) | date.getDate();
   return [[(date.getHours() << 11) | (date.getMinutes() << 5) | (date.getSeconds() >> 1), 2], [day, 2]];
 }
 
-// Return an archive of files, each `{ name, blob }`, as a blob; `date` is when all of them were written.
+// Return an archive of files, each `{ name, blob }`, as a blob; `date` is the modification time of all files.
 export async function zip(files, date) {
   const names = distinct(files.map(({ name }) => safeName(name)));
   const [parts, directory] = [[], []];

@@ -1,19 +1,19 @@
-// The certificate of a daemon for tests, made by the program `openssl`: Node has no function that makes one.
+// The certificate for a test daemon, created with the `openssl` program because Node cannot create certificates.
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { NotStarted } from "./errors.js";
 
-// Under which names this machine is reached, also from its containers.
+// The names of this machine, including those that its containers use to reach it.
 const NAMES = "DNS:localhost,IP:127.0.0.1,IP:::1,DNS:host.docker.internal,DNS:host.containers.internal";
 
-/** The files of a certificate; it is its own authority. */
+/** The files of a self-signed certificate. */
 export interface Certificate {
   certificate: string;
   key: string;
 }
 
-/** Make a certificate in a folder. Throws `NotStarted` without `openssl`. */
+/** Create a certificate in a folder. Throws `NotStarted` if `openssl` is missing. */
 export function issued(folder: string): Certificate {
   const made = { certificate: join(folder, "certificate.pem"), key: join(folder, "key.pem") };
   const subject = ["-subj", "/CN=localhost", "-addext", `subjectAltName=${NAMES}`, "-days", "2"];

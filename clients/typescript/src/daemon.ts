@@ -1,4 +1,4 @@
-// A daemon of its own for the tests: started on free ports in a temporary folder, ended whatever happens.
+// A separate daemon for tests, which uses free ports and a temporary folder, and is always stopped afterwards.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, closeSync, constants, fstatSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
@@ -14,19 +14,25 @@ const MAX_LOG_BYTES = 4000;
 const SERVE = ["serve", "--for-tests"];
 const MAX_LINE_CHARACTERS = 10_000;
 
-/** How the daemon is started. */
+/** Options for starting the daemon. */
 export interface StartOptions {
-  /** The program, and arguments before `serve`; by default `tmpmaild` in PATH. Never a name of a registry. */
+  /**
+   * The program, and arguments before `serve`; by default `tmpmaild` in PATH. It is never interpreted as the name of an
+   * npm package.
+   */
   command?: string | readonly string[];
-  /** Keys of the configuration over those that are good for tests, such as `{ "smtp.listen": "127.0.0.1:2525" }`. */
+  /** Configuration keys that override the defaults for tests, such as `{ "smtp.listen": "127.0.0.1:2525" }`. */
   settings?: Readonly<Record<string, string | number | boolean>>;
-  /** Offer TLS, with a certificate of its own (needs the program `openssl`): STARTTLS at `smtp`, and `smtps`, `caFile`. */
+  /**
+   * Offer TLS with a new certificate (needs the `openssl` program): STARTTLS on `smtp`; also provides `smtps` and
+   * `caFile`.
+   */
   tls?: boolean;
   /** Accept every recipient, and list all messages in `Tmpmaild.allMail`. */
   catchAll?: boolean;
 }
 
-/** Where mail is sent to. */
+/** The address of an SMTP server. */
 export interface SmtpServer {
   host: string;
   port: number;
@@ -36,19 +42,20 @@ export interface SmtpServer {
 export interface Service {
   /** The URL of its API. */
   readonly url: string;
-  /** Where the application under test sends its mail. */
+  /** The SMTP server for the application under test. */
   readonly smtp: SmtpServer;
-  /** Where connections begin with TLS (`tls: true`). */
+  /** The SMTP server with implicit TLS (`tls: true`). */
   readonly smtps?: SmtpServer | undefined;
-  /** The file of the certificate's authority, which your application must trust: `NODE_EXTRA_CA_CERTS` in its environment. */
+  /** The file of the certificate authority, which your application must trust: `NODE_EXTRA_CA_CERTS` in its environment. */
   readonly caFile?: string | undefined;
-  /** End it, if it was started here. */
+  /** Stop the service, if it was started here. */
   close(): Promise<void>;
 }
 
 /**
- * Start a daemon that ends with `close()`, and with this process, SIGKILL included: the system then closes the pipe that
- * is its standard input. It does not keep this process alive. Throws `NotStarted`.
+ * Start a daemon that stops when `close()` is called or this process ends. This works even after SIGKILL, because the
+ * system closes the pipe connected to the daemon's standard input. The daemon does not keep this process alive. Throws
+ * `NotStarted`.
  */
 export async function startTmpmaild(
   { command = "tmpmaild", settings = {}, tls = false, catchAll = false }: StartOptions = {},
@@ -63,7 +70,7 @@ export async function startTmpmaild(
   const daemon = new Daemon(folder, log, spawned(path, [...given, ...serve], { folder, log, settings: all }), certificate?.certificate);
   try {
     const service = await daemon.announced();
-    if (certificate) rmSync(certificate.key); // it has been read; after a SIGKILL only the certificate is left
+    if (certificate) rmSync(certificate.key); // already read by the daemon; SIGKILL leaves only the certificate behind
     return service;
   } catch (error) {
     await daemon.close();
@@ -71,7 +78,10 @@ export async function startTmpmaild(
   }
 }
 
-/** The path of a program. What packages of npm install is not looked at: our name may be somebody else's there. */
+/**
+ * Return the path of a program. Programs from npm packages are ignored, because the npm package with our name may
+ * belong to someone else.
+ */
 function found(program: string, folder: string): string {
   if (program.includes("/")) return program;
   const places = (process.env["PATH"] ?? "").split(delimiter).filter((place) => place && !place.includes("node_modules"));
@@ -103,7 +113,7 @@ function tlsSettings({ certificate, key }: Certificate): NonNullable<StartOption
   return { "smtp.tls_listen": "127.0.0.1:0", "smtp.tls_certificate": certificate, "smtp.tls_key": key };
 }
 
-/** Open a file for what the daemon says. It has no name any more: nobody has to delete it. */
+/** Open a file for the daemon's log. It is unlinked immediately, so it does not have to be deleted later. */
 function openedLog(folder: string): number {
   const file = join(folder, "stderr.txt");
   const log = openSync(file, "a+", 0o600);
@@ -118,7 +128,7 @@ interface Place {
 }
 
 function spawned(path: string, args: string[], { folder, log, settings }: Place): ChildProcess {
-  // Detached: ctrl-C in a terminal must not stop it before the tests have ended.
+  // The process is detached, because Ctrl-C in a terminal must not stop it before the tests have ended.
   const env = environment(folder, settings);
   return spawn(path, args, { cwd: folder, env, stdio: ["pipe", "pipe", log], detached: true });
 }
@@ -155,10 +165,10 @@ class Daemon {
       child.on("error", (error) => resolve(error.message));
       child.on("exit", (code, signal) => resolve(signal ?? `exit code ${String(code)}`));
     });
-    child.stdin?.on("error", () => undefined); // it has ended: told by its exit
+    child.stdin?.on("error", () => undefined); // the daemon has exited, and the exit event reports that
   }
 
-  /** Return the service once it says where it listens. */
+  /** Return the service once the daemon has printed its listening addresses. */
   async announced(): Promise<Service> {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<string>((resolve) => {
@@ -184,7 +194,7 @@ class Daemon {
     this.#removeFolder();
   }
 
-  /** What the first line says; a text that is no such line is returned as it is. */
+  /** Return the addresses in the daemon's first line of output; any other text is returned unchanged. */
   #places(): Promise<Places | string> {
     let said = "";
     return new Promise((resolve) => {
@@ -233,7 +243,7 @@ function placesOf(line: string): Places | string {
   }
 }
 
-/** Read `HOST` or `HOST:PORT`; the default port is 1025 on this machine, else 25. Throws TypeError. */
+/** Parse `HOST` or `HOST:PORT`; the default port is 1025 for this machine, and 25 for others. Throws TypeError. */
 export function smtpServer(text: string): SmtpServer {
   const parts = /^(\[[\da-f:.]+\]|[^\s:/@[\]]+)(?::(\d{1,5}))?$/i.exec(text);
   const host = parts?.[1]?.replace(/^\[|\]$/g, "") ?? "";

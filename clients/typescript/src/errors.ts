@@ -1,25 +1,25 @@
-// Every error that is thrown on purpose, as one tree; `answers.ts` says which answer becomes which.
+// The hierarchy of errors that this package throws; `answers.ts` chooses the error for a response.
 //
 //   TmpmaildError
-//   ├── ServiceUnreachable    no answer
-//   │   └── ConnectionLost    the request went out, and no answer of the service came back
-//   ├── NotTmpmaild           there was an answer, but not one of tmpmaild
+//   ├── ServiceUnreachable    no response
+//   │   └── ConnectionLost    the request was sent, but no response from the service arrived
+//   ├── NotTmpmaild           a response arrived, but not from tmpmaild
 //   ├── NotStarted            the daemon for the tests could not be started
-//   ├── WaitTimeout           the mail did not come in time; says which did
-//   ├── UnexpectedMail        mail came where none was expected
-//   ├── NotAuthenticated      it is not proven that the mail is from a domain; says why
-//   ├── NotInMail             the mail has no such code, link or attachment; shows its text
-//   └── Problem               the service refused; `code` says why
+//   ├── WaitTimeout           the message did not arrive in time; lists those that did
+//   ├── UnexpectedMail        an unexpected message arrived
+//   ├── NotAuthenticated      the domain is not the verified sender; says why
+//   ├── NotInMail             the message has no such code, link or attachment; shows its text
+//   └── Problem               the service refused the request; `code` says why
 
 import type { FieldError, MessageItem, ProblemCode } from "./openapi.js";
 
 const MAX_CHARACTERS = 200;
-// Control characters, ends of lines and paragraphs, bidirectional controls, lone surrogates.
+// Control characters, line and paragraph separators, bidirectional controls, lone surrogates.
 const UNSAFE =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|\p{Surrogate}/gu;
 
-/** Base of all errors of this package. */
+/** The base class of all errors in this package. */
 export class TmpmaildError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -27,25 +27,27 @@ export class TmpmaildError extends Error {
   }
 }
 
-/** No answer at the URL: connection refused, no such host, a TLS error, no connection in time. */
+/** The URL did not respond: connection refused, unknown host, TLS error, connection timeout. */
 export class ServiceUnreachable extends TmpmaildError {}
 
-/** The request went out, and then the connection or a proxy gave up; whether it was carried out is not known. */
+/** The connection or a proxy failed after the request was sent, so the request may or may not have been carried out. */
 export class ConnectionLost extends ServiceUnreachable {}
 
-/** The answer is not one of this API: the URL is wrong, or it is another server. */
+/** The response did not come from this API: the URL is wrong or points to a different server. */
 export class NotTmpmaild extends TmpmaildError {}
 
-/** The daemon for the tests could not be started; the message has what it said. */
+/** The daemon for the tests could not be started; the error text contains its output. */
 export class NotStarted extends TmpmaildError {}
 
-/** The mail has no such code, link or attachment; the message shows what it says instead. */
+/** The message has no such code, link or attachment; the error shows its content. */
 export class NotInMail extends TmpmaildError {}
 
-/** It is not proven that the mail is from a domain; the message says why, with the DNS answers. */
+/**
+ * The domain is not the verified sender of the message; the error text states the reason and lists the DNS responses.
+ */
 export class NotAuthenticated extends TmpmaildError {}
 
-/** No matching mail came in time. `arrived` holds what came instead, oldest first. */
+/** No matching message arrived in time. `arrived` contains the messages that arrived instead, oldest first. */
 export class WaitTimeout extends TmpmaildError {
   constructor(
     message: string,
@@ -56,7 +58,7 @@ export class WaitTimeout extends TmpmaildError {
   }
 }
 
-/** Mail came where none was expected; `arrived` holds it, oldest first. */
+/** A message arrived although none was expected; `arrived` contains the messages, oldest first. */
 export class UnexpectedMail extends TmpmaildError {
   constructor(
     message: string,
@@ -66,21 +68,21 @@ export class UnexpectedMail extends TmpmaildError {
   }
 }
 
-/** The service refused (RFC 9457). */
+/** The service refused the request (RFC 9457). */
 export class Problem extends TmpmaildError {
   constructor(
     /** The HTTP status. */
     readonly status: number,
-    /** The stable name of the reason; a newer service may have others. */
+    /** The stable code for the reason; a newer service may have additional codes. */
     readonly code: ProblemCode | (string & Record<never, never>),
     /** For people. */
     readonly detail: string,
-    /** Which parts of an invalid request were wrong. */
+    /** The invalid parts of the request. */
     readonly errors: readonly FieldError[],
-    /** How long the service asks to wait; null if it does not say. */
+    /** The time to wait before the next request, or null if the service did not specify it. */
     readonly retryAfterSeconds: number | null,
   ) {
-    // What is wrong with each part says more than that something is.
+    // The errors of the individual fields are more specific than the detail.
     const text = errors.map(fieldText).join("; ") || detail || code;
     super(`${printable(text.replace(/\.+$/, ""), 10 * MAX_CHARACTERS)} (${String(status)} ${printable(code)})`);
   }
@@ -91,7 +93,7 @@ function fieldText(error: FieldError): string {
   return name ? `${name}: ${error.detail}` : error.detail;
 }
 
-/** Return one line for a terminal: control characters and line ends are shown as U+FFFD. */
+/** Return text as one line for a terminal: control characters and line breaks are replaced with U+FFFD. */
 export function printable(text: string, maxCharacters = MAX_CHARACTERS): string {
   const line = text.slice(0, maxCharacters).replace(UNSAFE, "\ufffd");
   return text.length <= maxCharacters ? line : `${line}…`;

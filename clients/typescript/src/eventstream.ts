@@ -1,17 +1,17 @@
-// Server-Sent Events, octets in and events out (HTML standard, section 9.2.6); not what an event means.
+// Parses the bytes of Server-Sent Events (HTML standard, section 9.2.6), without interpreting the events.
 
 const MAX_EVENT_CHARACTERS = 64 * 1024 * 1024;
 
-/** One event; `id` is null where the event itself has none. */
+/** One event; `id` is null if the event itself has no id. */
 export interface ServerSentEvent {
   name: string;
   data: string;
   id: string | null;
 }
 
-/** Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent. */
+/** Parses a stream in chunks of any size. An event that is incomplete when the stream ends is discarded. */
 export class EventStreamParser {
-  /** How long to wait before connecting again, once the stream has said so. */
+  /** The time to wait before reconnecting, if the stream has set it. */
   retryMs: number | null = null;
   readonly #decoder = new TextDecoder();
   #endedInCr = false;
@@ -21,7 +21,7 @@ export class EventStreamParser {
   #name = "";
   #id: string | null = null;
 
-  /** Take a piece, and return the events that it completes. Throws RangeError for an event without bounds. */
+  /** Parse a chunk, and return the events that it completes. Throws RangeError if an event is too long. */
   feed(octets: Uint8Array): ServerSentEvent[] {
     let text = this.#decoder.decode(octets, { stream: true });
     if (this.#endedInCr && text !== "") {

@@ -1,4 +1,4 @@
-// The events of an inbox, over one connection after another; `eventstream.ts` parses what each one sends.
+// The events of an inbox, with reconnection; `eventstream.ts` parses the stream of each connection.
 
 import { isMessage, isObject, notTmpmaild, parsed } from "./answers.js";
 import { NotTmpmaild, Problem, ServiceUnreachable } from "./errors.js";
@@ -7,20 +7,20 @@ import { type OpenStream, sleep } from "./http.js";
 import type { MessageItem } from "./openapi.js";
 import type { RemoteInbox } from "./remote.js";
 
-const SILENCE_MS = 45_000; // five of the server's heartbeats
+const SILENCE_MS = 45_000; // more than five of the server's heartbeats
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
 const GIVE_UP_MS = 60_000;
 const TEMPORARY = ["rate-limited", "too-many-streams", "busy", "storage-unavailable", "stopping"];
 
-/** What happens in an inbox; `deleted` without an id means the address. That and `expired` are the last event. */
+/** An event of an inbox. `deleted` without an id means that the address was deleted; this or `expired` is the last event. */
 export type Event<M> =
   | { type: "arrived"; mail: M }
   | { type: "deleted"; messageId: string | null }
   | { type: "extended"; expiresAt: Date }
   | { type: "expired" };
 
-/** The stream of events of an inbox, which connects again when its connection breaks. Each message comes once. */
+/** The event stream of an inbox, which reconnects when its connection breaks. Each message is yielded once. */
 export class ReconnectingStream {
   #parser = new EventStreamParser();
   #lastId: string | null = null;
@@ -35,7 +35,7 @@ export class ReconnectingStream {
     readonly signal: AbortSignal | undefined,
   ) {}
 
-  /** Yield events until the address ends. Throws the error of the last attempt after a minute without a connection. */
+  /** Yield events until the address expires. Throws the error of the last attempt after a minute without a connection. */
   async *events(): AsyncGenerator<Event<MessageItem>, void, undefined> {
     let stream: OpenStream | null = await this.#open();
     while (!this.#hasEnded) {
@@ -66,7 +66,7 @@ export class ReconnectingStream {
     return stream;
   }
 
-  /** Return the stream, null if it is to be tried again, or the last event if the address has ended meanwhile. */
+  /** Return the stream, null if the caller should retry, or the last event if the address has since expired. */
   async #openAgain(): Promise<OpenStream | Event<MessageItem> | null> {
     try {
       return await this.#open();
@@ -112,7 +112,7 @@ export class ReconnectingStream {
     }
   }
 
-  /** Return what an event says; null for a repeated one, and for one that only newer servers send. */
+  /** Return the decoded event, or null for a repeated message or an unknown event from a newer server. */
   #taken(event: ServerSentEvent): Event<MessageItem> | null {
     const data = parsed(event.data);
     switch (event.name) {
@@ -137,7 +137,7 @@ export class ReconnectingStream {
   }
 
   #takenMessage(message: MessageItem): Event<MessageItem> | null {
-    // Ids sort by arrival: a message that a proxy or a server repeats is skipped.
+    // Ids sort by arrival, so a message that a proxy or a server sends again can be skipped.
     if (message.id <= (this.#lastId ?? this.after ?? "")) return null;
     this.#lastId = message.id;
     return { type: "arrived", mail: message };

@@ -1,4 +1,4 @@
-// What `import { … } from "tmpmaild"` gives.
+// The exports of the package: `import { … } from "tmpmaild"`.
 
 export type { AllFilter, AllMail, AllWait } from "./allmail.js";
 export { type Service, type SmtpServer, type StartOptions, startTmpmaild } from "./daemon.js";

@@ -8,38 +8,40 @@ import { startForRun } from "./run.js";
 import { type NewInbox, Tmpmaild } from "./service.js";
 import { TestTime } from "./testtime.js";
 
-/** What each test can have. */
+/** The fixtures of each test. */
 export interface TmpmaildTestFixtures {
-  /** A fresh private inbox, deleted after the test. When the test fails, its mails are attached to the report. */
+  /** A new private inbox, deleted after the test. If the test fails, its messages are attached to the report. */
   inbox: Inbox;
-  /** Creates further ones, which are deleted too. */
+  /** Creates further inboxes, which are also deleted. */
   newInbox: (wanted?: NewInbox) => Promise<Inbox>;
-  /** Lets waits end before Playwright ends the test; nobody has to ask for it. */
+  /** Makes waits time out before Playwright stops the test; this fixture is always active. */
   tmpmailTime: undefined;
 }
 
-/** What the tests of a worker share. */
+/** The fixtures that the tests of a worker share. */
 export interface TmpmaildWorkerFixtures {
-  /** The service at `$TMPMAILD_URL`; else a daemon, that of the global setup, or one for this worker. */
+  /**
+   * The service at `$TMPMAILD_URL`, or else a daemon, started either by the global setup or separately for this worker.
+   */
   tmpmail: Tmpmaild;
-  /** Where the application under test sends its mail. */
+  /** The SMTP server for the application under test. */
   tmpmailSmtp: SmtpServer;
-  /** The whole of it: also `smtps` and `caFile` where it was started with `tls: true`. */
+  /** The complete service, including `smtps` and `caFile` if it was started with `tls: true`. */
   tmpmailService: Service;
 }
 
-// Of the one test that runs in this worker.
+// The remaining time of the test that is running in this worker.
 const time = new TestTime();
 
-/** The fixtures, for `test.extend(fixtures)` of your own. */
+/** The fixtures, for your own `test.extend(fixtures)`. */
 export const fixtures: Fixtures<TmpmaildTestFixtures, TmpmaildWorkerFixtures> = {
   tmpmailTime: [
-    // eslint-disable-next-line no-empty-pattern -- Playwright reads which fixtures are asked for
+    // eslint-disable-next-line no-empty-pattern -- Playwright reads the names of the requested fixtures
     async ({}, use, testInfo) => {
       time.begin(() => testInfo.timeout);
       await use(undefined);
     },
-    { auto: true }, // these come first, so that what other fixtures take is counted
+    { auto: true }, // these fixtures are first, so that the time other fixtures need is counted
   ],
   tmpmailService: [
     // eslint-disable-next-line no-empty-pattern -- as above

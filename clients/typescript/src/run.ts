@@ -1,21 +1,21 @@
-// The service of a whole run of tests: the one that the environment names, else a daemon that all processes share.
+// The service for a whole test run: the service set in the environment, or else a daemon that all processes share.
 
 import { type Service, type SmtpServer, type StartOptions, smtpServer, startTmpmaild } from "./daemon.js";
 import { serviceUrl } from "./http.js";
 
-// In both builds of this package, for `import` and for `require`, it is the same daemon.
+// Both builds of this package, for `import` and for `require`, share the daemon.
 const KEY = Symbol.for("tmpmaild.run");
 const shared = globalThis as { [KEY]?: Promise<Service> | undefined };
 
-/** How the service of a run is started, and used. */
+/** Options for starting and using the service of a run. */
 export interface RunOptions extends StartOptions {
-  /** How long waits last that do not say it: `$TMPMAILD_TIMEOUT_MS` of all processes that are started from now on. */
+  /** The default timeout of waits: sets `$TMPMAILD_TIMEOUT_MS` for all processes started from now on. */
   timeoutMs?: number;
 }
 
 /**
- * Return the service at `$TMPMAILD_URL`, with `$TMPMAILD_SMTP` for mail (`HOST:PORT`); without it start a daemon, once,
- * and set these variables, so that processes that are started from now on share it. Throws `NotStarted`.
+ * Return the service at `$TMPMAILD_URL`, with `$TMPMAILD_SMTP` for mail (`HOST:PORT`). If it is not set, start a daemon
+ * once and set these variables; processes started from now on then share it. Throws `NotStarted`.
  */
 export async function startForRun({ timeoutMs, ...options }: RunOptions = {}): Promise<Service> {
   if (timeoutMs !== undefined) process.env["TMPMAILD_TIMEOUT_MS"] = String(timeoutMs);

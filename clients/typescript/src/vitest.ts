@@ -8,23 +8,26 @@ import { startForRun } from "./run.js";
 import { type NewInbox, Tmpmaild } from "./service.js";
 import { TestTime } from "./testtime.js";
 
-/** What each test can have. */
+/** The fixtures of each test. */
 export interface TmpmaildFixtures {
-  /** A fresh private inbox, deleted after the test. When the test fails, its mails are printed. */
+  /** A new private inbox, deleted after the test. If the test fails, its messages are printed. */
   inbox: Inbox;
-  /** Creates further ones, which are deleted too. */
+  /** Creates further inboxes, which are also deleted. */
   newInbox: (wanted?: NewInbox) => Promise<Inbox>;
-  /** The service at `$TMPMAILD_URL`; else a daemon, that of the global setup, or one for this process. */
+  /**
+   * The service at `$TMPMAILD_URL`, or else a daemon, started either by the global setup or separately for this
+   * process.
+   */
   tmpmail: Tmpmaild;
-  /** Where the application under test sends its mail. */
+  /** The SMTP server for the application under test. */
   tmpmailSmtp: SmtpServer;
-  /** The whole of it: also `smtps` and `caFile` where it was started with `tls: true`. */
+  /** The complete service, including `smtps` and `caFile` if it was started with `tls: true`. */
   tmpmailService: Service;
 }
 
-/** Vitest's `test` with these fixtures. Waits end before Vitest ends the test. */
+/** Vitest's `test` with these fixtures. Waits end before Vitest stops the test. */
 export const test = base.extend<TmpmaildFixtures>({
-  // eslint-disable-next-line no-empty-pattern -- Vitest reads which fixtures are asked for
+  // eslint-disable-next-line no-empty-pattern -- Vitest reads the names of the requested fixtures
   tmpmailService: async ({}, use) => {
     await use(await startForRun());
   },

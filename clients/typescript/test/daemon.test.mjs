@@ -1,4 +1,5 @@
-// Starting a daemon, its mistakes, its end; that it ends with a node that is killed is tested in tests/clients.
+// Tests starting and stopping a daemon, and mistakes in its options. tests/clients covers a node process that is
+// killed.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
@@ -10,7 +11,7 @@ import { connect as connectTls } from "node:tls";
 import { NotStarted, ServiceUnreachable, Tmpmaild, startForRun, startTmpmaild } from "tmpmaild";
 import { smtpServer } from "../dist/esm/daemon.js";
 
-/** Run with a folder for temporary files of its own, which must be empty in the end. */
+/** Run with a separate folder for temporary files, which must be empty at the end. */
 async function inFolder(use) {
   const before = process.env.TMPDIR;
   const folder = (process.env.TMPDIR = mkdtempSync(join(tmpdir(), "ts-")));
@@ -53,7 +54,7 @@ test("a daemon with TLS is trusted by its file alone, and STARTTLS is offered", 
   }));
 
 test("a daemon that dies in the middle is told with what it said", (context, done) => {
-  const running = setInterval(() => undefined, 1000); // a daemon alone does not keep the process alive
+  const running = setInterval(() => undefined, 1000); // a running daemon does not keep this process alive
   context.mock.method(process, "emitWarning", (text) => {
     clearInterval(running);
     assert.match(text, /^the tmpmaild of the tests has ended: exit code 3; it said:\ngood bye\n/);

@@ -1,11 +1,11 @@
-// A resolver that knows TXT records, by which the service checks who sent a mail.
+// A DNS server for TXT records, which the service uses to check senders.
 
 import { createSocket } from "node:dgram";
 
 const TXT = 16;
 const NO_SUCH_NAME = 3;
 
-/** Answer from `records`, a text for each name; `place` is where. */
+/** Serve `records`, which has a text for each name; `place` is the server's address. */
 export async function startResolver(records) {
   const socket = createSocket("udp4");
   socket.on("message", (query, { port, address }) => socket.send(answerTo(query, records), port, address));

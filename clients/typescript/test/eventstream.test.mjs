@@ -1,4 +1,4 @@
-// The parser of event streams, however the octets are cut.
+// Tests the event stream parser with bytes split into chunks at any position.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,9 +1,9 @@
-// Sends one mail over SMTP, as an application under test does.
+// Sends a message over SMTP, like an application under test.
 
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 
-/** Send a mail to one recipient or several: fields of the header, and the body. */
+/** Send a message to one or more recipients, given its header fields and body. */
 export async function send({ host, port }, recipients, { fields = {}, body = "" } = {}) {
   const to = [recipients].flat();
   const socket = connect(port, host);
@@ -22,7 +22,7 @@ export async function send({ host, port }, recipients, { fields = {}, body = "" 
 
 export const CODE = { body: "Your verification code is 481516.\nOr follow https://shop.example/confirm?t=8kq2\n" };
 
-/** A mail with an attachment, HTML, and a field to unsubscribe. */
+/** A message with an attachment, HTML, and a List-Unsubscribe field. */
 export const RECEIPT = {
   fields: {
     Subject: "Your receipt",

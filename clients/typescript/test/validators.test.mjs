@@ -1,4 +1,4 @@
-// The addresses that are given out pass what applications validate addresses with: Joi, zod, yup, valibot, validator.js.
+// Our addresses pass the validators that applications use: Joi, zod, yup, valibot, validator.js.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import validator from "validator";
 import * as yup from "yup";
 import { z } from "zod";
 
-const DOMAIN = "mail.example.com"; // the default of `domains`, which tests/test_accepted_elsewhere.py holds
+const DOMAIN = "mail.example.com"; // the default of `domains`, checked by tests/test_accepted_elsewhere.py
 const ADDRESSES = [`k7m3wq9xt2ab@${DOMAIN}`, `ada+shop@${DOMAIN}`, `jane.doe-2_x@${DOMAIN}`, `ada@acme.${DOMAIN}`];
 const ACCEPTS = {
   joi: (address) => Joi.string().email().validate(address).error === undefined,
