@@ -1,4 +1,4 @@
-"""Nothing blocks the event loop while mail comes in, is read, and is swept."""
+"""Nothing blocks the event loop while messages arrive, are read, and are swept."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What is generated from docstrings is the same where Python leaves them out."""
+"""Text that is generated from docstrings does not change when Python removes the docstrings."""
 
 import subprocess
 import sys

@@ -1,11 +1,10 @@
 """Creates a signed repository of Debian packages: static files for any web server.
 
-It contains all tmpmaild_*.deb files in FOLDER, and those already in TARGET/pool. docs/operations.md explains how
-machines use it.
+The repository contains all tmpmaild_*.deb files in FOLDER and TARGET/pool. docs/operations.md explains its use.
 
-Needs dpkg-deb and gpg (Debian packages dpkg and gpg), and the secret key.
+Requires dpkg-deb and gpg (Debian packages dpkg and gpg), and the secret key.
 
-python tools/apt.py FOLDER TARGET KEY      KEY as gpg names it, such as a fingerprint
+python tools/apt.py FOLDER TARGET KEY      KEY is in any form that gpg accepts, such as a fingerprint
 """
 
 import argparse
@@ -42,7 +41,7 @@ def build(folder: Path, root: Path, key: str) -> Path:
 
 
 def stanza(package: Path, root: Path) -> str:
-    """Return the entry of a package for the package index."""
+    """Return a package's entry for the package index."""
     control = subprocess.run(["dpkg-deb", "--field", package], check=True, capture_output=True, encoding="utf-8").stdout  # noqa: S603, S607 - ours
     octets = package.read_bytes()
     sha256 = hashlib.sha256(octets).hexdigest()
@@ -67,7 +66,7 @@ def _sum(path: Path) -> str:
 
 
 def _run(*command: str | Path) -> None:
-    subprocess.run(command, check=True)  # noqa: S603 - our own words
+    subprocess.run(command, check=True)  # noqa: S603 - no untrusted input
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Builds the image of Containerfile without a registry, and runs it; needs root and debootstrap.
+"""Builds the image described by Containerfile without a registry, and runs it; needs root and debootstrap.
 
-FROM is a fresh Debian with Python, RUN a chroot. The daemon runs in its own namespaces, as with a container engine: as
-process 1, with its own loopback device, a user without capabilities, and a root that is read-only except the volume.
+FROM creates a fresh Debian with Python, and RUN runs a command in a chroot. As with a container engine, the daemon runs
+in its own namespaces: as process 1, as a user without capabilities, with its own loopback device, and with a root that
+is read-only except for the volume.
 
     python tools/chroot_image.py FOLDER      builds the image in FOLDER and runs it until ctrl-C
 """
@@ -19,17 +20,17 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-SUITES: Final = ("bookworm", "trixie")  # Debian 12, of Containerfile, and Debian 13
+SUITES: Final = ("bookworm", "trixie")  # Debian 12, which replaces the image in Containerfile, and Debian 13
 PYTHON: Final = ("ca-certificates", "python3", "python3-venv")
 PROGRAMS: Final = ("debootstrap", "unshare", "nsenter", "setpriv", "chroot", "ip")
-# A fresh Debian needs the same files as this machine to reach the package registries.
+# Files on this machine that a fresh Debian needs in order to reach the package registries.
 _REACHING: Final = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 _CONFIGURES: Final = ("EXPOSE", "VOLUME", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD", "USER", "WORKDIR", "ENV")
 
 
 @dataclass
 class Image:
-    """A stage of the file: its folder, and the last value of each instruction that configures the image."""
+    """A stage of the Containerfile: its folder, and the last value of each instruction that configures the image."""
 
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
@@ -48,12 +49,12 @@ class Image:
 
     @property
     def user(self) -> str:
-        """Return the user and group as numbers."""
+        """Return the numeric user id and group id."""
         return self.settings.get("USER", "0:0")
 
 
 def missing() -> str:
-    """Return why this machine cannot build an image, or "" if it can."""
+    """Return the reason why this machine cannot build an image, or "" if it can."""
     if os.geteuid() != 0:
         return "needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name, path=_PATH)]
@@ -77,7 +78,7 @@ def debian(packages: Sequence[str] = PYTHON, suite: str = SUITES[0]) -> Path:
 
 
 def variables() -> list[str]:
-    """Return the environment variables with which pip and npm reach their registries, as ``NAME=value``."""
+    """Return the environment variables that pip and npm need to reach their registries, as ``NAME=value``."""
     return [f"{name}={value}" for name, value in os.environ.items() if name.startswith(("PIP_", "NODE_EXTRA_", "NPM_"))]
 
 
@@ -90,7 +91,7 @@ def steps(text: str) -> Iterator[tuple[str, str]]:
 
 
 def build(containerfile: Path, folder: Path) -> Image:
-    """Perform the steps; return the last stage, whose files are in ``folder``."""
+    """Perform the steps of a Containerfile; return the last stage, whose files are in ``folder``."""
     stages: dict[str, Image] = {}
     image = Image(folder)
     for instruction, rest in steps(containerfile.read_text(encoding="utf-8")):
@@ -127,7 +128,7 @@ def run_command(image: Image, volume: Path) -> list[str]:
 
 
 def exec_command(image: Image, pid: int, *command: str) -> list[str]:
-    """Return the command that runs another in a container, given the host's ``pid`` of the container's process 1."""
+    """Return the command that runs a given command in a container whose process 1 has the id ``pid`` on the host."""
     inside = ["nsenter", f"--target={pid}", "--mount", "--net", "--pid"]
     return [*inside, *_as_user(image, image.folder), *command]
 
@@ -146,7 +147,7 @@ def _copy(rest: str, context: Path, stages: dict[str, Image], image: Image) -> N
     source = context
     if options[0].startswith("--from="):
         source = stages[options.pop(0).removeprefix("--from=")].folder
-    place = os.path.join(image.settings.get("WORKDIR", "/"), target)  # noqa: PTH118 - an absolute second path wins
+    place = os.path.join(image.settings.get("WORKDIR", "/"), target)  # noqa: PTH118 - handles absolute targets
     for name in options:
         path = source / name.lstrip("/")
         into = f"{image.folder}{place}"
@@ -154,7 +155,7 @@ def _copy(rest: str, context: Path, stages: dict[str, Image], image: Image) -> N
 
 
 def _entered(image: Image) -> list[str]:
-    """Return the prefix of a command that runs as root in a stage, with the network of this machine."""
+    """Return the prefix for a command that runs as root in a stage, with this machine's network."""
     inside = ["chroot", str(image.folder), "env", f"--chdir={image.settings.get('WORKDIR', '/')}", *variables()]
     script = 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && shift && exec "$@"'
     return ["unshare", "--mount", "sh", "-c", script, "sh", str(image.folder), *inside]
@@ -182,4 +183,4 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1]).resolve()
     (folder / "volume").mkdir(parents=True, exist_ok=True)
     container = run_command(build(ROOT / "Containerfile", folder), folder / "volume")
-    subprocess.run(container, check=False)  # noqa: S603 - our own words
+    subprocess.run(container, check=False)  # noqa: S603 - no untrusted input

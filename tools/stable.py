@@ -1,8 +1,8 @@
 """Lists the names that are stable until version 2, and adds new names to the recorded list.
 
-The names come from the program itself: the OpenAPI document, the settings, the commands, the metrics, the pytest
-plugin, and both clients. ``docs/stability.md`` states the promise. First, it regenerates the files that depend on the
-settings and the OpenAPI document, with ``configuration.py`` and ``typescript_types.py``.
+The names are read from the program itself: the OpenAPI document, the settings, the commands, the metrics, the pytest
+plugin, and both clients. ``docs/stability.md`` defines what is stable. First, this program uses ``configuration.py``
+and ``typescript_types.py`` to regenerate the files that depend on the settings and the OpenAPI document.
 
 python tools/stable.py      adds lines to tests/stable.json; delete the lines of removed names there by hand
 """
@@ -44,7 +44,7 @@ _MEMBER: Final = re.compile(r"^  (?:(?:readonly|async|get|static) )*\*?(\w+)(\??
 
 
 def lines() -> dict[str, list[str]]:
-    """Return the stable names by subject."""
+    """Return the stable names by area."""
     found = {
         "api": api(json.loads(describe_api())),
         "configuration": (f"{key}: {one.expected}{' (list)' * one.many}" for key, one in validators_by_key().items()),
@@ -69,7 +69,7 @@ def api(document: dict[str, Any]) -> Iterator[str]:
             yield from _operation(where, operation, wanted)
     for name, schema in document["components"]["schemas"].items():
         required = schema["required"]
-        if name in bodies:  # a new required field would break clients; a field of a response would not
+        if name in bodies:  # new required fields in requests would break clients; in responses they would not
             yield f"{name} needs: {', '.join(required) or 'nothing'}"
         for member, kind in schema["properties"].items():
             yield f"{name}.{member}{'' if member in required else '?'}: {type_text(kind)}"
@@ -103,7 +103,7 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
 
 
 def _exit_codes() -> Iterator[str]:
-    # Under the names that the modules had in 1.0.
+    # Listed under the modules' names in version 1.0.
     for label, module in (
         ("configured", configured),
         ("exits", exits),
@@ -131,16 +131,16 @@ def _plugin() -> Iterator[str]:
     pytest_plugin.pytest_addoption(parser)
     group = parser.getgroup("tmpmaild")
     yield from (f"option {name}" for option in group.options for name in option.names())
-    yield from (f"ini {name}" for name in parser._inidict)  # noqa: SLF001 - pytest exposes it nowhere else
+    yield from (f"ini {name}" for name in parser._inidict)  # noqa: SLF001 - pytest has no public API for this
     for name, value in vars(pytest_plugin).items():
         if type(value).__name__ == "FixtureFunctionDefinition" and not name.startswith("_"):
             yield f"fixture {name}"
 
 
 def members(name: str, value: Any) -> Iterator[str]:
-    """Yield the public attributes of a class of the client, and the parameters of its methods.
+    """Yield the public attributes of a client class, and the parameters of its methods.
 
-    The classes without ``await`` are generated from those with ``await``, so both have the same attributes.
+    The synchronous classes are generated from the asynchronous classes, so both have the same attributes.
     """
     yield name
     if not inspect.isclass(value) or name.startswith("Async"):
@@ -167,7 +167,7 @@ def _parameters(where: str, member: Any) -> Iterator[str]:
 def _typescript() -> Iterator[str]:
     """Yield the modules of the package, their exports, and the members of the exports."""
     members = {}
-    for path in sorted((_TYPESCRIPT / "src").glob("*.ts")):  # in any order of the file system
+    for path in sorted((_TYPESCRIPT / "src").glob("*.ts")):  # independent of the file system order
         for _, name, body in _EXPORT.findall(path.read_text("utf-8")):
             members[name] = [f"{member}{mark}" for member, mark in _MEMBER.findall(body) if member != "constructor"]
     for module in json.loads((_TYPESCRIPT / "package.json").read_text("utf-8"))["exports"]:

@@ -1,6 +1,7 @@
-"""Builds the documentation as a site, in build/site/html, from the unchanged pages, which are listed in zensical.toml.
+"""Builds the documentation as a website in build/site/html, from copies of the pages listed in zensical.toml.
 
-Zensical aborts if the target page or heading of a link does not exist.
+Only the indentation of list items is changed in the copies. Zensical stops with an error if a link's target page or
+heading does not exist.
 """
 
 import re
@@ -21,7 +22,7 @@ FILES: Final = (
 
 
 def for_site(markdown: str) -> str:
-    """Return a page in which the content of list items is indented by four spaces, where GitHub only needs three."""
+    """Return a page in which the content of list items is indented by four spaces, although GitHub only needs three."""
     return "".join(_moved_in(markdown))
 
 
@@ -42,7 +43,7 @@ def main() -> None:
     for page in PAGES.rglob("*.md"):
         page.write_text(for_site(page.read_text("utf-8")), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
-    subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - our own words
+    subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - no untrusted input
 
 
 if __name__ == "__main__":

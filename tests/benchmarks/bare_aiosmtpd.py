@@ -1,4 +1,4 @@
-"""The yardstick for SMTP: aiosmtpd as it comes, under uvloop, storing nothing."""
+"""The baseline for SMTP: unmodified aiosmtpd under uvloop, storing nothing."""
 
 import asyncio
 import logging

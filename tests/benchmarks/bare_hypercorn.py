@@ -1,4 +1,4 @@
-"""The yardstick for HTTP: Hypercorn as it comes, under uvloop, with the smallest ASGI function there is."""
+"""The baseline for HTTP: unmodified Hypercorn under uvloop, with a minimal ASGI function."""
 
 import asyncio
 import socket

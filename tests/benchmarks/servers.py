@@ -1,4 +1,4 @@
-"""What is measured: the real daemon, and the bare libraries it is held against, each a process of its own."""
+"""The servers under test: the real daemon and the bare libraries it is compared with, each in its own process."""
 
 import json
 import os
@@ -17,7 +17,7 @@ MAIL_BYTES = 2048
 
 
 class Server:
-    """A child process that prints its port, or a banner with ports, when it is ready."""
+    """A child process that prints its port, or a banner with its ports, when it is ready."""
 
     def __init__(self, command, **options):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
@@ -35,7 +35,7 @@ class Server:
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
     def cpu_seconds(self):
-        """Return the processor time of all threads so far, user and system."""
+        """Return the user and system time used so far by all threads."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -51,7 +51,7 @@ SETTINGS = {
 
 
 class Tmpmaild(Server):
-    """``tmpmaild serve`` with everything on but the limits that a single client would meet, unless they are set."""
+    """``tmpmaild serve`` without the limits that a single client would reach, unless ``settings`` sets them."""
 
     def __init__(self, folder, tracer=(), **settings):
         folder.mkdir(exist_ok=True)
@@ -82,7 +82,10 @@ class BareAiosmtpd(Server):
 
 
 class SmtpSink(Server):
-    """Postfix's smtp-sink: C, and stores nothing. What is left of the time is smtp-source's own."""
+    """Postfix's smtp-sink, written in C, which stores nothing.
+
+    Measurements with smtp-sink show the time that smtp-source itself takes.
+    """
 
     recipient = "a@example.com"
 
@@ -100,7 +103,7 @@ class SmtpSink(Server):
 
 
 class BareHypercorn(Server):
-    """Hypercorn under uvloop with an ASGI function that answers two octets."""
+    """Hypercorn under uvloop with an ASGI function that responds with two bytes."""
 
     def __init__(self):
         super().__init__([sys.executable, str(HERE / "bare_hypercorn.py")])
@@ -108,20 +111,20 @@ class BareHypercorn(Server):
 
 
 def smtp_source(server, count, senders, *options, size_bytes=MAIL_BYTES, recipient=None):
-    """Return the command that sends so many mails to a server, by default each on a connection of its own."""
+    """Return the command that sends this many messages to a server, by default over one connection per message."""
     size = ["-s", str(senders), "-l", str(size_bytes), "-m", str(count), "-f", "a@example.com"]
     return ["smtp-source", *size, *options, "-t", recipient or server.recipient, f"127.0.0.1:{server.smtp_port}"]
 
 
 def compared(pairs):
-    """Return the ratios of pairs as text, median and range, and the median of each side."""
+    """Return the median and range of the pairs' ratios as text, and the median for each of the two servers."""
     ratios = sorted(mine / theirs for mine, theirs in pairs)
     mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
     return f"{statistics.median(ratios):6.2f} ×   ({ratios[0]:.2f} to {ratios[-1]:.2f}", mine, theirs
 
 
 def seconds_from_dot(client, recipient):
-    """Send a mail and return the time from the dot to the 250."""
+    """Send a message and return the time from the final dot to the 250."""
     client.mail("a@example.com")
     client.rcpt(recipient)
     client.docmd("DATA")

@@ -1,4 +1,4 @@
-// Each sends one request without asking anybody; it says by whom it was sent in its query.
+// Methods of sending a request without a preflight; the query contains the method's name.
 export const SEND = ([url, names]) => {
   const add = (tag, properties) => document.body.appendChild(Object.assign(document.createElement(tag), properties));
   const ways = {

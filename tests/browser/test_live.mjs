@@ -1,4 +1,4 @@
-// Stands where the page will: holds the mail and notes what it is told, in order.
+// A stand-in for the page: stores the messages and records events in order.
 export const APP = async ([inboxes, timings]) => {
   const [web] = /web\/\w+\//.exec(await (await fetch("/")).text());
   const { Api } = await import(`/${web}api.js`);

@@ -1,4 +1,4 @@
-// Values with variables in them keep the spaces with which they were written.
+// Normalises spaces: values with variables keep their original spaces.
 export const RULES = text => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(text);

@@ -1,4 +1,4 @@
-"""The style sheets of mails in a real browser: rules apply, and load nothing even without the policy of our server."""
+"""Style sheets of messages in a real browser: rules apply, but load no resources, even without our server's policy."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from tmpmaild.mail.htmlview import render
 
 SCRIPTS = scripts_of(__file__)
 
-# U is an address that is counted.
+# U is replaced by a unique URL.
 VECTORS = [
     "@import 'U';",
     "@import url(U) screen;",
@@ -74,10 +74,10 @@ async def test_no_style_sheet_loads_anything(browser):
     await context.route(re.compile("https:"), lambda route: route.abort())
     for html in (page_of(hostile_mail()), hostile_mail()):
         await page.set_content(html)
-        await page.wait_for_timeout(200)  # what would come late, such as a font
+        await page.wait_for_timeout(200)  # wait for delayed effects, such as loading a font
         if html.startswith("<!doctype"):
             assert asked == []
-    assert len(asked) > 30  # the same mail as it came
+    assert len(asked) > 30  # the original message requests files
     await context.close()
 
 

@@ -1,4 +1,4 @@
-// Each piece of text that can be seen: what it says, where, and its colour on what.
+// Measures each visible piece of text: its content, position, colour and background.
 export const MEASURE = () => {
   const seen = (node, box) => {
     if (box.width < 1 || box.height < 1 || box.right <= 0 || box.bottom <= 0) return false;

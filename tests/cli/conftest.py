@@ -1,4 +1,4 @@
-"""The real daemon, commands in processes of their own, a terminal for them, and servers that are not tmpmaild."""
+"""The real daemon, commands in their own processes, a terminal for them, and servers other than tmpmaild."""
 
 import fcntl
 import os
@@ -39,7 +39,7 @@ SETTINGS = {
 
 
 class Daemon(daemons.Daemon):
-    """The daemon as commands meet it, and one mail for it."""
+    """A daemon that commands connect to, with a sample message to deliver."""
 
     def deliver(self, address, mail=CODE):
         self.deliver_octets(address, mail, sender="sender@example.org")
@@ -53,7 +53,7 @@ def daemon(tmp_path_factory):
 
 @pytest.fixture
 def mortal_daemon(tmp_path):
-    """Have a daemon that a test may stop and start."""
+    """Run a daemon that tests may stop and start."""
     with closing(Daemon(tmp_path, **SETTINGS)) as one:
         yield one
 
@@ -70,7 +70,7 @@ def inbox(client):
 
 
 class Running:
-    """A command in a process of its own; what it writes is read when a test waits for something in it."""
+    """A command in its own process, whose output is read only when a test waits for text."""
 
     def __init__(self, arguments, environ, columns, ignored):
         self.has_terminal = columns is not None
@@ -85,7 +85,7 @@ class Running:
         self.seen = ""
 
     def until(self, text):
-        """Read until a text has been written; return all that has been."""
+        """Read until a text appears, and return everything that has been read so far."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while text not in self.seen:
             assert select.select([self.output], [], [], deadline - time.monotonic())[0], f"{text!r} not in {self.seen}"
@@ -93,7 +93,7 @@ class Running:
         return self.seen
 
     def until_line(self, text):
-        """Read until a line that holds a text is complete; return that line."""
+        """Read until a line that contains a text is complete; return that line."""
         self.until(text)
         while "\n" not in self.seen[self.seen.index(text) :]:
             assert self._read()
@@ -106,7 +106,7 @@ class Running:
         return self.process.wait(PATIENCE_SECONDS)
 
     def interrupt(self):
-        """Press ctrl-C, or send what that would."""
+        """Press Ctrl-C, or send the equivalent signal."""
         if self.has_terminal:
             os.write(self.output, b"\x03")
         else:
@@ -114,7 +114,7 @@ class Running:
         return self.end()
 
     def catches(self, number):
-        """Return whether a signal has a handler."""
+        """Return whether the process handles a signal."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (number - 1) & 1)
 
@@ -122,19 +122,19 @@ class Running:
         return self.process.stderr.read().decode()
 
     def errors_until(self, text):
-        """Read standard error until the line that holds a text."""
+        """Read standard error up to the line that contains a text."""
         return next(line for line in iter(self.process.stderr.readline, b"") if text in line.decode())
 
     def _read(self):
         try:
             octets = os.read(self.output, 65536)
-        except OSError:  # a terminal that nobody writes to any more
+        except OSError:  # the terminal is no longer open for writing in any process
             return False
         self.seen += octets.decode()
         return bool(octets)
 
     def hang_up(self):
-        """Read no more."""
+        """Close our end of the terminal or pipe."""
         os.close(self.output)
         self.output = None
 
@@ -148,7 +148,7 @@ class Running:
 
 @pytest.fixture
 def run(daemon):
-    """Return a function that starts a command; with ``columns`` at a terminal so wide."""
+    """Return a function that starts a command; with ``columns``, at a terminal of that width."""
     with ExitStack() as started:
 
         def run(*arguments, columns=None, ignored=(), **settings):
@@ -178,7 +178,7 @@ def redirected(daemon):
     def redirected(redirection, *arguments):
         if redirection in ONTO_FULL_DISK:
             return _with_full_disk(ONTO_FULL_DISK[redirection], arguments, env)
-        # What is closed, only a Python that begins finds closed.
+        # Python detects closed standard streams only at startup, so the command needs a new process.
         command = ["sh", "-c", f'exec "$0" -m tmpmaild "$@" {redirection}', sys.executable, *arguments]
         return daemons.finished(command, env=env, timeout=PATIENCE_SECONDS)
 
@@ -192,7 +192,7 @@ def hanging_url(hanging):
 
 @pytest.fixture
 def hanging():
-    """Have a server that takes connections and never answers."""
+    """Run a server that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE_SECONDS)
         yield server
@@ -200,7 +200,7 @@ def hanging():
 
 @pytest.fixture
 def call(daemon):
-    """Return a function that runs a command to its end in this process."""
+    """Return a function that runs a command to completion in this process."""
 
     def call(*arguments, **settings):
         return CliRunner().invoke(main, [*map(str, arguments)], env={"TMPMAILD_URL": daemon.url, **settings})
@@ -210,7 +210,7 @@ def call(daemon):
 
 @pytest.fixture
 def scripted():
-    """Return a function that serves answers, (status, headers, body) one after the other, and gives the URL."""
+    """Return a function that serves responses (status, headers, body) in sequence, and returns the URL."""
     with ExitStack() as servers:
 
         def serve(*answers, on_last=lambda: None):

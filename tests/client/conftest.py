@@ -1,4 +1,4 @@
-"""The real service on a loop of its own, servers that answer what a test scripts, and one way to call both clients."""
+"""The real service on its own event loop, servers with scripted responses, and a common interface to both clients."""
 
 import inspect
 import socket
@@ -31,7 +31,7 @@ PLAIN = b"Subject: hello\r\n\r\nbody\r\n"
 
 
 class Time:
-    """What a client takes for time: sleeping makes it pass, at once."""
+    """A clock for a client: sleeping advances it immediately."""
 
     def __init__(self):
         self.seconds = 1000.0
@@ -46,7 +46,7 @@ class Time:
 
 
 class InProcessService:
-    """The real service behind a real port; everything is called from the test's own thread."""
+    """The real service on a real port; all methods are called from the test's own thread."""
 
     def __init__(self, portal, parts, clock):
         self.portal = portal
@@ -74,7 +74,7 @@ class InProcessService:
 
     @contextmanager
     def listening(self, more=1):
-        """Go on only when so many more listen than before."""
+        """At the end of the block, wait until the number of listeners has grown by ``more``."""
         wanted = self.listeners() + more
         yield
         wait_until(lambda: self.listeners() == wanted)
@@ -83,7 +83,7 @@ class InProcessService:
 @asynccontextmanager
 async def _bind(app):
     listener = socket.create_server(("127.0.0.1", 0))
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as the daemon does
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the daemon sets this option, too
     server = HttpServer(app, max_connections=100)
     await server.start([listener])
     try:
@@ -115,7 +115,7 @@ def url(service):
 
 
 class Awaited:
-    """An object of the async client, called as one of the other."""
+    """An object of the async client, with the interface of the synchronous client."""
 
     KINDS = (api.AsyncClient, api.AsyncInbox, api.AsyncMail, api.AsyncAttachment)
 
@@ -168,7 +168,7 @@ async def _result(awaitable):
 
 @pytest.fixture(scope="session")
 def http():
-    """Trusting no certificate spares each test the reading of all there are."""
+    """Yield a client that trusts no certificates, which saves tests from loading the system's certificates."""
     with httpx2.Client(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)) as one:
         yield one
 
@@ -184,7 +184,7 @@ def async_http(portal):
 
 @pytest.fixture
 def connect_async(async_http):
-    """Return a function that makes an async client; ``time`` is what it takes for time."""
+    """Return a function that creates an async client; ``time`` is its clock."""
 
     def connected(url=None, *, time=None, **more):
         async def sleep(seconds):
@@ -198,7 +198,7 @@ def connect_async(async_http):
 
 @pytest.fixture(params=["sync", "async"])
 def connect(request, portal, http, connect_async):
-    """Return a function that makes a client of either colour, to be called alike."""
+    """Return a function that creates a sync or async client; tests call both kinds in the same way."""
 
     def connected(url=None, *, time=None, **more):
         if request.param == "async":
@@ -216,14 +216,14 @@ def client(connect, url):
 
 @pytest.fixture
 def inbox(client, monkeypatch):
-    """Return an inbox whose service may answer, on a busy machine, later than a second after a wait has ended."""
+    """Return an inbox whose client tolerates very late responses to a wait, which are possible on busy machines."""
     monkeypatch.setattr(waiting, "_LATE_SECONDS", PATIENCE_SECONDS)
     return client.create()
 
 
 @pytest.fixture
 def at_once():
-    """Return a function that calls another in a thread of its own."""
+    """Return a function that runs a given function in a separate thread."""
     with ThreadPoolExecutor(8) as pool:
         yield pool.submit
 
@@ -241,7 +241,7 @@ def scripted():
 
 @pytest.fixture
 def scripted_inbox(connect, scripted, fake_time):
-    """Have an inbox at the scripted server; time passes for its client only when it sleeps."""
+    """Return an inbox on the scripted server; its client's clock only advances when the client sleeps."""
     scripted.say(scripted.address())
     inbox = connect(scripted.url, time=fake_time).inbox("x@a.test")
     scripted.asked.clear()
@@ -250,7 +250,7 @@ def scripted_inbox(connect, scripted, fake_time):
 
 @pytest.fixture
 def nobody():
-    """Yield an address where nobody listens."""
+    """Return the URL of a port on which no server listens."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     return f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""Which URL of a service is used: as given, from the environment, with or without the path of the API."""
+"""The service URL: as an argument or from the environment, with or without the API's path."""
 
 import pytest
 

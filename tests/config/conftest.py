@@ -1,4 +1,4 @@
-"""What the tests of the configuration have in common."""
+"""Fixtures for the configuration tests."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tmpmaild.errors import ConfigError
 
 @pytest.fixture
 def nowhere(monkeypatch, tmp_path):
-    """Keep the files of the machine that runs the tests out of them."""
+    """Hide the configuration files of the machine that runs the tests."""
     monkeypatch.setattr(configfile, "IN_CURRENT_FOLDER", tmp_path / "here.toml")
     monkeypatch.setattr(configfile, "IN_ETC", tmp_path / "etc.toml")
 

@@ -1,4 +1,7 @@
-"""The PostgreSQL primary or its standby is lost: no acknowledged mail is, and the daemon goes on. How fast: the system tests."""
+"""Failure of the PostgreSQL primary or its standby: no acknowledged message is lost, and the daemon keeps running.
+
+The system tests measure how long a failover takes.
+"""
 
 import asyncio
 import signal
@@ -71,7 +74,7 @@ async def test_a_commit_that_waits_for_a_standby_is_not_repeated_and_a_newer_pri
         now_ms = storage.clock()
         new = NewInbox("ada@x.test", now_ms, now_ms + 600_000, private=False, token_hash=b"t", creator=None)
         inbox = await storage.create_inbox(new)
-        pair.lose_primary(0)  # nothing happens to it: nobody has fenced it
+        pair.lose_primary(0)  # the old primary keeps running, as it would without fencing
         old = pair.standby
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:

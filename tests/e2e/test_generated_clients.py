@@ -1,4 +1,4 @@
-"""Clients that others' generators make of the description the daemon serves, and what they can do with that daemon."""
+"""Clients that third-party generators create from the served OpenAPI description, used with the daemon."""
 
 import importlib
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from patience import PATIENCE_SECONDS
 
 MAIL = Path(__file__).with_name("generated-clients.eml").read_bytes()
-# A media type that openapi-python-client does not know is one whose answer it leaves out.
+# openapi-python-client omits responses with an unknown media type.
 UNKNOWN = ", ".join(
     f"{one}: application/octet-stream" for one in ("message/rfc822", "application/atom+xml", "application/mbox")
 )
@@ -25,7 +25,7 @@ def daemon(tmp_path_factory, start_in):
 
 @pytest.fixture(scope="module")
 def generate(tmp_path_factory, daemon):
-    """Return a function that has a generator make a module of the daemon's own description, without a complaint."""
+    """Return a function that generates a module from the daemon's own description; a warning fails the test."""
     folder = tmp_path_factory.mktemp("generated")
     (folder / "description.json").write_bytes(httpx2.get(f"{daemon.url}/api/v1/openapi.json").content)
     (folder / "config.yml").write_text(CONFIG)
@@ -46,7 +46,10 @@ def generate(tmp_path_factory, daemon):
 
 @pytest.mark.proof
 def test_openapi_python_client(daemon, generate):
-    """It makes functions and classes; each answer is of the class that the description names."""
+    """The generator creates functions and classes.
+
+    Each response is parsed into the class that the description specifies.
+    """
     arguments = "--path description.json --config config.yml --meta none --output-path generated_client".split()
     made = generate("generated_client", "openapi-python-client", "generate", *arguments)
     models = importlib.import_module("generated_client.models")
@@ -95,7 +98,7 @@ def test_openapi_python_client(daemon, generate):
 
 @pytest.mark.proof
 def test_datamodel_code_generator(daemon, generate):
-    """It makes models of pydantic: each checks what it is given, and every answer of the daemon passes."""
+    """The generator creates pydantic models that validate their input; every response of the daemon is valid."""
     arguments = "--input description.json --input-file-type openapi --output generated_models.py".split()
     kind = "--output-model-type pydantic_v2.BaseModel --formatters builtin".split()
     models = generate("generated_models", "datamodel-codegen", *arguments, *kind)

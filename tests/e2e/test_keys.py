@@ -1,6 +1,7 @@
-"""The effect of one configuration key each, on a daemon that reads it from its environment.
+"""The effect of each configuration key, in a daemon that reads it from its environment.
 
-``tests/effects.json`` names these tests; ``tests/system/test_effects.py`` takes the key away.
+``tests/effects.json`` lists these tests; ``tests/system/test_effects.py`` checks that each test fails when its key has
+no effect.
 """
 
 import json
@@ -56,7 +57,7 @@ def created(daemon, **members):
 
 
 def logged(daemon, text):
-    """Return the log as soon as a thread has written a text."""
+    """Return the log once it contains a text; the text may be late, because a separate thread writes the log."""
     wait_until(lambda: text in daemon.log())
     return daemon.log()
 

@@ -1,4 +1,4 @@
-"""The policy and the proxies' sites of docs/operations.md for MTA-STS (RFC 8461), as they are but for ports, folder and certificate."""
+"""The policy and proxy sites for MTA-STS (RFC 8461) in docs/operations.md, but with test ports and certificates."""
 
 import http.client
 import re

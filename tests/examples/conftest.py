@@ -1,3 +1,3 @@
-"""What the pages of docs/testing show; tests/pytest_plugin/test_pages_examples.py runs it, each in a folder and a pytest of its own."""
+"""The examples in docs/testing; tests/pytest_plugin/test_pages_examples.py runs each in its own folder and process."""
 
 collect_ignore_glob = ["*/test_*.py"]

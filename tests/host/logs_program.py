@@ -9,4 +9,4 @@ with logs.logging_to_stderr("info", "text"):
     waiting = logging.getLogger().handlers[0]._queue.qsize()
     print(waiting, flush=True)
     if sys.stdin.readline() == "read\n":
-        logs._STOP_SECONDS = 30  # what reads may be slow
+        logs._STOP_SECONDS = 30  # allow enough time for a slow reader

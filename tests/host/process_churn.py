@@ -11,6 +11,6 @@ return_large_blocks()
 kept = []
 for size in range(8):
     blocks = [bytearray(10_000_000 - size * 4096) for _ in range(5)]
-    kept.append(bytearray(100_000))  # what would keep a heap from shrinking
+    kept.append(bytearray(100_000))  # a block that prevents a heap from shrinking
     del blocks
 print(resident_mib())

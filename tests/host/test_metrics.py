@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them."""
+"""Metrics in the Prometheus format."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

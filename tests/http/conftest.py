@@ -1,4 +1,4 @@
-"""The HTTP application over a real service and a real database, and two ways to ask it: as ASGI, and over a socket."""
+"""The HTTP application with a real service and a real database, called as an ASGI application or over a socket."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ LIFETIME_MS = 3_600_000
 
 
 class Answer:
-    """What came back: ``headers`` as pairs in lower case."""
+    """A response; ``headers`` are pairs with lower-case names."""
 
     def __init__(self, status, headers, body):
         self.status = status
@@ -43,7 +43,7 @@ class Answer:
 
 
 def scope_of(target, method="GET", headers=(), *, host="mail.example.com", peer="192.0.2.1"):
-    """Return a request as ASGI has it."""
+    """Return the ASGI scope of a request."""
     path, _, query = (target if isinstance(target, bytes) else target.encode()).partition(b"?")
     given = [(name.lower().encode(), value.encode("latin-1")) for name, value in dict(headers).items()]
     return {
@@ -65,7 +65,7 @@ def scope_of(target, method="GET", headers=(), *, host="mail.example.com", peer=
 
 
 class Client:
-    """Asks an ASGI application what a server would ask it."""
+    """Calls an ASGI application in the way a server would."""
 
     def __init__(self, app, peer="192.0.2.1"):
         self.app = app
@@ -74,7 +74,10 @@ class Client:
     async def ask(
         self, method, target, headers=(), body=b"", *, host="mail.example.com", peer=None, parts=None, stays=False
     ):
-        """Ask; a client that ``stays`` is there until the answer is complete, or for as long as one can wait for it."""
+        """Send a request.
+
+        A client that ``stays`` remains connected until the response is complete, or until an event is set.
+        """
         scope = scope_of(target, method, headers, host=host, peer=peer or self.peer)
         chunks = list(parts) if parts is not None else [body]
         sent = []
@@ -111,7 +114,7 @@ class Client:
 
 
 class World:
-    """A service on a database of its own, with a clock that moves when told to."""
+    """A service with its own database, and a clock that only the test advances."""
 
     def __init__(self, service, storage, clock):
         self.service = service
@@ -140,7 +143,7 @@ class World:
         return await self.service.deliverer.deliver(envelope, [inbox_id], raw)
 
     async def end(self, what, held, message_id):
-        """End an inbox or one of its messages, or let the time of both pass."""
+        """Delete an inbox or one of its messages, or let both expire."""
         if what == "inbox":
             await self.service.inboxes.delete(held["address"], held["token"])
         elif what == "message":
@@ -151,7 +154,10 @@ class World:
 
 @pytest.fixture
 def open_world(store, clock):
-    """Return a context manager that opens a world; what is no limit of the storage is a rule of the service."""
+    """Return a context manager that opens a ``World``.
+
+    Arguments that are not storage limits set the service's rules.
+    """
 
     @asynccontextmanager
     async def opened(*, domains=("mail.example.com", "second.test"), check=None, **more):
@@ -166,7 +172,7 @@ def open_world(store, clock):
 
 @pytest.fixture
 def places_come_late(monkeypatch, clock):
-    """Let inboxes end while a large answer waits for its place."""
+    """Make inboxes expire while a large response waits for its slot."""
     take = ResponseSlots.take
 
     def late(self, name):
@@ -177,7 +183,7 @@ def places_come_late(monkeypatch, clock):
 
 
 def expected(name, message_id):
-    """Return what ``messages.json`` says that a client is shown of a message."""
+    """Return the JSON that clients get for a message, according to ``messages.json``."""
     return json.loads(Path(__file__).with_name("messages.json").read_text().replace("ID", message_id))[name]
 
 
@@ -212,13 +218,13 @@ class Served:
         return anyio.connect_tcp(*self.address)
 
     async def ask(self, octets):
-        """Send octets, and return all that comes until the server closes."""
+        """Send bytes, and return everything received until the server closes the connection."""
         async with await self.connect() as stream:
             await stream.send(octets)
             return await read_all(stream)
 
     async def drained(self):
-        """Wait until the server holds no connection any more."""
+        """Wait until the server has no connections."""
         with anyio.fail_after(PATIENCE_SECONDS):
             while self.server.connections:
                 await anyio.sleep(0.005)
@@ -236,7 +242,7 @@ async def read_all(stream):
 
 @pytest.fixture
 def serve(monkeypatch):
-    """Return a function that serves an application; no heartbeat and no idle limit ends what should end by itself."""
+    """Return a function that serves an application, with heartbeats and idle limits that cannot affect a test."""
     monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 10 * PATIENCE_SECONDS)
     monkeypatch.setattr(server_module, "IDLE_SECONDS", 10 * PATIENCE_SECONDS)
 
@@ -262,7 +268,7 @@ async def served(world, serve):
 
 @pytest.fixture
 def nothing_is_logged(caplog):
-    """No client brings a line into the log, and no task dies unheard."""
+    """Check that no client causes a log entry and that no task fails unnoticed."""
     caplog.set_level(logging.INFO)
     yield
     records = [record for phase in ("setup", "call", "teardown") for record in caplog.get_records(phase)]

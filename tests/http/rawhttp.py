@@ -18,7 +18,7 @@ async def ok(scope, receive, send):
 
 
 async def large(scope, receive, send):
-    """Answer with 16 MiB, more than any socket's buffers hold."""
+    """Respond with 16 MiB, which is more than the buffers of a socket can hold."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     for _ in range(64):
         await send({"type": "http.response.body", "body": bytes(1 << 18), "more_body": True})
@@ -26,7 +26,7 @@ async def large(scope, receive, send):
 
 
 async def read_answer(stream):
-    """Read one answer with a Content-Length, and return its status."""
+    """Read one response with a Content-Length, and return its status."""
     received = b""
     with anyio.fail_after(PATIENCE_SECONDS):
         while b"\r\n\r\n" not in received:
@@ -40,7 +40,7 @@ async def read_answer(stream):
 
 
 async def reset(stream):
-    """Leave as a process that crashed does: with a RST."""
+    """Disconnect like a crashed process: with a RST."""
     raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     await stream.aclose()

@@ -1,4 +1,4 @@
-"""Reading event streams off a connection."""
+"""A reader of event streams on a connection."""
 
 import json
 
@@ -22,7 +22,7 @@ class Event:
 
 
 class Stream:
-    """A client that reads events off a socket."""
+    """A client that reads events from a socket."""
 
     def __init__(self, socket):
         self.socket = socket
@@ -43,7 +43,7 @@ class Stream:
         return int(self.head.split()[1])
 
     async def chunk(self):
-        """Read one chunk of the body; None is the end."""
+        """Read one chunk of the body; return None at the end."""
         while b"\r\n" not in self._octets:
             self._octets += await self.socket.receive()
         size, _, self._octets = self._octets.partition(b"\r\n")
@@ -54,7 +54,7 @@ class Stream:
         return chunk or None
 
     async def next(self):
-        """Read the next event; None is the end of the stream."""
+        """Read the next event; return None at the end of the stream."""
         with anyio.fail_after(PATIENCE_SECONDS):
             while True:
                 while "\n\n" not in self._text:

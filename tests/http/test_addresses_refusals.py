@@ -1,4 +1,4 @@
-"""``GET /api/v1/refusals``: there only where the operator wants it."""
+"""``GET /api/v1/refusals``: only available if the operator enables it."""
 
 import pytest
 from services import rules

@@ -1,4 +1,4 @@
-"""The application as it is put together: every operation that is described is there."""
+"""The assembled application: every operation in the description is available."""
 
 import re
 

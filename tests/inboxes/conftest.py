@@ -1,4 +1,4 @@
-"""A world with a service and what that was built from, a house that is one inbox of it; and what is put in by hand."""
+"""A service with the objects it was built from, with or without an inbox, and helpers that write to the storage."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ INBOX = Inbox("7", "ada@mail.example.com", 0, 1000, private=False, token_hash=No
 
 
 def message(message_id, body="", **more):
-    """Return a message of a list; what is not said of it is empty."""
+    """Return a message as it appears in a list; omitted fields are empty."""
     texts = dict.fromkeys(("recipient", "from_address", "from_name", "subject"), "")
     rest = {"truncated": False, "size_bytes": 0, "has_html": False, "attachments": (), "body_bytes": len(body.encode())}
     return Message(**{"id": message_id, "received_at_ms": 0, "body": body} | texts | rest | more)
@@ -36,7 +36,7 @@ async def add_inbox(storage, address, lifetime_ms=1000, *, private=False, token_
 
 
 async def add_mail(storage, inbox_id, raw=b"secret-octets", parsed=None):
-    """Store a mail; "secret-octets" are easily found in a file."""
+    """Store a message; the default "secret-octets" is easy to find in a file."""
     envelope = Envelope("bounce@example.com", ("x@mail.example.com",), "mx.example.com", "192.0.2.1", tls=False)
     parsed = parsed or ParsedMail("", "", "", "", None, (), (), ())
     return await storage.add_message(NewMail(envelope, (inbox_id,), raw, parsed))
@@ -47,7 +47,7 @@ def mailbox_of(address):
 
 
 class Stuck(random.Random):
-    """Picks the first character each time while it is ``stuck``."""
+    """A random generator that always picks the first character while it is ``stuck``."""
 
     stuck = False
 
@@ -56,7 +56,7 @@ class Stuck(random.Random):
 
 
 class World:
-    """A service and what it was built from."""
+    """A service and the objects it was built from."""
 
     def __init__(self, storage, clock, **rules):
         self.storage = storage
@@ -76,7 +76,7 @@ class World:
 
 
 class House(World):
-    """A world with one inbox."""
+    """A ``World`` with one inbox."""
 
     inbox, token = None, ""
 
@@ -89,7 +89,7 @@ class House(World):
 
     @asynccontextmanager
     async def waiting(self, page=None, seconds=60):
-        """Start a wait that is blocked; end it afterwards."""
+        """Start a wait that blocks, and cancel the wait afterwards."""
         page = page or Page()
         task = asyncio.ensure_future(self.service.follower.wait(self.inbox.address, page, None, seconds))
         await self.asleep(1)
@@ -99,11 +99,11 @@ class House(World):
             task.cancel()
 
     async def asleep(self, listeners):
-        """Return when so many listen and nothing else runs."""
+        """Wait until there are this many listeners and no other task is running."""
         with anyio.fail_after(PATIENCE_SECONDS):
             while len(self.service.bus) != listeners:
                 await anyio.lowlevel.checkpoint()
-        await anyio.sleep(0.01)  # the first look goes through threads
+        await anyio.sleep(0.01)  # wait longer, because the first read of the database uses threads
 
     def follow(self, after=None, **more):
         return self.service.follower.follow(self.inbox.address, after, None, **more)

@@ -1,4 +1,4 @@
-"""File names are safe to show and to save under, whatever a sender states."""
+"""Any file name that a sender declares is converted to a name that is safe to display and to save to."""
 
 import pytest
 

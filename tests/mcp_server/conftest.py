@@ -1,4 +1,7 @@
-"""The command ``tmpmaild mcp`` as a process, spoken to by the SDK's own client; one process and one daemon for all tests."""
+"""The ``tmpmaild mcp`` command as a process, used through the SDK's own client.
+
+All tests share a process and a daemon.
+"""
 
 import sys
 from contextlib import asynccontextmanager, closing
@@ -12,7 +15,7 @@ import daemons
 
 @asynccontextmanager
 async def connected(url, stderr):
-    """Have a client of a server process."""
+    """Connect a client to a server process."""
     settings = daemons.environment(PYTHONWARNINGS="default", TMPMAILD_URL=url)
     server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "tmpmaild", "mcp"], env=settings)
     async with mcp.Client(mcp.stdio_client(server, errlog=stderr)) as client:
@@ -20,7 +23,7 @@ async def connected(url, stderr):
 
 
 class Agent:
-    """The client, called from a test's own thread."""
+    """An agent: the client, called from a test's own thread."""
 
     def __init__(self, portal, client):
         self._portal = portal
@@ -33,7 +36,7 @@ class Agent:
         return self._portal.call(self._client.call_tool, tool, arguments)
 
     def ask(self, tool, **arguments):
-        """Return what a tool answered; it must not have failed."""
+        """Call a tool, which must succeed, and return its text."""
         result = self.call(tool, **arguments)
         assert not result.is_error, result.content
         return result.structured_content
@@ -60,7 +63,7 @@ def portal():
 
 @pytest.fixture(scope="session")
 def connect(portal, tmp_path_factory):
-    """Return a function that starts a server process, and gives an agent that ends it."""
+    """Return a function that starts a server process and returns an agent that stops it."""
     stderr = tmp_path_factory.mktemp("mcp-stderr") / "stderr.txt"
 
     with stderr.open("w") as errlog:

@@ -1,4 +1,4 @@
-"""pytest runs of their own, in folders of their own: the plugin is tested as its users have it."""
+"""Run pytest in separate folders and processes, so that the plugin is tested under realistic conditions."""
 
 import os
 import subprocess
@@ -14,19 +14,19 @@ import daemons
 import warm
 
 PLUGIN = "tmpmaild.pytest_plugin"
-# Not what is loaded as a plugin: pytest warns of that.
+# Omit modules that are loaded as plugins, because pytest warns about them.
 LOADED = [*(f"_pytest.{name}" for name in default_plugins), "tmpmaild.client", "trustme"]
 
 
 class Run(NamedTuple):
-    """One run of pytest that has ended."""
+    """A completed pytest run."""
 
     status: int
     text: str
 
 
 def environment(python_path="", **more):
-    """Return an environment where no plugin is loaded but those named, however many are installed here."""
+    """Return an environment in which pytest loads only the specified plugins, not all installed plugins."""
     path = os.pathsep.join(filter(None, [str(python_path), os.environ.get("PYTHONPATH")]))
     clean = {name: value for name, value in daemons.environment().items() if not name.startswith("PYTEST_")}
     return {**clean, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path, **more}
@@ -37,7 +37,10 @@ def options(*arguments, plugin=PLUGIN):
 
 
 def run_pytest(folder, *arguments, tests=None, ini="", plugin=PLUGIN, **variables):
-    """Run the tests, given as text or already in the folder; with a ``python_path`` in a Python that has loaded nothing."""
+    """Run the tests, which are passed as text or exist in the folder.
+
+    A ``python_path`` requires a fresh Python process.
+    """
     (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --import-mode=importlib --strict-config\n{ini}")
     if tests is not None:
         (folder / "test_it.py").write_text(tests)
@@ -59,7 +62,7 @@ def run_in():
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory):
-    """Return the options for a service that runs already, for runs that are not about the embedded daemon."""
+    """Return the options for a service that is already running, for runs that do not test the embedded daemon."""
     settings = {**daemons.NO_LIMITS, "TMPMAILD_SMTP__AUTH": "any", "TMPMAILD_SMTP__FAULTS": "true"}
     settings["TMPMAILD_SMTP__KEEP_REFUSALS"] = "true"
     with closing(daemons.Daemon(tmp_path_factory.mktemp("service"), **settings)) as daemon:
@@ -68,7 +71,7 @@ def service(tmp_path_factory):
 
 @pytest.fixture
 def run(tmp_path):
-    """Return a function that runs pytest in a folder of this test."""
+    """Return a function that runs pytest in this test's folder."""
     return partial(run_pytest, tmp_path)
 
 

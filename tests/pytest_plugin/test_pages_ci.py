@@ -1,4 +1,4 @@
-"""The jobs of docs/testing/ci.md: their YAML is read, and their steps are run as a runner would; sign-up.sh is in them."""
+"""The CI jobs in docs/testing/ci.md: their YAML is parsed, and their steps run as on a runner, including sign-up.sh."""
 
 import os
 import re
@@ -32,7 +32,7 @@ CONTAINERFILE = (ROOT / "Containerfile").read_text()
 
 @contextmanager
 def shop(smtp_port):
-    """Serve the shop, which sends its mail to a port; yield its URL."""
+    """Serve the shop, which sends its messages to a port; yield its URL."""
     create_app = runpy.run_path(str(EXAMPLES / "flask/shop.py"))["create_app"]
     server = serving.make_server("127.0.0.1", 0, create_app("127.0.0.1", smtp_port), threaded=True)
     thread = threading.Thread(target=server.serve_forever)
@@ -44,7 +44,7 @@ def shop(smtp_port):
 
 
 def run_step(script, folder, environment):
-    """Run a step in a process group of its own; return the group, the exit code and the output."""
+    """Run a step in its own process group; return the group, the exit code and the output."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "process_group": 0}
     with subprocess.Popen(["bash", "-e", "-c", script], cwd=folder, env=environment, **given) as process:
         output = process.stdout.read()
@@ -56,7 +56,8 @@ def test_the_steps_start_a_service_and_sign_up_with_curl_and_jq(tmp_path):
     shutil.copy(EXAMPLES / "curl/sign-up.sh", tmp_path)
     job = STEPS["tests"]
     steps = [step["run"] for step in job["steps"] if "run" in step]
-    assert steps[0] == "python3 -m pip install ./tmpmaild"  # what is installed here is under test
+    # This step is not run, because the tests use the installed version.
+    assert steps[0] == "python3 -m pip install ./tmpmaild"
     http, smtp = free_port(), free_port()
     url = job["env"]["TMPMAILD_URL"]
     assert url == "http://127.0.0.1:8025"
@@ -91,7 +92,7 @@ def test_the_jobs_with_a_service_run_the_same_against_the_ports_of_the_image():
     [
         STEPS["tests"]["env"],
         SERVICE["tests"]["services"]["tmpmaild"]["env"],
-        GITLAB["services"][0]["variables"] | GITLAB["variables"],  # a service is given those of the job too
+        GITLAB["services"][0]["variables"] | GITLAB["variables"],  # GitLab passes the job's variables to a service, too
     ],
 )
 def test_the_variables_are_a_configuration_that_lifts_the_limits(variables):

@@ -1,4 +1,4 @@
-"""Time that the test's own clock keeps, a scheduler on it, and a crowd of clients that wait for turns."""
+"""A clock controlled by the test, a scheduler that uses it, and a crowd of clients that wait for turns."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ VICTIM, ATTACKER = "192.0.2.1", "198.51.100.1"
 
 
 class Time:
-    """What is used of the module ``time``: seconds, and processor time of each thread, that pass when a test says so."""
+    """Replaces the ``time`` module: only the test advances the clock and the processor time of each thread."""
 
     def __init__(self):
         self.now = 0.0
@@ -41,7 +41,7 @@ def scheduler(time):
 
 
 class Crowd:
-    """Clients that wait for turns; ``served`` has their names in the order in which they got one."""
+    """Clients that wait for turns; ``served`` lists their names in the order of their turns."""
 
     def __init__(self, tasks, scheduler, time):
         self._tasks = tasks
@@ -51,7 +51,7 @@ class Crowd:
         self.served = []
 
     async def arrive(self, client, *, work_bytes=LARGE, seconds=0.06, again=0):
-        """Wait for a turn of so many seconds, and again so many times, each time at the end of the turn before."""
+        """Wait for a turn of this many seconds, then for ``again`` more turns, each after the previous turn ends."""
         self._tasks.create_task(self._work(client, work_bytes, seconds, again))
         await anyio.wait_all_tasks_blocked()
 
@@ -67,7 +67,7 @@ class Crowd:
 
 @asynccontextmanager
 async def crowd(scheduler, time):
-    """Let clients gather while a turn of somebody else lasts, then serve them all."""
+    """Queue clients during a different client's turn, and then serve them all."""
     async with asyncio.TaskGroup() as tasks:
         gathered = Crowd(tasks, scheduler, time)
         async with scheduler.turn(LARGE, "203.0.113.1"), AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The client of a task."""
+"""The client on whose behalf a task runs."""
 
 import asyncio
 

@@ -22,7 +22,7 @@ def zones():
 
 
 def lookup_at(place):
-    """Return the lookup of one check by the resolver at an address."""
+    """Return the lookup for one check, which queries the resolver at an address."""
     turn = Lock()
     turn.acquire()
     return Lookup(Resolver(place), 20, turn)

@@ -1,4 +1,4 @@
-"""A real SMTP server over a real service and a database of its own, and a client that reads replies."""
+"""A real SMTP server with its own service and database, and a client that reads replies."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ from tmpmaild.smtp.settings import SmtpSettings
 
 
 class Client:
-    """An SMTP client that sends exactly what it is told to."""
+    """An SMTP client that sends exactly the given bytes."""
 
     def __init__(self, reader, writer):
         self.reader = reader
@@ -52,19 +52,19 @@ class Client:
         return await self.replies(len(lines))
 
     async def begin(self, *names, sender="a@example.com"):
-        """Go from the greeting to where the mail is expected."""
+        """Run the dialogue from the greeting up to the reply to DATA."""
         await self.reply()
         await self.say("EHLO client.example")
         await self.start(*names, sender=sender)
 
     async def start(self, *names, sender="a@example.com"):
-        """Begin a mail to inboxes that must be taken at RCPT."""
+        """Start a message to inboxes; the server must accept all of them at RCPT."""
         rcpts = [f"RCPT TO:<{name}@ours.test>" for name in names or ("abc",)]
         said = await self.say(f"MAIL FROM:<{sender}>", *rcpts, "DATA")
         assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * len(rcpts), str(replies.GO_AHEAD)]
 
     async def deliver(self, *recipients, mail="Subject: x\r\n\r\nhello"):
-        """Send one mail to inboxes that must be taken at RCPT; return the answer to its end."""
+        """Send a message to inboxes, which must be accepted at RCPT; return the reply to the final dot."""
         await self.start(*recipients)
         return (await self.say(f"{mail}\r\n."))[0]
 
@@ -80,14 +80,14 @@ class Client:
         return octets.decode()
 
     async def start_tls(self, context):
-        """Shake hands; StreamWriter.start_tls is not to be had with uvloop on Python 3.11."""
+        """Perform a TLS handshake; StreamWriter.start_tls does not work with uvloop on Python 3.11."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
         async with asyncio.timeout(PATIENCE_SECONDS):
             transport = await loop.start_tls(self.writer.transport, protocol, context, server_hostname="localhost")
         reader.set_transport(transport)
-        self.plain = self.writer  # it would close the transport if it were collected
+        self.plain = self.writer  # keep a reference, because garbage collection would close the transport
         self.reader, self.writer = reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     def reset(self):
@@ -117,20 +117,20 @@ class House:
         return client
 
     async def greeted(self):
-        """Return a client that has said EHLO."""
+        """Return a client that has sent EHLO."""
         client = await self.connect()
         await client.reply()
         await client.say("EHLO client.example")
         return client
 
     async def at_data(self, *recipients, **options):
-        """Return a client whose mail is awaited, with all recipients taken."""
+        """Return a client whose recipients have been accepted, and which may now send its message."""
         client = await self.connect(**options)
         await client.begin(*recipients)
         return client
 
     async def run(self, program, arguments, octets):
-        """Run a program that sends what it reads; it gets the port as ``{port}``."""
+        """Run a program that sends its standard input to the server; ``{port}`` in its arguments is replaced."""
         command = [program, *(one.format(port=self.address[1]) for one in arguments)]
         given = {"input": octets, "capture_output": True, "timeout": 30, "check": False}
         done = await asyncio.to_thread(subprocess.run, command, **given)
@@ -145,24 +145,24 @@ class House:
         self.service.faults.order(inbox, faults)
 
     async def messages(self, name):
-        """Return what a reader sees in an inbox, newest first."""
+        """Return the messages in an inbox as a reader gets them, newest first."""
         return (await self.service.mail.list(f"{name}@ours.test", Page(limit=1000))).messages
 
     def read(self, sql):
-        """Ask the database what is on disk."""
+        """Return the rows that a query finds on disk."""
         return self.store.read(sql)
 
     def sources(self):
-        """Read the mails that are on disk, oldest first."""
+        """Return the raw sources on disk, oldest first."""
         return self.store.sources()
 
     def received_bytes(self):
-        """Return how much of unfinished mails has come, held or not."""
+        """Return the number of bytes received for unfinished messages, whether or not they are kept in memory."""
         mails = [one.conversation.data for one in self.server.connections.open]
         return sum(mail.received_bytes for mail in mails if mail)
 
     async def until(self, condition):
-        """Wait for what the loop will bring about."""
+        """Let the event loop run until a condition is true."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():
                 await asyncio.sleep(0.001)
@@ -222,7 +222,7 @@ def serve(store, clock):
 
 @pytest.fixture
 def talk(serve):
-    """Return a context manager that runs a server, for a client that has said EHLO."""
+    """Return a context manager that runs a server and yields a client that has sent EHLO."""
 
     @asynccontextmanager
     async def run(**settings):
@@ -234,7 +234,7 @@ def talk(serve):
 
 @pytest.fixture(scope="session")
 def certificate():
-    """Make a certificate for localhost; return the server's and the client's context."""
+    """Create a certificate for localhost; return the server's and the client's TLS context."""
     ca = trustme.CA()
     ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     ca.issue_cert("localhost").configure_cert(ours)

@@ -1,4 +1,4 @@
-"""Every message that came to its final dot is counted once, with the reply that it got."""
+"""Every message that reached its final dot is counted once, along with the reply that it received."""
 
 import pytest
 

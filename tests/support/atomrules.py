@@ -1,4 +1,4 @@
-"""The rules of RFC 4287 and of the W3C's feed validator that can be held against a feed without asking anybody."""
+"""The rules from RFC 4287 and the W3C's feed validator that can be checked offline."""
 
 import re
 from collections import Counter
@@ -9,18 +9,18 @@ _ATOM = "{http://www.w3.org/2005/Atom}"
 _ONCE = {"id", "title", "updated"}
 _FEED = {*_ONCE, "link", "generator", "entry"}
 _ENTRY = {*_ONCE, "published", "author", "link", "content"}
-# As the validator has it (RFC 4151 §2.1).
+# The feed validator's regular expression for tag URIs (RFC 4151 §2.1).
 _tag_uri = re.compile(r"tag:[a-z0-9.-]+,\d{4}-\d\d-\d\d:[\w;/?:@&=+$.\-!~*'()%,#]+", re.ASCII).fullmatch
 _email = re.compile(r"[^\s@<>]+(?:@[^\s@<>]+)*@[A-Za-z0-9.-]+", re.ASCII).fullmatch
 
 
 def texts(element, name):
-    """Return the texts of the children of this name."""
+    """Return the texts of the child elements with this name."""
     return [child.text or "" for child in element.findall(_ATOM + name)]
 
 
 def entries(octets):
-    """Parse a feed, hold the rules against it, and return its entries: element, title, text."""
+    """Parse a feed, check the rules, and return its entries, each as element, title and text."""
     feed = ET.fromstring(octets)
     assert feed.tag == f"{_ATOM}feed"
     _hold(feed, _FEED)
@@ -39,7 +39,7 @@ def entries(octets):
 
 
 def link(element, rel):
-    """Return the URL of a link."""
+    """Return the URL of the link with this relation."""
     (found,) = [one.get("href") for one in element.findall(f"{_ATOM}link") if one.get("rel") == rel]
     return found
 

@@ -1,12 +1,13 @@
-"""Inputs on which a regular expression may take more than linear time, derived from the expression itself.
+"""Inputs for which a regular expression may take more than linear time, derived from the expression itself.
 
-A repeat that is tried again at each start, or given back character by character, shows on a long run of what it
-repeats, of what leads to it, or of both in turn, with an end at which the whole fails.
+The cause is a repeat that is retried at every position, or that backtracks one character at a time. The inputs are
+therefore long runs of the repeated text, of the text before it, or of both alternately, followed by an ending that
+makes the whole match fail.
 """
 
 import re
 from itertools import islice, permutations
-from re import _constants as op  # the only place where Python tells what an expression is made of
+from re import _constants as op  # Python has no public way to get the structure of an expression
 from re import _parser as parser
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ MOST_IN_PAIRS = 5
 
 
 class Bad(NamedTuple):
-    """A text of any length: how it begins, what is repeated, what is repeated behind that, and how it ends."""
+    """A text of any length: the start, the repeated unit, an optional second repeated unit, and the end."""
 
     start: str
     unit: str
@@ -39,7 +40,7 @@ class Bad(NamedTuple):
 
 
 def bad_inputs(expression):
-    """Return the texts that an expression may take long for; those of octets as Latin-1."""
+    """Return texts that an expression may match slowly; for a bytes expression, the texts are decoded as Latin-1."""
     source = expression.pattern
     repeats, letters = _take_apart(parser.parse(source if isinstance(source, str) else source.decode("latin-1")))
     runs = {(start, unit, "") for start, unit in repeats if unit}
@@ -50,7 +51,7 @@ def bad_inputs(expression):
 
 
 def _take_apart(tree):
-    """Return what is repeated, with what leads to it, and the characters."""
+    """Return the repeated texts, each with its preceding text, and the characters that the expression contains."""
     repeats, letters = {}, {}
 
     def walk(nodes, start):
@@ -79,7 +80,7 @@ def _take_apart(tree):
 
 
 def _letters(nodes):
-    """Return some of the characters with which nodes can begin."""
+    """Return some of the characters that a match of the nodes can start with."""
     kind, value = next(iter(nodes), (None, None))
     if kind is op.LITERAL:
         return [chr(value)]
@@ -107,7 +108,7 @@ def _is_in(letter, items):
 
 
 def _sample(nodes):
-    """Return a short text that matches nodes, but for what only looks around."""
+    """Return a short text that matches the nodes, ignoring lookarounds."""
     text = ""
     for kind, value in nodes:
         if kind in REPEATS:

@@ -1,4 +1,4 @@
-"""The shell blocks of the documentation, as they stand."""
+"""The shell blocks in the documentation, unchanged."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ class Block(NamedTuple):
 
 
 def shell_blocks(page):
-    """Return the shell blocks of a page below the repository's folder, each with the heading that it is below."""
+    """Return the shell blocks in a page, each with the heading above it; ``page`` is a path in the repository."""
     heading, found = "", []
     for match in re.finditer(r"^##+ ([^\n]+)$|^```sh\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL):
         heading = match[1] or heading

@@ -1,10 +1,10 @@
-"""Certificates for tests, made in this process."""
+"""Certificates for tests, created in this process."""
 
 import trustme
 
 
 def make(folder, *names, certificate="cert.pem", key="key.pem", **options):
-    """Write a certificate for these names and its key into a folder; ``ca.pem`` is who issued it."""
+    """Write a certificate for these names, and its key, to a folder; ``ca.pem`` is the issuer's certificate."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(folder / "ca.pem")
     issued = ca.issue_cert(*names, **options)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: a cluster in a temporary folder, on a Unix socket, run by a user without rights."""
+"""A PostgreSQL server for tests: a cluster in a temporary folder, on a Unix socket, run by an unprivileged user."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ AS_NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "
 
 
 class Cluster:
-    """A cluster; ``url`` leads to a database of it."""
+    """A cluster; ``url`` is the URL of a database in it."""
 
     def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
         self.folder = folder
@@ -41,7 +41,7 @@ class Cluster:
         self._databases = 0
 
     def run(self, name, *arguments):
-        """Run a program of the server as a user without rights, and wait for it."""
+        """Run one of the server's programs as an unprivileged user, and wait for it."""
         subprocess.run(self.command(name, *arguments), check=True, capture_output=True, cwd="/", timeout=120)
 
     def command(self, name, *arguments):
@@ -77,7 +77,7 @@ class Cluster:
             self.process = None
 
     def execute(self, *statements, database="postgres"):
-        """Run statements as the superuser; return the value of the last."""
+        """Run statements as the superuser; return the value of the last statement."""
 
         async def run(connection):
             for statement in statements:
@@ -87,7 +87,7 @@ class Cluster:
         return self._connected(run, database)
 
     def fetch(self, sql, database="postgres"):
-        """Return the rows of a query of the superuser."""
+        """Return the rows of a query run by the superuser."""
 
         async def run(connection):
             return [tuple(row) for row in await connection.fetch(sql)]
@@ -96,7 +96,7 @@ class Cluster:
 
     def _connected(self, run, database):
         async def connect_and_run():
-            # A server that is about to start takes a connection and may never answer on it.
+            # A server that is still starting may accept a connection and never respond.
             connection = await asyncpg.connect(
                 host=str(self.folder), user="postgres", database=database, timeout=PATIENCE_SECONDS
             )
@@ -105,11 +105,11 @@ class Cluster:
             finally:
                 await connection.close()
 
-        with ThreadPoolExecutor(1) as thread:  # an event loop may be running in this one
+        with ThreadPoolExecutor(1) as thread:  # an event loop may be running in this thread
             return thread.submit(lambda: asyncio.run(connect_and_run())).result()
 
     def database(self, template="template0", encoding="UTF8"):
-        """Create a database that our role owns, and return its name."""
+        """Create a database owned by our role, and return its name."""
         self._databases += 1
         name = f"test{self._databases}"
         self.execute(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {template} ENCODING '{encoding}'")
@@ -123,7 +123,7 @@ class Cluster:
 
 
 def started_cluster(**settings):
-    """Create and start a cluster; the caller calls ``remove``."""
+    """Create and start a cluster; the caller must call ``remove``."""
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > FREE_BYTES
     folder = Path(tempfile.mkdtemp(prefix="tmpmaild-pg-", dir=MEMORY if in_memory else None))
     if os.getuid() == 0:

@@ -1,4 +1,4 @@
-"""A crowd of addresses with marked mail, and the proof that nothing of what has expired stays in any file."""
+"""Many inboxes with marked messages, and a check that no file contains data from an expired inbox."""
 
 import asyncio
 import random
@@ -11,12 +11,12 @@ from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import NAME_HELD_MS, Attachment, Envelope, NewInbox, NewMail, ParsedMail, Webhook
 
 LONGEST_MS = 60_000
-TOMBSTONE_BYTES = 250  # with its share of two indexes
+TOMBSTONE_BYTES = 250  # includes the tombstone's entries in two indexes
 MARKED = re.compile(rb"zqx(\d{6})qz")
 
 
 def marked_mail(inbox, mark, rng):
-    """Make a mail with the mark in everything that a stranger can write into it."""
+    """Return a message with the mark in every part that a sender controls."""
     body = (f"{mark} " + "lorem ipsum " * rng.choice([0, 3, 50, 300])) * 2
     html = rng.choice([None, f"<p>{mark}", f"<p>{mark}" * 20])
     attachment = Attachment(
@@ -30,7 +30,7 @@ def marked_mail(inbox, mark, rng):
 
 
 class Crowd:
-    """Addresses with marked names and mail that come and go; knows which of them live."""
+    """Creates inboxes with marked names and messages, lets some of them expire, and records the live inboxes."""
 
     def __init__(self, storage, clock, size):
         self.storage = storage
@@ -53,7 +53,7 @@ class Crowd:
         await self.storage.add_message(marked_mail(inbox, mark, self.rng))
 
     async def have_a_webhook(self, inbox, mark):
-        """Set a webhook once or twice, after which it may have been called, or be taken away."""
+        """Set a webhook once or twice, and start a call; at random, record its failure or remove the webhook."""
         for _ in range(self.rng.randrange(1, 3)):
             url = f"https://{mark}.example/{mark * self.rng.choice([1, 20, 170])}"
             webhook = Webhook(url, frozenset({"message"}), frozenset(), mark)
@@ -84,7 +84,7 @@ def marks(path):
 
 
 async def _shrink(cleaner, path):
-    """Sweep for as long as the file gets smaller: one sweep spends some seconds on it."""
+    """Sweep until the file no longer shrinks, because a single sweep runs for only a few seconds."""
     before = None
     while before != (now := path.stat().st_size):
         before = now
@@ -92,7 +92,7 @@ async def _shrink(cleaner, path):
 
 
 async def prove_erasure(storage, path, clock, size):
-    """Create and expire so many inboxes; what has expired is in none of the files after a sweep."""
+    """Create this many inboxes and let some expire; check that after a sweep, no file contains an expired inbox."""
     cleaner = Cleaner(storage, interval_seconds=30)
     crowd = Crowd(storage, clock, size)
     await crowd.come_and_go()

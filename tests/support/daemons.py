@@ -1,4 +1,4 @@
-"""The real daemon in a process of its own, on free ports, with nothing of the caller's environment that matters to it."""
+"""The real daemon in its own process, on free ports, isolated from the caller's environment."""
 
 import json
 import os
@@ -25,18 +25,18 @@ NO_LIMITS = {
     "TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0",
     "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
 }
-# What a shell, a terminal or a CI sets, and what programs go by.
+# Variables set by a shell, a terminal or a CI system that change the behaviour of programs.
 FOREIGN = {
     *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "PY_COLORS"),
-    *("ARGS", "QUICK"),  # given to make, which exports them
+    *("ARGS", "QUICK"),  # variables that make exports to its commands
     *("TERM", "LANG", "LANGUAGE", "PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE"),
 }
-# What systemd tells its services.
+# Variables that systemd sets for its services.
 OF_SYSTEMD = (
     *("NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "JOURNAL_STREAM", "INVOCATION_ID", "CREDENTIALS_DIRECTORY"),
     *("RUNTIME_DIRECTORY", "STATE_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY"),
 )
-# What systemd does between fork and exec for a service with sockets.
+# Passes sockets to a service, as systemd does between fork and exec.
 ACTIVATE = Path(__file__).with_name("daemons_activate.py")
 KNOWN = {"TERM": "xterm", "LANG": "C.UTF-8"}
 _listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)[;\s]+SMTP on 127\.0\.0\.1:(\d+)").search
@@ -47,18 +47,18 @@ def is_foreign(name):
 
 
 def environment(**settings):
-    """Return the environment for a child: what others have set is left out, warnings are errors."""
+    """Return the environment for a child process, without the caller's settings and with warnings as errors."""
     clean = {name: value for name, value in os.environ.items() if not is_foreign(name)}
     return {**clean, **KNOWN, "PYTHONWARNINGS": "error", "PYTHONWARNDEFAULTENCODING": "1", **settings}
 
 
 def finished(command, *, check=False, timeout=600, **given):
-    """Run a command to its end; return its exit code and what it wrote, as text."""
+    """Run a command to completion; return its exit code and its output as text."""
     return subprocess.run(command, capture_output=True, text=True, check=check, timeout=timeout, **given)
 
 
 def wait_until(condition, seconds=PATIENCE_SECONDS):
-    """Ask now and then until a condition holds; return what it returned."""
+    """Poll until a condition is true; return its value."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not come to pass"
@@ -73,13 +73,14 @@ class Answer(NamedTuple):
 
 
 class Daemon:
-    """One ``tmpmaild serve``; started again it has the ports and the folder that it had."""
+    """A ``tmpmaild serve`` process; after a restart it has the same ports and the same folder."""
 
     def __init__(self, folder, *, listeners=None, tracer=(), is_warm=True, **settings):
-        """Start it; ``listeners`` are sockets by name, passed as systemd does.
+        """Start the daemon; ``listeners`` are named sockets, passed in the same way as by systemd.
 
-        ``tracer`` is a command that runs it and leaves it our child. Without one it is forked from a Python that has
-        imported it, unless it is not to be ``is_warm``: for tests of how a process begins, and of its memory.
+        ``tracer`` is a command that runs the daemon as our direct child. Without a tracer, the daemon is forked from a
+        Python process that has already imported it. With ``is_warm=False``, the daemon starts as a new process, for
+        tests of startup and of memory use.
         """
         self._is_warm = is_warm and not tracer
         self.folder = Path(folder)
@@ -111,7 +112,7 @@ class Daemon:
         return printed
 
     def _logged_banner(self, begun):
-        """Return what it has logged since it was started, as soon as it serves: with JSON lines it prints nothing."""
+        """Return the log output since the start, once the daemon is serving; with JSON logs, there is no banner."""
         logged = wait_until(lambda: _listening(self.log()[begun:]) or self.process.poll() is not None)
         assert logged is not True, f"it did not start: {self.errors()}"
         return self.log()[begun:]
@@ -139,25 +140,25 @@ class Daemon:
         return f"http://127.0.0.1:{self.http_port}"
 
     def setting(self, name):
-        """Return what the environment sets, such as ``STORAGE__URL``; "" for nothing."""
+        """Return a setting from the environment, such as ``STORAGE__URL``; "" if it is not set."""
         return self._environ.get(f"TMPMAILD_{name}", "")
 
     def log(self):
-        """Return what it has written to standard error so far."""
+        """Return everything written to standard error so far."""
         return (self.folder / "stderr.txt").read_text()
 
     def errors(self):
-        """Return that except what is for information only."""
+        """Return the log without INFO lines."""
         lines = self.log().splitlines(keepends=True)
         return "".join(line for line in lines if " INFO tmpmaild." not in line)
 
     def memory_mib(self, what):
-        """Return the memory that it has, ``VmRSS``, or the most that it has had, ``VmHWM``."""
+        """Return the current (``VmRSS``) or peak (``VmHWM``) memory usage."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(rf"{what}:\s+(\d+) kB", status)[1]) / 1024
 
     def stop(self, number=signal.SIGTERM, timeout=PATIENCE_SECONDS):
-        """End it by a signal; return the exit code."""
+        """Stop the daemon with a signal; return the exit code."""
         self.process.send_signal(number)
         code = self.process.wait(timeout)
         self.process.stdout.close()
@@ -168,7 +169,7 @@ class Daemon:
         self.start()
 
     def request(self, path, method="GET", body=None, headers=()):
-        """Ask by HTTP; a dict is sent as JSON."""
+        """Send an HTTP request; a dict is sent as JSON."""
         if isinstance(body, dict):
             body, headers = json.dumps(body).encode(), {"Content-Type": "application/json", **dict(headers)}
         request = urllib.request.Request(self.url + path, method=method, data=body, headers=dict(headers))
@@ -186,18 +187,18 @@ class Daemon:
         return self.request(f"/api/v1/addresses/{address}/messages{query}").json["messages"]
 
     def smtp(self, **options):
-        """Return a client of ``smtplib`` that has connected."""
+        """Return a connected ``smtplib`` client."""
         given = {"local_hostname": "localhost", "timeout": PATIENCE_SECONDS, **options}
         return smtplib.SMTP("127.0.0.1", self.smtp_port, **given)
 
     def deliver_octets(self, address, *mails, sender="alice@example.com"):
-        """Send mails as they are, in one session."""
+        """Send messages unchanged, in one session."""
         with self.smtp() as client:
             for octets in mails:
                 client.sendmail(sender, [address], octets)
 
     def close(self):
-        """End it at once if it still runs; under make coverage in order, since what is killed leaves no record."""
+        """Kill the daemon if it is running; under make coverage, stop it cleanly, so that its coverage is saved."""
         if "COVERAGE_PROCESS_CONFIG" in os.environ:
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):

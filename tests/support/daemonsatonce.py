@@ -1,4 +1,4 @@
-"""Several daemons on one database, within one process: each has connections and a clock of its own."""
+"""Several daemons on one database in one process, each with its own connections and clock."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -10,15 +10,15 @@ from tmpmaild.storage.postgresql import engine
 
 DAEMONS = 4
 SENDERS = 40
-MAILS = 5  # of each sender
+MAILS = 5  # per sender
 PARSED = ParsedMail("a@x.test", "A", "s", "b", None, (), (), ())
 LIFETIME_MS = 3_600_000
 
 
 async def follow_four_daemons(url, now_ms):
-    """Let forty senders deliver to two inboxes while each daemon follows one; every follower sees all, in order, once.
+    """Deliver to two inboxes from forty senders; check that every follower sees each message exactly once, in order.
 
-    The clocks of neighbours are a minute apart. Raises ``AssertionError``.
+    Each of four daemons follows one of the inboxes; their clocks are a minute apart. Raises ``AssertionError``.
     """
     settings = PostgresqlSettings(
         url=url, max_bytes=0, reserve_bytes=1, max_messages_per_inbox=0, max_bytes_per_inbox=0, max_share_per_creator=1

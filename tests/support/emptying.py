@@ -1,4 +1,4 @@
-"""Makes a database as new: far cheaper than creating one for each test."""
+"""Empties a database, which is much cheaper than creating a new one for each test."""
 
 from contextlib import contextmanager
 from functools import partial
@@ -17,7 +17,7 @@ _EMPTY = Path(__file__).with_name("emptying-empty.sql").read_text()
 
 @contextmanager
 def emptier(url):
-    """Return a function that deletes everything that tests have stored in a database, by a session that stays open."""
+    """Yield a function that uses one open session to delete everything that tests have stored in a database."""
     with start_blocking_portal() as portal:
         connect = partial(asyncpg.connect, host=url.hosts[0], user=url.user, database=url.database)
         connection = portal.call(connect)
@@ -29,6 +29,6 @@ def emptier(url):
 
 async def _empty(connection):
     if await connection.fetchval("SELECT to_regclass('inbox') IS NOT NULL"):
-        # Nearly all partitions have never held a row.
+        # Empties only the tables that have been used, because nearly all partitions have never contained a row.
         used = await connection.fetchval(_USED) or ()
         await connection.execute("".join(f"DELETE FROM {name};" for name in used) + _EMPTY)

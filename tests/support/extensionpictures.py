@@ -1,4 +1,4 @@
-"""Makes the pictures for the stores, of 1280 by 800, in ``clients/browser/store/``, or in the folder that is named.
+"""Takes screenshots (1280 by 800) for the extension stores, in ``clients/browser/store/`` or in a given folder.
 
 python tests/support/extensionpictures.py [FOLDER]
 """
@@ -21,7 +21,7 @@ PAGE = Path(__file__).with_name("extensionpictures-page.html").read_text()
 
 
 def shot(browser, scheme):
-    """Return the popup as it is drawn, in light or dark."""
+    """Return a screenshot of the popup, in light or dark mode."""
     popup = browser.target("/popup.html")
     browser.send(popup, "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     browser.tab.wait_for_timeout(700)
@@ -29,7 +29,7 @@ def shot(browser, scheme):
 
 
 def sign_ups(browser, site):
-    """Sign up at three sites; return with the popup open on the last."""
+    """Sign up at three sites; leave the popup open on the last site."""
     site.pages["/"] = PAGE
     for host, said in (
         ("harbour.example", ""),
@@ -50,7 +50,7 @@ def sign_ups(browser, site):
 
 
 def take(browser, folder, pictures):
-    """Put each picture of the popup next to the page, as the browser shows it."""
+    """Take screenshots in which each picture of the popup is placed over the page, as in the browser."""
     page = browser.context.new_page()
     page.set_viewport_size(WIDE)
     for name, octets in pictures.items():

@@ -1,4 +1,5 @@
-// Run with the rights of the browser. RUN calls the others, except ALLOW_PRIVATE, with what it has found.
+// These functions run with the privileges of the browser. RUN finds the objects that the other functions need, and
+// calls these functions; ALLOW_PRIVATE runs on its own.
 export const RUN = (act, [id, expression, done]) => {
   (async () => {
     const { extension } = WebExtensionPolicy.getByID(id);
@@ -10,13 +11,14 @@ export const RUN = (act, [id, expression, done]) => {
   })().then(done, (error) => done("E" + error));
 };
 
-// In a sandbox, since the popup's policy forbids eval().
+// The expression is evaluated in a sandbox, because the popup's policy forbids eval().
 export const EVALUATE = async ({ popup }, expression) => {
   const sandbox = Cu.Sandbox(popup.contentWindow, { sandboxPrototype: popup.contentWindow, wantXrays: false });
   return JSON.parse(await Cu.evalInSandbox(`(async () => JSON.stringify((await (${expression})) ?? null))()`, sandbox));
 };
 
-// Before it is installed: the protocol's own way loads it twice, and so closes the only tab, which ends the browser.
+// Runs before the extension is installed: the protocol's own command loads the extension twice, which closes the only
+// tab and thereby the browser.
 export const ALLOW_PRIVATE = ([id, , done]) => {
   const { ExtensionPermissions } = ChromeUtils.importESModule("resource://gre/modules/ExtensionPermissions.sys.mjs");
   ExtensionPermissions.add(id, { permissions: ["internal:privateBrowsingAllowed"], origins: [] }).then(done);

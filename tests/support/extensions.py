@@ -1,8 +1,9 @@
-"""Browsers with the extension in ``clients/browser``, loaded as by who develops it, and pressed as by who uses it.
+"""Browsers with the extension in ``clients/browser``, loaded as a developer would and operated as a user would.
 
-Both have the same methods: ``open`` a page, ``page`` evaluates there, ``press_button`` opens the popup as a click on the
-toolbar does, ``popup`` evaluates in it. What is evaluated is an expression in JavaScript, or a promise of one. What no
-driver reaches in Chromium (its question for a permission, its keys, its menus) is pressed on the keyboard of a ``Display``.
+Both classes have the same methods: ``open`` opens a page, ``page`` evaluates a JavaScript expression or a promise in
+it, ``press_button`` opens the popup as a click on the toolbar button does, and ``popup`` evaluates in the popup. Parts
+of Chromium that a driver cannot access (the permission prompt, shortcuts, menus) are operated with the keyboard of a
+``Display``.
 """
 
 import contextlib
@@ -41,7 +42,7 @@ def unpacked(folder, **changes):
 
 
 def until(ask, what="it", seconds=PATIENCE_SECONDS, instead=str):
-    """Return what ``ask`` returns as soon as that is true; ``instead`` says what there is if that does not come."""
+    """Return the result of ``ask`` once it is true; if it stays false, ``instead`` returns the state to report."""
     deadline = time.monotonic() + seconds
     while not (answer := ask()):
         assert time.monotonic() < deadline, f"{what} did not come: {instead()}"
@@ -50,7 +51,7 @@ def until(ask, what="it", seconds=PATIENCE_SECONDS, instead=str):
 
 
 class Display:
-    """A screen that nobody sees, with a keyboard."""
+    """A virtual screen with a keyboard."""
 
     def __init__(self):
         reading, writing = os.pipe()
@@ -61,7 +62,7 @@ class Display:
             self.name = f":{number.readline().strip()}"
 
     def press(self, *keys):
-        """Press keys one after the other, when what was asked for before is drawn and takes keys."""
+        """Press keys one after the other, once the browser has drawn its latest prompt and accepts key presses."""
         time.sleep(1)
         subprocess.run(
             ["xdotool", "key", "--delay", "100", *keys], env={"DISPLAY": self.name, "PATH": PATH}, check=True
@@ -73,12 +74,12 @@ class Display:
 
 
 class Browser:
-    """What is the same in both."""
+    """Methods shared by both browsers."""
 
     tab_text = "document.body?.innerText"
 
     def click(self, selector):
-        """Click an element of the popup as soon as it is there and can be clicked."""
+        """Click an element of the popup as soon as it exists and is clickable."""
         found = (
             f"[...document.querySelectorAll({json.dumps(selector)})].find(e => !e.closest('[inert]') && !e.disabled)"
         )
@@ -86,7 +87,7 @@ class Browser:
         self.popup(f"void {found}.click()")
 
     def press(self, selector):
-        """Click an element of the popup with the mouse, which lets the popup do what only a person may ask for."""
+        """Click an element of the popup with the mouse, for actions that need a real user gesture."""
         found = f"document.querySelector({json.dumps(selector)})"
         until(lambda: self.popup(f"!!{found} && !{found}.closest('[inert]')"), selector, instead=self.popup_text)
         self.press_at(*self.popup(f"{ACROSS}({found}.getBoundingClientRect())"))
@@ -106,14 +107,14 @@ class Browser:
         until(lambda: text in self.page_text(), repr(text), instead=self.page_text)
 
     def fill_address(self):
-        """Fill a new address into the page by the popup, which closes then."""
+        """Use the popup to fill a new address into the page; the popup then closes."""
         self.press_button()
         self.click("#fill")
         self.closes()
 
     @contextlib.contextmanager
     def private_window(self):
-        """Go on in a private window, which is closed in the end."""
+        """Continue in a private window, which is closed at the end."""
         self.open_private()
         try:
             yield
@@ -129,13 +130,13 @@ class Browser:
 
 
 class Chromium(Browser):
-    """Debian's Chromium without windows, by Playwright."""
+    """Debian's Chromium in headless mode, driven by Playwright."""
 
     name = "chromium"
-    ALLOW, DENY = ("Tab", "Return"), ("Return",)  # "Deny" has the focus
+    ALLOW, DENY = ("Tab", "Return"), ("Return",)  # the "Deny" button has the focus at first
 
     def __init__(self, playwright, extension, display=None, **options):
-        """Start it on a display, or without windows: then its question for the permission cannot be answered."""
+        """Start the browser on a display, or in headless mode, in which its permission prompt cannot be answered."""
         self._display, self._private = display, None
         switches = [
             *(() if display else ("--headless=new",)),
@@ -143,12 +144,12 @@ class Chromium(Browser):
             "--disable-features=DisableLoadExtensionCommandLineSwitch",
             f"--disable-extensions-except={extension}",
             f"--load-extension={extension}",
-            "--enable-unsafe-extension-debugging",  # to press the button in the toolbar
+            "--enable-unsafe-extension-debugging",  # the toolbar button can be pressed only with this flag
             "--host-resolver-rules=MAP *.example 127.0.0.1",
         ]
         self._profile = Path(tempfile.mkdtemp(prefix="chromium-"))
         (self._profile / "Default").mkdir()
-        chosen = {"extensions": {"ui": {"developer_mode": True}}}  # else its page of extensions switches ours off
+        chosen = {"extensions": {"ui": {"developer_mode": True}}}  # otherwise our extension would be disabled
         (self._profile / "Default/Preferences").write_text(json.dumps(chosen))
         self.context = playwright.chromium.launch_persistent_context(
             self._profile,
@@ -166,13 +167,13 @@ class Chromium(Browser):
         self.tab = self.context.pages[0]
         until(lambda: self.tab.wait_for_timeout(20) or self.context.service_workers, "the background")
         self.id = self.context.service_workers[0].url.split("/")[2]
-        if display:  # it is loaded again, which closes its own tabs, and with the last of all the browser
+        if display:  # reloading the extension closes its tabs, and the browser if no other tab is open
             until(lambda: any(one["url"].endswith("/options.html") for one in self._pages()), "the options page")
             self.tab = self.context.new_page()
             before = self.target("/background.js")
             self._settings(f"updateExtensionConfiguration({{extensionId: '{self.id}', incognitoAccess: true}})")
             until(lambda: self.target("/background.js") not in {None, before}, "the background, loaded again")
-        self.background("1")  # who looks at it keeps it alive
+        self.background("1")  # an attached debugger keeps the background script alive
         (self._ours,) = {one["browserContextId"] for one in self._pages()}
 
     def close(self):
@@ -204,7 +205,7 @@ class Chromium(Browser):
         self.tab.goto(f"chrome-extension://{self.id}/options.html")
 
     def connect(self, base, answer=ALLOW):
-        """Enter a service, and answer the question for the permission, if there is one."""
+        """Connect to a service, and answer the permission prompt if there is one."""
         self.open_options()
         self.tab.locator("#service").fill(base)
         self.tab.locator("button").click()
@@ -214,7 +215,7 @@ class Chromium(Browser):
         return self.tab.locator("#result").text_content()
 
     def press_button(self):
-        """Open the popup as a click on the button in the toolbar does."""
+        """Open the popup, as a click on the toolbar button does."""
         if not self._private:
             self.tab.bring_to_front()
         filters = {"filter": [{"type": "tab"}]}
@@ -229,7 +230,7 @@ class Chromium(Browser):
         self._display.press("alt+shift+m")
 
     def press_menu(self, selector):
-        """Choose our item in the menu of a field: it is the last but one."""
+        """Choose our item, which is the second to last, in the context menu of a field."""
         self.tab.click(selector, button="right")
         self._display.press("Up", "Up", "Return")
 
@@ -239,7 +240,7 @@ class Chromium(Browser):
             self.send(self.target("/popup.html"), "Input.dispatchMouseEvent", **about)
 
     def clipboard(self):
-        """Return what is pasted into a page."""
+        """Paste the clipboard text into a page, and return it."""
         self.tab.bring_to_front()
         self.page(
             "void (document.body.innerHTML = '<textarea></textarea>', document.querySelector('textarea').focus())"
@@ -248,11 +249,11 @@ class Chromium(Browser):
         return until(lambda: self.page("document.querySelector('textarea').value"), "what was copied")
 
     def revoke(self):
-        """Take the permission back, as in the browser's settings."""
+        """Revoke the permission, as in the browser's settings."""
         self._settings(f"removeHostPermission('{self.id}', '{HERE}')")
 
     def open_private(self):
-        """Open a private window, and go on in it."""
+        """Open a private window and continue in it."""
         self._display.press("ctrl+shift+n")
         private = until(lambda: [one for one in self._pages() if self._is_private(one)], "the private window")
         self._private = private[0]["targetId"]
@@ -262,7 +263,7 @@ class Chromium(Browser):
         self._private = None
 
     def opened(self, base):
-        """Return the text of the tab that was opened at a URL, and whether it is private; close it."""
+        """Close the tab that was opened at a URL; return its text, and whether it was private."""
         found = until(lambda: [one for one in self._pages() if one["url"].startswith(base)], base)[0]
         until(lambda: "@" in (self._evaluate(found["targetId"], self.tab_text) or ""), "the inbox")
         text = self._evaluate(found["targetId"], self.tab_text)
@@ -276,7 +277,7 @@ class Chromium(Browser):
         return target["browserContextId"] != self._ours
 
     def _settings(self, call):
-        """Change something as the browser's own page of extensions does."""
+        """Change a setting in the same way as the browser's own extensions page."""
         page = self.context.new_page()
         page.goto("chrome://extensions")
         page.evaluate(f"chrome.developerPrivate.{call}")
@@ -308,7 +309,7 @@ class Chromium(Browser):
         return result["result"].get("value")
 
     def send(self, target, method, **about):
-        """Send a command of Chromium's protocol to one of its targets, such as the popup."""
+        """Send a command of the DevTools protocol to one of Chromium's targets, such as the popup."""
         if target not in self._sessions:
             attached = self._cdp.send("Target.attachToTarget", {"targetId": target, "flatten": False})
             self._sessions[target] = attached["sessionId"]
@@ -322,7 +323,7 @@ class Chromium(Browser):
 
 
 PREFERENCES = {
-    "extensions.webextensions.remote": False,  # its windows can be reached from here
+    "extensions.webextensions.remote": False,  # lets this process access the extension's windows
     "network.dns.localDomains": "shop.example,other.example,frame.example",
     "datareporting.policy.dataSubmissionEnabled": False,
     "ui.prefersReducedMotion": 1,
@@ -334,11 +335,11 @@ PREFERENCES = {
 
 
 class MarionetteError(Exception):
-    """What Firefox refused."""
+    """An error response from Firefox."""
 
 
 class Firefox(Browser):
-    """Debian's Firefox without windows, by its own protocol, Marionette, which also reaches the toolbar."""
+    """Debian's Firefox in headless mode, driven by its own protocol, Marionette, which can also access the toolbar."""
 
     name = "firefox"
     ALLOW, DENY = "button", "secondaryButton"
@@ -378,18 +379,18 @@ class Firefox(Browser):
         script = f"const done = arguments[0]; (async () => ({expression}))().then(done, e => done('E' + e))"
         try:
             return self._ask("WebDriver:ExecuteAsyncScript", script=script, args=[], sandbox=None)
-        except MarionetteError:  # the page has gone on
+        except MarionetteError:  # try again, because the page has navigated
             return self._ask("WebDriver:ExecuteAsyncScript", script=script, args=[], sandbox=None)
 
     def connect(self, base, answer=ALLOW):
-        """Enter a service, and answer the question for the permission, if there is one."""
+        """Connect to a service, and answer the permission prompt if there is one."""
         if self.is_popup_open():
-            self.close_popup()  # it would lie over the button
+            self.close_popup()  # the popup would cover the button
         self.open(f"moz-extension://{self.host()}/options.html")
         until(lambda: self.page("document.activeElement?.id === 'service'"), "the options page")
         self.page(
             f"void (document.querySelector('#service').value = {json.dumps(base)})"
-        )  # keys may go to a popup that closes
+        )  # key presses might go to a popup that is closing
         (button,) = self._find("button")
         said = "document.querySelector('#result').textContent"
         self._ask("WebDriver:ElementClick", id=button)
@@ -411,7 +412,7 @@ class Firefox(Browser):
         return self._privileged("({ main }) => main.navigator.clipboard.readText()")
 
     def open_private(self):
-        """Open a private window, and go on in it."""
+        """Open a private window and continue in it."""
         self._first = self._ask("WebDriver:GetWindowHandle")
         opened = self._ask("WebDriver:NewWindow", type="window", focus=True, private=True)["handle"]
         self._ask("WebDriver:SwitchToWindow", handle=opened, focus=True)
@@ -421,7 +422,7 @@ class Firefox(Browser):
         self._ask("WebDriver:SwitchToWindow", handle=self._first, focus=True)
 
     def opened(self, base):
-        """Return the text of the tab that was opened at a URL, and whether it is private; close it."""
+        """Close the tab that was opened at a URL; return its text, and whether it was private."""
         until(lambda: self._privileged("({ main }) => main.gBrowser.currentURI.spec").startswith(base), base)
         is_private = self._privileged("({ main }) => PrivateBrowsingUtils.isWindowPrivate(main)")
         before = self._ask("WebDriver:GetWindowHandle")
@@ -437,7 +438,7 @@ class Firefox(Browser):
         self._privileged("({ main }) => main.document.querySelector('keyset[id^=ext-keyset-id] key').doCommand()")
 
     def press_menu(self, selector):
-        """Choose our item in the menu of a field."""
+        """Choose our item in the context menu of a field."""
         (field,) = self._find(selector)
         origin = {"element-6066-11e4-a52e-4f735466cecf": field}
         point = {"type": "pointerMove", "origin": origin, "x": 0, "y": 0}
@@ -447,7 +448,7 @@ class Firefox(Browser):
         self._privileged(SCRIPTS["CHOOSE_IN_MENU"], "Fill in a new address")
 
     def revoke(self):
-        """Take the permission back, as in the browser's settings."""
+        """Revoke the permission, as in the browser's settings."""
         self._privileged(SCRIPTS["REVOKE"])
 
     def popup(self, expression):

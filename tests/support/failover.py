@@ -1,4 +1,4 @@
-"""A PostgreSQL primary with a synchronous standby, and the loss of the primary while a daemon stores mail."""
+"""A PostgreSQL primary with a synchronous standby, and failures of the primary while a daemon stores messages."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ _IS_SYNCHRONOUS = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = '
 
 
 class Pair:
-    """A primary and its standby, which change places in each failover; ``url`` names both."""
+    """A primary and its standby, which switch roles in each failover; ``url`` contains both."""
 
     def __init__(self) -> None:
         self.primary = clusters.started_cluster(**SETTINGS)
@@ -34,7 +34,7 @@ class Pair:
         self.follow()
 
     def follow(self):
-        """Make the standby follow the primary, which waits for it from then on."""
+        """Make the standby follow the primary; from then on, the primary waits for the standby."""
         source = ("-h", str(self.primary.folder), "-U", "postgres", "-R", "-X", "stream", "-c", "fast")
         self.standby.run("pg_basebackup", "-D", str(self.standby.folder / "data"), *source)
         self.standby.start()
@@ -43,7 +43,7 @@ class Pair:
         wait_until(lambda: self.primary.execute(_IS_SYNCHRONOUS) == 1)
 
     def lose_primary(self, how):
-        """Kill the primary, or stop all of its processes as if its machine hung; make the standby the primary."""
+        """Kill the primary, or suspend all of its processes as if its machine hung; promote the standby."""
         lost = self.primary.process
         for pid in [lost.pid, *children(lost.pid)]:
             with contextlib.suppress(ProcessLookupError):
@@ -53,13 +53,13 @@ class Pair:
         self.primary, self.standby = self.standby, self.primary
 
     def rebuild(self):
-        """Make a new standby of what is left of the primary that was lost."""
+        """Create a new standby in the folder of the failed primary."""
         end(self.standby)
         shutil.rmtree(self.standby.folder / "data")
         self.follow()
 
     def have_standby(self):
-        """Make a new standby if the primary was lost since there was one."""
+        """Create a new standby if the primary has none."""
         if self.primary.execute(_IS_SYNCHRONOUS) != 1:
             self.rebuild()
 
@@ -70,24 +70,24 @@ class Pair:
 
 
 def children(pid):
-    """Return the processes that a process has started."""
+    """Return the child processes of a process."""
     return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()))
 
 
 def end(cluster):
-    """End a cluster that may be stopped, with all of its processes."""
+    """Kill all processes of a cluster, which may already be stopped."""
     if cluster.process is None:
         return
     with contextlib.suppress(FileNotFoundError):
         for pid in [*children(cluster.process.pid), cluster.process.pid]:
-            with contextlib.suppress(ProcessLookupError):  # a child that has just ended
+            with contextlib.suppress(ProcessLookupError):  # a child may have just exited
                 os.kill(pid, signal.SIGKILL)
     cluster.process.wait(PATIENCE_SECONDS)
     cluster.process = None
 
 
 class Sender(threading.Thread):
-    """Sends numbered mail until it is told to end, whatever the daemon answers; remembers what was acknowledged."""
+    """Sends numbered messages until it is stopped, even after rejections, and records the acknowledged messages."""
 
     def __init__(self, daemon, address, name, pause_seconds=0.005) -> None:
         super().__init__(daemon=True)
@@ -124,7 +124,7 @@ class Sender(threading.Thread):
 
 
 def lose(pair, daemon, how, senders=4):
-    """Lose the primary under load. Return the mails that are missing, and after how long there was service again."""
+    """Make the primary fail under load; return the missing messages, and the seconds until the service was restored."""
     address = daemon.create()
     sending = [Sender(daemon, address, f"s{number}") for number in range(senders)]
     try:

@@ -1,4 +1,4 @@
-"""Minimal Debians that nobody has prepared: files of their own above what debootstrap made, and the network of this machine."""
+"""Minimal Debian systems without any preparation: an overlay over debootstrap's files, with this machine's network."""
 
 import subprocess
 import tempfile
@@ -11,7 +11,7 @@ from machines import overlay
 ROOT = Path(__file__).parents[2]
 USER = "somebody"
 HOMES = {"root": "/root", USER: f"/home/{USER}"}
-# As every installer sets it up; debootstrap names the release alone.
+# Every installer adds these suites; debootstrap only adds the release itself.
 _MORE_SUITES = "".join(
     f"deb http://deb.debian.org/{archive} main\n" for archive in ("debian-security {0}-security", "debian {0}-updates")
 )
@@ -19,7 +19,7 @@ _MAKE_HOMES = f"useradd --create-home --shell /bin/bash {USER} && chmod 0700 {' 
 
 
 class FreshMachine:
-    """One that runs nothing but the commands that it is given; what those change stays until the end."""
+    """A system that runs only the given commands; their changes persist until the context ends."""
 
     def __init__(self, root, bundle):
         self._command = ["systemd-nspawn", "--quiet", "--directory", root, "--register=no", "--keep-unit", "--pipe"]
@@ -27,7 +27,7 @@ class FreshMachine:
         self._command += [f"--setenv={variable}" for variable in chroot_image.variables()]
 
     def run(self, user, script, folder=""):
-        """Run a script with bash in a folder of the user's home; its output has its errors as well."""
+        """Run a script with bash in a subfolder of the user's home; its output includes standard error."""
         command = [*self._command, f"--user={user}", f"--chdir={HOMES[user]}/{folder}", "bash", "-euc", script]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
@@ -37,14 +37,14 @@ class FreshMachine:
         return done.stdout
 
     def install(self, packages):
-        """Install packages of Debian."""
+        """Install Debian packages."""
         options = "-qq --yes --no-install-recommends"
         self.must("root", f"DEBIAN_FRONTEND=noninteractive apt-get install {options} {packages} > /dev/null")
 
 
 @contextmanager
 def fresh(suite):
-    """Yield a Debian with two users, whose homes nobody else may enter, and the commit in ``/tmpmaild.bundle``."""
+    """Yield a Debian system with two users, who have private homes, and with the commit in ``/tmpmaild.bundle``."""
     base = chroot_image.debian(["ca-certificates"], suite)
     with overlay(base) as root, tempfile.TemporaryDirectory() as folder:
         subprocess.run(["git", "bundle", "create", "--quiet", f"{folder}/bundle", "HEAD"], cwd=ROOT, check=True)

@@ -1,24 +1,24 @@
-"""How the work grows with the data: ratios of CPU time within one run, which neither a slow nor a busy machine changes."""
+"""Checks how work grows with its input. Ratios of CPU times do not depend on the machine's speed or load."""
 
 import sys
 import time
 
 TIMES = 8
-SLACK_SECONDS = 0.01  # what takes less than this is quick, whatever it grows like
+SLACK_SECONDS = 0.01  # anything faster than this is considered quick and not compared
 
 
 def cpu_seconds(work, *arguments):
-    """Metric in this thread: what others do meanwhile does not count."""
+    """Return the CPU time that the work takes in this thread, so that the load from other threads does not count."""
     began = time.thread_time()
     work(*arguments)
     return time.thread_time() - began
 
 
 def assert_linear(work, data):
-    """Do the work with the data and with an eighth of them: the whole may take three times eight times as long.
+    """Run the work on all of the data and on an eighth of it; all of it may take up to 24 times as long.
 
-    A quadratic step would make it 64 times. What only once is slow, as the garbage collector, is taken out by new tries.
-    What is quick is not compared.
+    Linear work takes 8 times as long, quadratic work 64 times. Retries rule out one-off delays, such as garbage
+    collection. Durations of quick work are not compared.
     """
     taken_seconds = cpu_seconds(work, data)
     if taken_seconds <= SLACK_SECONDS:
@@ -30,7 +30,7 @@ def assert_linear(work, data):
 
 
 def assert_within(allowed_seconds, work, *arguments):
-    """Do the work until it has once taken no longer; three times must be enough."""
+    """Run the work up to three times; fail if it always takes longer than allowed."""
     taken = []
     while not taken or (taken[-1] > allowed_seconds and len(taken) < 3):
         taken.append(cpu_seconds(work, *arguments))
@@ -38,7 +38,7 @@ def assert_within(allowed_seconds, work, *arguments):
 
 
 def octets_worked_on(work, *arguments):
-    """Return how many octets the methods of bytes that are called have to work on, each call by its object's length."""
+    """Return the number of bytes that methods of bytes objects process; each call counts the whole object."""
     octets = 0
 
     def note(_frame, event, called):

@@ -1,4 +1,4 @@
-"""HTML that is small and would cost much, and what it does cost."""
+"""Small HTML documents that could be expensive to process, and their actual cost."""
 
 import os
 import sys
@@ -55,7 +55,7 @@ RUN = Path(__file__).with_name("htmlbombs_run.py")
 
 
 def bomb_seconds(divisor):
-    """Return what each bomb costs, cut to a part of its length, in a process that may take 200 MiB for it."""
+    """Return the cost of each bomb, cut to a fraction of its length, in a process limited to 200 MiB."""
     run = finished(
         [sys.executable, RUN, str(divisor)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

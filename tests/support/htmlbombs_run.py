@@ -1,4 +1,4 @@
-"""Prints the processor time that each bomb takes. The argument divides its length."""
+"""Prints the processor time for each bomb. The argument is the divisor of the bombs' length."""
 
 import resource
 import sys

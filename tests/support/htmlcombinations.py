@@ -1,6 +1,7 @@
-"""HTML that combines what its reading takes into account: hostile mail does not consist of one repeated piece.
+"""HTML that combines the features that our parser handles: hostile mail may contain more than one repeated piece.
 
-Each variant of a feature meets each variant of each other feature in one of the combinations. A ◊ is a number that differs.
+Any two variants of different features occur together in at least one combination. Each ◊ is replaced with a sequence
+number.
 """
 
 from itertools import combinations, count, islice
@@ -53,7 +54,7 @@ def _pairs_with(chosen, name, variant, missing):
 
 
 def html(chosen, characters):
-    """Return HTML of a combination, up to a length."""
+    """Return the HTML of a combination, up to a maximum length."""
     around = chosen["around"]
     rule = f"{around}{chosen['selectors']}{{{chosen['block']}}}{'}' * around.count('{')}"
     attributes = f"class='{chosen['classes']}' {chosen['attributes']} style='{chosen['style']}'"

@@ -1,11 +1,11 @@
-"""Mails that cost much more than honest ones would, or did, and what everybody else feels of them meanwhile."""
+"""Messages that are, or used to be, much more expensive than ordinary messages, and their effect on other users."""
 
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 MIB = 1024 * 1024
-FULL = 10_476_760  # with its header the largest message that is accepted by default
+FULL = 10_476_760  # with its header, this is the largest message accepted by default
 TEXT = "Content-Type: text/plain; charset=utf-8\r\n\r\n"
 HTML = "Content-Type: text/html; charset=utf-8\r\n\r\n"
 PARTS = "Content-Type: multipart/mixed; boundary=b\r\n\r\n"
@@ -14,7 +14,7 @@ PICTURE = "--b\r\nContent-Type: image/png\r\nContent-ID: <1>\r\n\r\n"
 
 
 def mail(kind, size, piece, before="", after=""):
-    """Return a mail that a piece fills up to a size, behind fields or a text; ``%d`` is a number that differs."""
+    """Return a message that repeats a piece up to a size, after the given text; ``%d`` becomes a sequence number."""
     count = size // len(piece)
     filling = (
         "".join(piece % number for number in range(count)).encode()[:size] if "%d" in piece else piece.encode() * count
@@ -31,7 +31,7 @@ def _sheet_of_classes():
 
 CLASSES = " ".join(f"c{n}" for n in range(50))
 LONG_RULE = f"<style>.a{{{'b:c;' * 6000}opacity:1}}</style>"
-# Besides these, ``htmlbombs.py`` has HTML that costs a browser's parser much.
+# ``htmlbombs.py`` also contains HTML that is expensive for a browser's parser.
 MAILS = {
     "an honest mail of 10 MiB": mail("html", FULL, "<tr><td style='color:#333'>a line of the table</td></tr>\r\n"),
     "dashes, 10 MiB": mail("text", FULL, "-\r\n", "Your verification code:\n"),
@@ -116,7 +116,7 @@ def fetch(url):
 
 
 class Victim:
-    """Somebody else's use of the service: the worst that each thing took while something was done to it."""
+    """Another user of the service, with the longest duration of each action during an attack."""
 
     def __init__(self, daemon):
         self._daemon = daemon
@@ -124,7 +124,7 @@ class Victim:
         self.worst = {}
 
     def during(self, work, *arguments):
-        """Do the work in a thread and use the service meanwhile; return how long the work took."""
+        """Run the work in a thread while this user uses the service; return the duration of the work."""
         uses = {
             "readyz": (fetch, f"{self._daemon.url}/readyz"),
             "a list": (self._daemon.messages, self._address, "?limit=1"),
@@ -140,11 +140,11 @@ class Victim:
     def _repeat(self, attack, name, use, given):
         while not attack.done():
             self.worst[name] = max(self.worst[name], seconds(use, *given))
-            time.sleep(PAUSE_SECONDS)  # three who never pause would be an attack of their own
+            time.sleep(PAUSE_SECONDS)  # without pauses, these users would themselves be an attack
 
 
 def deliver_and_read(daemon, address, mail):
-    """Send a mail, list it with its findings, search, read it, and look at its view: all that can be done with it."""
+    """Send a message, list it with its findings, search, read it, and open its view: everything a user can do."""
     daemon.deliver_octets(address, mail)
     (message,) = daemon.messages(address)
     here = f"/api/v1/addresses/{address}/messages/{message['id']}"

@@ -1,4 +1,4 @@
-"""Our scripts that touch no page, run by node, which starts in a twentieth of the time of a tab."""
+"""Uses node to run our scripts that do not access the page, because it starts twenty times as fast as a browser tab."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ RUN = Path(__file__).with_suffix(".mjs")
 
 
 def in_node(name, expression, *given):
-    """Return what a function in JavaScript returns for one of the scripts, which imports no other, and these values."""
+    """Call a JavaScript function with a script's exports and these values, and return its result."""
     asked = {"script": (WEB / name).read_text(), "expression": expression, "given": given}
     done = finished(["node", RUN], input=json.dumps(asked), encoding="utf-8")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What the documentation says of the metrics: which engine has which, and which ones a rule or a panel is about."""
+"""The documented metrics of each storage engine, and the metrics that each alert rule and panel uses."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _name = re.compile(r"\b(?:tmpmaild|process)_[a-z_]+")
 
 
 def described(engine):
-    """Return the metrics of a daemon with this engine: a heading that names the other one is of metrics that it lacks."""
+    """Return an engine's metrics: all metrics except those under a heading with the other engine's name."""
     (other,) = [title for name, title in ENGINES.items() if name != engine]
     found, heading = set(), ""
     for row in _row.finditer((DOCS / "metrics.md").read_text()):
@@ -25,7 +25,7 @@ def described(engine):
 
 
 def watched():
-    """Yield each rule and each panel: its name, the engines that it is for, and the metrics that it looks at."""
+    """Yield the name, the engines and the metrics of each rule and each panel."""
     for group in yaml.safe_load((DOCS / "monitoring/alerts.yml").read_text())["groups"]:
         engines = [engine for engine in ENGINES if group["name"].endswith(f"-{engine}")] or list(ENGINES)
         for rule in group["rules"]:

@@ -1,4 +1,4 @@
-"""The suite of openspf for RFC 7208, as pyspf brings it, and a DNS server that answers as its scenarios say."""
+"""The openspf test suite for RFC 7208, as shipped with pyspf, and a DNS server that serves its scenarios."""
 
 from pathlib import Path
 
@@ -16,19 +16,19 @@ import yaml
 import zones
 
 FILE = Path(__file__).parents[1] / "senders/openspf/rfc7208-tests.yml"
-# Each worker reads it, and libyaml does so in an eighth of the time.
+# Uses libyaml, which is eight times as fast, because each worker reads the file.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SCENARIOS = {one["description"]: one for one in yaml.load_all(FILE.read_text(), LOADER)}
 _LONGEST_CHAIN = 20
 
 
 def expected(case):
-    """Return the results that a case allows."""
+    """Return the results that a test case allows."""
     return case["result"] if isinstance(case["result"], list) else [case["result"]]
 
 
 class Zones(zones.Zones):
-    """Serves the scenario that it is given: records, and the word TIMEOUT for all that follow, which fail at once here."""
+    """Serves a scenario's records; all queries for records after the word TIMEOUT fail, without a delay."""
 
     def set(self, scenario):
         self._records = {name.lower(): records for name, records in (scenario or {"zonedata": {}})["zonedata"].items()}
@@ -55,9 +55,9 @@ class Zones(zones.Zones):
 
 
 def _values(records, kind):
-    """Return the values of a kind, None where TIMEOUT comes first, and the alias if there is one."""
+    """Return the values of a record type, or None if TIMEOUT precedes them, and the alias if there is one."""
     values, alias = [], []
-    # A scenario writes the record once, as of the type that has been given up, if it means TXT too.
+    # A record listed only with the deprecated type SPF also counts as a TXT record.
     kinds = {"SPF", "TXT"} if not any("TXT" in record for record in records if record != "TIMEOUT") else {"TXT"}
     for record in records:
         if record == "TIMEOUT":

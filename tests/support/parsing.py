@@ -1,4 +1,4 @@
-"""Messages as delivery parses them."""
+"""Messages parsed in the same way as on delivery."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from tmpmaild.mail import mime
 
 
 def read(raw):
-    """Parse a message; its body is text even where the parser only says where in the source it is."""
+    """Parse a message; the body is always text, even if the parser returns only its position in the source."""
     mail = mime.parse(raw)
     if isinstance(mail.body, str):
         return mail

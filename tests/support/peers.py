@@ -1,6 +1,7 @@
-"""The foreign programs that tests need, and the Debian packages that bring them: the one list of both.
+"""The third-party programs that tests need, and the Debian packages that provide them; no other file lists them.
 
-A test that starts one is marked ``needs("its name")``. Without pytest this prints the packages that are missing here.
+A test that starts one of these programs is marked ``needs("name of the program")``. Run as a script, this module prints
+the packages that are missing on this machine.
 """
 
 import ctypes
@@ -16,19 +17,19 @@ PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin:/usr/sbin:/
 
 
 class Peer(NamedTuple):
-    """Its Debian packages, and whether it can be used here."""
+    """A program's Debian packages, and whether it is usable on this machine."""
 
     packages: tuple[str, ...]
     is_here: Callable[[], bool]
 
 
 def which(program: str) -> str | None:
-    """Return the path of a program, also of one in a folder for administrators."""
+    """Return the path of a program, which may be in an administrator's folder such as /usr/sbin."""
     return shutil.which(program, path=PATH)
 
 
 def postgresql() -> Path | None:
-    """Return the folder of initdb and postgres, the newest there is."""
+    """Return the newest folder with initdb and postgres."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     on_path = which("initdb")
     return found[-1].parent if found else Path(on_path).parent if on_path else None
@@ -52,7 +53,7 @@ def _swaks_knows_tls() -> bool:
     return "TLS supported" in (said or "")
 
 
-# Playwright's node is linked with libatomic.
+# Playwright's node is linked against libatomic.
 _BROWSERS = ("chromium", "chromium-headless-shell")
 _JUNIT = Path("/usr/share/java/junit-platform-console-standalone.jar")
 NGINX_STREAM = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
@@ -117,12 +118,12 @@ ONLY_OF_PROOFS = (
 
 
 def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:
-    """Return those of the programs that cannot be used here."""
+    """Return the programs that are not usable on this machine."""
     return [name for name in sorted(names) if not PEERS[name].is_here()]
 
 
 def packages(names: Iterable[str]) -> str:
-    """Return the packages of these programs, as apt-get takes them."""
+    """Return the packages of these programs, as arguments for apt-get."""
     return " ".join(package for name in names for package in PEERS[name].packages)
 
 

@@ -1,4 +1,7 @@
-"""A Postfix of its own, which queues what is given to it and sends it to one server. The machine's own is not touched."""
+"""A separate Postfix instance that queues messages and sends them to one server.
+
+The machine's own Postfix is not affected.
+"""
 
 import os
 import shutil
@@ -12,19 +15,19 @@ import peers
 from patience import PATIENCE_SECONDS
 
 _MAIN = Path(__file__).with_name("postfix-main.txt").read_text()
-# What a Postfix needs that receives too.
+# Settings for a Postfix instance that also receives mail.
 _RECEIVES = Path(__file__).with_name("postfix-receives.txt").read_text()
 _MASTER = Path(__file__).with_name("postfix-master.txt").read_text()
 
 
 class Postfix:
-    """The server that queues; ``log`` is what it says of each try."""
+    """The queueing server; ``log`` is its log of delivery attempts."""
 
     def __init__(self, folder):
         self._folder = folder
 
     def send(self, sender, recipient, mail):
-        """Take a mail into the queue, as an application on the same machine does."""
+        """Queue a message, as an application on the same machine does."""
         command = ["sendmail", "-C", self._folder, "-f", sender, recipient]
         subprocess.run(command, env=os.environ | {"PATH": peers.PATH}, input=mail, check=True)
 
@@ -33,7 +36,7 @@ class Postfix:
         return (self._folder / "log.txt").read_text()
 
     def tries(self, recipient):
-        """Return how each try of a mail to this address ended: ``deferred``, ``sent``, ``bounced``."""
+        """Return the result of each delivery attempt to this address: ``deferred``, ``sent`` or ``bounced``."""
         lines = [line for line in self.log.splitlines() if f"to=<{recipient}>" in line]
         return [line.partition("status=")[2].partition(" ")[0] for line in lines]
 
@@ -48,10 +51,10 @@ def _wait(folder, process):
 
 @contextmanager
 def started(port, settings="", listen=""):
-    """Run a Postfix that sends everything to a port of this machine; or one with these settings, which receives there."""
+    """Run a Postfix that sends all mail to a local port; it may have other settings, and may also receive mail."""
     with tempfile.TemporaryDirectory(prefix="tmpmaild-postfix-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # its programs are another user's
+        folder.chmod(0o755)  # Postfix's programs run as another user
         (folder / "queue").mkdir()
         (folder / "data").mkdir()
         shutil.chown(folder / "data", "postfix")
@@ -65,6 +68,6 @@ def started(port, settings="", listen=""):
             _wait(folder, process)
             yield Postfix(folder)
         finally:
-            # The process that was started is a shell, which does not pass a signal on.
+            # The started process is a shell, which does not forward signals.
             subprocess.run(["postfix", "-c", folder, "stop"], env=env, capture_output=True, check=False)
             process.wait(PATIENCE_SECONDS)

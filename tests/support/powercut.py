@@ -1,8 +1,8 @@
-"""What a disk may hold after a power cut, made from the system calls of a process that strace has recorded.
+"""Possible states of a disk after a power cut, derived from a process's system calls as recorded by strace.
 
-What was written before the last fsync of a file has begun is there. Of what came later any 512-octet sectors may be there,
-in any order; a file that was created may be missing until its folder had an fsync. ``Recording`` reads the calls, ``Disk`` has
-what they did.
+Data written before the start of a file's last fsync is on disk. Of later writes, any subset of the 512-byte sectors may
+be on disk. A created file may be missing until its folder is synced with fsync. ``recorded`` reads the calls, and
+``Disk`` applies their effects.
 """
 
 import re
@@ -26,7 +26,7 @@ _told = re.compile(rb'\{"type":"message\.received","timestamp":"[^"]+","data":\{
 
 
 class Event(NamedTuple):
-    """Something that a process did: ``began`` is the number of the event that came before it."""
+    """An action of the process; ``began`` is the number of events that precede its start."""
 
     kind: str
     path: str
@@ -36,14 +36,14 @@ class Event(NamedTuple):
 
 
 def tracer(file):
-    """Return the command that records what it runs, and leaves that our child."""
+    """Return the command that records a process, which remains our direct child."""
     return [*TRACER, "-o", str(file), "-e", CALLS]
 
 
 def recorded(trace, folder):
-    """Read what happened to the files of a folder, in order.
+    """Return the events for the files of a folder, in order.
 
-    "stored" is a mail that was acknowledged, "told" one of which the target of a webhook was told.
+    "stored" is a reply that acknowledges a message, and "told" is a webhook call for a message.
     """
     events, unfinished = [], {}
     for line in Path(trace).read_text(encoding="utf-8").splitlines():
@@ -51,7 +51,7 @@ def recorded(trace, folder):
         if match is None:
             continue
         thread, name, how, rest = match.groups()
-        if how == "(" and name in _SOCKET_CALLS:  # what leaves may have left when the call begins
+        if how == "(" and name in _SOCKET_CALLS:  # data may be sent as soon as the call starts
             events += _sent(rest, len(events))
         elif how == "(" and rest.endswith(_UNFINISHED):
             unfinished[thread] = rest.removesuffix(_UNFINISHED), len(events)
@@ -97,16 +97,16 @@ def _text(escaped):
 
 
 class Disk:
-    """The files of a folder while events happen to them; ``cut`` writes what may be left of them."""
+    """The files in a folder, updated by events; ``cut`` writes one possible state after a power cut."""
 
     def __init__(self):
         self._durable = {}
         self._pending = {}
         self._names = set()
-        self._renamed = []  # what was done to the folder since its last fsync
+        self._renamed = []  # changes to the folder's entries since its last fsync
 
     def happen(self, number, event):
-        """Do what event number ``number`` did."""
+        """Apply the event with this number."""
         if event.kind == "sync":
             self._sync(event)
         elif event.kind in ("create", "unlink"):
@@ -130,7 +130,7 @@ class Disk:
         del self._pending[event.path][: len(done)]
 
     def cut(self, folder, random):
-        """Write into a folder what may be left."""
+        """Write one possible state after a power cut to a folder."""
         names = set(self._names)
         for done in self._renamed[: random.randint(0, len(self._renamed))]:
             _rename(names, done)

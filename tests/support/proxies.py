@@ -1,4 +1,4 @@
-"""The reverse proxies of docs/proxy, with other ports than they have there."""
+"""The reverse proxy configurations in docs/proxy, with different ports."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def free_port():
 
 
 def changed(text, changes):
-    """Return a text with replacements, each of which must be possible: the documentation's file has not another shape."""
+    """Return a text with replacements; fail if a text to replace is missing because the documentation has changed."""
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
@@ -30,7 +30,7 @@ def changed(text, changes):
 
 @contextmanager
 def running(command, folder, port, ended_by=signal.SIGKILL, *, host="127.0.0.1", log=None):
-    """Run a proxy until it listens, and then as long as the body; ``log`` is a file for what it writes."""
+    """Run a proxy during a ``with`` block, which starts once the proxy is listening; ``log`` receives its output."""
     process = subprocess.Popen(command, env=environment(folder), stdout=log, stderr=log)
     try:
         _wait_for(process, host, port)

@@ -1,4 +1,4 @@
-"""A target of webhooks on loopback: it keeps what it is told, and answers as a test wants."""
+"""A webhook target on loopback that records requests and sends the responses that a test specifies."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 class Told(NamedTuple):
-    """One request."""
+    """A recorded request."""
 
     line: str
     fields: dict
@@ -18,14 +18,17 @@ class Told(NamedTuple):
 
 
 class Receiver:
-    """What a target has been told so far. ``answer`` is called with the request and a writer, or is what is sent."""
+    """The requests that a target has received.
+
+    ``answer`` is the response, or a function that is called with the request and a writer.
+    """
 
     def __init__(self, answer=OK):
         self.answer = answer
         self.told = []
         self.connections = 0
         self._news = asyncio.Event()
-        self._serving = set()  # else a handler that waits for ever is garbage, and may be collected during a test
+        self._serving = set()  # otherwise a handler that waits forever may be garbage-collected during a test
 
     async def serve(self, reader, writer):
         self._serving.add(asyncio.current_task())
@@ -48,13 +51,13 @@ class Receiver:
             writer.close()
 
     async def end(self):
-        """Cancel what has not answered yet."""
+        """Cancel all handlers that have not responded yet."""
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def wait(self, count):
-        """Return all requests once there are so many."""
+        """Wait until the given number of requests has arrived; return all requests."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.told) < count:
                 self._news.clear()
@@ -64,7 +67,7 @@ class Receiver:
 
 @asynccontextmanager
 async def receiving(answer=OK, *, host="127.0.0.1", port=0, tls=None):
-    """Yield a receiver; ``port`` is where it listens."""
+    """Yield a receiver that listens on its ``port``."""
     receiver = Receiver(answer)
     server = await asyncio.start_server(receiver.serve, host, port, ssl=tls)
     receiver.port = server.sockets[0].getsockname()[1]

@@ -1,4 +1,4 @@
-"""A server of HTTP whose answers a test writes."""
+"""An HTTP server that sends a test's own responses."""
 
 import json
 import socketserver
@@ -7,7 +7,7 @@ from itertools import takewhile
 
 
 class Asked:
-    """A request as a scripted server got it."""
+    """A request as the server received it."""
 
     def __init__(self, stream):
         head = b"".join(takewhile(bytes.strip, iter(stream.readline, b"")))
@@ -20,7 +20,7 @@ class Asked:
 
 
 class Scripted:
-    """A server whose answers a test writes: ``answer`` gets a request and returns octets; then it hangs up."""
+    """A server that sends the bytes that ``answer`` returns for each request, and then closes the connection."""
 
     def __init__(self):
         self.asked = []
@@ -40,7 +40,7 @@ class Scripted:
         self._thread.start()
 
     def say(self, *answers):
-        """Give these answers one after the other, the last one from then on."""
+        """Send these responses one after the other, then keep sending the last response."""
         left = list(answers)
         self.answer = lambda _asked: left.pop(0) if len(left) > 1 else left[0]
 

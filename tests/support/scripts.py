@@ -1,12 +1,13 @@
-"""Scripts in files of their own, beside the module that uses them."""
+"""Scripts in their own files, next to the module that uses them."""
 
 import re
 from pathlib import Path
 
-# To the semicolon before the next export or the end; comments above an export belong to it.
+# An export ends with the last semicolon before the next export or the end of the file; comments above an export belong
+# to it.
 _EXPORTS = re.compile(r"^export const (\w+) = (.+?);\n(?=\s*(?://[^\n]*\n)*(?:export |\Z))", re.MULTILINE | re.DOTALL)
 
 
 def scripts_of(module):
-    """Return the functions that the ``.mjs`` file beside a module exports: their source, to be evaluated in a page."""
+    """Return the source of the functions exported by the ``.mjs`` file next to a module, for evaluation in a page."""
     return dict(_EXPORTS.findall(Path(module).with_suffix(".mjs").read_text()))

@@ -1,4 +1,4 @@
-"""Senders who note what was acknowledged, and the proof that a daemon killed among them keeps all of it."""
+"""Senders that record which messages were acknowledged, and a check that a killed daemon has stored all of them."""
 
 import hashlib
 import random
@@ -17,10 +17,10 @@ ACCEPTED = 250
 
 
 class Sender(threading.Thread):
-    """Sends mail after mail, large and small, until the server is gone or it is over; notes what was acknowledged.
+    """Sends large and small messages until the server has stopped or the test ends; records acknowledged messages.
 
-    ``sent`` are the digests of all mails that may be stored, ``refused`` is how many were not taken, ``refusals`` with
-    which codes.
+    ``sent`` contains the digests of all messages that may be stored, ``refused`` the number of rejected messages, and
+    ``refusals`` the codes of the rejections.
     """
 
     def __init__(self, port, addresses, seed):
@@ -59,7 +59,7 @@ class Sender(threading.Thread):
             client.rset()
 
     def _transaction(self, client, address, octets):
-        """Return the first refusal, or what was said at the end."""
+        """Return the first rejection, or the final reply."""
         for answer in (client.mail("a@example.com"), client.rcpt(address)):
             if answer[0] != ACCEPTED:
                 return answer
@@ -80,16 +80,15 @@ def stored(database):
 
 
 def damage(database):
-    """Return what SQLite finds wrong in the file: "ok" is nothing."""
+    """Return the errors that SQLite's integrity check finds in the file, or "ok"."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         return "\n".join(line for (line,) in connection.execute("PRAGMA integrity_check"))
 
 
 def prove_promise(start, kills, most_mails=300):
-    """Kill a daemon again and again while mail comes in; ``start`` starts the next one on the same database.
+    """Repeatedly kill a daemon while messages arrive; ``start`` starts the next daemon on the same database.
 
-    Each is killed after up to ``most_mails``.
-    Return how many mails were acknowledged.
+    Each daemon is killed after at most ``most_mails`` messages. Returns the number of acknowledged messages.
     """
     promised = {}
     addresses = []

@@ -1,4 +1,4 @@
-"""Style sheets of ours taken apart once more, by the grammar and not by what wrote them."""
+"""Checks generated style sheets with a CSS parser, independently of the code that writes them."""
 
 import re
 
@@ -17,7 +17,7 @@ ASKED_FOR = (":root:has(#dark:target)", ":root:not(:has(#light:target))")
 
 
 def assert_harmless_sheet(sheet):
-    """Hold a sheet against what may load, escape or lie over something; ``@media`` is the only at-rule."""
+    """Check that a sheet cannot load, escape or overlay anything; ``@media`` is the only allowed at-rule."""
     assert "<" not in sheet
     assert "\\" not in sheet
     assert "/*" not in sheet
@@ -25,7 +25,7 @@ def assert_harmless_sheet(sheet):
 
 
 def assert_harmless_style(style):
-    """Hold the declarations of one element against the same."""
+    """Perform the same checks on the declarations of a style attribute."""
     assert "<" not in style
     assert "\\" not in style
     assert "/*" not in style

@@ -1,4 +1,4 @@
-// Composes and signs the mails on standard input with the nodemailer of the working directory.
+// Composes and signs the messages on standard input with the nodemailer package of the working directory.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 

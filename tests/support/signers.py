@@ -1,4 +1,4 @@
-"""Foreign programs that sign mails as they do in production: opendkim and nodemailer, each with keys of a ``Keys``."""
+"""Third-party programs that sign messages as in production, opendkim and nodemailer, with the keys in a ``Keys``."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _PEM, _RAW = serialization.Encoding.PEM, serialization.Encoding.Raw
 
 
 class Keys:
-    """A pair of keys, of RSA and Ed25519, in files as each program wants them; their selectors are rsa and ed."""
+    """An RSA key and an Ed25519 key in the programs' file formats, with the selectors rsa and ed."""
 
     def __init__(self, folder) -> None:
         self._rsa, self._ed = rsa.generate_private_key(65537, 2048), ed25519.Ed25519PrivateKey.generate()
@@ -35,7 +35,7 @@ class Keys:
             (folder / name).write_bytes(octets)
 
     def zone(self, domain):
-        """Return the records that publish both keys."""
+        """Return the DNS records that publish both keys."""
         der = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         records = {
             "rsa": b64encode(self._rsa.public_key().public_bytes(*der)),
@@ -49,14 +49,14 @@ class Keys:
 
 
 def by_dkimpy(keys, domain, raw, **more):
-    """Return a mail as dkimpy signs it; with ``ed25519`` as its algorithm by that key."""
+    """Return a message signed by dkimpy, with the Ed25519 key if ``signature_algorithm`` specifies it."""
     is_ed = more.get("signature_algorithm") == b"ed25519-sha256"
     key, selector = (keys.ed_seed, b"ed") if is_ed else (keys.rsa_pem, b"rsa")
     return dkim.sign(raw, selector, domain.encode(), key, **more) + raw
 
 
 def by_opendkim(keys, domain, raw, key="rsa", **settings):
-    """Return a mail as opendkim signs it with these settings, which it shows in the mode that tries a configuration."""
+    """Return a message signed by opendkim with these settings, read from the output of opendkim's test mode."""
     folder = keys.folder
     (folder / "mail").write_bytes(raw)
     fixed = {"Mode": "s", "Domain": domain, "Selector": key, "KeyFile": folder / key, "RequireSafeKeys": "no"}
@@ -70,7 +70,7 @@ def by_opendkim(keys, domain, raw, key="rsa", **settings):
 
 
 def by_nodemailer(keys, mails):
-    """Return mails as nodemailer composes and signs them: what ``sendMail`` is given, with the key for the domain of each."""
+    """Return messages that nodemailer composes from ``sendMail`` arguments and signs with the sender domain's key."""
     for mail in mails:
         domain = mail["from"].rpartition("@")[2].rstrip(">")
         key = {"domainName": domain, "keySelector": "rsa", "privateKey": keys.rsa_pem.decode()}

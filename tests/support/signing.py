@@ -1,4 +1,4 @@
-"""Mails that are signed with keys of ours, and the zones that publish these."""
+"""Messages signed with our test keys, and the DNS zones that publish the keys."""
 
 from base64 import b64encode
 from pathlib import Path
@@ -11,12 +11,12 @@ from nacl.signing import SigningKey
 
 from zones import text_record
 
-KEYS = Path(__file__).parents[1] / "senders"  # large ones, which take seconds to draw; of no use to anybody
+KEYS = Path(__file__).parents[1] / "senders"  # contains large keys for tests, because generating them is slow
 RAW = b"From: Shop <a@shop.example>\r\nTo: b@x.example\r\nSubject: hello\r\n\r\nThe body.\r\n"
 
 
 class Signer:
-    """Signs mails for shop.example; ``zone`` publishes its key."""
+    """Signs messages for shop.example; ``zone`` publishes its key."""
 
     def __init__(self, bits=1024, tags="v=DKIM1; k=rsa; ") -> None:
         drawn = KEYS / f"rsa{bits}.pem"

@@ -1,4 +1,4 @@
-"""A website where one signs up: pages with forms, which ask for an address, mail a code and a link to it, and want one back."""
+"""A sign-up website, which prompts for an address, sends a code and a link to it, and prompts for the code."""
 
 import json
 import smtplib
@@ -12,7 +12,7 @@ EMPTY = "<!doctype html><title>{0}</title><div id=app></div><script src=/{0}.js>
 
 
 class SignUpSite:
-    """Serves files by their names, and pages for scripts; ``addresses`` has what was signed up with, in order."""
+    """Serves files by name, and a page for each script; ``addresses`` lists the addresses of sign-ups, in order."""
 
     def __init__(self, smtp_port, *folders):
         self._smtp_port, self._folders = smtp_port, folders
@@ -55,7 +55,7 @@ class SignUpSite:
         return EMPTY.format(name), "text/html"
 
     def post(self, path, said):
-        """Return what a form gets for what it sends."""
+        """Return the response to a form submission."""
         if path == "/plain/code":
             self.sign_up(parse_qs(said)["mail"][0])
             return self.get("/plain-code")

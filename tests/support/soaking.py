@@ -1,6 +1,6 @@
-"""A steady load on the real daemon for as long as one likes, and what it is measured by meanwhile.
+"""A steady load on the real daemon for any duration, with measurements.
 
-Mails, requests and streams are sent by one task each, at fixed times: who waits does not slow down those who come.
+Messages, requests and streams are started at fixed times by separate tasks, so a slow response does not delay them.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ MAILS_PER_SECOND = 20
 REQUESTS_PER_SECOND = 50
 STREAMS = 500
 LIFETIMES_SECONDS = (30, 90)
-SWEEP_SECONDS = 5  # also how long what has expired may still be in the file
+SWEEP_SECONDS = 5  # this is also how long expired data may remain in the file
 MAIL_BYTES = (1_000, 2_000, 4_000, 8_000, 40_000)
 PATIENCE_SECONDS = 30
-MARGIN_SECONDS = 5  # no mail and no request for an inbox that ends sooner
+MARGIN_SECONDS = 5  # an inbox that expires sooner gets no messages and no requests
 TRIES = 20
 SETTINGS = {"TMPMAILD_EXPIRY__INTERVAL_SECONDS": str(SWEEP_SECONDS), "TMPMAILD_ADDRESSES__LIFETIME_SECONDS": "60"}
 MIB = 1024 * 1024
@@ -28,7 +28,7 @@ API = "/api/v1/addresses"
 
 
 class Sample(NamedTuple):
-    """What is seen in a second."""
+    """The measurements for one second."""
 
     at_seconds: float
     resident_mib: float
@@ -43,16 +43,16 @@ class Inbox(NamedTuple):
 
 
 class Soak:
-    """The load, and its measurements: ``mail_seconds`` from the dot to the 250, ``get_seconds`` of whole requests.
+    """The load and its measurements: ``mail_seconds`` (from final dot to 250) and ``get_seconds`` (complete requests).
 
-    Both are pairs: when it began, and how long it took.
+    Both are lists of pairs: start time and duration.
     """
 
     def __init__(self, daemon):
         self._daemon = daemon
         self._random = random.Random(1)
         self._inboxes = []
-        self._live = deque()  # when octets end to live, and how many
+        self._live = deque()  # the expiry times and sizes of live content
         self._live_bytes = 0
         self._tasks = set()
         self.mail_seconds, self.get_seconds = [], []
@@ -60,7 +60,7 @@ class Soak:
         self.mails = self.requests = self.events = self.failed = 0
 
     async def run(self, seconds):
-        """Keep up the load for so long."""
+        """Generate the load for a number of seconds."""
         self._began = time.monotonic()
         streams = [asyncio.create_task(self._follow(number / STREAMS)) for number in range(STREAMS)]
         actions = [(self._mail, MAILS_PER_SECOND), (self._request, REQUESTS_PER_SECOND), (self._sample, 1)]
@@ -80,7 +80,7 @@ class Soak:
             await asyncio.sleep(at - time.monotonic())
 
     async def _follow(self, place):
-        """Follow an inbox until it ends, then the next; they begin one after another, not all at once."""
+        """Follow an inbox until it expires, then a new one; the start times of the followers are staggered."""
         await asyncio.sleep(place * LIFETIMES_SECONDS[0] / 3)
         while True:
             with suppress(OSError):
@@ -103,7 +103,7 @@ class Soak:
                 self.events += line.startswith(b"event: message")
 
     def _choose(self):
-        """Return an inbox that lives for a while, if one is found."""
+        """Return a random inbox that does not expire soon, or None if a few attempts find no such inbox."""
         soon = time.monotonic() + MARGIN_SECONDS
         for inbox in self._random.sample(self._inboxes, min(TRIES, len(self._inboxes))):
             if inbox.ends_at > soon:
@@ -147,7 +147,7 @@ class Soak:
         self.requests += 1
 
     def _judge(self, inbox, *, succeeded):
-        """Count a failure, unless the inbox has ended while it took so long."""
+        """Count a failure, unless the inbox expired during a slow request."""
         self.failed += not succeeded and time.monotonic() < inbox.ends_at
 
     def _since(self, began):
@@ -178,7 +178,7 @@ class Soak:
 
 @asynccontextmanager
 async def connected(port):
-    """Yield a connection to a port of this machine, which is closed at the end."""
+    """Yield a connection to a port on this machine; it is closed afterwards."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -188,7 +188,7 @@ async def connected(port):
 
 
 async def said(reader, writer, command):
-    """Send a command and return the answer, which is one line."""
+    """Send a command and return its one-line reply."""
     writer.write(command)
     async with asyncio.timeout(PATIENCE_SECONDS):
         return await reader.readline()
@@ -199,7 +199,7 @@ def descriptors(daemon):
 
 
 def slope(points):
-    """Return how much y grows with x, by least squares."""
+    """Return the least-squares slope of y over x."""
     count = len(points)
     mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)

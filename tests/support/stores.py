@@ -1,4 +1,4 @@
-"""Where the storage of a test is, an engine each: what opens it, and what asks the database next to it."""
+"""The database of a test's storage, with one class per engine: opens the storage, and queries the database directly."""
 
 import sqlite3
 from collections import defaultdict
@@ -24,22 +24,22 @@ class SqliteStore:
         return sqlite.open_storage(SqliteSettings(path=self.path, **limits), clock)
 
     def read(self, sql):
-        """Return the rows of what is on disk."""
+        """Return the rows that a query finds on disk."""
         with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as connection:
             return connection.execute(sql).fetchall()
 
     def sources(self):
-        """Return the mails that are on disk, oldest first."""
+        """Return the raw sources on disk, oldest first."""
         return [octets for (octets,) in self.read("SELECT octets FROM source ORDER BY id")]
 
     def mails(self):
-        """Return the subject of each mail that is on disk, and the ids of its messages."""
+        """Return the subject of each stored message content, and the ids of the messages that share this content."""
         rows = self.read("SELECT c.id, c.subject, m.id FROM message AS m JOIN content AS c ON c.id = m.content_id")
         return _mails((mail, subject, message_id_of(key)) for mail, subject, key in rows)
 
 
 class PostgresqlStore:
-    """A database that the tests of a worker use one after the other."""
+    """A database that a worker's tests use one after the other."""
 
     engine = "postgresql"
 
@@ -51,7 +51,7 @@ class PostgresqlStore:
         return postgresql.open_storage(PostgresqlSettings(url=self.url, **limits), clock)
 
     def execute(self, *statements):
-        """Run statements as the superuser; return the value of the last."""
+        """Run statements as the superuser; return the value of the last statement."""
         return self.cluster.execute(*statements, database=self.url.database)
 
     def read(self, sql):
@@ -60,7 +60,7 @@ class PostgresqlStore:
 
     def sources(self):
         """See ``SqliteStore``."""
-        # A mail for inboxes of several slots is stored in each of them.
+        # A message for inboxes in several slots is stored in each slot.
         return [octets for (octets,) in self.read("SELECT DISTINCT ON (id) source FROM content ORDER BY id")]
 
     def mails(self):

@@ -1,4 +1,4 @@
-"""A target of webhooks on loopback in a thread of its own, for daemons in other processes."""
+"""A webhook target on loopback in its own thread, for daemons in other processes."""
 
 import http.server
 import json
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Told(NamedTuple):
-    """One request, and what was answered."""
+    """A request and the status of the response."""
 
     path: str
     fields: dict
@@ -16,7 +16,7 @@ class Told(NamedTuple):
 
 
 def first_call_fails(chance, share=0.1):
-    """Return a ``status`` by which so many events must be told a second time, and none a third: that comes minutes later."""
+    """Return a ``status`` function that fails some events, but only once, because a second retry takes minutes."""
     seen = set()
 
     def status(event_id):
@@ -28,7 +28,7 @@ def first_call_fails(chance, share=0.1):
 
 
 class Target:
-    """What a target has been told; ``status`` returns what it answers to an event of this id."""
+    """The calls that a target has received; ``status`` takes an event's id and returns the response's status."""
 
     def __init__(self, status=lambda _: 204):
         self.told, self.status = [], status
@@ -38,7 +38,7 @@ class Target:
             def do_POST(self):
                 length = int(self.headers["Content-Length"])
                 body = self.rfile.read(length)
-                if len(body) < length:  # the caller went away
+                if len(body) < length:  # the caller disconnected early
                     self.close_connection = True
                     return
                 status = target.status(self.headers["webhook-id"])
@@ -56,7 +56,7 @@ class Target:
 
     @property
     def taken(self):
-        """The requests that were answered well."""
+        """The requests with a successful response."""
         return [one for one in self.told if one.status < 300]
 
     def close(self):
@@ -65,7 +65,7 @@ class Target:
         self._server.server_close()
 
     def inbox(self, daemon, **webhook):
-        """Create an address whose webhook leads here; return what is answered."""
+        """Create an address with a webhook to this target; return the response."""
         webhook = {"url": f"http://127.0.0.1:{self.port}/in", **webhook}
         made = daemon.request("/api/v1/addresses", "POST", {"webhook": webhook})
         assert made.status == 201, made.json

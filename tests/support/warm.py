@@ -1,7 +1,7 @@
-"""Programs that start at once: forked from a Python that has imported what they need, which takes most of a start.
+"""Programs that start immediately: forked from a Python process that has already imported their modules.
 
-What is forked does what ``python -m tmpmaild`` or ``python -m pytest`` does, in a process of its own with its own
-environment and folder. A test of how the process begins, or of the memory that it takes, starts it by ``subprocess``.
+A forked program behaves like ``python -m tmpmaild`` or ``python -m pytest``, in its own process with its own
+environment and folder. Tests of process startup or memory use ``subprocess`` instead.
 """
 
 import atexit
@@ -28,8 +28,8 @@ from subprocess import PIPE
 _WIDTH = 1 << 16
 _FAILED = 70
 _MOST_GIVEN = 10
-_HIGH = 1000  # no descriptor of the process that forks
-# What commands and the service import when they need it.
+_HIGH = 1000  # higher than the number of any descriptor in the forking process
+# Modules that commands and the service import on demand.
 _LOADED = (
     *(
         "tmpmaild.cli.main",
@@ -42,7 +42,7 @@ _LOADED = (
 
 
 class Program:
-    """A running module with the interface of ``subprocess.Popen``, as far as tests use it."""
+    """A running module, with the subset of ``subprocess.Popen``'s interface that tests use."""
 
     def __init__(
         self,
@@ -60,9 +60,10 @@ class Program:
         ignored=(),
         listeners=None,
     ):
-        """Start it; the streams are descriptors or ``PIPE``. With ``has_terminal`` standard input is its terminal.
+        """Start the module; streams are descriptors or ``PIPE``. With ``has_terminal``, the terminal is standard input.
 
-        The modules ``loaded`` are imported before it is forked. ``listeners`` are sockets by name, passed as systemd does.
+        The modules ``loaded`` are imported before the fork. ``listeners`` are named sockets, passed in the same way as
+        by systemd.
         """
         listeners = listeners or {}
         self.args = list(arguments)
@@ -85,26 +86,29 @@ class Program:
                 os.close(descriptor)
 
     def poll(self):
-        """Return the exit code, or None while it runs."""
+        """Return the exit code, or None while the program runs."""
         return self._look(0)
 
     def wait(self, timeout=None):
-        """Return the exit code when it has ended; raise ``subprocess.TimeoutExpired`` if that takes too long."""
+        """Return the exit code once the program has exited.
+
+        Raises ``subprocess.TimeoutExpired`` on timeout.
+        """
         if self._look(timeout) is None:
             raise subprocess.TimeoutExpired(self.args, timeout)
         return self.returncode
 
     def send_signal(self, number):
-        """Send a signal unless it has ended."""
+        """Send a signal unless the program has exited."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self):
-        """Send SIGKILL unless it has ended."""
+        """Send SIGKILL unless the program has exited."""
         self.send_signal(signal.SIGKILL)
 
     def terminate(self):
-        """Send SIGTERM unless it has ended."""
+        """Send SIGTERM unless the program has exited."""
         self.send_signal(signal.SIGTERM)
 
     def _look(self, seconds):
@@ -116,7 +120,7 @@ class Program:
 
 
 def run(arguments, *, env, timeout=60, **more):
-    """Run a command to its end, with nothing to read; return a ``subprocess.CompletedProcess`` with its texts."""
+    """Run a command to completion without input; return a ``subprocess.CompletedProcess`` with text output."""
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as out,
         tempfile.TemporaryFile("w+", encoding="utf-8") as err,
@@ -153,7 +157,7 @@ def _stream(descriptor, mode, text):
 
 @functools.cache
 def _server():
-    """Return the connection to the process that forks; each process of the tests has one."""
+    """Return the connection to the process that forks; each test process has one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = subprocess.Popen([sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()])
     theirs.close()
@@ -167,15 +171,15 @@ def _end(connection, process):
 
 
 def serve(connection):
-    """Fork one program for each wish, and tell how each ended, until the other side is gone."""
+    """Fork a program for each request, and report each exit code, until the connection is closed."""
     _load(_LOADED)
-    sys.modules["tmpmaild.http.app"]._web_files()  # read and compressed once
+    sys.modules["tmpmaild.http.app"]._web_files()  # the files are read and compressed only once
     ended = {}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the tests to pass on
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tests forward Ctrl-C to the programs
     while True:
         ready, _, _ = select.select([connection, woken], [], [])
         if woken in ready:
@@ -210,13 +214,13 @@ def _tell_ends(ended):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             descriptor = ended.pop(pid)
-            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+            with contextlib.suppress(BrokenPipeError):  # the test no longer waits for the exit code
                 os.write(descriptor, str(os.waitstatus_to_exitcode(status)).encode())
             os.close(descriptor)
 
 
 def _become(wish, given):
-    """Be the program that is wished for, with the descriptors that it is given and no others."""
+    """Turn this process into the requested program, with only the given descriptors."""
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _HIGH) for descriptor in given[1:]]
     os.closerange(3, _HIGH)
     for place, descriptor in enumerate(high):
@@ -239,7 +243,7 @@ def _become(wish, given):
     if names := wish["listeners"]:
         os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(names)), "LISTEN_FDNAMES": ":".join(names)}
     time.tzset()
-    sys.path.insert(0, wish["cwd"])  # as for python -m
+    sys.path.insert(0, wish["cwd"])  # python -m does the same
     if wish["env"].get("PYTHONWARNINGS") == "error":
         warnings.simplefilter("error")
     sys.argv[1:] = wish["arguments"]
@@ -249,17 +253,17 @@ def _become(wish, given):
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # noqa: BLE001 - as the interpreter does
+    except BaseException:  # noqa: BLE001 - the interpreter does the same
         sys.excepthook(*sys.exc_info())
     finally:
         try:
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
         except OSError:
-            code = 120  # as Python ends with when it cannot flush
+            code = 120  # Python's exit code when it cannot flush a stream
         os._exit(code)
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder is none of a program's
+    sys.path.pop(0)  # programs must not import from this folder
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,4 +1,4 @@
-// What WebKit's page is asked: Playwright's own script finds elements and says what state they are in.
+// Runs in the page in WebKit: Playwright's own script finds elements and reports their state.
 export const CALL = (evaluate, [argument, done]) => {
   (async () => {
     if (!window.__playwright) return { none: true };

@@ -1,4 +1,4 @@
-"""WebKitGTK's WebDriver: a display, the driver, its browser, and what runs in a page with Playwright's own script."""
+"""WebKitGTK's WebDriver: a display, the driver, its browser, and scripts run in a page with Playwright's own script."""
 
 import ast
 import functools
@@ -16,9 +16,9 @@ from scripts import scripts_of
 
 MINIBROWSER = "*/webkit2gtk-4.1/MiniBrowser"
 PATIENCE_SECONDS = 30
-# There is no GPU, so OpenGL would be drawn by the processor, which costs as much as all else; and nobody reads aloud.
+# Without a GPU, OpenGL would be rendered on the CPU, which doubles the work. Accessibility services are not needed.
 LIGHT = {"WEBKIT_DISABLE_COMPOSITING_MODE": "1", "NO_AT_BRIDGE": "1"}
-# A document gets Playwright's script when it is first asked for something.
+# Playwright's script is injected into a document on first use.
 INJECT = """Object.defineProperty(window, "__playwright", {
   value: (() => { const module = {}; %s; return new (module.exports.InjectedScript())(globalThis, %s); })(),
 });"""
@@ -28,28 +28,29 @@ CALL = scripts_of(__file__)["CALL"]
 
 @functools.cache
 def _injected():
-    """Return Playwright's script, which is a string in the source of its driver."""
+    """Return Playwright's page script, which is a string in the source code of Playwright's driver."""
     source = Path(playwright.__file__).with_name("driver") / "package/lib/coreBundle.js"
     literal = source.read_text().partition('generated/injectedScriptSource.ts"() {')[2].partition(" = ")[2]
     return INJECT % (ast.literal_eval(literal.partition("\n")[0].rstrip(";")), json.dumps(OPTIONS))
 
 
 class WebDriverError(Exception):
-    """What the driver refused, such as a click on what is covered."""
+    """An error from the driver, such as for a click on a covered element."""
 
 
 class WebDriver:
-    """A display, the driver, and the one browser that it has started; one command at a time, in one of its windows."""
+    """A display, the driver, and the browser that it starts; runs one command at a time, in one of its windows."""
 
     def __init__(self, home):
-        """Start them; what is saved goes to the folder."""
+        """Start the display, the driver and the browser; downloads are saved to the folder."""
         (home / ".config").mkdir()
         (home / ".config/user-dirs.dirs").write_text(f'XDG_DOWNLOAD_DIR="{home}"\n')
         self._processes = []
         self._environment = {**os.environ, **LIGHT, "HOME": str(home), "DISPLAY": self._display()}
         self._http = httpx2.Client(base_url=self._driver(), timeout=60)
         chosen = {"binary": str(next(Path("/usr/lib").glob(MINIBROWSER))), "args": ["--automation"]}
-        # Else each command waits five minutes for a load that never ends, as happened once; goto() tries again.
+        # Otherwise each command would wait five minutes for a page load that never finishes, which sometimes happens;
+        # goto() and reload() retry.
         wanted = {"webkitgtk:browserOptions": chosen, "timeouts": {"pageLoad": PATIENCE_SECONDS * 1000 // 3}}
         asked = {"capabilities": {"alwaysMatch": wanted}}
         self._path = f"/session/{self._send('POST', '/session', asked)['sessionId']}"
@@ -93,7 +94,7 @@ class WebDriver:
             self._shown = window
 
     def run(self, expression, argument=None):
-        """Return what an expression is in the page, or what a function there returns."""
+        """Return the value of an expression in the page, or the result of a function there."""
         script = f"({CALL})((find, is) => ({expression}), arguments)"
         for _ in "12":
             answer = self("POST", "/execute/async", script=script, args=[argument])

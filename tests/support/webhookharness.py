@@ -1,4 +1,4 @@
-"""A service over a storage whose webhooks are called."""
+"""A service with a storage, and a dispatcher that calls its webhooks."""
 
 from contextlib import asynccontextmanager
 
@@ -22,21 +22,21 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 class WebhookHarness:
-    """A service and the dispatcher of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
+    """A service and its webhook dispatcher, which runs within ``sending``. ``receiver`` is a target on loopback."""
 
     def __init__(self, storage, clock, receiver) -> None:
         self.clock, self.storage, self.receiver = clock, storage, receiver
         self.serve()
 
     def serve(self, check=None):
-        """Have a new service and dispatcher, as after a restart. With ``check`` senders are checked."""
+        """Replace the service and the dispatcher, as after a restart. ``check`` is for authenticating senders."""
         allowed = (parse_rule(f"127.0.0.0/8:{self.receiver.port}"),)
         rules = {"max_lifetime_seconds": 7200, "webhooks": allowed}
         self.service = service_over(self.storage, check=check, **rules)
         self.dispatcher = self._dispatcher(self.service.webhooks)
 
     def another(self, **more):
-        """Return a dispatcher as that of another daemon."""
+        """Return another daemon's dispatcher."""
         return self._dispatcher(Webhooks(self.storage, self.service.webhooks.allowed), **more)
 
     def _dispatcher(self, webhooks, caller=None, **more):
@@ -63,19 +63,19 @@ class WebhookHarness:
         )
 
     def pass_time(self, seconds):
-        """Let the clock go on, and the dispatcher see that."""
+        """Advance the clock and wake the dispatcher."""
         self.clock.advance(seconds=seconds)
         self.service.webhooks.mark_changed("0")
 
     async def until(self, condition):
-        """Wait until what a function looks up of the storage is so."""
+        """Wait until a condition on the storage is true; return the condition's value."""
         with anyio.fail_after(PATIENCE_SECONDS):
             while not (found := await condition()):
                 await anyio.sleep(0.005)
         return found
 
     def figure(self, name):
-        """Return the value of a metric of the dispatcher without labels."""
+        """Return the value of a dispatcher metric that has no labels."""
         (found,) = [one for one in self.dispatcher.metrics() if one.name == name]
         return found.values()[()]
 
@@ -84,7 +84,7 @@ class WebhookHarness:
         return stored and stored.state
 
     async def settled(self, inbox, **wanted):
-        """Wait until the state of a webhook has these values."""
+        """Wait until a webhook's state has these values."""
 
         async def is_so():
             state = await self.state(inbox)
@@ -100,7 +100,7 @@ class WebhookHarness:
             tasks.cancel_scope.cancel()
 
     def told(self):
-        """Return the requests so far: the path and the document of each."""
+        """Return the path and the document of each request so far."""
         return [(one.line.split()[1], msgspec.json.decode(one.body)) for one in self.receiver.told]
 
     def subjects(self):

@@ -1,4 +1,4 @@
-r"""Octets as they are written in files of data: ``\r \n \t \0 \xNN \\`` are octets, ``\{n*text}`` is text n times."""
+r"""Bytes as written in data files: ``\r \n \t \0 \xNN \\`` are single bytes, ``\{n*text}`` is the text n times."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The DNS server of the pytest plugin, with what tests of the service do to its answers."""
+"""The pytest plugin's DNS server, extended to record queries and change responses."""
 
 import socket
 
@@ -8,9 +8,10 @@ from tmpmaild.pytest_plugin import zones
 
 
 class Zones(zones.Zones):
-    """``asked`` are the names and types of the questions so far.
+    """``asked`` lists the names and types of the queries so far.
 
-    ``spoil`` may be set to a function that gets an answer as octets and returns what is sent, None for nothing.
+    ``spoil`` may be set to a function that takes a response as bytes and returns the bytes to send, or None for no
+    response.
     """
 
     def __init__(self, text="") -> None:
@@ -28,14 +29,14 @@ class Zones(zones.Zones):
 
 
 def silent():
-    """Return a socket that takes questions and never answers; its port is that of a dead resolver."""
+    """Return a socket that receives queries but never responds, like an unresponsive resolver."""
     dead = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     dead.bind(("127.0.0.1", 0))
     return dead
 
 
 def text_record(name, *values, ttl=60):
-    """Return a TXT record, whose values are cut into strings of 255."""
+    """Return a TXT record with its value split into strings of 255 characters."""
     whole = "".join(values)
     strings = " ".join(f'"{whole[at : at + 255]}"' for at in range(0, max(len(whole), 1), 255))
     return f"{name}. {ttl} IN TXT {strings}\n"

@@ -1,6 +1,6 @@
-"""What takes too long for each run of the tests: ``make proof``, and ``make proof QUICK=1`` for less of it.
+"""Tests that are too slow for every run: ``make proof`` runs them, ``make proof QUICK=1`` runs shorter versions.
 
-Each test says what it has measured with ``figure``; all figures are in a table at the end.
+Each test records its measurements with ``figure``; a table at the end lists all measurements.
 """
 
 import os
@@ -16,7 +16,7 @@ IS_QUICK = bool(os.environ.get("QUICK"))
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Write the table of all figures, with the commit and the machine they are of."""
+    """Write the table of all measurements, with the commit and the machine."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ())]
     rows = [value for report in reports for name, value in report.user_properties if name == "figure"]
     if not rows:
@@ -42,13 +42,13 @@ def _machine():
 
 @pytest.fixture(scope="session")
 def amount():
-    """Return a function that chooses between all and, when there is little time, less."""
+    """Return a function that chooses between the full amount and a smaller amount for quick runs."""
     return lambda whole, quick: quick if IS_QUICK else whole
 
 
 @pytest.fixture
 def figure(record_property):
-    """Return a function that notes a line of the table: what was proved, what was found, what is wanted."""
+    """Return a function that records a table row: the tested property, the result, and the requirement."""
 
     def note(proof, found, wanted):
         record_property("figure", (proof, found, wanted))
@@ -58,6 +58,6 @@ def figure(record_property):
 
 @pytest.fixture
 def disk():
-    """Return a folder on a disk: the usual one may be in memory, where an fsync costs nothing."""
+    """Return a folder on a disk, because pytest's folders may be in memory, where an fsync costs nothing."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("PROOF_DIR", "/var/tmp"), prefix="tmpmaild-") as folder:
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""A service over a storage, the dispatcher of its webhooks, and a target on loopback."""
+"""A service with a storage, its webhook dispatcher, and a target on loopback."""
 
 import pytest
 from receivers import receiving
@@ -7,6 +7,6 @@ from webhookharness import WebhookHarness
 
 @pytest.fixture
 async def harness(store, clock, monkeypatch):
-    monkeypatch.setattr("random.random", lambda: 0.0)  # calls are made again at the earliest time
+    monkeypatch.setattr("random.random", lambda: 0.0)  # removes the jitter from retry times
     async with receiving() as receiver, store.open(clock, max_bytes=1 << 30) as storage:
         yield WebhookHarness(storage, clock, receiver)

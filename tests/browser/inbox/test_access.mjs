@@ -1,4 +1,4 @@
-// What of a mail stands in a frame is the mail's own, and no script can look at it.
+// Excludes the message frame: the sender controls its content, and scripts cannot read it.
 export const AXE = async ([part, runOnly]) => {
   const { violations } = await axe.run(part === "body" ? document : part, { runOnly, iframes: false, preload: { assets: ["media"] }, resultTypes: ["violations"], selectors: false });
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html.slice(0, 160)} ${any[0]?.message ?? ""}`));
@@ -14,10 +14,10 @@ export const WITHOUT_OUTLINE = () => {
   }).map((one) => one.outerHTML.slice(0, 160));
 };
 
-// Links among words may be as small as the words (WCAG 2.2, 2.5.8).
+// Links within text may be as small as the text (WCAG 2.2, 2.5.8).
 export const SMALL_OR_NAMELESS = async () => {
   const visible = (one) => one.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: false });
-  // A row that has just come has no size before it is painted.
+  // A new row has no size until it is painted.
   const late = new Promise((resolve) => setTimeout(resolve, 1000));
   for (const _ of "12") await Promise.race([new Promise(requestAnimationFrame), late]);
   return [...document.querySelectorAll("a[href], button, input, select, iframe")].filter(visible).filter((one) => {

@@ -1,4 +1,5 @@
-// Chromium closes a notification after some seconds, perhaps before the test looks, unless it requires an interaction.
+// Chromium closes a notification after a few seconds, perhaps before the test checks it, unless the notification
+// requires interaction.
 export const WITHOUT_NOTIFICATIONS_BY_PAGES = () => {
   const { prototype } = ServiceWorkerRegistration, { showNotification } = prototype;
   prototype.showNotification = function (title, options) {

@@ -1,5 +1,5 @@
-// Opens a mail in each of its forms. Returns what stands in the page's document and was not made by the page; what
-// stands in the frame of the HTML is not in it.
+// Opens a message in each mode. Returns the elements of the document that the page's own code did not create; the
+// content of the message's frame is not included.
 export const READ = async ([row, modes]) => {
   const madeByThePage = [
     "script[src$='/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, footer, h1, h2, h3, header, iframe",
@@ -12,7 +12,8 @@ export const READ = async ([row, modes]) => {
     ...document.querySelectorAll("[style]:not(.life div, .address, .inbox, iframe), iframe:not([src*='/view/'])"),
     ...document.querySelectorAll("#list a:not([href^='http']), #reader a:not([href^='http'])"),
   ].map((one) => one.outerHTML.slice(0, 200));
-  document.querySelector("#reader:not([hidden]) .back")?.click(); // a mail that is open is not drawn again
+  // A message that is already open would not be drawn again.
+  document.querySelector("#reader:not([hidden]) .back")?.click();
   const framed = new Promise((resolve) => document.addEventListener("load", resolve, { capture: true, once: true }));
   await until(() => document.querySelectorAll("#list .open")[row]);
   document.querySelectorAll("#list .open")[row].click();

@@ -1,4 +1,4 @@
-"""Runs the commands that need the client where what it needs is not installed, and prints their exit codes."""
+"""Run the commands that use the client without its dependencies installed, and print their exit codes."""
 
 import sys
 

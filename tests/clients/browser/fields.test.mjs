@@ -1,4 +1,4 @@
-// Which fields of a page an address and a code go into.
+// The fields of a page that the extension fills with an address or a code.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

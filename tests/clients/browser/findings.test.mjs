@@ -1,4 +1,4 @@
-// What of a mail is shown, and what a hostile one cannot do with it.
+// The displayed parts of a message, and the limits applied to a hostile message.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

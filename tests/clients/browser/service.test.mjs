@@ -1,4 +1,4 @@
-// Which services can be set up, what the browser is asked to allow for them, and what is made of answers.
+// The services that can be configured, the permissions requested for them, and the handling of responses.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

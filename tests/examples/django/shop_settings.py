@@ -1,4 +1,4 @@
-"""The settings of a Django project with django-allauth: a code in a mail confirms the address."""
+"""Settings of a Django project with django-allauth: a code in a message confirms the address."""
 
 SECRET_KEY = "only for this example"
 ROOT_URLCONF = "shop_urls"
@@ -20,7 +20,7 @@ TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick, for tests
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # a fast hash, for tests only
 DEFAULT_FROM_EMAIL = "shop@shop.example"
 LOGIN_REDIRECT_URL = "/welcome"
 

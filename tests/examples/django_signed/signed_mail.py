@@ -1,4 +1,4 @@
-"""Sends mail by SMTP, signed with DKIM: the signature is made of the very octets that are sent."""
+"""Sends messages over SMTP, signed with DKIM: the signature covers the exact bytes that are sent."""
 
 import smtplib
 

@@ -1,4 +1,4 @@
-"""What the settings of a Django project have for it; the key is that of RFC 8463."""
+"""Settings of a Django project that signs its messages; the key is the example in RFC 8463."""
 
 SECRET_KEY = "only for this example"
 EMAIL_BACKEND = "signed_mail.EmailBackend"

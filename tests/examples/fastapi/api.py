@@ -1,4 +1,4 @@
-"""A FastAPI application with fastapi-users, which keeps its users in memory; a link in a mail verifies an address."""
+"""A FastAPI application with fastapi-users, with its users in memory; a link in a message verifies an address."""
 
 import uuid
 from dataclasses import dataclass

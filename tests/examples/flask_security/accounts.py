@@ -1,4 +1,4 @@
-"""A Flask application with Flask-Security, which keeps its users in memory; a link in a mail confirms an address."""
+"""A Flask application with Flask-Security, with its users in memory; a link in a message confirms an address."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -47,7 +47,7 @@ def create_app(smtp_host, smtp_port):
         "SECURITY_CONFIRMABLE": True,
         "SECURITY_EMAIL_SENDER": "shop@shop.example",
         "WTF_CSRF_ENABLED": False,
-        # What tests with tmpmaild need:
+        # Settings for tests with tmpmaild:
         "SECURITY_EMAIL_VALIDATOR_ARGS": {"check_deliverability": False},
         "MAIL_BACKEND": "smtp",
         "MAIL_SERVER": smtp_host,

@@ -3,7 +3,7 @@ from email.message import EmailMessage
 
 
 def sign_up(address, smtp):
-    """Stand in for your application, which sends the mail."""
+    """Stand in for your application, which sends the message."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = "The Shop <shop@shop.example>", address, "Welcome to the shop"
     mail.set_content("Your verification code is 481516.\nOr follow https://shop.example/confirm?t=8kq2\n")

@@ -1,4 +1,5 @@
-// A shop that sends a code by mail: the application under test. A real one would use nodemailer or the like.
+// A shop that sends a code by mail: the application under test. A real application would use nodemailer or a similar
+// library.
 
 import { randomInt } from "node:crypto";
 import { createServer } from "node:http";
@@ -23,7 +24,7 @@ async function sendMail({ host, port }, address, text) {
   socket.end("QUIT\r\n");
 }
 
-/** Serve the shop, whose mail goes to a server; return its URL and what ends it. */
+/** Serve the shop, which sends its messages to a server; return its URL and a function that stops it. */
 export async function startShop(smtp, port = 0) {
   const codes = new Map();
   const server = createServer(async (request, response) => {

@@ -1,4 +1,4 @@
-"""Databases of PostgreSQL and daemons on them: an emptied one for most tests, one of its own where a test changes it."""
+"""PostgreSQL databases and daemons: an emptied database for most tests, and a new database for tests that alter it."""
 
 import asyncpg
 import pytest
@@ -29,7 +29,7 @@ def new_database(cluster):
 
 @pytest.fixture
 def own(new_database):
-    """Return the URL of a database of the test's own."""
+    """Return the URL of a database that only this test uses."""
     return new_database()
 
 
@@ -48,7 +48,7 @@ async def opened(own, clock):
 
 @pytest.fixture
 async def two(cluster, store, clock):
-    """Open the same storage twice; the second daemon has a clock of its own."""
+    """Open the same storage twice; the second daemon has its own clock."""
     other = type(clock)(clock.now_ms)
     async with store.open(clock, **NO_LIMITS) as first, store.open(other, **NO_LIMITS) as second:
         yield Engine(first, clock), Engine(second, other)
@@ -56,17 +56,20 @@ async def two(cluster, store, clock):
 
 @pytest.fixture
 def quick_looks(monkeypatch):
-    """Have daemons look for what nobody told all the time; to be asked for before they are opened."""
+    """Make daemons constantly poll for changes without a notification.
+
+    Request this fixture before opening the daemons.
+    """
     monkeypatch.setattr(notifications, "POLL_SECONDS", 0.02)
 
 
 async def connected(url):
-    """Return a session of the daemons' role."""
+    """Return a database session with the daemons' role."""
     return await asyncpg.connect(host=url.hosts[0], user=url.user, database=url.database)
 
 
 async def said(url, **changes):
-    """Return what a start is refused with."""
+    """Return the error message of a daemon that refuses to start."""
     with pytest.raises(DatabaseError) as refusal:
         async with engine.open_storage(postgresql_settings(url, **changes)):
             pass
@@ -74,5 +77,5 @@ async def said(url, **changes):
 
 
 async def reading(engine_, sql):
-    """Return what a reader of the engine reads by a statement."""
+    """Return the value of a statement that one of the engine's readers runs."""
     return await engine_.storage._readers.run(lambda client: client.fetchval(sql))

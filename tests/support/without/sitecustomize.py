@@ -1,7 +1,8 @@
-"""Python with this folder in its path runs tmpmaild without the effect of one thing, named in ``$WITHOUT``.
+"""If this folder is in its path, Python runs tmpmaild without the effect of the feature specified in ``$WITHOUT``.
 
-``configuration smtp.auth`` is never set, ``metrics NAME`` is not served, ``api Kind.member`` is left out of JSON, and
-``commands NAME`` does nothing. ``tests/test_effects.py`` says what that is for.
+The feature is one of ``configuration smtp.auth`` (the key is never set), ``metrics NAME`` (the metric is not served),
+``api Kind.member`` (the member is omitted from JSON) and ``commands NAME`` (the command does nothing).
+``tests/test_effects.py`` explains the purpose.
 """
 
 import importlib.abc
@@ -48,7 +49,7 @@ PATCHES = {
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds the one module that is to be changed, and changes it when it has been loaded."""
+    """Finds the module to change, and changes it after it has been loaded."""
 
     def find_spec(self, name, *_):
         if name != PATCHES[KIND][0]:

@@ -1,4 +1,4 @@
-// Builds the forms into the folder that is named: each a script for an empty page.
+// Builds the forms into the given folder, each as a script for an empty page.
 
 import { readFile } from "node:fs/promises";
 import { build } from "esbuild";

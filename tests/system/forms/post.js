@@ -1,4 +1,4 @@
-// What all forms do: send to the site what they hold, not what the field shows.
+// Shared by all forms: sends the form's internal state to the site, rather than the text in the fields.
 
 export const post = async (path, said) => {
   const answer = await fetch(path, { method: "POST", body: JSON.stringify(said) });
