@@ -1,16 +1,17 @@
-"""Domain types: immutable values that are passed between packages, without behaviour.
+"""Domain types: immutable values without behaviour that are passed between packages.
 
 Times are Unix times in whole milliseconds (``_ms``); sizes are in bytes (``_bytes``).
 """
 
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from typing import Final, Literal
 
 from msgspec import Struct
 
 
 class SpfVerdict(Struct, frozen=True, gc=False):
-    """Whether the client may send for the domain of MAIL FROM, or of HELO for the null path (RFC 7208)."""
+    """The SPF result: whether the client may send for MAIL FROM's domain, or HELO's if MAIL FROM is null (RFC 7208)."""
 
     result: str
     domain: str = ""
@@ -18,9 +19,9 @@ class SpfVerdict(Struct, frozen=True, gc=False):
 
 
 class DkimVerdict(Struct, frozen=True, gc=False):
-    """Whether a signature holds (RFC 6376, RFC 8463).
+    """The DKIM result: whether a signature is valid (RFC 6376, RFC 8463).
 
-    ``unsigned`` names those of the fields "date" and "message-id" that a signature which holds leaves out.
+    ``unsigned`` lists the fields ("date" or "message-id") that a valid signature does not cover.
     """
 
     result: str
@@ -31,9 +32,9 @@ class DkimVerdict(Struct, frozen=True, gc=False):
 
 
 class DmarcVerdict(Struct, frozen=True, gc=False):
-    """Whether the domain of the From field vouches for the mail (RFC 7489); ``policy`` is what it asks for if not.
+    """The DMARC result: whether the domain of the From field authorised the message (RFC 7489), and its ``policy``.
 
-    ``unsigned`` names those of the fields "date" and "message-id" that nothing covers of what vouches for the mail.
+    ``unsigned`` lists the fields ("date" or "message-id") that no signature used for the result covers.
     """
 
     result: str
@@ -44,14 +45,14 @@ class DmarcVerdict(Struct, frozen=True, gc=False):
 
 
 class ArcVerdict(Struct, frozen=True, gc=False):
-    """Whether the chain of those who handed the mail on holds (RFC 8617)."""
+    """The ARC result: whether the chain of forwarders is valid (RFC 8617)."""
 
     result: str
     reason: str = ""
 
 
 class DnsAnswer(Struct, frozen=True, gc=False):
-    """What the resolver said to a question: the records as text, one a line, or why there are none."""
+    """The resolver's answer to a query: the records as text, one per line, or the reason why there are none."""
 
     name: str
     type: str
@@ -59,7 +60,7 @@ class DnsAnswer(Struct, frozen=True, gc=False):
 
 
 class Authentication(Struct, frozen=True):
-    """Who sent a mail, so far as the DNS can tell; results are the words of RFC 8601."""
+    """The sender authentication of a message; the results are the keywords of RFC 8601."""
 
     spf: SpfVerdict
     dkim: tuple[DkimVerdict, ...]
@@ -81,7 +82,7 @@ def unchecked(result: str, reason: str) -> Authentication:
 
 
 def counted(number: int, noun: str, plural: str = "", *, spec: str = "") -> str:
-    """Return a number with its noun, such as ``1 inbox``; the default plural adds an s, ``spec`` is as in format()."""
+    """Return a number with its noun, such as ``1 inbox``; the default plural adds an s."""
     return f"{number:{spec}} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -104,7 +105,7 @@ class Attachment(Struct, frozen=True, gc=False):
 
 
 class Verbatim(Struct, frozen=True, gc=False):
-    """A text that the bytes of a message contain unchanged, from ``start`` to ``end``, except for CRLF line endings.
+    """A text that a message's bytes contain from ``start`` to ``end``, unchanged except for CRLF line endings.
 
     It is valid UTF-8 without NUL or lone CR.
     """
@@ -131,7 +132,7 @@ class ParsedMail(Struct, frozen=True):
 
 
 class Block(Struct, frozen=True, gc=False):
-    """A block set by the operator: of a "client" (network), "name" (local part), "sender" or "target" (host).
+    """A block set by the operator for a "client" (network), "name" (local part), "sender" or "target" (host).
 
     A sender is a domain or an address. ``expires_at_ms`` is None for a block that stays until it is removed.
     """
@@ -143,19 +144,21 @@ class Block(Struct, frozen=True, gc=False):
 
 
 class AcceptedRecipient(Struct, frozen=True, gc=False):
-    """A recipient as the client wrote it, and the time of the reply to RCPT."""
+    """A recipient as written by the client, and the time of the reply to RCPT."""
 
     address: str
     at_ms: int
 
 
 class SmtpSession(Struct, frozen=True):
-    """Details of the SMTP session that delivered a message, for people who test a sender; nothing depends on them.
+    """Details of the SMTP session that delivered a message, for people who test a sender.
 
-    ``greeting`` is EHLO or HELO. ``tls_version`` and ``tls_cipher`` are "" without TLS, ``auth`` (the mechanism) is
-    "" without a login. ``parameters`` are those of MAIL (RFC 5321 §4.1.2), as written. ``data_at_ms`` is the time of
-    the reply to DATA. ``recipients`` covers all inboxes until the message is stored, then only the reader's inbox.
-    A message that did not arrive over SMTP has the defaults.
+    Only ``recipients`` has a second use: PostgreSQL needs it to find the copies of a deleted message.
+
+    ``greeting`` is EHLO or HELO. ``tls_version`` and ``tls_cipher`` are "" without TLS; ``auth``, the login mechanism,
+    is "" without a login. ``parameters`` are the MAIL parameters (RFC 5321 §4.1.2), as written. ``data_at_ms`` is the
+    time of the reply to DATA. ``recipients`` covers all inboxes until the message is stored, then only the reader's
+    inbox. A message that did not arrive over SMTP has the default values.
     """
 
     greeting: str = ""
@@ -173,7 +176,7 @@ NO_SESSION = SmtpSession()
 class Envelope(Struct, frozen=True):
     """The envelope of one SMTP transaction (RFC 5321 §2.3.1).
 
-    ``recipients`` are the addresses as the client wrote them, including any tag.
+    ``recipients`` are the addresses as written by the client, including any tag.
     """
 
     sender: str
@@ -195,7 +198,7 @@ class Code(Struct, frozen=True, gc=False):
 
 
 class Link(Struct, frozen=True, gc=False):
-    """A web link; ``href`` is as in the message, with character references decoded.
+    """A web link; ``href`` is copied from the message, with character references decoded.
 
     ``confidence`` (0 to 1) is the likelihood that the message asks its reader to follow the link.
     """
@@ -223,13 +226,21 @@ class Findings(Struct, frozen=True):
 NO_FINDINGS = Findings()
 
 NAME_HELD_MS = 24 * 60 * 60 * 1000
-"""How long an expired address is still reported as expired; until then its name cannot be created again."""
+"""The time for which an expired address is reported as expired; during this time its name cannot be reused."""
+
+
+class Purpose(Enum):
+    """The purpose of a service: receiving mail from anyone, running tests, or catching all mail from an application."""
+
+    MAIL = auto()
+    TESTS = auto()
+    CATCHING = auto()
 
 
 class NewInbox(Struct, frozen=True):
-    """An address to be created; ``creator`` is the client whose share its messages count against, or None.
+    """An address to be created; ``creator`` is the client whose share contains its messages, or None.
 
-    Its name is in use while the inbox is alive, and for ``name_held_ms`` after that.
+    Its name is in use while the inbox is live, and for ``name_held_ms`` after that.
     """
 
     address: str
@@ -276,9 +287,9 @@ class InboxPage(Struct, frozen=True):
 class NewMail(Struct, frozen=True):
     """A message to be stored in ``inbox_ids``, which correspond one to one to ``envelope.recipients``.
 
-    A recipient may contain several addresses, one per line: its inbox then gets the message once for all of them.
+    A recipient may contain several addresses, one per line, in which case its inbox receives the message only once.
 
-    ``client`` is the sending client, which has a share of the operator's inbox; None is a client without limits.
+    ``client`` is the sending client, which has a share of the operator's inbox; None for a client without limits.
     """
 
     envelope: Envelope
@@ -289,13 +300,13 @@ class NewMail(Struct, frozen=True):
 
 
 class MessageDeleted(Struct, frozen=True):
-    """The inbox's holder has deleted a message."""
+    """The inbox's owner has deleted a message."""
 
     message_id: str
 
 
 class InboxDeleted(Struct, frozen=True):
-    """The holder has deleted the inbox."""
+    """The owner has deleted the inbox."""
 
 
 class ExpiryMoved(Struct, frozen=True):
@@ -305,7 +316,7 @@ class ExpiryMoved(Struct, frozen=True):
 
 
 class VerdictReached(Struct, frozen=True):
-    """A message's sender has been checked; ``dmarc`` and ``authenticated`` are as in its ``Authentication``."""
+    """A message's sender has been checked; ``dmarc`` and ``authenticated`` are copied from its ``Authentication``."""
 
     message_id: str
     dmarc: str = ""
@@ -313,10 +324,10 @@ class VerdictReached(Struct, frozen=True):
 
 
 class InboxChange(Struct, frozen=True):
-    """The effect of a commit on an inbox. For new mail it is only a wake-up: the messages are read from storage.
+    """The effect of a commit on an inbox. For new mail, it is only a signal to read the messages from storage.
 
-    ``share_full`` means that its creator's share is used up, so that creator's other inboxes accept no mail either.
-    ``notice`` describes a change that cannot be read from storage afterwards.
+    ``share_full`` means that the share of the inbox's creator is used up, so the creator's other inboxes accept no mail
+    either. ``notice`` describes a change that cannot be read from storage afterwards.
     """
 
     inbox_id: str
@@ -326,19 +337,20 @@ class InboxChange(Struct, frozen=True):
 
 
 Feature = Literal["code", "link", "attachment", "verdict"]
-"""A feature by which messages can be filtered: a detected code or link, an attachment not ``inline``, a verdict."""
+"""A feature by which messages can be filtered: a detected code or link, an attachment that is not ``inline``, or a
+verdict."""
 
 SEARCHED_CHARACTERS = 64 * 1024
-"""The length of the searched part of a body."""
+"""The maximum number of characters of a body that a search examines."""
 
 
 class Page(Struct, frozen=True):
     """The requested messages of an inbox; ids are exclusive bounds and need not exist.
 
-    A message must contain ``sender`` (in the address or name of the From field), ``subject`` and ``text`` (in any of
-    these, or in the first ``SEARCHED_CHARACTERS`` of the body), ignoring case, and must have all of ``has``. Bodies are
-    complete as long as all of them, newest first, fit into ``bodies_bytes``. The page ends before the rest of the
-    messages, such as the names of a thousand attachments, exceeds ``other_characters``.
+    A message must contain ``sender`` in the address or name of its From field, ``subject`` in its subject, and ``text``
+    in any of these or in the first ``SEARCHED_CHARACTERS`` of its body. Case is ignored. The message must also have all
+    features in ``has``. Bodies are included in full, newest first, while their total is at most ``bodies_bytes``. The
+    page ends before all other data, such as the names of a thousand attachments, exceeds ``other_characters``.
     """
 
     after: str | None = None
@@ -355,12 +367,12 @@ class Page(Struct, frozen=True):
 
     @property
     def small_bytes(self) -> int:
-        """The size up to which every body is complete; a larger body is complete if it fits into the room left."""
+        """The size up to which every body is complete; a larger body is complete if there is enough space left."""
         return self.bodies_bytes // max(self.limit, 1)
 
 
 class Message(Struct, frozen=True):
-    """A message as shown in a list; ``recipient`` is from the envelope, as the client wrote it.
+    """A message as shown in a list; ``recipient`` is from the envelope, as written by the client.
 
     ``authentication`` is None until the sender has been checked. ``body_bytes`` is the size of the whole body; it is
     approximate if the source contains the body unchanged. Storage leaves ``findings`` empty.
@@ -383,7 +395,10 @@ class Message(Struct, frozen=True):
 
 
 class Texts(Struct, frozen=True):
-    """The start of a message's body and HTML. ``is_of_html``: the message is HTML only; the body is its text."""
+    """The initial part of a message's body and HTML.
+
+    ``is_of_html`` means that the message is HTML only and that the body is its text.
+    """
 
     message_id: str
     body: str
@@ -392,10 +407,10 @@ class Texts(Struct, frozen=True):
 
 
 class FullMessage(Struct, frozen=True):
-    """A message without its attachments; the only recipient in ``envelope`` is this inbox's.
+    """A message without its attachments; ``envelope`` contains only this inbox's recipient.
 
-    ``head`` is the start of the source, at least its header. ``html`` and the message's body are left out (``complete``
-    is False) if the source is larger than requested, or if the ``source`` itself was requested.
+    ``head`` is the start of the source, including at least the header. ``html`` and the message's body are omitted
+    (``complete`` is False) if the source is larger than requested, or if the ``source`` itself was requested.
     """
 
     message: Message
@@ -409,16 +424,16 @@ class FullMessage(Struct, frozen=True):
 
 
 class Person(Struct, frozen=True):
-    """A mailbox that a header field names; either is "" when absent."""
+    """A mailbox in a header field; a missing address or name is ""."""
 
     address: str
     name: str
 
 
 class HeaderDetails(Struct, frozen=True):
-    """Details from a message's header other than sender and subject.
+    """Details from a message's header, except the sender and the subject.
 
-    ``date_ms`` is None and ``message_id`` is "" if missing or unreadable; the latter has no angle brackets.
+    ``date_ms`` is None and ``message_id`` is "" if missing or unreadable; ``message_id`` has no angle brackets.
     """
 
     cc: tuple[Person, ...]
@@ -431,8 +446,8 @@ class Listing(Struct, frozen=True, weakref=True):
     """One page of an inbox, and whether more messages follow.
 
     ``searched_to`` is the newest message that a filter has examined. ``looked_to`` is the last message examined by a
-    filter on findings or verdicts; such a page may be short or empty although more messages follow. ``characters`` is
-    the approximate size of the page as JSON. Storage does not set these three.
+    filter on findings or verdicts. The page may then be short or empty although more messages follow. ``characters`` is
+    the approximate size of the page as JSON. Storage does not set these three fields.
     """
 
     inbox: Inbox
@@ -444,15 +459,15 @@ class Listing(Struct, frozen=True, weakref=True):
 
 
 WebhookEvent = Literal["message", "verdict", "expired"]
-SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - every secret starts with it
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - not a password, but the prefix of every secret
 """The prefix of a webhook's secret, followed by its bytes in Base64 (Standard Webhooks)."""
 
 
 class Webhook(Struct, frozen=True):
-    """The URL to call for an inbox, set by its holder, and the events to call it for.
+    """The URL to call for an inbox, set by the inbox's owner, and the events that trigger a call.
 
-    A message counts if it has every feature in ``has``. ``secret`` signs the calls; only the client that set the
-    webhook sees it.
+    A message triggers a call only if it has every feature in ``has``. ``secret`` signs the calls; only the client that
+    set the webhook sees it.
     """
 
     url: str
@@ -464,10 +479,10 @@ class Webhook(Struct, frozen=True):
 class WebhookState(Struct, frozen=True):
     """The progress of a webhook's calls.
 
-    ``told_message_id`` is the last message whose arrival has been reported to the target, ``told_verdict_id`` the last
-    message whose verdict has been reported; a message with that id need not exist. ``failures`` counts failed calls in
-    a row. No call is made before ``next_at_ms``. ``result`` is the status of the last call, or the reason it got none;
-    before the first call it is "" and ``called_at_ms`` is None.
+    ``told_message_id`` is the last message whose arrival has been reported to the target, and ``told_verdict_id`` is
+    the last message whose verdict has been reported. These messages need not exist. ``failures`` counts consecutive
+    failed calls. No call is made before ``next_at_ms``. ``result`` is the status of the last call, or the reason why it
+    received no response. Before the first call, ``result`` is "" and ``called_at_ms`` is None.
     """
 
     told_message_id: str
@@ -481,8 +496,8 @@ class WebhookState(Struct, frozen=True):
 class StoredWebhook(Struct, frozen=True):
     """A webhook and its inbox, which may have expired.
 
-    No message of the inbox has an id above ``newest_message_id``, and every later one will. ``version`` distinguishes
-    a webhook from the one that replaces it; each lease and each result increments it.
+    The ids of all current messages of the inbox are at most ``newest_message_id``, and the ids of all later messages
+    are greater. ``version`` distinguishes a webhook from its replacement; each lease and each result increments it.
     """
 
     inbox_id: str
@@ -495,12 +510,12 @@ class StoredWebhook(Struct, frozen=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there may be an event of a live inbox to report."""
+        """Whether there may be an event to report for a live inbox."""
         positions = {"message": self.state.told_message_id, "verdict": self.state.told_verdict_id}
         return any(self.newest_message_id > positions[name] for name in self.webhook.events & positions.keys())
 
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC by definition; an aware datetime is written with +00:00, not Z
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC by definition; an aware datetime would end in +00:00, not Z
 
 
 def rfc3339(time_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""What the storage's tests share: an engine on a settable clock, and builders of addresses and mail."""
+"""Helpers for all storage tests: an engine with a settable clock, and builders of addresses and messages."""
 
 import asyncio
 import sqlite3
@@ -20,7 +20,7 @@ NO_INBOX_IDS = ["", "0", "01", "-1", " 1", "999", "x", "1\n", "²", "9" * 18, "9
 
 
 class Engine:
-    """A storage under test with shorthands; ``storage`` is the engine itself."""
+    """A storage under test, with shorthand methods; ``storage`` is the engine itself."""
 
     def __init__(self, storage, clock) -> None:
         self.storage = storage
@@ -61,7 +61,7 @@ class Engine:
         await self.storage.move_expiry(inbox.id, expires_at_ms=expires_at_ms, now_ms=self.clock())
 
     def told(self):
-        """Return a list to which every change will be added that is told."""
+        """Return a list to which every change that the storage reports is appended."""
         changes = []
         self.storage.on_committed(changes.extend)
         return changes
@@ -70,7 +70,7 @@ class Engine:
         return await self.storage.store_webhook(stored, replace(stored.state, next_at_ms=until_ms))
 
     async def reading_statements(self):
-        """Return a list to which every statement will be added that reads."""
+        """Return a list to which every read statement is appended."""
         statements = []
         if isinstance(self.storage, SqliteStorage):
             await self.storage._reader.run(lambda connection: connection.set_trace_callback(statements.append))
@@ -111,17 +111,17 @@ def new_mail(
 
 
 async def fill_up(engine, inbox):
-    """Add small mails to an inbox until it has no room for another; return how many it took."""
+    """Add small messages to an inbox until it is full; return how many were accepted."""
     for count in range(1000):
         try:
             await engine.add(inbox, raw=b"", body="")
         except MailboxFull:
             return count
-    raise AssertionError("never full")
+    raise AssertionError("the inbox never became full")
 
 
 async def until_full(make):
-    """Make things, given their numbers, until the storage is full; return what was made."""
+    """Call ``make`` with successive numbers until the storage is full; return the created items."""
     made = []
     while True:
         numbers = range(len(made), len(made) + 50)
@@ -156,7 +156,7 @@ def path(tmp_path):
 
 
 def run(path, *statements):
-    """Run statements by a connection of our own, as another program; return the rows of the last."""
+    """Run statements on a separate connection, like another program; return the rows of the last statement."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for sql in statements:
             rows = connection.execute(sql).fetchall()
@@ -165,7 +165,7 @@ def run(path, *statements):
 
 @contextmanager
 def stranger_that_reads(path):
-    """Keep a read transaction open as a shell of the operator's might."""
+    """Keep a read transaction open, as an operator's shell might."""
     with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
         stranger.execute("BEGIN")
         stranger.execute("SELECT count(*) FROM sqlite_schema").fetchall()
@@ -174,14 +174,14 @@ def stranger_that_reads(path):
 
 @contextmanager
 def refusing(path, change):
-    """Have the database refuse to change a table."""
+    """Make the database reject changes to a table."""
     run(path, f"CREATE TRIGGER no BEFORE {change} BEGIN SELECT RAISE(ABORT, 'no'); END")
     yield
     run(path, "DROP TRIGGER no")
 
 
 def pytest_generate_tests(metafunc):
-    """Run the tests of the contract against every engine."""
+    """Run the contract tests on every engine."""
     is_contract = metafunc.definition.path.name.startswith("test_contract")
     if is_contract and "engine_kind" in metafunc.fixturenames:
         metafunc.parametrize("engine_kind", ENGINES)
@@ -189,13 +189,13 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture
 def store(store, path):
-    """Return a place for a storage, on SQLite the file where a module has it."""
+    """Return the location of a storage; for SQLite, the file ``path``."""
     return SqliteStore(path) if store.engine == SqliteStore.engine else store
 
 
 @pytest.fixture
 def open_engine(store, clock):
-    """Return what opens an engine whose limits may be set."""
+    """Return a function that opens an engine; its arguments change the limits."""
 
     @asynccontextmanager
     async def opened(**changes):
@@ -213,7 +213,10 @@ async def engine(open_engine):
 
 @pytest.fixture(scope="session")
 def planner():
-    """Return a function that raises no objection to a statement twice: most tests run the same ones."""
+    """Return a function that returns the plan lines of a statement that are not allowed.
+
+    The result is cached, because most tests run the same statements.
+    """
     known = {}
     with closing(filled_database()) as connection:
 
@@ -227,7 +230,7 @@ def planner():
 
 @pytest.fixture(autouse=True)
 def every_plan_is_known(request, monkeypatch, planner):
-    """Check the plans of all statements that the engine runs in a test of the contract."""
+    """Check the query plans of all statements that the engine runs in a contract test."""
     if not request.path.name.startswith("test_contract"):
         yield
         return

@@ -1,4 +1,4 @@
--- As many inboxes as :inboxes with :mails_each mails in each, by what the first schema asks for; their ids begin at 100.
+-- Creates :inboxes inboxes with :mails_each messages in each, following the first schema; their ids start at 100.
 INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private, creator)
     WITH RECURSIVE n (n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM n LIMIT :inboxes)
     SELECT n, randomblob(16), n, n + 1000, 0, CAST(n % 100 AS BLOB) FROM n;

@@ -1,6 +1,6 @@
-"""Which statements the engine runs, and which of their plans would take longer the more inboxes and mails there are.
+"""Records the statements that the engine runs, and finds query plans that get slower as more data is stored.
 
-SQLite chooses a plan by the text of a statement and by the schema: there are no statistics, in production neither.
+SQLite chooses a plan from the text of a statement and the schema: there are no statistics, as in production.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tmpmaild.storage.sqlite.engine import migrate
 
-LIST_LENGTHS = (1, 2, 4, 16, 64, 1000)  # SQLite likes an index better the longer the list of ids is
+LIST_LENGTHS = (1, 2, 4, 16, 64, 1000)  # the longer the list of ids, the more SQLite prefers an index
 
 _PLANNED = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH)\b", re.IGNORECASE)
 _LIST = re.compile(r"\bIN \(\?(?:, ?\?)*\)")
@@ -22,7 +22,7 @@ _ROW_OF_TRIGGER = re.compile(r"\b(?:NEW|OLD)\.\w+")
 
 
 class Shape(NamedTuple):
-    """A line of a plan that costs the same however much is stored, and why; ``only_with`` must be in the statement."""
+    """A plan line whose cost does not depend on the stored data, allowed in statements that contain ``only_with``."""
 
     line: str
     why: str
@@ -70,6 +70,7 @@ SHAPES = (
         r"SEARCH w USING INTEGER PRIMARY KEY \(rowid>\?\)", "a page of webhooks", r"ORDER BY w\.inbox_id LIMIT :limit"
     ),
     Shape("SEARCH message", "the last row of the table", r"\bmax\(id\)"),
+    Shape("(?:CO-ROUTINE|SCAN) page", "the rows of one page", r"ORDER BY m\.id (?:ASC|DESC) LIMIT :limit\n\) AS page"),
     Shape(r"SCAN json_each VIRTUAL TABLE INDEX \d+:.*", "a list that was handed over, or that of one mail"),
     Shape("USE TEMP B-TREE FOR ORDER BY", "as many rows as that list is long", r"\bIN \(SELECT value FROM json_each\b"),
     Shape(
@@ -105,10 +106,10 @@ SHAPES = (
 
 
 class Recorder:
-    """Notes each statement that our own code gives to SQLite, with its question marks.
+    """Records each statement that our own code passes to SQLite, with question marks in place of values.
 
-    ``set_trace_callback`` would tell of the statement with its values written into it, megabytes of mail, and SQLite
-    never plans that text.
+    ``set_trace_callback`` would report statements with their values inserted. These values may be megabytes of mail,
+    and SQLite never plans that text.
     """
 
     def __init__(self) -> None:
@@ -142,7 +143,7 @@ _connect = sqlite3.connect
 
 
 def filled_database(inboxes=3000, mails_each=4):
-    """Return a database with so many inboxes and mails."""
+    """Return a database with the given numbers of inboxes and messages."""
     connection = _connect(":memory:", isolation_level=None)
     migrate(connection)
     fill(connection, inboxes, mails_each)
@@ -150,13 +151,13 @@ def filled_database(inboxes=3000, mails_each=4):
 
 
 def fill(connection, inboxes, mails_each):
-    """Store so many inboxes, the first of which has the id 100, and mails; the database may be of any schema."""
+    """Store inboxes, the first with the id 100, and messages; the database may have any schema version."""
     for statement in Path(__file__).with_name("filling.sql").read_text().split("\n\n"):
         connection.execute(statement, {"inboxes": inboxes, "mails_each": mails_each})
 
 
 def objections(connection, sql):
-    """Return what must not be in the plans of a statement, of its triggers, and of its lists at any length."""
+    """Return the forbidden plan lines of a statement, with lists of various lengths, and of its triggers."""
     found = []
     for length in LIST_LENGTHS if _LIST.search(sql) else LIST_LENGTHS[:1]:
         text = _LIST.sub(f"IN ({','.join('?' * length)})", sql)
@@ -168,7 +169,7 @@ def objections(connection, sql):
 
 
 def trigger_statements(connection, sql):
-    """Return the statements of the triggers that a statement fires, the new and the old row as question marks."""
+    """Return the statements in the triggers that a statement fires, with question marks in place of NEW and OLD."""
     program = _explain(connection, "EXPLAIN", sql)
     texts = [p4 for _, opcode, _, _, _, p4, *_ in program if opcode == "Trace" and str(p4).startswith("-- ")]
     return [_ROW_OF_TRIGGER.sub("?", text.removeprefix("-- ")) for text in dict.fromkeys(texts)]

@@ -1,4 +1,4 @@
-"""The contract: what a type checker does not compare of it with the engines."""
+"""The storage contract: differences between the engines that a type checker does not detect."""
 
 import inspect
 
@@ -17,8 +17,8 @@ def parameters(method):
 
 
 @pytest.mark.parametrize("engine", [SqliteStorage, PostgresqlStorage])
-def test_an_engine_has_each_method_itself_with_the_parameters_by_their_names(engine):
-    """A method may name a parameter that is passed by position otherwise, says mypy; but callers may name it."""
+def test_each_engine_defines_every_method_with_the_same_parameter_names(engine):
+    """A type checker accepts different names for a positional parameter, but callers may pass it by name."""
     assert {name: parameters(vars(engine)[name]) for name in METHODS} == {
         name: parameters(method) for name, method in METHODS.items()
     }

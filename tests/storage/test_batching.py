@@ -1,4 +1,4 @@
-"""Batches: what waits goes together, each caller gets its own result, and nobody waits for ever."""
+"""Batches: waiting operations run together, each caller gets its own result, and no caller waits forever."""
 
 import asyncio
 
@@ -10,7 +10,10 @@ from tmpmaild.storage.batching import Batcher, CommitMetrics, failures, notify
 
 
 class Halves:
-    """Answers numbers with their halves, once it may; fails for odd ones, and at zero for the whole batch."""
+    """A processor of batches that halves numbers once it is allowed to.
+
+    It fails for odd numbers, and for all numbers in a batch that contains a zero.
+    """
 
     def __init__(self):
         self.batches = []
@@ -24,13 +27,13 @@ class Halves:
         return [ValueError(number) if number % 2 else number // 2 for number in numbers]
 
 
-async def test_what_comes_while_a_batch_is_under_way_goes_together_in_the_next():
+async def test_requests_during_a_batch_form_the_next_batch():
     halves = Halves()
     batcher = Batcher(halves.ask, lambda _: 3)
     first = batcher.submit(2)
     await asyncio.sleep(0)
     others = [batcher.submit(number) for number in (4, 6, 7, 8)]
-    others[1].cancel()  # which is asked all the same
+    others[1].cancel()  # a cancelled operation is still processed
     halves.may_answer.set()
     found = await asyncio.gather(first, *others, return_exceptions=True)
     assert halves.batches == [[2], [4, 6, 7], [8]]
@@ -43,7 +46,7 @@ async def test_what_comes_while_a_batch_is_under_way_goes_together_in_the_next()
     ]
 
 
-async def test_a_batch_that_fails_fails_for_each_with_an_error_of_its_own():
+async def test_each_request_of_a_failed_batch_gets_its_own_error():
     halves = Halves()
     halves.may_answer.set()
     batcher = Batcher(halves.ask, len)
@@ -53,7 +56,7 @@ async def test_a_batch_that_fails_fails_for_each_with_an_error_of_its_own():
     assert await batcher.submit(2) == 1
 
 
-async def test_closing_waits_for_what_was_asked_and_takes_no_more():
+async def test_closing_waits_for_open_requests_and_accepts_no_more():
     halves = Halves()
     batcher = Batcher(halves.ask, len)
     asked = batcher.submit(2)
@@ -66,12 +69,12 @@ async def test_closing_waits_for_what_was_asked_and_takes_no_more():
     assert asked.result() == 1
 
 
-def test_each_failure_is_an_exception_of_its_own_unless_it_is_a_mistake_of_ours():
+def test_each_failure_is_its_own_exception_unless_it_is_a_bug():
     assert len(set(map(id, failures(StorageUnavailable("away"), 3)))) == 3
     assert len(set(map(id, failures(KeyError("mistake"), 3)))) == 1
 
 
-def test_a_listener_that_fails_does_not_keep_others_from_a_change(caplog):
+def test_a_failing_listener_does_not_keep_a_change_from_others(caplog):
     told, change = [], InboxChange("2", full=False)
     notify([lambda _: 1 / 0, told.extend], [change])
     assert told == [change]

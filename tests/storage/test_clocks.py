@@ -1,4 +1,4 @@
-"""Lifetimes follow a clock that is right at once, and one that jumps only once that has lasted."""
+"""Lifetimes follow a correct clock immediately, but follow a clock that has jumped only after a while."""
 
 import pytest
 
@@ -13,7 +13,7 @@ HOUR, TWO_HOURS = 3600, 7200
 
 
 class World:
-    """Time as it passes, and what the machine's clock shows of it."""
+    """The real elapsed time, and the time that the machine's clock shows."""
 
     def __init__(self):
         self.passed = 1000.0
@@ -26,7 +26,7 @@ class World:
         return BEGUN + self.passed + self.wrong_by
 
     def after(self, seconds, *, wrong_by=None):
-        """Let time pass, in which the service looks at the clock every second."""
+        """Let time pass while the service reads the clock every second."""
         self.wrong_by = self.wrong_by if wrong_by is None else wrong_by
         for _ in range(int(seconds)):
             self.passed += 1
@@ -35,7 +35,7 @@ class World:
 
     @property
     def wrong(self):
-        """How far the time that lifetimes go by is ahead of the right one, in seconds."""
+        """Return how many seconds the time used for lifetimes is ahead of the correct time."""
         return round(self.clock() / 1000 - BEGUN - self.passed, 3)
 
     def counted(self):
@@ -48,14 +48,14 @@ def world():
     return World()
 
 
-def test_a_clock_that_is_right_is_followed_to_the_millisecond(world):
+def test_a_correct_clock_is_followed_to_the_millisecond(world):
     for second in range(1000):
-        world.after(1, wrong_by=second * 0.0005)  # as fast as adjtime(3) corrects one
+        world.after(1, wrong_by=second * 0.0005)  # adjtime(3) corrects a clock at this speed
         assert abs(world.wrong - world.wrong_by) <= 0.0011
     assert world.counted() == (0, 0)
 
 
-def test_the_clock_is_looked_at_once_a_second(world):
+def test_the_clock_is_checked_once_a_second(world):
     looks = world.looks
     for _ in range(1000):
         world.passed += 0.01
@@ -71,15 +71,17 @@ def test_a_jump_of_up_to_two_minutes_is_followed_at_once(jump, followed):
 
 
 @pytest.mark.parametrize("jump", [TWO_HOURS, -TWO_HOURS])
-def test_a_jump_that_comes_back_changes_nothing_and_is_counted_both_ways(jump, caplog):
+def test_a_jump_that_is_reverted_changes_nothing_and_counts_twice(jump, caplog):
     world = World()
     assert world.after(8, wrong_by=jump) == 0
     assert world.counted() == (1, jump)
     assert world.after(5, wrong_by=0) == 0
     assert world.counted() == (2, 0)
     first, second = (record.getMessage() for record in caplog.records)
-    assert first == f"the clock of this machine has jumped by {jump:+} s, which counts only if it lasts for 10 minutes"
-    assert second == f"the clock of this machine is back, by a jump of {-jump:+} s"
+    assert (
+        first == f"the clock of this machine has jumped by {jump:+} s, which is ignored unless it lasts for 10 minutes"
+    )
+    assert second == f"the clock of this machine has jumped back by {-jump:+} s"
     caplog.clear()
 
 
@@ -89,7 +91,7 @@ def test_a_jump_that_lasts_for_ten_minutes_is_followed(world):
     assert world.counted() == (1, 0)
 
 
-def test_a_clock_that_goes_on_jumping_is_not_followed(world):
+def test_a_clock_that_keeps_jumping_is_not_followed(world):
     for minute in range(30):
         assert world.after(60, wrong_by=TWO_HOURS * (1 + minute)) == 0
     assert world.counted()[0] == 30
@@ -112,7 +114,7 @@ async def test_neither_acknowledged_mail_nor_a_new_address_follows_a_jump(world,
         assert await there() == ["ada", "eve"]
         world.after(5, wrong_by=0)
         world.after(HOUR - 13)
-        assert await there() == ["eve"]  # to the second
+        assert await there() == ["eve"]  # the lifetime is exact to the second
         world.after(8)
         assert await there() == []
         await create("bob")

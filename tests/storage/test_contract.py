@@ -1,4 +1,4 @@
-"""What every storage engine promises of addresses and lists: only the ``Storage`` protocol is known here."""
+"""Contract tests for addresses and lists, which use only the ``Storage`` protocol."""
 
 import asyncio
 
@@ -18,13 +18,13 @@ async def test_a_created_inbox_is_found_as_it_was_created(engine):
     assert (created.created_at_ms, created.message_count, created.full) == (engine.clock(), 0, False)
 
 
-async def test_of_many_who_want_one_name_at_once_one_gets_it(engine):
+async def test_one_of_many_simultaneous_requests_for_a_name_gets_it(engine):
     outcomes = await asyncio.gather(*(engine.inbox("ada") for _ in range(20)), return_exceptions=True)
     assert sum(isinstance(outcome, AddressTaken) for outcome in outcomes) == 19
 
 
 @pytest.mark.parametrize("swept", [False, True])
-async def test_a_name_is_taken_and_known_as_over_for_24_hours_to_the_millisecond(engine, swept):
+async def test_a_name_is_blocked_and_known_as_expired_for_exactly_24_hours(engine, swept):
     first = await engine.inbox("ada")
     engine.clock.advance(ms=LIFETIME_MS + NAME_HELD_MS - 1)
     if swept:
@@ -37,7 +37,7 @@ async def test_a_name_is_taken_and_known_as_over_for_24_hours_to_the_millisecond
     assert (await engine.inbox("ada")).id != first.id
 
 
-async def test_of_those_who_look_for_an_address_at_once_each_sees_it_as_of_its_own_time(engine):
+async def test_simultaneous_searches_see_an_address_each_at_its_own_time(engine):
     inbox = await engine.inbox("ada")
     ends_ms = inbox.expires_at_ms + NAME_HELD_MS
     at_ms = [ends_ms - 1, ends_ms, ends_ms - 1, ends_ms - LIFETIME_MS]
@@ -45,7 +45,7 @@ async def test_of_those_who_look_for_an_address_at_once_each_sees_it_as_of_its_o
     assert [one is not None for one in found] == [True, False, True, True]
 
 
-async def test_a_name_given_out_again_has_none_of_the_old_mail(engine):
+async def test_a_reused_name_has_no_old_mail(engine):
     await engine.add(await engine.inbox("ada"))
     engine.clock.advance(ms=LIFETIME_MS + NAME_HELD_MS)
     again = await engine.inbox("ada")
@@ -54,7 +54,7 @@ async def test_a_name_given_out_again_has_none_of_the_old_mail(engine):
     assert [message.subject for message in await engine.messages("ada", Page())] == ["new"]
 
 
-async def test_mail_is_taken_until_the_last_millisecond(engine):
+async def test_mail_is_accepted_until_the_last_millisecond(engine):
     inbox = await engine.inbox("ada")
     engine.clock.advance(ms=LIFETIME_MS - 1)
     await engine.add(inbox)
@@ -79,7 +79,7 @@ async def test_a_message_is_listed_as_it_was_stored(engine):
 
 
 @pytest.mark.parametrize("text", ["", "Grüße 🙂\n", "one\ntwo\n\n", "x" * 3000 + "\n"])
-async def test_a_body_that_stands_in_the_source_is_listed_like_any_other(engine, text):
+async def test_a_body_in_the_source_is_listed_like_any_other(engine, text):
     inbox = await engine.inbox("ada")
     before, octets = b"Subject: x\r\n\r\n--x\r\n\r\n", text.replace("\n", "\r\n").encode()
     where = Verbatim(len(before), len(before) + len(octets))
@@ -121,7 +121,7 @@ async def test_after_and_before_are_exclusive(engine):
 
 
 @pytest.mark.parametrize(("limit", "has_more"), [(4, True), (5, False), (6, False)])
-async def test_a_page_tells_whether_there_is_another(engine, limit, has_more):
+async def test_a_page_shows_whether_more_messages_follow(engine, limit, has_more):
     stored = await _filled(engine)
     listing = await engine.storage.list_messages("ada@mail.example.com", Page(limit=limit), engine.clock())
     assert [message.id for message in listing.messages] == stored[::-1][:limit]
@@ -129,7 +129,7 @@ async def test_a_page_tells_whether_there_is_another(engine, limit, has_more):
     assert listing.inbox.message_count == 5
 
 
-async def test_an_id_of_another_inbox_or_of_none_is_a_position(engine):
+async def test_an_id_of_a_different_inbox_or_no_message_is_a_position(engine):
     inbox, other = await engine.inbox("ada"), await engine.inbox("other")
     first = await engine.add(inbox)
     foreign = await engine.add(other)
@@ -141,7 +141,7 @@ async def test_an_id_of_another_inbox_or_of_none_is_a_position(engine):
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_the_bodies_of_the_newest_are_whole_while_they_fit(engine, ascending):
+async def test_the_bodies_of_the_newest_messages_are_complete_while_they_fit(engine, ascending):
     inbox = await engine.inbox("ada")
     for size in (5000, 4000, 3000):
         await engine.add(inbox, body="x" * size)
@@ -151,7 +151,7 @@ async def test_the_bodies_of_the_newest_are_whole_while_they_fit(engine, ascendi
 
 
 @pytest.mark.parametrize(("body", "shown"), [("x" + "€" * 2000, "x" + "€" * 341), ("x" * 1024, "x" * 1024)])
-async def test_a_body_is_cut_at_a_character_and_never_one_of_a_kibibyte(engine, body, shown):
+async def test_a_body_is_truncated_at_a_character_unless_it_has_at_most_a_kibibyte(engine, body, shown):
     await engine.add(await engine.inbox("ada"), body=body)
     (message,) = await engine.messages("ada", Page(bodies_bytes=1))
     assert (message.body, message.truncated, message.body_bytes) == (shown, shown != body, len(body.encode()))

@@ -1,4 +1,4 @@
-"""What every storage engine promises of deleting mail and ending an inbox: only ``Storage`` is known here."""
+"""Contract tests for deleting messages and inboxes, which use only the ``Storage`` protocol."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ from .conftest import LIFETIME_MS, NO_INBOX_IDS, fill_up, until_full
 async def test_the_octets_of_an_inbox_and_of_its_creator_are_free_again(open_engine):
     async with open_engine(
         max_share_per_creator=0.01, max_bytes=100_000_000, max_bytes_per_inbox=600_000
-    ) as engine:  # 1,000,000 octets
+    ) as engine:  # each client's share is 1,000,000 bytes
         first, second = [await engine.inbox(name, creator="192.0.2.1") for name in ("first", "second")]
         message_id = await engine.add(first, raw=b"x" * 590_000)
         await engine.add(second, raw=b"x" * 350_000)
@@ -30,7 +30,7 @@ async def test_the_octets_of_an_inbox_and_of_its_creator_are_free_again(open_eng
         assert (await engine.find("first")).full
 
 
-async def test_a_mail_deleted_by_one_recipient_stays_for_the_others(engine):
+async def test_a_mail_deleted_by_one_recipient_is_kept_for_the_others(engine):
     inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
     recipients = ("Box0@x.test", "böx1@x.test", "box2+tag@x.test")
     await engine.add(*inboxes, recipients=recipients, body="x" * 100_000)
@@ -56,11 +56,11 @@ async def test_ids_ascend_after_the_newest_was_deleted_and_the_engine_reopened(o
         assert await engine.add(inbox) > next_one
 
 
-async def test_deletes_and_deliveries_at_once_leave_exactly_what_was_not_deleted(open_engine):
+async def test_simultaneous_deletes_and_deliveries_leave_exactly_the_remaining_mail(open_engine):
     async with open_engine(max_messages_per_inbox=20) as engine:
         inbox = await engine.inbox("ada")
         old = [await engine.add(inbox, subject="old") for _ in range(20)]
-        # Behind a create they are queued while the writer is busy, and so go together.
+        # These operations are queued while the writer is busy creating an inbox, so they share a batch.
         work = [engine.inbox("other")]
         for message_id in old:
             work += [engine.delete(inbox, message_id), engine.add(inbox, subject="new")]
@@ -83,19 +83,20 @@ async def test_pages_read_while_mail_is_deleted_show_the_rest_once(open_engine):
             if not listing.has_more:
                 break
             before = seen[-1]
-            await asyncio.gather(engine.delete(inbox, before), engine.add(inbox))  # also the one that is the position
+            # Also deletes the message at the cursor.
+            await asyncio.gather(engine.delete(inbox, before), engine.add(inbox))
             await engine.delete(inbox, stored.pop(0))
         assert [message_id for message_id in seen if message_id in stored] == stored[::-1]
 
 
-async def test_what_holders_change_is_told_before_they_are_answered(open_engine):
+async def test_changes_by_holders_are_reported_before_the_response(open_engine):
     async with open_engine(max_messages_per_inbox=3) as engine:
         inbox = await engine.inbox("ada")
         stored = [await engine.add(inbox) for _ in range(3)]
         told = engine.told()
         await delete(engine, inbox, up_to=stored[1])
         assert told == [InboxChange(inbox.id, full=False, notice=MessageDeleted(one)) for one in stored[:2]]
-        await delete(engine, inbox, stored[:2])  # of which none is there any more
+        await delete(engine, inbox, stored[:2])  # these messages no longer exist
         for _ in range(2):
             await engine.add(inbox)
         await engine.move(inbox, engine.clock() + 5)
@@ -104,18 +105,20 @@ async def test_what_holders_change_is_told_before_they_are_answered(open_engine)
         assert told[5:] == [InboxChange(inbox.id, full=True, notice=InboxDeleted())]
 
 
-async def test_a_delete_says_truthfully_when_the_share_is_still_used_up(open_engine):
-    async with open_engine(max_share_per_creator=0.01, max_bytes=100_000_000) as engine:  # 1,000,000 octets
+async def test_a_delete_reports_whether_the_share_is_still_used_up(open_engine):
+    # Each client's share is 1,000,000 bytes.
+    async with open_engine(max_share_per_creator=0.01, max_bytes=100_000_000) as engine:
         inboxes = [await engine.inbox(name, creator="192.0.2.1") for name in ("ada", "bob")]
         shared = await engine.add(*inboxes, raw=b"", body="")
         await fill_up(engine, inboxes[0])
-    async with open_engine(max_share_per_creator=0.001, max_bytes=100_000_000) as engine:  # a tenth of it
+    # Each client's share is 100,000 bytes.
+    async with open_engine(max_share_per_creator=0.001, max_bytes=100_000_000) as engine:
         told = engine.told()
         await engine.delete(inboxes[0], shared)
         assert told == [InboxChange(inboxes[0].id, full=True, share_full=True, notice=MessageDeleted(shared))]
 
 
-async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
+async def test_a_refused_change_changes_and_reports_nothing(engine):
     inbox, over = await engine.inbox("ada"), await engine.inbox("over", lifetime_ms=1)
     await engine.add(inbox)
     engine.clock.advance(ms=1)
@@ -134,7 +137,7 @@ async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
     assert [await engine.find("ada"), await engine.find("over"), await engine.messages("ada", Page())] == before
 
 
-async def test_what_was_asked_for_is_done_and_told_though_those_who_asked_are_cancelled(engine):
+async def test_a_change_is_made_and_reported_although_its_caller_is_cancelled(engine):
     inbox, ends, gets = [await engine.inbox(name) for name in ("ada", "ends", "gets")]
     stored = [await engine.add(inbox) for _ in range(5)]
     told = engine.told()
@@ -144,14 +147,14 @@ async def test_what_was_asked_for_is_done_and_told_though_those_who_asked_are_ca
     for task in tasks[::2]:
         task.cancel()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    await engine.inbox("other")  # behind all of them
+    await engine.inbox("other")  # this operation is queued after all the others
     assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [True, False] * 3 + [True]
     assert [(await engine.find(name)).message_count for name in ("ada", "gets")] == [0, 1]
     assert (await engine.find("ends")).expires_at_ms == engine.clock()
     assert len(told) == 7
 
 
-async def test_every_callback_is_told_even_when_one_raises(engine, caplog):
+async def test_every_callback_is_called_even_if_one_raises(engine, caplog):
     first, second = [], []
 
     def fail(_):
@@ -163,7 +166,7 @@ async def test_every_callback_is_told_even_when_one_raises(engine, caplog):
     await engine.delete(inbox, await engine.add(inbox))
     assert len(first) == 2
     assert second == first
-    assert caplog.text.count("telling of a commit failed") == 2
+    assert caplog.text.count("notifying a listener of a commit failed") == 2
 
 
 async def test_at_the_cap_everything_can_be_deleted_and_there_is_room_again(open_engine):
@@ -184,7 +187,7 @@ async def left(engine, name="ada"):
     return [message.id for message in await engine.messages(name, Page(ascending=True))]
 
 
-async def test_all_are_deleted_and_counted_and_no_other_inbox_is_touched(engine):
+async def test_all_messages_are_deleted_and_counted_and_no_other_inbox_is_changed(engine):
     inbox, other = await engine.inbox("ada"), await engine.inbox("other")
     for _ in range(5):
         await engine.add(inbox, other)
@@ -194,7 +197,7 @@ async def test_all_are_deleted_and_counted_and_no_other_inbox_is_touched(engine)
     assert await delete(engine, inbox) == 0
 
 
-async def test_those_that_are_named_are_deleted_and_what_is_not_there_is_not_counted(engine):
+async def test_named_messages_are_deleted_and_missing_ones_are_not_counted(engine):
     inbox, other = await engine.inbox("ada"), await engine.inbox("other")
     stored, foreign = [await engine.add(inbox) for _ in range(4)], await engine.add(other)
     operators = await engine.add(OPERATOR_INBOX_ID)
@@ -209,7 +212,7 @@ async def test_those_that_are_named_are_deleted_and_what_is_not_there_is_not_cou
     assert (await left(engine), await left(engine, "other")) == ([stored[1], stored[3]], [foreign])
 
 
-async def test_up_to_a_message_all_that_came_before_go_with_it_and_it_need_not_exist(engine):
+async def test_all_messages_up_to_a_message_are_deleted_even_if_it_does_not_exist(engine):
     inbox, other = await engine.inbox("ada"), await engine.inbox("other")
     stored = [await engine.add(inbox) for _ in range(3)]
     between = await engine.add(other)
@@ -223,7 +226,7 @@ async def test_up_to_a_message_all_that_came_before_go_with_it_and_it_need_not_e
     assert await left(engine) == stored[5:]
 
 
-async def test_mail_that_arrives_meanwhile_is_not_deleted_with_what_came_before(open_engine):
+async def test_mail_that_arrives_during_a_delete_is_kept(open_engine):
     async with open_engine(max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")
         old = [await engine.add(inbox) for _ in range(2 * DELETED_AT_ONCE + 5)]
@@ -234,8 +237,8 @@ async def test_mail_that_arrives_meanwhile_is_not_deleted_with_what_came_before(
         assert await left(engine) == sorted(new)
 
 
-async def test_what_an_inbox_holds_by_default_is_deleted_by_one_transaction(engine):
-    """So a reader sees all of it or nothing meanwhile."""
+async def test_all_messages_of_an_inbox_at_the_default_limit_are_deleted_in_one_transaction(engine):
+    """A reader therefore sees either all messages or no messages."""
     inbox = await engine.inbox("ada")
     for _ in range(DELETED_AT_ONCE):
         await engine.add(inbox)
@@ -266,12 +269,12 @@ async def test_much_mail_is_deleted_in_steps_and_deliveries_need_not_wait_for_al
         await engine.add(other)
         assert await deletion == 11
         assert len(order) >= 6
-        # The one step that was running, then the delivery, in a batch of its own or with the next step.
+        # The delivery follows the step that was running, in its own batch or together with the next step.
         assert any(other.id in told for told in order[:2])
         assert await left(engine) == []
 
 
-async def test_two_at_once_count_each_message_once(engine):
+async def test_two_simultaneous_deletes_count_each_message_once(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox) for _ in range(20)]
     ways = [*(engine.delete(inbox, stored[7]) for _ in range(2)), delete(engine, inbox, up_to=stored[9])]
@@ -279,7 +282,7 @@ async def test_two_at_once_count_each_message_once(engine):
     assert (await engine.find("ada")).message_count == 0
 
 
-async def test_the_operators_mail_and_that_of_no_inbox_cannot_be_deleted(engine):
+async def test_mail_of_the_operator_and_of_missing_inboxes_cannot_be_deleted(engine):
     stored = await asyncio.gather(*(engine.add(OPERATOR_INBOX_ID) for _ in range(200)))
     inbox = await engine.inbox("ada")
     await engine.add(inbox)
@@ -290,7 +293,7 @@ async def test_the_operators_mail_and_that_of_no_inbox_cannot_be_deleted(engine)
     assert len((await engine.storage.operator_box()).held) == 200
 
 
-async def test_the_operators_inbox_and_those_of_nobody_can_be_neither_ended_nor_moved(engine):
+async def test_the_operators_inbox_and_inboxes_that_do_not_exist_can_be_neither_ended_nor_moved(engine):
     for inbox_id in (OPERATOR_INBOX_ID, *NO_INBOX_IDS):
         with pytest.raises(AddressNotFound):
             await engine.storage.move_expiry(inbox_id, expires_at_ms=engine.clock(), now_ms=engine.clock())
@@ -299,7 +302,7 @@ async def test_the_operators_inbox_and_those_of_nobody_can_be_neither_ended_nor_
     await engine.add(OPERATOR_INBOX_ID)
 
 
-async def test_a_deleted_inbox_is_like_one_that_is_over(engine):
+async def test_a_deleted_inbox_is_like_an_expired_inbox(engine):
     inbox = await engine.inbox("ada")
     await engine.add(inbox)
     engine.clock.advance(ms=1000)
@@ -331,8 +334,8 @@ async def test_an_inbox_lives_until_the_moment_its_end_was_moved_to(engine):
         await engine.add(later)
 
 
-async def test_who_asked_a_moment_before_the_end_but_comes_to_its_turn_after_it_is_too_late(engine):
-    """A sweep may have begun with the inbox."""
+async def test_a_request_before_the_end_that_runs_after_it_is_too_late(engine):
+    """At that time, a sweep may already have started to delete the inbox."""
     inbox = await engine.inbox("ada")
     engine.clock.advance(ms=LIFETIME_MS)
     with pytest.raises(AddressExpired):
@@ -342,11 +345,11 @@ async def test_who_asked_a_moment_before_the_end_but_comes_to_its_turn_after_it_
 
 
 @pytest.mark.parametrize("sweep_first", [False, True])
-async def test_moving_the_end_and_sweeping_at_once_leave_all_of_an_inbox_or_nothing(engine, sweep_first):
+async def test_simultaneous_moves_and_sweeps_leave_all_or_nothing_of_an_inbox(engine, sweep_first):
     inbox = await engine.inbox("ada")
     await engine.add(inbox)
     over_ms = inbox.expires_at_ms
-    # The sweep's clock may be ahead of the batch's: it was asked later.
+    # The sweep's time may be later than the batch's time, because the sweep reads the clock later.
     work = [engine.storage.sweep(over_ms), engine.move(inbox, over_ms + LIFETIME_MS)]
     _, *outcomes = await asyncio.gather(
         engine.inbox("other"), *(work if sweep_first else work[::-1]), return_exceptions=True
@@ -358,7 +361,7 @@ async def test_moving_the_end_and_sweeping_at_once_leave_all_of_an_inbox_or_noth
         await engine.add(inbox)
 
 
-async def test_when_an_inbox_ends_in_the_middle_of_a_batch_only_what_came_before_is_taken(engine):
+async def test_an_inbox_that_ends_in_the_middle_of_a_batch_gets_only_the_mail_before(engine):
     inbox = await engine.inbox("ada")
     await engine.add(inbox)
     _, before, _, after = await asyncio.gather(
@@ -367,11 +370,12 @@ async def test_when_an_inbox_ends_in_the_middle_of_a_batch_only_what_came_before
     assert (is_message_id(before), type(after)) == (True, AddressNotFound)
 
 
-async def test_at_the_cap_inboxes_end_and_move_and_the_cap_stays_what_it_was(open_engine):
+async def test_inboxes_end_and_move_at_the_cap_without_exceeding_it(open_engine):
     async with open_engine(max_bytes=1024 * 1024) as engine:
         inboxes = await until_full(lambda number: engine.inbox(f"box{number}"))
         half = len(inboxes) // 2
-        # The newest first: an order by time then needs room far from where it gets some.
+        # Start with the newest inboxes, so that new entries, ordered by time, are added far from the space that becomes
+        # free.
         await asyncio.gather(*(engine.end(inbox) for inbox in inboxes[:half:-1]))
         await asyncio.gather(*(engine.move(inbox, engine.clock() + 10) for inbox in inboxes[half::-1]))
         assert len(await until_full(lambda number: engine.inbox(f"more{number}"))) < 50

@@ -1,4 +1,4 @@
-"""What every storage engine promises of the lists of inboxes: only the ``Storage`` protocol is known here."""
+"""Contract tests for the lists of inboxes, which use only the ``Storage`` protocol."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from .conftest import LIFETIME_MS
 
 
 async def listed(engine, **wanted):
-    """Return all pages of a list as one."""
+    """Return the inboxes of all pages of a list."""
     found, after = [], ""
     while after is not None:
         page = await engine.storage.list_inboxes(engine.clock(), after=after, **wanted)
@@ -21,7 +21,7 @@ async def names(engine, **wanted):
     return [entry.address.partition("@")[0] for entry in await listed(engine, **wanted)]
 
 
-async def test_an_inbox_is_listed_as_it_is(engine):
+async def test_an_inbox_is_listed_with_its_current_values(engine):
     inbox = await engine.inbox("ada", creator="192.0.2.1")
     await engine.add(inbox)
     (entry,) = await listed(engine)
@@ -39,7 +39,7 @@ async def test_an_inbox_is_listed_as_it_is(engine):
     assert (await listed(engine))[0].message_count == 1
 
 
-async def test_the_lists_are_of_the_living_and_of_those_that_wait_for_the_sweep(engine):
+async def test_the_lists_contain_live_inboxes_and_inboxes_that_wait_for_the_sweep(engine):
     assert await names(engine) == []
     for number, name in enumerate(("third", "second", "first")):
         await engine.inbox(name, lifetime_ms=LIFETIME_MS - number)
@@ -75,7 +75,7 @@ async def test_the_list_of_a_creator_has_only_its_inboxes(engine):
     assert await names(engine, creator="198.51.100.1") == []
 
 
-async def test_a_list_goes_on_while_inboxes_end_and_move_and_come(engine):
+async def test_a_list_continues_while_inboxes_are_created_moved_and_ended(engine):
     made = [await engine.inbox(f"n{number}") for number in range(450)]
     page = await engine.storage.list_inboxes(engine.clock())
     for inbox in made[: len(page.inboxes)]:

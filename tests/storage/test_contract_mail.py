@@ -1,4 +1,4 @@
-"""What every storage engine promises of adding and sweeping: only the ``Storage`` protocol is known here."""
+"""Contract tests for adding messages and for sweeps, which use only the ``Storage`` protocol."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def test_one_full_recipient_refuses_the_mail_for_all(open_engine):
         assert ((await engine.find("empty")).full, (await engine.find("full")).full) == (False, True)
 
 
-async def test_a_mail_over_the_octets_of_an_inbox_is_refused_and_a_smaller_one_is_not(open_engine):
+async def test_a_message_over_the_byte_limit_of_an_inbox_is_refused_but_a_smaller_message_is_not(open_engine):
     async with open_engine(max_bytes_per_inbox=1_000_000) as engine:
         inbox = await engine.inbox("ada")
         with pytest.raises(MailboxFull):
@@ -36,9 +36,10 @@ async def test_a_mail_over_the_octets_of_an_inbox_is_refused_and_a_smaller_one_i
         assert (await engine.find("ada")).full
 
 
-async def test_a_creator_whose_share_is_used_up_gets_no_new_address_until_there_is_room(open_engine):
-    """Else a client could go on filling the storage with addresses, for instance by mail to unknown ones."""
-    async with open_engine(max_share_per_creator=0.001, max_bytes=100_000_000) as engine:  # 100,000 octets
+async def test_a_creator_with_a_used_up_share_gets_no_new_address_until_there_is_room(open_engine):
+    """Without this rule, a client could fill the storage with addresses, for example with mail to unknown addresses."""
+    # Each client's share is 100,000 bytes.
+    async with open_engine(max_share_per_creator=0.001, max_bytes=100_000_000) as engine:
         inbox = await engine.inbox("ada", lifetime_ms=1, creator="192.0.2.1")
         await fill_up(engine, inbox)
         with pytest.raises(MailboxFull):
@@ -48,7 +49,8 @@ async def test_a_creator_whose_share_is_used_up_gets_no_new_address_until_there_
         assert await engine.find("bob") is None
         await engine.inbox("other", creator="192.0.2.2")
         await engine.inbox("exempt")
-        creators = ["192.0.2.1", "192.0.2.2", "192.0.2.2"]  # at once, as one after the other
+        # Concurrent requests have the same results as sequential requests.
+        creators = ["192.0.2.1", "192.0.2.2", "192.0.2.2"]
         outcomes = await asyncio.gather(
             *(engine.inbox("eve", creator=creator) for creator in creators), return_exceptions=True
         )
@@ -58,8 +60,9 @@ async def test_a_creator_whose_share_is_used_up_gets_no_new_address_until_there_
         await engine.add(await engine.inbox("bob", creator="192.0.2.1"))
 
 
-async def test_where_no_mail_fits_an_inbox_is_full_from_the_start(open_engine):
-    async with open_engine(max_share_per_creator=1e-6, max_bytes=100_000_000) as engine:  # 100 octets
+async def test_an_inbox_in_which_no_message_fits_is_full_from_the_start(open_engine):
+    # Each client's share is 100 bytes.
+    async with open_engine(max_share_per_creator=1e-6, max_bytes=100_000_000) as engine:
         inbox = await engine.inbox("ada", creator="192.0.2.1")
         with pytest.raises(MailboxFull):
             await engine.add(inbox)
@@ -68,7 +71,7 @@ async def test_where_no_mail_fits_an_inbox_is_full_from_the_start(open_engine):
         assert ((await engine.find("ada")).full, (await engine.find("bob")).full) == (True, False)
 
 
-async def test_tiny_mails_fill_an_inbox_by_what_they_take_and_not_by_what_they_say(open_engine):
+async def test_tiny_mails_fill_an_inbox_by_their_stored_size_rather_than_their_text(open_engine):
     async with open_engine(max_bytes_per_inbox=1_000_000, max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")
         assert 100 < await fill_up(engine, inbox) < 400
@@ -76,7 +79,7 @@ async def test_tiny_mails_fill_an_inbox_by_what_they_take_and_not_by_what_they_s
 
 
 async def test_a_client_with_many_tiny_mails_uses_up_its_share_and_not_the_storage(open_engine):
-    """Cap 20 MiB, share 5 %: the others go on receiving."""
+    """The cap is 20 MiB and the client's share is 5 % of it, so other clients still receive mail."""
     limits = {"max_bytes": 20 * 1024 * 1024, "max_share_per_creator": 0.05, "reserve_bytes": 1024 * 1024}
     async with open_engine(**limits) as engine:
         greedy = [await engine.inbox(f"greedy{number}", creator="192.0.2.1") for number in range(43)]
@@ -100,7 +103,8 @@ async def test_senders_at_once_cannot_overfill_an_inbox(open_engine):
 
 
 async def test_a_creator_has_one_share_for_all_its_inboxes(open_engine):
-    async with open_engine(max_share_per_creator=0.01, max_bytes=100_000_000) as engine:  # 1,000,000 octets
+    # Each client's share is 1,000,000 bytes.
+    async with open_engine(max_share_per_creator=0.01, max_bytes=100_000_000) as engine:
         inboxes = [await engine.inbox(f"box{number}", creator="192.0.2.1") for number in range(3)]
         stranger = await engine.inbox("stranger", creator="192.0.2.2")
         await engine.add(inboxes[0], raw=b"x" * 500_000)
@@ -123,7 +127,7 @@ async def test_many_mails_with_many_recipients_at_once_reach_all_of_them(open_en
         assert {(await engine.find(f"box{number}")).message_count for number in range(100)} == {30}
 
 
-async def test_a_recipient_that_is_over_is_left_out(engine):
+async def test_an_expired_recipient_is_left_out(engine):
     over, lives = await engine.inbox("over", lifetime_ms=1), await engine.inbox("lives")
     engine.clock.advance(ms=1)
     message_id = await engine.add(over, lives, recipients=("over@mail.example.com", "lives@mail.example.com"))
@@ -131,7 +135,7 @@ async def test_a_recipient_that_is_over_is_left_out(engine):
     assert (message.id, message.recipient) == (message_id, "lives@mail.example.com")
 
 
-async def test_the_operators_inbox_takes_mail_up_to_limits_of_its_own(open_engine):
+async def test_the_operators_inbox_has_its_own_limits(open_engine):
     async with open_engine(max_messages_per_inbox=1) as engine:
         await asyncio.gather(*(engine.add(OPERATOR_INBOX_ID) for _ in range(200)))
         assert len((await engine.storage.operator_box()).held) == 200
@@ -141,7 +145,7 @@ async def test_the_operators_inbox_takes_mail_up_to_limits_of_its_own(open_engin
         assert await engine.find("postmaster") is None
 
 
-async def test_a_follower_misses_nothing_of_twenty_senders(open_engine):
+async def test_a_follower_sees_all_mail_of_twenty_senders(open_engine):
     async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")
         seen = []
@@ -160,7 +164,7 @@ async def test_a_follower_misses_nothing_of_twenty_senders(open_engine):
         assert seen == [message.id for message in await engine.messages("ada", Page(ascending=True, limit=1000))]
 
 
-async def test_what_was_swept_stays_over_when_the_clock_steps_back(engine):
+async def test_a_swept_inbox_stays_expired_if_the_clock_is_set_back(engine):
     inbox = await engine.inbox("ada")
     await engine.add(inbox)
     engine.clock.advance(ms=LIFETIME_MS)
@@ -178,7 +182,7 @@ async def test_what_was_swept_stays_over_when_the_clock_steps_back(engine):
     assert await engine.find("ada") is None
 
 
-async def test_a_sweep_may_be_repeated_and_leaves_the_living_alone(engine):
+async def test_a_sweep_may_be_repeated_and_does_not_change_live_inboxes(engine):
     over, lives = await engine.inbox("over", lifetime_ms=1), await engine.inbox("lives")
     await engine.add(over, lives)
     await engine.add(lives)
@@ -189,7 +193,7 @@ async def test_a_sweep_may_be_repeated_and_leaves_the_living_alone(engine):
         assert (await engine.find("over")).message_count == 0
 
 
-async def test_a_commit_that_fills_an_inbox_says_so(open_engine):
+async def test_a_commit_that_fills_an_inbox_reports_it(open_engine):
     async with open_engine(max_messages_per_inbox=2) as engine:
         told = engine.told()
         inbox = await engine.inbox("ada")
@@ -198,7 +202,7 @@ async def test_a_commit_that_fills_an_inbox_says_so(open_engine):
         assert told == [InboxChange(inbox.id, full=False), InboxChange(inbox.id, full=True)]
 
 
-async def test_a_full_storage_refuses_and_takes_mail_again_after_a_sweep(open_engine):
+async def test_a_full_storage_refuses_mail_and_accepts_it_after_a_sweep(open_engine):
     async with open_engine(max_bytes=4 * 1024 * 1024, max_share_per_creator=1, reserve_bytes=1 << 17) as engine:
         inbox, stays = await engine.inbox("ada"), await engine.inbox("stays", lifetime_ms=10 * LIFETIME_MS)
         kept = await engine.add(stays)
@@ -214,15 +218,15 @@ async def test_a_full_storage_refuses_and_takes_mail_again_after_a_sweep(open_en
         await engine.add(await engine.inbox("later"), body="x" * 50_000)
 
 
-async def test_room_ends_before_the_cap_does(open_engine):
+async def test_there_is_no_more_room_before_the_cap_is_reached(open_engine):
     async with open_engine(max_bytes=8 * 1024 * 1024, reserve_bytes=10**6, max_share_per_creator=1) as engine:
         inbox = await engine.inbox("ada")
         while engine.storage.has_room():
             await engine.add(inbox, body="x" * 50_000)
-        await engine.add(inbox, body="x" * 100_000)  # what was on its way still fits
+        await engine.add(inbox, body="x" * 100_000)  # there is still room for messages in progress
 
 
-async def test_closing_finishes_what_was_handed_over_and_may_be_done_twice(open_engine):
+async def test_closing_finishes_accepted_work_and_may_be_repeated(open_engine):
     async with open_engine() as engine:
         inbox = await engine.inbox("ada")
         senders = [asyncio.ensure_future(engine.add(inbox)) for _ in range(50)]

@@ -1,4 +1,4 @@
-"""What every storage engine promises of a single message, its source and verdict, and of who may read it."""
+"""Contract tests for single messages, their sources and verdicts, and the right to read them."""
 
 import pytest
 from msgspec.structs import replace
@@ -39,7 +39,7 @@ async def test_a_message_is_read_as_it_was_stored_and_listed(engine):
     )
 
 
-async def test_a_body_that_stands_in_the_source_is_read_with_its_message(engine):
+async def test_a_body_in_the_source_is_read_with_its_message(engine):
     raw = b"Subject: x\r\n\r\n" + "Zwölf\r\nBoxkämpfer\r\n".encode() * 100_000
     message_id = await engine.add(await engine.inbox("ada"), raw=raw, body=Verbatim(14, len(raw)))
     _, full = await read(engine, "ada", message_id)
@@ -47,7 +47,7 @@ async def test_a_body_that_stands_in_the_source_is_read_with_its_message(engine)
     assert full.head == raw[: 256 * 1024]
 
 
-async def test_an_empty_mail_is_read_as_one(engine):
+async def test_an_empty_message_is_read_as_an_empty_message(engine):
     message_id = await engine.add(await engine.inbox("ada"), raw=b"", body=Verbatim(0, 0))
     assert [message.body for message in await engine.messages("ada", Page())] == [""]
     for up_to_bytes in (ANY_SIZE, 0):
@@ -57,7 +57,7 @@ async def test_an_empty_mail_is_read_as_one(engine):
 
 
 @pytest.mark.parametrize(("up_to_bytes", "complete"), [(ANY_SIZE, True), (1000, True), (999, False), (0, False)])
-async def test_the_texts_of_a_larger_mail_than_was_asked_for_stay_where_they_are(engine, up_to_bytes, complete):
+async def test_the_texts_of_a_mail_above_the_requested_size_are_not_read(engine, up_to_bytes, complete):
     message_id = await engine.add(await engine.inbox("ada"), raw=b"x" * 1000, html="<p>", body="Hello")
     _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes)
     assert (full.complete, full.message.truncated) == (complete, not complete)
@@ -65,11 +65,11 @@ async def test_the_texts_of_a_larger_mail_than_was_asked_for_stay_where_they_are
     assert (full.head, full.message.has_html, full.message.size_bytes) == (b"x" * 1000, True, 1000)
     empty = await engine.add(await engine.inbox("bob"), raw=b"x" * 1000, body="")
     _, full = await read(engine, "bob", empty, up_to_bytes=up_to_bytes)
-    assert (full.complete, full.message.truncated) == (complete, False)  # there is nothing to leave out
+    assert (full.complete, full.message.truncated) == (complete, False)  # the body is empty, so it is not truncated
 
 
-async def test_each_inbox_reads_the_session_with_its_own_recipients_alone(engine):
-    """Two forms of one inbox, another inbox, and a recipient whose inbox has gone before the mail came."""
+async def test_each_inbox_reads_the_session_with_its_own_recipients_only(engine):
+    """Two forms of one inbox's address, a second inbox, and a recipient whose inbox was deleted before delivery."""
     ada, bob = await engine.inbox("ada"), await engine.inbox("bob")
     written = ("Ada+1@x.test", "bob@x.test", "ada+ü@x.test")
     accepted = tuple(AcceptedRecipient(address, at_ms) for at_ms, address in enumerate((*written, "gone@x.test"), 1000))
@@ -99,7 +99,7 @@ async def test_texts_are_read_from_their_beginnings(engine):
     ]
 
 
-async def test_mail_of_html_alone_is_told_from_other(engine):
+async def test_mail_with_only_html_is_distinguished(engine):
     inbox = await engine.inbox("ada")
 
     async def is_of_html(html, *fields):
@@ -113,7 +113,7 @@ async def test_mail_of_html_alone_is_told_from_other(engine):
     assert not await is_of_html(None, ("Content-Type", "text/html"))
 
 
-async def test_a_beginning_is_cut_at_a_character_wherever_it_stands(engine):
+async def test_the_start_of_a_text_is_cut_between_characters(engine):
     for unit in ("€\n", "🙂", "x\n", "\n", "ab\n🙂"):
         inbox = await engine.inbox(f"box-{len(unit)}-{ord(unit[0])}")
         text, raw = unit * 50, (unit * 50).replace("\n", "\r\n").encode()
@@ -123,7 +123,7 @@ async def test_a_beginning_is_cut_at_a_character_wherever_it_stands(engine):
             assert [one.body for one in texts] == [text[:characters]] * 2, unit
 
 
-async def test_texts_of_what_the_inbox_does_not_hold_are_left_out(engine):
+async def test_texts_of_messages_that_are_not_in_the_inbox_are_left_out(engine):
     inbox, other = await engine.inbox("ada"), await engine.inbox("other")
     deleted, mine, foreign = await engine.add(inbox), await engine.add(inbox), await engine.add(other)
     await engine.delete(inbox, deleted)
@@ -153,7 +153,7 @@ async def test_a_source_is_the_octets_as_they_came(engine, octets):
     assert read_.envelope == (await read(engine, "ada", message_id))[1].envelope
 
 
-async def test_octets_beyond_what_was_asked_for_stay_where_they_are(engine):
+async def test_a_source_above_the_requested_size_is_not_read(engine):
     message_id = await engine.add(await engine.inbox("ada"), raw=b"x" * 1000)
     for up_to_bytes, source in ((1000, b"x" * 1000), (999, None)):
         _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes, source=True)
@@ -161,7 +161,7 @@ async def test_octets_beyond_what_was_asked_for_stay_where_they_are(engine):
 
 
 @pytest.mark.parametrize("source", [False, True])
-async def test_each_recipient_reads_its_own_name_alone(engine, source):
+async def test_each_recipient_reads_only_its_own_name(engine, source):
     inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
     recipients = ("Box0@x.test", "böx1@x.test", "box2+tag@x.test")
     await engine.add(*inboxes, raw=OCTETS, recipients=recipients)
@@ -173,7 +173,7 @@ async def test_each_recipient_reads_its_own_name_alone(engine, source):
 
 
 @pytest.mark.parametrize("source", [False, True])
-async def test_only_the_very_text_of_an_id_in_its_inbox_is_the_message(engine, source):
+async def test_only_the_exact_text_of_an_id_in_its_inbox_is_the_message(engine, source):
     ada = await engine.inbox("ada")
     deleted, mine = await engine.add(ada), await engine.add(ada)
     await engine.delete(ada, deleted)
@@ -185,12 +185,12 @@ async def test_only_the_very_text_of_an_id_in_its_inbox_is_the_message(engine, s
     for message_id in (*others, "", "msg_", "\ud800"):
         inbox, full = await read(engine, "ada", message_id, source=source)
         assert (inbox.address, full) == ("ada@mail.example.com", None), message_id
-    for name in ("postmaster", "abuse", ""):  # no address leads to the operator's mail
+    for name in ("postmaster", "abuse", ""):  # no address gives access to the operator's mail
         assert await read(engine, name, operators, source=source) is None
 
 
 @pytest.mark.parametrize("source", [False, True])
-async def test_a_message_is_told_with_its_inbox_until_both_are_forgotten(engine, source):
+async def test_a_missing_message_is_read_with_its_inbox_until_the_inbox_is_forgotten(engine, source):
     message_id = await engine.add(await engine.inbox("ada"))
     engine.clock.advance(ms=LIFETIME_MS)
     assert (await read(engine, "ada", message_id, source=source))[0].expires_at_ms <= engine.clock()
@@ -220,7 +220,7 @@ async def test_sources_are_read_one_after_the_other_in_the_order_of_arrival(engi
         assert (await read(engine, "ada", source.message.id, source=True))[1] == source
 
 
-async def test_the_next_source_is_found_when_the_one_before_was_deleted(engine):
+async def test_the_next_source_is_found_if_the_previous_source_was_deleted(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox, raw=b"%d" % number) for number in range(3)]
     await engine.storage.delete_messages(inbox.id, stored[:2])
@@ -229,7 +229,7 @@ async def test_the_next_source_is_found_when_the_one_before_was_deleted(engine):
     assert await read(engine, "nobody", "", source=True, is_next=True) is None
 
 
-async def test_a_large_next_source_is_left_out_where_it_was_not_asked_for(engine):
+async def test_a_large_next_source_is_left_out_unless_requested(engine):
     await engine.add(await engine.inbox("ada"), raw=b"x" * 1000)
     assert [(one.message.size_bytes, one.source) for one in await read_all(engine, up_to_bytes=999)] == [(1000, None)]
 
@@ -256,19 +256,19 @@ async def message_id(engine):
     return await engine.add(await engine.inbox("ada"))
 
 
-async def test_the_permit_sees_the_inbox_and_is_asked_once(engine, message_id):
+async def test_the_permit_is_called_once_with_the_inbox(engine, message_id):
     for read in reads(engine.storage, message_id, (seen := []).append):
         seen.clear()
         assert await read() is not None
         assert [inbox.address for inbox in seen] == [ADA]
 
 
-async def test_nobody_is_asked_for_an_inbox_that_is_not_there(engine):
+async def test_the_permit_is_not_called_for_a_missing_inbox(engine):
     assert await engine.storage.list_messages("none@mail.example.com", Page(), 0, refuse) is None
 
 
 async def test_a_refusal_reads_no_message(engine, message_id):
-    """Otherwise the time of the answer would tell what is in an inbox."""
+    """If messages were read before the refusal, the response time would reveal the content of an inbox."""
     statements = await engine.reading_statements()
     for read in reads(engine.storage, message_id, refuse):
         with pytest.raises(AddressNotFound):
@@ -294,7 +294,7 @@ async def _read(engine, name, message_id):
     return listed.authentication
 
 
-async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
+async def test_a_verdict_is_read_in_every_inbox_of_its_message_and_reported_once(engine):
     told = engine.told()
     inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
     message_id = await engine.add(inbox, other)
@@ -313,7 +313,7 @@ async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
     assert len(told) == 1
 
 
-async def test_a_verdict_stays_with_a_message_whose_inbox_lives_longer(engine):
+async def test_a_verdict_is_kept_with_a_message_whose_inbox_lives_longer(engine):
     inbox = await engine.inbox("ada")
     message_id = await engine.add(inbox)
     await engine.storage.set_authentication(inbox.id, VERDICT, message_id=message_id)
@@ -321,7 +321,7 @@ async def test_a_verdict_stays_with_a_message_whose_inbox_lives_longer(engine):
     assert await _read(engine, "ada", message_id) == VERDICT
 
 
-async def test_nothing_is_stored_for_a_message_or_an_inbox_that_has_ended(engine):
+async def test_no_verdict_is_stored_for_a_message_or_an_inbox_that_has_ended(engine):
     gone, ended, expired = [await engine.inbox(name) for name in ("gone", "ended", "expired")]
     stored = [await engine.add(inbox) for inbox in (gone, ended, expired)]
     await engine.delete(gone, stored[0])

@@ -1,4 +1,4 @@
-"""The operator's inbox: a share for each client, what gives way when it is full, and what the operator deletes."""
+"""The operator's inbox: a share for each client, replacement when it is full, and deletion by the operator."""
 
 import asyncio
 
@@ -20,13 +20,13 @@ async def senders(engine):
 
 
 async def fill(engine):
-    """Fill the inbox from four networks alike, and return who has sent the oldest message."""
+    """Fill the inbox equally from four networks, and return the client that sent the oldest message."""
     clients = [f"10.0.{network}.{client}" for network in range(4) for client in range(5)]
     await asyncio.gather(*(send(engine, ip) for ip in clients * (OPERATOR_MAX_MESSAGES // len(clients))))
     return (await senders(engine))[0]
 
 
-async def test_a_client_that_sends_at_once_what_it_can_gets_no_more_than_its_share(engine):
+async def test_a_client_that_sends_in_parallel_gets_no_more_than_its_share(engine):
     outcomes = await asyncio.gather(*(send(engine, "192.0.2.1") for _ in range(2 * OF_CLIENT)), return_exceptions=True)
     refused = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     assert [type(one) for one in refused] == [MailboxFull] * OF_CLIENT
@@ -35,7 +35,7 @@ async def test_a_client_that_sends_at_once_what_it_can_gets_no_more_than_its_sha
     assert (await engine.storage.operator_box()).refuses("192.0.2.1")
 
 
-async def test_a_full_inbox_takes_new_mail_and_the_oldest_of_the_largest_sender_gives_way(engine):
+async def test_a_full_inbox_accepts_new_mail_and_drops_the_oldest_of_the_largest_sender(engine):
     oldest = await fill(engine)
     stored = await send(engine, "192.0.2.1", subject="to postmaster")
     held = await senders(engine)
@@ -46,7 +46,7 @@ async def test_a_full_inbox_takes_new_mail_and_the_oldest_of_the_largest_sender_
     assert await engine.storage.delete_operator_mail([stored]) == 1
 
 
-async def test_as_many_give_way_as_a_large_mail_needs(engine):
+async def test_a_large_message_displaces_as_many_messages_as_necessary(engine):
     part = OPERATOR_MAX_BYTES // 10
     for network in range(9):
         await send(engine, f"10.0.{network}.1", raw=b"x" * part, body="")
@@ -54,7 +54,7 @@ async def test_as_many_give_way_as_a_large_mail_needs(engine):
     assert await senders(engine) == [*(f"10.0.{network}.1" for network in range(2, 9)), "192.0.2.1"]
 
 
-async def test_nothing_gives_way_for_mail_that_is_refused(open_engine):
+async def test_refused_mail_displaces_no_other_mail(open_engine):
     async with open_engine(max_messages_per_inbox=1) as engine:
         inbox = await engine.inbox("ada")
         await engine.add(inbox)
@@ -68,7 +68,7 @@ async def test_nothing_gives_way_for_mail_that_is_refused(open_engine):
         assert next(m for m in engine.storage.metrics() if m.name == "postmaster_given_way_total").values() == {(): 0}
 
 
-async def test_the_operator_deletes_one_message_or_all_and_nobody_elses(engine):
+async def test_the_operator_deletes_one_message_or_all_of_the_operators_inbox_only(engine):
     inbox = await engine.inbox("ada")
     kept = await engine.add(inbox, subject="kept")
     stored = [await send(engine, "192.0.2.1") for _ in range(4)]
@@ -80,10 +80,10 @@ async def test_the_operator_deletes_one_message_or_all_and_nobody_elses(engine):
     assert (await engine.find("ada")).message_count == 1
 
 
-async def test_what_several_recipients_share_stays_for_the_others_when_the_operators_copy_gives_way(engine, store):
+async def test_shared_mail_is_kept_for_other_recipients_when_the_operators_copy_is_dropped(engine, store):
     inbox = await engine.inbox("ada")
     await send(engine, "10.0.0.0", inbox, subject="shared")
-    await fill(engine)  # of which the last ones replace the first
+    await fill(engine)  # the last of these messages replace the first messages
     await send(engine, "192.0.2.1")
     assert (await engine.find("ada")).message_count == 1
     assert "shared" in [subject for subject, _ in store.mails()]

@@ -1,4 +1,4 @@
-"""What every storage engine promises of what the operator decides, and of rate limits and permissions."""
+"""Contract tests for the operator's decisions, rate limits and permissions."""
 
 import inspect
 
@@ -21,7 +21,7 @@ async def change_limits(engine, **changes):
     await engine.storage.change_limits(Limits(**(LIMITS | changes)))
 
 
-async def test_a_domain_that_is_left_out_is_kept_until_the_time_that_was_given_then(engine):
+async def test_a_domain_that_is_left_out_is_kept_until_the_time_given_at_that_change(engine):
     now_ms = engine.clock()
     assert await serve(engine, "one.test", "two.test", until_ms=now_ms + 1) == {}
     assert await serve(engine, "one.test", until_ms=now_ms + DAY_MS) == {"two.test": now_ms + DAY_MS}
@@ -40,7 +40,7 @@ async def test_it_is_kept_as_long_as_an_inbox_lives(engine):
     assert await serve(engine, "one.test", until_ms=engine.clock()) == {"mail.example.com": inbox.expires_at_ms + 4000}
 
 
-async def test_it_may_come_back_and_be_left_out_again(engine):
+async def test_a_domain_may_return_and_be_left_out_again(engine):
     until_ms = engine.clock() + DAY_MS
     await serve(engine, "one.test", "two.test")
     await serve(engine, "one.test", until_ms=until_ms)
@@ -74,7 +74,7 @@ async def test_domains_and_blocks_can_be_changed_when_the_storage_is_full(open_e
         assert not await engine.storage.blocks()
 
 
-async def test_blocks_are_kept_each_once_until_they_are_removed(open_engine):
+async def test_each_block_is_kept_once_until_it_is_removed(open_engine):
     one, other = Block("client", "192.0.2.0/24", 1, 2000), Block("name", "shop", 2)
     async with open_engine() as engine:
         await engine.storage.change_blocks([other, one])
@@ -87,7 +87,7 @@ async def test_blocks_are_kept_each_once_until_they_are_removed(open_engine):
         assert list(await engine.storage.blocks()) == [longer, other]
 
 
-async def test_the_sweep_deletes_the_blocks_that_have_expired_and_no_others(engine):
+async def test_the_sweep_deletes_only_expired_blocks(engine):
     now_ms = engine.clock()
     await engine.storage.change_blocks([Block("name", f"old{number}", 1, now_ms) for number in range(500)])
     kept = [Block("name", "stays", 1, None), Block("name", "waits", 1, now_ms + 1)]
@@ -96,7 +96,7 @@ async def test_the_sweep_deletes_the_blocks_that_have_expired_and_no_others(engi
     assert list(await engine.storage.blocks()) == kept
 
 
-async def test_another_limit_of_messages_holds_at_once_and_takes_nothing_away(engine):
+async def test_a_changed_limit_of_messages_applies_at_once_and_deletes_nothing(engine):
     inbox = await engine.inbox("ada")
     for _ in range(3):
         await engine.add(inbox)
@@ -110,7 +110,7 @@ async def test_another_limit_of_messages_holds_at_once_and_takes_nothing_away(en
     assert (await engine.find("ada")).message_count == 4
 
 
-async def test_another_share_of_a_creator_holds_at_once(engine):
+async def test_a_changed_share_of_a_creator_applies_at_once(engine):
     inbox = await engine.inbox("ada", creator="192.0.2.1")
     await engine.add(inbox)
     await change_limits(engine, max_share_per_creator=1 / LIMITS["max_bytes"])
@@ -132,7 +132,7 @@ async def test_a_full_storage_has_room_again_when_it_may_grow(open_engine):
             await engine.add(inbox, body="x" * 3000)
 
 
-async def test_a_storage_that_holds_more_than_it_may_is_full_until_mail_has_gone(open_engine):
+async def test_a_storage_above_its_new_limit_is_full_until_mail_is_deleted(open_engine):
     async with open_engine(max_bytes=4_000_000, max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")
         for _ in range(100):
@@ -147,22 +147,22 @@ async def test_a_storage_that_holds_more_than_it_may_is_full_until_mail_has_gone
 
 
 async def take(buckets, client, now_seconds):
-    """Take a token, which may have to be waited for."""
+    """Take a token, waiting for it if necessary."""
     taken = buckets.take(client, now_seconds)
     return await taken if inspect.isawaitable(taken) else taken
 
 
-async def test_a_client_has_a_burst_of_tokens_and_others_have_theirs(engine):
+async def test_each_client_has_its_own_burst_of_tokens(engine):
     buckets = engine.storage.buckets(tokens_per_minute=1, burst=3, name="default")
     assert [(await take(buckets, "ada", 0.0)).allowed for _ in range(4)] == [True, True, True, False]
     assert (await take(buckets, "bob", 0.0)).remaining == 2
     assert (buckets.tokens_per_minute, buckets.burst, buckets.name) == (1, 3, "default")
     assert (
         await take(engine.storage.buckets(tokens_per_minute=1, burst=1, name="page"), "ada", 0.0)
-    ).allowed  # policies share no tokens
+    ).allowed  # different policies do not share tokens
 
 
-async def test_what_a_secret_permits_is_known_until_it_expires(engine):
+async def test_the_permission_of_a_secret_is_known_until_it_expires(engine):
     await engine.storage.put_permission("secret", b"content", engine.clock() + 1000)
     assert await engine.storage.get_permission("secret") == b"content"
     assert [await engine.storage.get_permission(other) for other in ("", "Secret", "\ud800")] == [None] * 3
@@ -170,8 +170,8 @@ async def test_what_a_secret_permits_is_known_until_it_expires(engine):
     assert await engine.storage.get_permission("secret") is None
 
 
-async def test_what_was_read_may_cache_only_if_every_change_is_told_at_once(open_engine):
-    """An engine that calls it fresh is the only one that can change it."""
+async def test_reads_may_be_cached_only_if_every_change_is_reported_at_once(open_engine):
+    """If an engine allows caching, no other process can change the data."""
     async with open_engine() as engine:
         inbox, told = await engine.inbox("ada"), []
         engine.storage.on_committed(told.extend)

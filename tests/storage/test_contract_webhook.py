@@ -1,4 +1,4 @@
-"""What every storage engine promises of webhooks: only the ``Storage`` protocol is known here."""
+"""Contract tests for webhooks, which use only the ``Storage`` protocol."""
 
 import asyncio
 
@@ -28,11 +28,11 @@ async def _lease(engine, inbox):
 
 
 async def _waiting(engine, name, stored):
-    """Return the subjects of the messages of which the target has not been told."""
+    """Return the subjects of the messages that have not been reported to the target."""
     return await engine.subjects(name, Page(after=stored.state.told_message_id, ascending=True))
 
 
-async def test_a_webhook_is_read_as_it_was_set_until_it_is_taken_away(engine):
+async def test_a_webhook_is_read_as_it_was_set_until_it_is_removed(engine):
     inbox, plain = await engine.inbox("ada"), await engine.inbox("bob")
     for webhook in (WEBHOOK, OTHER):
         stored = await _set(engine, inbox, webhook)
@@ -47,7 +47,7 @@ async def test_a_webhook_is_read_as_it_was_set_until_it_is_taken_away(engine):
         assert await engine.storage.read_webhook(inbox_id) is None
 
 
-async def test_a_webhook_that_only_another_version_can_read_has_no_url_and_no_events(engine):
+async def test_a_webhook_that_only_a_different_version_can_read_has_no_url_and_no_events(engine):
     inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
     await _set(engine, other)
     stored = await _set(engine, inbox, replace(WEBHOOK, events=frozenset({"message", "an event of 1.9"})))
@@ -56,10 +56,10 @@ async def test_a_webhook_that_only_another_version_can_read_has_no_url_and_no_ev
     assert (await _set(engine, inbox)).webhook == WEBHOOK
 
 
-async def test_a_new_webhook_is_told_of_what_comes_after_it_was_set_and_of_all_of_that(engine):
+async def test_a_new_webhook_gets_all_events_after_it_was_set(engine):
     inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
     await engine.add(inbox, subject="before")
-    engine.clock.advance(ms=-5000)  # a clock that steps back makes no difference
+    engine.clock.advance(ms=-5000)  # setting the clock back has no effect
     stored = await _set(engine, inbox)
     assert await _waiting(engine, "ada", stored) == []
     await engine.add(other)
@@ -71,7 +71,7 @@ async def test_a_new_webhook_is_told_of_what_comes_after_it_was_set_and_of_all_o
     assert stored.newest_message_id == newest > stored.state.told_message_id
 
 
-async def test_messages_that_come_while_webhooks_are_set_are_before_or_after_it(engine):
+async def test_messages_that_arrive_while_a_webhook_is_set_come_before_or_after_it(engine):
     inbox = await engine.inbox("ada")
     work = [engine.add(inbox, subject=str(number)) for number in range(20)]
     work.insert(10, engine.storage.set_webhook(inbox.id, WEBHOOK, engine.clock()))
@@ -81,7 +81,7 @@ async def test_messages_that_come_while_webhooks_are_set_are_before_or_after_it(
     assert stored.newest_message_id == (await engine.messages("ada", Page(limit=1)))[0].id
 
 
-async def test_what_has_been_told_may_be_deleted_and_nothing_waits_then(engine):
+async def test_no_event_is_pending_after_a_reported_message_was_deleted(engine):
     inbox = await engine.inbox("ada")
     leased = await _set(engine, inbox)
     message_id = await engine.add(inbox)
@@ -109,7 +109,7 @@ async def test_pages_of_webhooks_are_in_the_order_of_inboxes_and_hold_those_that
     assert list(await engine.storage.list_webhooks(after=inboxes[6].id)) == []
 
 
-async def test_a_webhook_is_leased_to_one_of_those_who_have_read_it(engine):
+async def test_a_webhook_is_leased_to_only_one_of_its_readers(engine):
     inbox = await engine.inbox("ada")
     stored = await _set(engine, inbox)
     until_ms = engine.clock() + LEASE_MS
@@ -117,7 +117,7 @@ async def test_a_webhook_is_leased_to_one_of_those_who_have_read_it(engine):
     (leased,) = [one for one in results if one is not None]
     assert leased == await engine.storage.read_webhook(inbox.id)
     assert leased.state == replace(stored.state, next_at_ms=until_ms)
-    again = await engine.lease(leased, until_ms + LEASE_MS)  # as when the first lease has ended
+    again = await engine.lease(leased, until_ms + LEASE_MS)  # a second lease, as if the first had expired
     assert await engine.storage.store_webhook(leased, stored.state) is None
     assert await engine.storage.store_webhook(leased, None) is None
     assert await engine.storage.store_webhook(again, stored.state)
@@ -125,8 +125,8 @@ async def test_a_webhook_is_leased_to_one_of_those_who_have_read_it(engine):
     assert (await engine.storage.read_webhook(inbox.id)).state == stored.state
 
 
-async def test_webhooks_that_are_leased_at_once_have_each_the_lease_that_was_asked_for(engine):
-    """And one that another has leased meanwhile stays with that, however far ahead the others ask."""
+async def test_webhooks_that_are_leased_in_parallel_have_each_their_own_lease(engine):
+    """A webhook that is already leased keeps its lease, even if a second daemon requests a later time."""
     inboxes = [await engine.inbox(f"box{number}") for number in range(6)]
     stored = [await _set(engine, inbox) for inbox in inboxes]
     held = await engine.lease(stored[0], engine.clock() + LEASE_MS)
@@ -136,7 +136,7 @@ async def test_webhooks_that_are_leased_at_once_have_each_the_lease_that_was_ask
     assert list(await engine.storage.list_webhooks()) == [held, *leased[1:]]
 
 
-async def test_what_has_become_of_a_call_is_stored_as_long_as_the_webhook_is_the_same(engine):
+async def test_the_result_of_a_call_is_stored_if_the_webhook_is_still_the_same(engine):
     inbox = await engine.inbox("ada")
     await _set(engine, inbox)
     message_id = await engine.add(inbox)
@@ -152,7 +152,7 @@ async def test_what_has_become_of_a_call_is_stored_as_long_as_the_webhook_is_the
     assert (stored.state.failures, stored.state.result, stored.webhook) == (0, "", OTHER)
 
 
-async def test_many_are_stored_at_once_each_for_itself(engine):
+async def test_the_results_of_many_webhooks_are_stored_at_once(engine):
     inboxes = [await engine.inbox(f"box{number}") for number in range(6)]
     for inbox in inboxes:
         await _set(engine, inbox)
@@ -170,7 +170,7 @@ async def test_many_are_stored_at_once_each_for_itself(engine):
 
 
 @pytest.mark.parametrize("webhook", [WEBHOOK, None])
-async def test_an_inbox_that_has_ended_gets_no_webhook_and_keeps_its_own_until_it_is_swept(engine, webhook):
+async def test_an_ended_inbox_gets_no_webhook_and_keeps_its_own_until_it_is_swept(engine, webhook):
     ended, expired = await engine.inbox("ended"), await engine.inbox("expired")
     for inbox in (ended, expired):
         await _set(engine, inbox, OTHER)
@@ -209,7 +209,7 @@ async def test_setting_and_ending_at_once_leave_no_webhook_after_the_sweep(engin
     assert list(await engine.storage.list_webhooks()) == []
 
 
-async def test_a_webhook_takes_no_room_from_the_mail_of_its_inbox(open_engine):
+async def test_a_webhook_uses_no_space_of_the_mail_of_its_inbox(open_engine):
     async with open_engine(max_bytes_per_inbox=100_000) as engine:
         plain, told = await engine.inbox("plain"), await engine.inbox("told")
         await _set(engine, told, OTHER)
@@ -218,7 +218,7 @@ async def test_a_webhook_takes_no_room_from_the_mail_of_its_inbox(open_engine):
         assert await engine.storage.store_webhook(stored, replace(stored.state, failures=1, result="timeout"))
 
 
-async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(open_engine):
+async def test_calls_continue_and_webhooks_are_removed_when_the_storage_is_full(open_engine):
     async with open_engine(max_bytes=1024 * 1024, max_share_per_creator=1.0, max_messages_per_inbox=0) as engine:
         inbox, others = await engine.inbox("ada"), [await engine.inbox(f"box{number}") for number in range(20)]
         for other in others:
@@ -232,7 +232,7 @@ async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(
             assert await _set(engine, other, None) is None
 
 
-async def test_nothing_of_a_webhook_is_told_to_those_who_hear_of_commits(engine):
+async def test_listeners_for_commits_are_not_notified_of_webhooks(engine):
     told = engine.told()
     inbox = await engine.inbox("ada")
     await _set(engine, inbox)

@@ -1,4 +1,4 @@
-"""Copies of the whole database: complete, of one moment, made during deliveries, and removed completely."""
+"""Backups of the whole database: they are complete and consistent, even during deliveries, and removed completely."""
 
 import asyncio
 import shutil
@@ -25,7 +25,7 @@ def files(path):
 
 @pytest.fixture
 def gate(monkeypatch):
-    """Stop the making of a copy after its first page: ``reached`` is set there, ``go`` lets it go on."""
+    """Pause a copy after its first page: the pause sets ``reached``, and setting ``go`` ends the pause."""
     gate = SimpleNamespace(reached=threading.Event(), go=threading.Event())
 
     def pause(_seconds):
@@ -43,7 +43,7 @@ async def octets(engine):
         return copy.read()
 
 
-async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path, tmp_path, gate):
+async def test_mail_that_is_stored_during_a_copy_is_not_in_the_copy(engine, path, tmp_path, gate):
     before, inbox = files(path), await engine.inbox("ada")
     old = await engine.add(inbox)
     making = asyncio.ensure_future(octets(engine))
@@ -63,8 +63,9 @@ async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path,
 
 
 @pytest.mark.parametrize("pages", [1, 10_000])
-async def test_who_is_cancelled_leaves_nothing(engine, path, gate, monkeypatch, pages):
-    monkeypatch.setattr(copies, "_COPIED_PAGES", pages)  # of many, the copy is complete when it is cancelled
+async def test_a_cancelled_copy_leaves_nothing(engine, path, gate, monkeypatch, pages):
+    # With 10,000 pages, the copy is complete before it is cancelled.
+    monkeypatch.setattr(copies, "_COPIED_PAGES", pages)
     before = files(path)
     making = asyncio.ensure_future(octets(engine))
     await asyncio.to_thread(gate.reached.wait, 10)
@@ -82,7 +83,7 @@ async def test_a_copy_that_cannot_be_written_is_refused_with_the_reason(engine, 
         await octets(engine)
 
 
-async def test_without_room_there_is_no_copy(engine, path, monkeypatch):
+async def test_without_free_space_there_is_no_copy(engine, path, monkeypatch):
     before = files(path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=256 * 1024 * 1024 + 4096))
     with pytest.raises(StorageFull, match="the disk needs 1 MiB more"):

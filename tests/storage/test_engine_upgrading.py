@@ -1,4 +1,4 @@
-"""A step of the schema runs after expired mail is deleted, and rewrites no large table: what a migration may do."""
+"""Migrations: they run after expired mail has been deleted, and must not rewrite large tables."""
 
 import re
 from contextlib import closing
@@ -28,9 +28,9 @@ _ONE_ROW = re.compile(r"UPDATE daemon SET (?!.*\bSELECT\b).*;", re.IGNORECASE)
 
 
 def forbidden(script):
-    """Return the statements of a migration whose work would grow with the mail that is stored.
+    """Return the statements of a migration whose cost would grow with the amount of stored mail.
 
-    Allowed are new tables with what belongs to them, new columns, views, triggers, and the one row of ``daemon``.
+    New tables with their indexes, new columns, views, triggers, and changes to the single row of ``daemon`` are allowed.
     """
     new_tables, found = set(), []
     for statement in map(_plain, _statements(script)):
@@ -86,13 +86,13 @@ def test_a_migration_that_rewrites_or_reads_a_table_is_found(script):
     assert forbidden(script)
 
 
-def test_a_migration_that_adds_is_fine():
+def test_a_migration_that_only_adds_is_accepted():
     assert forbidden(Path(__file__).with_suffix(".sql").read_text()) == []
 
 
 @pytest.fixture(params=migrations())
 def populated(request, path):
-    """Fill a database of each version with 300 expired inboxes and one that lives, two mails in each."""
+    """Fill a database of each schema version with 300 expired inboxes and one live inbox, each with two messages."""
     steps = {number: file for number, file in migrations().items() if number <= request.param}
     with closing(opening.connect(path)) as connection:
         migrate(connection, steps)
@@ -107,7 +107,7 @@ def step(tmp_path, number, sql):
     return file
 
 
-def test_what_has_expired_is_gone_before_a_step_runs_and_what_lives_is_there_after_it(populated, tmp_path):
+def test_expired_data_is_deleted_before_a_step_runs_and_the_rest_is_kept(populated, tmp_path):
     connection, steps = populated
     number = max(steps) + 1
     seen = "CREATE TABLE seen AS SELECT (SELECT count(*) FROM message) AS mails, (SELECT count(*) FROM content) AS contents;"
@@ -123,7 +123,7 @@ def test_what_has_expired_is_gone_before_a_step_runs_and_what_lives_is_there_aft
         connection.execute("SELECT inbox_id, size_bytes FROM message JOIN content AS c ON c.id = content_id").fetchall()
         == [(LIVES, 4)] * 2
     )
-    # In small transactions: none grows with what there is to sweep.
+    # The sweep uses small transactions, whose size does not grow with the number of expired rows.
     assert statements.count("COMMIT") > 3
 
 
@@ -137,7 +137,7 @@ def test_a_step_that_fails_leaves_a_swept_database_that_is_checked_at_the_next_s
     assert connection.execute("PRAGMA user_version").fetchone() == (max(steps),)
 
 
-def test_without_a_step_nothing_is_swept(path):
+def test_nothing_is_swept_without_a_step(path):
     with closing(opening.connect(path)) as connection:
         assert bring_up_to_date(connection, migrations(), NOW_MS) == [file.stem for file in migrations().values()]
         fill(connection, inboxes=1, mails_each=1)
@@ -145,7 +145,7 @@ def test_without_a_step_nothing_is_swept(path):
         assert connection.execute("SELECT count(*) FROM message").fetchone() == (1,)
 
 
-async def test_a_start_on_an_older_database_says_in_one_line_what_it_does_and_later_ones_nothing(path, clock, caplog):
+async def test_only_the_first_start_on_an_older_database_logs_the_upgrade_in_one_line(path, clock, caplog):
     with closing(opening.connect(path)) as connection:
         migrate(connection, {1: migrations()[1]})
     caplog.set_level("INFO", "tmpmaild.storage")
@@ -153,7 +153,7 @@ async def test_a_start_on_an_older_database_says_in_one_line_what_it_does_and_la
         async with open_storage(settings(path), clock):
             pass
     names = ", ".join(file.stem for number, file in migrations().items() if number > 1)
-    assert caplog.messages == [f"{path}: the schema was brought up to date: {names}"]
+    assert caplog.messages == [f"{path}: the schema was upgraded: {names}"]
 
 
 def test_mail_of_every_schema_is_read_after_every_further_step(populated):

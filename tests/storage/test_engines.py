@@ -1,4 +1,4 @@
-"""What the operator's commands read of a storage and do with it, of whichever engine, without a daemon."""
+"""Operator commands that use a storage of either engine without a daemon."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from .conftest import Engine
 
 
 def read(where, message_id):
-    """Return the operator's message, the counts of all, and the steps of the schema that were missing."""
+    """Return the operator's message, the total counts, and the migrations that were missing."""
     mail, stored = engines.operator_mail(where), engines.summary(where)
     (listed,) = mail.messages()
     found = (listed.id, mail.message(message_id).body, mail.source(message_id).source, mail.message("msg_x"))
@@ -21,7 +21,7 @@ def read(where, message_id):
 
 
 @pytest.mark.parametrize("engine_kind", ENGINES)
-async def test_commands_read_what_is_stored_without_a_daemon(store):
+async def test_commands_read_the_storage_without_a_daemon(store):
     place = {"path": str(store.path)} if store.engine == "sqlite" else {"url": store.cluster.url(store.url.database)}
     where = engines.settings_of(Config(domains=("mail.example.com",), storage=Storage(**place)))
     async with engines.open_storage(where) as storage:

@@ -1,4 +1,4 @@
-"""Each reason why a database cannot be opened has its own text and advice; only damage is called damage."""
+"""Each reason why a database cannot be opened has its own text and advice, and only damage is reported as damage."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ from .conftest import settings
 NOBODY = 65534
 OPEN = "import pathlib, sys; from tmpmaild.storage.engines import SqliteSettings; from tmpmaild.storage.sqlite.engine import upgrade; upgrade(SqliteSettings(path=pathlib.Path(sys.argv[1])))"
 
-root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may become nobody and mount")
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="requires root, to become nobody and to mount")
 
 
 @contextmanager
@@ -50,12 +50,12 @@ def as_nobody():
 
 @pytest.fixture
 def public_path(monkeypatch):
-    """Return the path of a database in a folder that the user nobody owns and can reach, unlike perhaps this checkout."""
+    """Return the path of a database in a folder that the user ``nobody`` owns and, unlike this checkout, can access."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder, tempfile.TemporaryDirectory(dir="/tmp") as package:
         Path(package).chmod(0o755)
         steps = Path(shutil.copytree(migrations()[1].parent, f"{package}/migrations"))
         for one in (steps, *steps.iterdir()):
-            one.chmod(0o755)  # a checkout of somebody with umask 077 is for himself alone
+            one.chmod(0o755)  # with umask 077, a checkout is only readable by its owner
         monkeypatch.setattr(tmpmaild, "__file__", f"{package}/tmpmaild/__init__.py")
         os.chown(folder, NOBODY, NOBODY)
         yield Path(folder) / "mail.db"
@@ -76,7 +76,7 @@ def refusal(path, open_database=upgraded):
 
 @root_only
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", ".lock"])
-def test_a_file_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(public_path, end):
+def test_a_file_of_a_different_user_is_reported_with_actual_and_required_owner_and_mode(public_path, end):
     file = public_path.with_name(f"mail.db{end}")
     with as_nobody():
         upgrade(SqliteSettings(path=public_path))
@@ -86,7 +86,8 @@ def test_a_file_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(p
     with as_nobody():
         said = refusal(public_path)
     assert said == (
-        f"no permission on {file}: it is owned by root:root, mode 0640; it must be owned by nobody, mode 0600"
+        f"no permission on {file}: it is owned by root:root, mode 0640; it must be owned by nobody, mode 0600,"
+        f" like its folder: chown --reference {file.parent} {file}"
     )
 
 
@@ -96,18 +97,23 @@ def test_a_file_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(p
     [((4242, 4243), 0o755, "4242:4243, mode 0755"), ((0, 0), 0o700, "root:root, mode 0700")],
     ids=["without names", "not to be entered"],
 )
-def test_a_folder_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(public_path, owner, mode, found):
+def test_a_folder_of_a_different_user_is_reported_with_actual_and_required_owner_and_mode(
+    public_path, owner, mode, found
+):
     folder = public_path.parent
     os.chown(folder, *owner)
     folder.chmod(mode)
     with as_nobody():
         said = f"no permission on {folder}: it is owned by {found}; it must be owned by nobody, mode 0700"
         assert refusal(public_path) == said
-        assert "does not exist or may not be entered" in refusal(folder / "deeper" / "mail.db")
+        assert refusal(folder / "deeper" / "mail.db") == (
+            f"the folder {folder / 'deeper'} does not exist or cannot be accessed; create it, or change its owner: it must"
+            " be owned by nobody, mode 0700"
+        )
 
 
 @root_only
-def test_who_only_reads_needs_no_right_to_write(public_path):
+def test_readers_need_no_write_permission(public_path):
     upgrade(SqliteSettings(path=public_path))
     public_path.parent.chmod(0o755)
     public_path.chmod(0o640)
@@ -121,24 +127,24 @@ def test_who_only_reads_needs_no_right_to_write(public_path):
         assert refusal(public_path, assert_usable).startswith(f"no permission on {public_path.parent}")
 
 
-def test_a_folder_in_place_of_the_file_is_called_that(path):
+def test_a_folder_instead_of_the_file_is_reported(path):
     (path / "treasure").mkdir(parents=True)
-    assert refusal(path) == "is a folder; storage.path must name a file"
+    assert refusal(path) == "is a folder; storage.path must be a file"
     assert (path / "treasure").exists()
 
 
-def test_a_text_is_not_called_damaged_without_doubt(path):
+def test_a_text_file_is_not_reported_as_certainly_damaged(path):
     diary = "Dear diary,\n" * 1000
     path.write_text(diary)
     said = refusal(path)
     assert path.read_text() == diary
     assert said.startswith("not a SQLite database, or damaged at its start; correct storage.path; ")
-    assert "mail.db, mail.db-wal and mail.db-shm away together" in said
+    assert "mail.db, mail.db-wal and mail.db-shm away together; the messages in them are lost" in said
 
 
 @pytest.fixture
 def locked(path, monkeypatch):
-    """Hold the write lock as another program; who wants it does not wait."""
+    """Hold the write lock, as a different program might; other connections do not wait for it."""
     upgrade(SqliteSettings(path=path))
     monkeypatch.setitem(opening._PRAGMAS, "busy_timeout", 0)
     connection, _ = prepare(path, 0)
@@ -147,12 +153,12 @@ def locked(path, monkeypatch):
         yield connection
 
 
-def test_a_database_that_another_program_has_locked_is_called_that(path, locked):
-    assert refusal(path) == "locked by another process; end that first"
+def test_a_database_locked_by_a_different_program_is_reported(path, locked):
+    assert refusal(path) == "locked by a different process; stop that process first"
     locked.close()
 
 
-def test_a_stop_that_cannot_be_marked_as_clean_says_so(path, locked, caplog):
+def test_a_stop_that_cannot_be_marked_as_clean_is_logged(path, locked, caplog):
     close(locked, clean=True)
     assert "could not be marked as cleanly closed (database is locked); the next start will check it" in caplog.text
 
@@ -168,7 +174,7 @@ def test_an_installation_without_migrations_is_incomplete():
         steps_in("no-such-folder")
 
 
-def test_without_its_driver_the_other_engine_says_what_to_install(monkeypatch):
+def test_the_other_engine_without_its_driver_names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     monkeypatch.delitem(sys.modules, "tmpmaild.storage.postgresql.engine", raising=False)
     monkeypatch.delattr("tmpmaild.storage.postgresql.engine", raising=False)
@@ -178,7 +184,7 @@ def test_without_its_driver_the_other_engine_says_what_to_install(monkeypatch):
 
 
 def run_with(path, *prefix, kind="DatabaseError"):
-    """Open the database in a process of its own; return what it was refused with."""
+    """Open the database in a separate process; return its error message."""
     done = subprocess.run([*prefix, sys.executable, "-c", OPEN, path], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     return done.stderr.splitlines()[-1].removeprefix(f"tmpmaild.errors.{kind}: {path}: ")
@@ -189,7 +195,7 @@ def inject(*failures):
 
 
 @pytest.mark.needs("strace")
-def test_a_disk_that_fails_is_not_called_a_damaged_file(path):
+def test_a_disk_failure_is_not_reported_as_a_damaged_file(path):
     upgrade(SqliteSettings(path=path))
     said = run_with(path, *inject("pread64:error=EIO"), "-P", path)
     assert said.startswith("the disk failed (disk I/O error); read the kernel's log")
@@ -197,7 +203,7 @@ def test_a_disk_that_fails_is_not_called_a_damaged_file(path):
 
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize("number", ["ENOLCK", "EINVAL"])
-def test_a_file_system_without_locks_is_told(path, number):
+def test_a_file_system_without_locks_is_reported(path, number):
     said = run_with(path, *inject(f"flock:error={number}"))
     assert said.startswith("mail.db.lock cannot be locked (")
     assert said.endswith("keep the database on a local disk")
@@ -205,7 +211,7 @@ def test_a_file_system_without_locks_is_told(path, number):
 
 @root_only
 @pytest.mark.needs("mergerfs")
-def test_a_file_system_without_shared_maps_is_told_at_each_start_and_lasts(path):
+def test_a_file_system_without_shared_maps_is_reported_at_each_start_and_used(path):
     (path.parent / "branch").mkdir()
     pool = path.parent / "pool"
     pool.mkdir()
@@ -219,22 +225,22 @@ def test_a_file_system_without_shared_maps_is_told_at_each_start_and_lasts(path)
 
 
 def mounted(path, options, then):
-    """Return a command that runs what follows where a file system of one mebibyte is mounted, invisible to other processes."""
+    """Return a command prefix that runs a command with a private 1 MiB file system mounted at the path's folder."""
     script = f'mount -t tmpfs -o size=1m none "$0" && {then} && {options} && exec "$@"'
     return ["unshare", "-m", "sh", "-c", script, path.parent]
 
 
 @root_only
 @pytest.mark.parametrize("before", ["true", "$PYTHON -c '$OPEN' $DB"])
-def test_a_full_disk_is_called_full(path, before):
+def test_a_full_disk_is_reported_as_full(path, before):
     before = before.replace("$PYTHON", sys.executable).replace("$OPEN", OPEN).replace("$DB", str(path))
     fill = f"(cat /dev/zero > {path.parent}/filling; true) 2>/dev/null"
     said = run_with(path, *mounted(path, fill, before))
-    assert said.startswith(f"the disk is full; make room in {path.parent}, ")
+    assert said.startswith(f"the disk is full; free some space in {path.parent}; ")
 
 
 @root_only
-def test_a_file_system_that_is_read_only_is_called_that(path):
+def test_a_read_only_file_system_is_reported_as_read_only(path):
     said = run_with(path, *mounted(path, f"mount -o remount,ro {path.parent}", "true"), kind="DatabaseRefused")
     assert said == "the file system is mounted read-only; mount it for writing, or change storage.path"
 
@@ -250,4 +256,4 @@ async def test_a_reader_that_cannot_connect_leaves_nothing_running(path, clock, 
     for thread in running:
         thread.join(PATIENCE_SECONDS)
     assert not [thread.name for thread in running if thread.is_alive()]
-    assert not path.with_name("mail.db-wal").exists()  # closed by the last connection
+    assert not path.with_name("mail.db-wal").exists()  # the last connection deleted the WAL when it closed

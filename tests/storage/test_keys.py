@@ -1,4 +1,4 @@
-"""Message ids: ULIDs that sort by arrival, and the bounds a cursor stands for; one text leads to each key."""
+"""Message ids: ULIDs that sort by arrival, the bounds that a cursor denotes, and a single text form for each key."""
 
 import struct
 
@@ -15,21 +15,21 @@ texts = st.from_regex(r"\Amsg_[0-7][0-9a-hjkmnp-tv-z]{25}\Z")
 
 
 @given(message_keys)
-def test_an_id_has_the_shape_of_one_and_leads_back_to_its_key(key):
+def test_an_id_has_the_right_form_and_can_be_converted_back_to_its_key(key):
     text = keys.message_id_of(key)
     assert keys.is_message_id(text)
     assert keys.key_not_above(text) == keys.key_not_below(text) == key
 
 
 @given(texts, message_keys)
-def test_a_cursor_that_is_no_message_still_has_a_place(text, key):
+def test_a_cursor_that_is_not_a_message_also_has_a_position(text, key):
     shown = keys.message_id_of(key)
     assert (key <= keys.key_not_above(text)) is (shown <= text)
     assert (key >= keys.key_not_below(text)) is (shown >= text) or keys.key_not_below(text) == keys.MAX_KEY
 
 
 @given(st.integers(0, keys.MAX_KEY - 1), st.integers(0, (1 << 45) - 1))
-def test_a_key_is_above_the_last_whatever_the_clock_says(last_key, now_ms):
+def test_a_key_is_greater_than_the_last_key_with_any_clock(last_key, now_ms):
     key = keys.next_key(last_key, now_ms)
     assert key > last_key
     assert key >= keys.first_key(now_ms)
@@ -42,7 +42,7 @@ def test_the_greatest_key_is_the_greatest_number_of_a_table_and_the_time_of_an_i
 
 
 @given(st.none() | texts, st.none() | texts, st.integers(2, 10**18 - 1))
-def test_a_page_lies_between_the_ids_that_it_is_asked_for_whatever_the_inbox(after, before, inbox_key):
+def test_a_page_is_between_the_requested_ids_in_any_inbox(after, before, inbox_key):
     low, high = keys.keys_between(Page(after=after, before=before), inbox_key)
     assert low == (-1 if after is None else keys.key_not_above(after, inbox_key)) >= -1
     assert high == (keys.MAX_KEY if before is None else keys.key_not_below(before, inbox_key)) >= 0
@@ -52,7 +52,7 @@ def test_a_page_lies_between_the_ids_that_it_is_asked_for_whatever_the_inbox(aft
         assert keys.message_id_in(inbox_key, high) >= before
 
 
-def test_what_is_no_id_is_told_and_an_inbox_key_is_found_by_its_digits_alone():
+def test_invalid_ids_are_recognized_and_an_inbox_key_is_only_digits():
     good = keys.message_id_of(1 << 50)
     for bad in ("", "msg_", good[:-1], good + "0", good.upper(), good.replace("msg", "MSG"), "msg_8" + "0" * 25):
         assert not keys.is_message_id(bad)

@@ -1,4 +1,4 @@
-"""What a mail is charged: never less than it takes in the file, and not much more."""
+"""The size charged for a message is never smaller than its size in the file, and not much larger."""
 
 from contextlib import closing
 from itertools import count
@@ -17,11 +17,11 @@ from tmpmaild.storage.sqlite.layout import NO_CONTENT, PAGE_BYTES, content_colum
 from .conftest import new_mail
 
 INBOX = "5"
-SPARE_PAGES = 4  # one that is not full yet in each of four b-trees
+SPARE_PAGES = 4  # each of the four b-trees may have a partly filled page
 
 
 class Table:
-    """A database that is written to as the engine does, and what is charged for all of it."""
+    """A database with rows written in the same way as by the engine, and the total size charged."""
 
     def __init__(self, path) -> None:
         self.connection = opening.connect(path)
@@ -76,7 +76,7 @@ octets = st.integers(0, 200) | st.integers(3000, 5000) | st.integers(0, 60_000)
     mails=st.lists(st.tuples(octets, octets, st.booleans(), st.integers(1, 5)), min_size=1, max_size=60),
     deleted=st.sets(st.integers(0, 60)),
 )
-def test_a_mail_is_never_charged_less_than_it_takes(tmp_path_factory, mails, deleted):
+def test_a_mail_is_never_charged_less_than_its_stored_size(tmp_path_factory, mails, deleted):
     made = Table(tmp_path_factory.mktemp("layout") / "mail.db")
     with closing(made.connection):
         for raw_bytes, body_bytes, has_html, recipients in mails:
@@ -103,12 +103,12 @@ def test_tiny_mails_that_stand_alone_in_their_pages_after_a_delete_are_charged_e
     assert table.used_bytes() <= table.charged_bytes() <= 1.25 * table.used_bytes()
 
 
-def test_a_large_mail_is_charged_hardly_more_than_its_pages(table):
+def test_a_large_message_is_charged_little_more_than_its_pages(table):
     cost_bytes = table.add(5, raw=b"x" * 10_000_000, body="")
     assert table.used_bytes() <= cost_bytes <= table.used_bytes() + 2 * PAGE_BYTES
 
 
-def test_what_was_charged_is_given_back_to_the_octet(table):
+def test_exactly_the_charged_octets_are_given_back(table):
     sizes = [0, 40, 5000, 123_456]
     costs = [table.add(5, 6, raw=b"x" * size) for size in sizes]
     execute = table.connection.execute
@@ -125,7 +125,7 @@ def test_what_was_charged_is_given_back_to_the_octet(table):
 
 
 def worst_mail(size_bytes):
-    """Make a mail of that size that takes as much room as any: texts that grow, and attachments with long names."""
+    """Return a message of this size that takes up the most space: its texts grow, and its file names are long."""
     euros = b"\x80" * 900 + b"\r\n"
     text = euros * (mime.MAX_TEXT_BYTES // len(euros) + 1)
     names = "".join(f"X-Name-{number:04}: {'€' * 20}\r\n" for number in range(850))
@@ -143,7 +143,7 @@ def worst_mail(size_bytes):
     return mail + b"z" * (size_bytes - len(mail))
 
 
-def test_two_of_the_largest_mails_fit_an_inbox_by_default_whatever_is_in_them():
+def test_two_of_the_largest_mails_fit_an_inbox_by_default():
     raw = worst_mail(Smtp().max_message_bytes)
     parsed = mime.parse(raw)
     assert isinstance(parsed.body, str)

@@ -1,4 +1,7 @@
-"""One file: what is refused, in one line and without changing a byte; the pragmas of every connection."""
+"""Opening a database file: a refusal is reported in a single line and leaves the files unchanged.
+
+The tests also cover the pragmas of every connection.
+"""
 
 import hashlib
 import os
@@ -56,7 +59,7 @@ def is_clean(path):
 
 
 def kill(path):
-    """Leave the files as a kill would: flag unset, WAL and its index behind."""
+    """Leave the files as after SIGKILL: the flag is unset, and the WAL and its index exist."""
     living = sqlite3.connect(path, isolation_level=None)
     living.execute("UPDATE daemon SET clean_stop = 0")
     living.execute("UPDATE daemon SET last_message_id = last_message_id + 1")
@@ -69,7 +72,7 @@ def kill(path):
 
 
 def damage_pages(path):
-    """Overwrite pages in the middle of the file, behind header and schema, in an unclean stop."""
+    """Overwrite pages in the middle of the file, after the header and schema, as after an unclean stop."""
     kill(path)
     assert set(hashes(path)) == {"mail.db", "mail.db-wal"}
     with path.open("r+b") as file:
@@ -94,16 +97,14 @@ def theirs(mode):
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda path: run(path, "PRAGMA user_version = 99"), "newer than this tmpmaild knows"),
+        (lambda path: run(path, "PRAGMA user_version = 99"), "newer than this tmpmaild supports"),
         (damage_header, "damaged"),
         (damage_pages, "damaged ("),
         *((truncated(left_bytes), AWAY) for left_bytes in (50, 4096, 50_000)),
         *((theirs(mode), "another program") for mode in ("delete", "wal")),
     ],
 )
-async def test_a_newer_or_damaged_database_or_one_of_another_program_is_refused(
-    open_engine, path, clock, spoil, reason
-):
+async def test_a_newer_or_damaged_or_foreign_database_is_refused(open_engine, path, clock, spoil, reason):
     await fill(open_engine)
     spoil(path)
     await assert_refused_untouched(path, clock, reason)
@@ -134,11 +135,11 @@ async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(
     upgrade(SqliteSettings(path=path))
     run(path, *changes)
     await assert_refused_untouched(path, clock, f"changed by hand: {named}")
-    with pytest.raises(DatabaseError, match="undo the change, or to start with an empty one, move mail"):
+    with pytest.raises(DatabaseError, match="undo the change, or to start with an empty database, move mail"):
         upgrade(SqliteSettings(path=path))
 
 
-async def test_tables_and_views_of_somebody_else_do_not_matter(open_engine, path):
+async def test_foreign_tables_and_views_do_not_matter(open_engine, path):
     upgrade(SqliteSettings(path=path))
     run(path, "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
     run(path, "CREATE VIEW today AS SELECT count(*) FROM mail")
@@ -173,7 +174,7 @@ async def test_a_missing_folder_is_refused(path, clock):
 
 
 def begin(path):
-    """Leave what a first start does that is cut short: the first page, and no table."""
+    """Leave the file as after an interrupted first start, with the first page but no tables."""
     opening.connect(path).close()
     assert path.stat().st_size > 0
 
@@ -196,14 +197,14 @@ async def test_a_second_daemon_or_migration_is_refused(open_engine, path, clock)
     assert upgrade(SqliteSettings(path=path)) == []
 
 
-async def test_every_file_is_its_owners_alone(open_engine, path):
+async def test_every_file_is_readable_only_by_its_owner(open_engine, path):
     async with open_engine() as engine:
         await engine.inbox("ada")
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     assert modes == {"mail.db": 0o600, "mail.db-wal": 0o600, "mail.db-shm": 0o600, "mail.db.lock": 0o600}
 
 
-async def test_the_writers_pragmas_hold(open_engine):
+async def test_the_pragmas_of_the_writer_apply(open_engine):
     wanted = {
         "journal_mode": "wal",
         "synchronous": 2,
@@ -229,9 +230,9 @@ async def test_readers_cannot_write(open_engine):
                 await reader.execute("DELETE FROM inbox")
 
 
-def test_a_pragma_that_does_not_hold_stops_the_start(path):
+def test_a_pragma_that_has_no_effect_prevents_startup(path):
     run(path, "PRAGMA auto_vacuum = NONE", "CREATE TABLE early (x)")
-    with pytest.raises(DatabaseError, match="auto_vacuum is 0, wanted 2"):
+    with pytest.raises(DatabaseError, match="auto_vacuum is 0, expected 2"):
         opening.connect(path)
 
 
@@ -288,7 +289,7 @@ def test_a_wheel_carries_the_migrations(tmp_path):
     assert carried == {f"tmpmaild/{file.relative_to(root)}" for file in steps}
 
 
-async def test_people_read_the_views_while_the_daemon_runs_and_what_was_swept_is_in_none(open_engine, path, clock):
+async def test_the_views_can_be_read_while_the_daemon_runs_and_have_no_swept_mail(open_engine, path, clock):
     async with open_engine() as engine:
         ada, bob = await engine.inbox("ada"), await engine.inbox("bob", lifetime_ms=1)
         await engine.add(ada, bob, subject="Hi", body="Hello\n", raw=b"raw")

@@ -1,4 +1,4 @@
-"""A database by several names: links lead to one file, which one process at a time may use, whatever it is called."""
+"""A database with several names: the links lead to the same file, which only one process at a time may use."""
 
 import fcntl
 import os
@@ -74,7 +74,7 @@ async def by_another_process(code, path):
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 @pytest.mark.parametrize("is_first", [True, False])
-async def test_no_other_name_opens_a_database_in_use(path, other, clock, link, is_first):
+async def test_a_database_in_use_cannot_be_opened_by_another_name(path, other, clock, link, is_first):
     upgrade(SqliteSettings(path=path))
     copy = path.with_name("copy")
     copy.write_bytes(path.read_bytes())
@@ -90,19 +90,19 @@ async def test_no_other_name_opens_a_database_in_use(path, other, clock, link, i
     assert upgrade(SqliteSettings(path=second)) == []
 
 
-async def test_another_process_is_kept_out_of_a_hard_link_too(path, other, clock):
+async def test_a_different_process_cannot_open_a_hard_link_either(path, other, clock):
     upgrade(SqliteSettings(path=path))
     other.hardlink_to(path)
     async with open_storage(settings(path), clock):
-        assert await by_another_process(UPGRADE, other) == f"{other}: in use by another tmpmaild"
+        assert (await by_another_process(UPGRADE, other)).startswith(f"{other}: in use by another tmpmaild; ")
         with pytest.raises(DatabaseError, match="in use"):
             upgrade(SqliteSettings(path=other))
-        # What was refused in this process has closed no descriptor of the file: SQLite's own locks still hold.
+        # The refusal in this process closed no descriptor of the file, so SQLite's own locks are still held.
         assert await by_another_process(LEAVE_WAL, path) == "database is locked"
 
 
 @pytest.mark.parametrize("link", [LINKS["symbolic"], link_to_a_link], ids=["symbolic", "of a link"])
-async def test_nobody_creates_a_database_that_somebody_creates_by_another_name(path, other, open_engine, link):
+async def test_a_database_in_use_is_not_created_again_by_a_different_name(path, other, open_engine, link):
     link(path, other)
     async with open_engine() as engine:
         with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
@@ -110,8 +110,8 @@ async def test_nobody_creates_a_database_that_somebody_creates_by_another_name(p
         await engine.inbox("ada")
 
 
-async def test_whoever_looks_at_a_database_in_use_leaves_its_locks(path, open_engine):
-    """Closing any descriptor of a file drops all POSIX locks that the process holds on it."""
+async def test_reading_a_database_in_use_leaves_its_locks(path, open_engine):
+    """Closing any descriptor of a file releases all POSIX locks that the process holds on it."""
     at = SqliteSettings(path=path)
     async with open_engine() as engine:
         await engine.inbox("ada")
@@ -120,7 +120,7 @@ async def test_whoever_looks_at_a_database_in_use_leaves_its_locks(path, open_en
             assert await by_another_process(LEAVE_WAL, path) == "database is locked"
 
 
-async def test_a_daemon_of_before_that_locks_next_to_the_link_is_noticed(path, other):
+async def test_an_older_daemon_that_locks_next_to_the_link_is_detected(path, other):
     upgrade(SqliteSettings(path=path))
     other.symlink_to(path)
     with other.with_name("other.db.lock").open("w") as theirs:
@@ -145,7 +145,7 @@ async def test_a_copy_is_restored_to_where_the_link_leads(path, other, open_engi
         assert await engine.subjects("ada", Page()) == ["kept"]
 
 
-def test_the_disk_that_counts_is_that_of_the_file_and_not_of_the_link(other, path):
+def test_the_disk_of_the_file_and_not_of_the_link_is_measured(other, path):
     target = Path("/dev/shm/tmpmaild-nothing.db")
     if not target.parent.is_dir():
         pytest.skip("needs /dev/shm")
@@ -154,11 +154,13 @@ def test_the_disk_that_counts_is_that_of_the_file_and_not_of_the_link(other, pat
     assert space.sensible_cap_bytes(other) == pytest.approx(min(10 * 1024**3, free_bytes // 2), rel=0.1)
 
 
-async def test_after_a_kill_only_the_name_that_has_the_log_opens_the_database(path, other, open_engine, clock):
+async def test_after_a_kill_the_database_can_be_opened_only_by_the_name_that_has_the_log(
+    path, other, open_engine, clock
+):
     async with open_engine() as engine:
         await engine.add(await engine.inbox("ada"), subject="acknowledged")
         assert run(path, "SELECT count(*) FROM message") == [(1,)]
-        # As a kill leaves them: nothing is copied from the log into the file.
+        # This is the state after SIGKILL: no data has been copied from the WAL into the file.
         left = {end: path.with_name(f"mail.db{end}").read_bytes() for end in ("", "-wal")}
     for end, octets in left.items():
         path.with_name(f"mail.db{end}").write_bytes(octets)

@@ -1,4 +1,4 @@
-"""A database for one run: what it deletes at its end, and what it leaves alone."""
+"""A temporary database: the files that are deleted when it is closed, and the files that are not touched."""
 
 import pytest
 
@@ -17,14 +17,14 @@ def path(tmp_path):
     return folder / "mail.db"
 
 
-async def test_the_database_is_gone_with_its_folder_when_it_was_used(path, clock):
+async def test_the_database_is_deleted_with_its_folder(path, clock):
     with temporary(path):
         async with open_storage(settings(path), clock):
             assert len(list(path.parent.iterdir())) > 1
     assert not path.parent.exists()
 
 
-def test_other_files_in_the_folder_and_so_the_folder_stay(path):
+def test_other_files_in_the_folder_and_the_folder_are_kept(path):
     other = path.with_name("other.txt")
     other.touch()
     with pytest.raises(KeyError), temporary(path):
@@ -32,14 +32,14 @@ def test_other_files_in_the_folder_and_so_the_folder_stay(path):
     assert list(path.parent.iterdir()) == [other]
 
 
-def test_a_database_that_is_there_is_refused_and_stays(path):
+def test_an_existing_database_is_refused_and_kept(path):
     path.write_text("mail")
-    with pytest.raises(DatabaseError, match="is there already"), temporary(path):
+    with pytest.raises(DatabaseError, match="already exists"), temporary(path):
         pass
     assert path.read_text() == "mail"
 
 
-def test_a_database_that_another_daemon_has_taken_over_stays(path):
+def test_a_database_taken_over_by_a_different_daemon_is_kept(path):
     with temporary(path):
         taken_over = opening.lock(path)
         taken_over.__enter__()
@@ -47,7 +47,7 @@ def test_a_database_that_another_daemon_has_taken_over_stays(path):
     assert path.exists()
 
 
-def test_a_folder_that_is_missing_in_the_beginning_is_told_and_in_the_end_is_fine(path):
+def test_a_missing_folder_is_an_error_at_the_start_and_ignored_at_the_end(path):
     with temporary(path):
         path.unlink()
         path.parent.rmdir()

@@ -1,4 +1,4 @@
-"""Which rows and bodies make a page."""
+"""Selecting the rows and bodies of a page."""
 
 import pytest
 
@@ -38,26 +38,26 @@ def test_a_page_ends_at_its_limit_or_with_too_much_text(rows, shown, has_more):
     assert fit_page(rows, Page(limit=2, other_characters=500)) == (rows[:shown], has_more)
 
 
-def test_the_newest_large_bodies_are_read_whole_as_far_as_they_fit_with_the_small_ones():
+def test_the_newest_large_bodies_are_read_completely_if_they_fit_with_the_small_bodies():
     rows = [row(1, body=None, body_bytes=5000), row(2, body="small", body_bytes=5), row(3, body=None, body_bytes=5000)]
     assert bodies_left_out(rows, Page(bodies_bytes=9000)) == {3: True, 1: False}
     assert bodies_left_out(rows[1:2], Page(bodies_bytes=0)) == {}
 
 
-def test_a_message_whose_body_has_been_deleted_since_is_left_out():
+def test_a_message_whose_body_was_deleted_meanwhile_is_omitted():
     rows = [row(1, body=None), row(2, body="small"), row(3, body=None)]
     shown = with_bodies(rows, {1: ("cut", True)}, str)
     assert [(one.id, one.body, one.truncated) for one in shown] == [("1", "cut", True), ("2", "small", False)]
 
 
-def test_a_list_begins_at_now_or_at_the_first_that_has_expired_or_after_a_place():
+def test_a_list_starts_at_now_or_at_the_first_expired_inbox_or_after_a_position():
     assert listed_between(100) == Between(100, NEVER_MS, NEVER_MS - 1)
     assert listed_between(100, expired=True) == Between(-1, 0, 100)
     assert listed_between(100, "70.3", expired=True) == Between(70, 3, 100)
 
 
 @pytest.mark.parametrize(("count", "place"), [(PAGE_ROWS, f"{PAGE_ROWS - 1}.{PAGE_ROWS - 1}"), (PAGE_ROWS - 1, None)])
-def test_a_page_of_inboxes_names_the_place_of_the_last_that_was_read(count, place):
+def test_a_page_of_inboxes_has_the_position_of_the_last_row_read(count, place):
     read = [
         InboxRow(key, 0, key, private=False, message_count=0, stored_bytes=0, creator=b"c" if key == 7 else None)
         for key in range(count)

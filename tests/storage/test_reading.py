@@ -1,4 +1,4 @@
-"""The thread that reads, and what of aiosqlite is used for it that is private."""
+"""The reader thread, and the private parts of aiosqlite that it uses."""
 
 import asyncio
 import threading
@@ -16,7 +16,10 @@ from tmpmaild.storage.sqlite.space import Files
 
 
 async def test_a_function_runs_with_the_connection_on_the_thread_of_aiosqlite():
-    """``_tx`` and ``_conn`` are private names; when this fails, see what the new version has in their place."""
+    """``_tx`` and ``_conn`` are private names.
+
+    If this test fails, look for their replacements in the new version of aiosqlite.
+    """
     found = SimpleQueue()
 
     def look(raw):
@@ -39,9 +42,7 @@ async def files(tmp_path):
     "attackers", [["198.51.100.1"], [f"198.51.100.{number}" for number in range(100)], ["2001:db8:1:7::/64"], [""]]
 )
 @pytest.mark.parametrize("read_seconds", [0.001, 0.04, 1.0])
-async def test_a_read_waits_for_few_of_others_however_many_wait_and_however_long_they_take(
-    attackers, read_seconds, files
-):
+async def test_a_read_waits_for_few_others_whatever_their_number_and_duration(attackers, read_seconds, files):
     now, order = 0.0, []
 
     def read(_connection, client, seconds):
@@ -63,4 +64,5 @@ async def test_a_read_waits_for_few_of_others_however_many_wait_and_however_long
         await asyncio.gather(victim, *waiting)
     assert order.index("192.0.2.1") * read_seconds <= 0.01 + 2 * read_seconds
     of_others = [client for client in order if client != "192.0.2.1"]
-    assert of_others == [attackers[index % len(attackers)] for index in range(200)]  # in their order
+    # The attackers' reads run in the order of arrival.
+    assert of_others == [attackers[index % len(attackers)] for index in range(200)]

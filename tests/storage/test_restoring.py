@@ -1,4 +1,4 @@
-"""A copy is put in the place of a database only if it is whole and ours, and nothing is lost by that."""
+"""A backup only replaces a database if it is complete and ours; no data is lost in the process."""
 
 import gzip
 import resource
@@ -23,7 +23,7 @@ OLD = Path(__file__).parents[1] / "upgrades/1.0/sqlite.gz"
 
 @pytest.fixture
 async def copy(open_engine, path, tmp_path):
-    """Return a copy of a database with one mail, which itself is gone."""
+    """Return a backup of a database with one message; the database itself is deleted."""
     copy = tmp_path / "tmpmaild.copy"
     async with open_engine() as engine:
         await engine.add(await engine.inbox("ada"), subject="kept", raw=b"x" * 300_000)
@@ -38,7 +38,7 @@ def files(path):
     return {file.name for file in path.parent.glob("mail.db*")}
 
 
-async def test_the_service_starts_from_what_was_restored(copy, path, open_engine):
+async def test_the_service_starts_from_a_restored_database(copy, path, open_engine):
     found = restore(copy, path)
     assert (found.inboxes, found.messages) == (1, 1)
     assert (stat.S_IMODE(path.stat().st_mode), files(path)) == (0o600, {"mail.db", "mail.db.lock"})
@@ -46,13 +46,13 @@ async def test_the_service_starts_from_what_was_restored(copy, path, open_engine
         assert await engine.subjects("ada", Page()) == ["kept"]
 
 
-async def test_what_a_first_start_left_is_replaced_with_its_log(copy, path, open_engine):
+async def test_an_empty_database_of_a_first_start_is_replaced_with_its_wal(copy, path, open_engine):
     upgrade(SqliteSettings(path=path))
     with closing(sqlite3.connect(path)) as running:
         running.execute("UPDATE daemon SET clean_stop = 0")
         running.commit()
         kept = {end: path.with_name(path.name + end).read_bytes() for end in ("-wal", "-shm")}
-    for end, octets in kept.items():  # as after SIGKILL
+    for end, octets in kept.items():  # restore the files that SIGKILL would leave behind
         path.with_name(path.name + end).write_bytes(octets)
     restore(copy, path)
     assert files(path) == {"mail.db", "mail.db.lock"}
@@ -60,7 +60,7 @@ async def test_what_a_first_start_left_is_replaced_with_its_log(copy, path, open
         assert await engine.subjects("ada", Page()) == ["kept"]
 
 
-async def test_a_journal_of_another_database_is_not_played_into_the_restored_one(copy, path, open_engine, tmp_path):
+async def test_a_journal_of_a_different_database_is_not_applied_to_the_restored_one(copy, path, open_engine, tmp_path):
     (other := tmp_path / "other.db").touch()
     journal = other.with_name("other.db-journal")
     with closing(sqlite3.connect(other, isolation_level=None)) as rolled_back:
@@ -78,7 +78,7 @@ async def test_a_journal_of_another_database_is_not_played_into_the_restored_one
         assert await engine.subjects("ada", Page()) == ["kept"]
 
 
-async def test_a_database_that_holds_anything_stays(copy, path, open_engine):
+async def test_a_database_with_any_data_is_not_replaced(copy, path, open_engine):
     async with open_engine() as engine:
         await engine.inbox("eve")
     before = path.read_bytes()
@@ -86,12 +86,12 @@ async def test_a_database_that_holds_anything_stays(copy, path, open_engine):
         restore(copy, path)
     assert path.read_bytes() == before
     path.write_bytes(b"not a database" * 1000)
-    with pytest.raises(DatabaseError, match=r"is there already; move mail\.db"):
+    with pytest.raises(DatabaseError, match=r"already exists; move mail\.db"):
         restore(copy, path)
 
 
 async def test_nothing_is_restored_while_the_service_runs(copy, path):
-    with opening.lock(path), pytest.raises(DatabaseError, match="in use by another tmpmaild"):
+    with opening.lock(path), pytest.raises(DatabaseError, match="in use by another tmpmaild; stop it first"):
         restore(copy, path)
     assert not path.exists()
 
@@ -126,17 +126,17 @@ SPOILED = [
         lambda copy: run(copy, "ALTER TABLE inbox ADD COLUMN more TEXT"),
         "changed by hand: column inbox.more is new",
     ),
-    (_another("CREATE TABLE notes (text TEXT)"), "a database of another program"),
+    (_another("CREATE TABLE notes (text TEXT)"), "a database created by another program"),
     (_another("PRAGMA user_version = 0"), "not a copy made by tmpmaild backup"),
-    (_with_a_log, "a part of it is in tmpmaild.copy-wal"),
+    (_with_a_log, "part of its data is in tmpmaild.copy-wal"),
     (lambda copy: copy.write_bytes(b""), "not a copy made by tmpmaild backup"),
     (lambda copy: copy.write_bytes(b"PGDMP" * 1000), "not a copy made by tmpmaild backup"),
     (lambda copy: copy.unlink(), "cannot be read: No such file"),
 ]
-"""What becomes of a copy, and why it is refused then."""
+"""Changes to a backup, and the reason for which the changed backup is refused."""
 
 
-async def test_a_copy_that_is_not_whole_or_not_ours_is_not_put_there(copy, path, subtests):
+async def test_a_copy_that_is_incomplete_or_not_ours_is_not_restored(copy, path, subtests):
     whole = copy.read_bytes()
     for number, (spoil, why) in enumerate(SPOILED):
         with subtests.test(why, number=number):
@@ -158,7 +158,7 @@ async def test_a_copy_of_the_first_release_is_restored_and_migrated_at_the_start
         pass
 
 
-async def test_a_disk_that_takes_no_more_leaves_nothing_of_what_was_begun(copy, path):
+async def test_a_full_disk_leaves_no_partial_database(copy, path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:

@@ -1,4 +1,7 @@
-"""The declared columns are those of the tables. A batch is one statement: every row once, and no mail stays in memory."""
+"""The declared columns match the tables.
+
+A batch is a single statement that inserts each row once, and no message stays in memory.
+"""
 
 import asyncio
 import sqlite3
@@ -15,13 +18,13 @@ from tmpmaild.storage.sqlite.layout import INSERTED, MAX_ROWS, MessageColumns, f
 async def test_each_mail_of_a_batch_is_stored_once(open_engine, count):
     async with open_engine(max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")
-        # Behind a create they are queued while the writer is busy, and so go together.
+        # The messages are queued while the writer is busy creating an inbox, so they share a batch.
         await asyncio.gather(engine.inbox("other"), *(engine.add(inbox, subject=str(n)) for n in range(count)))
         messages = await engine.messages("ada", Page())
         assert sorted(int(message.subject) for message in messages) == list(range(count))
 
 
-async def test_forgetting_the_values_of_a_statement_stores_nothing(engine, path):
+async def test_forgetting_the_values_of_a_statement_writes_nothing(engine, path):
     inbox = await engine.inbox("ada")
     await engine.add(inbox)
     before = path.with_name("mail.db-wal").read_bytes()
@@ -41,18 +44,18 @@ def _columns(connection, table):
 
 @pytest.fixture
 def schema(engine, path):
-    del engine  # has created the tables
+    del engine  # the engine is only needed to create the tables
     with closing(sqlite3.connect(path)) as connection:
         yield connection
 
 
-async def test_the_declared_columns_are_those_of_the_tables_and_of_the_view(schema):
+async def test_the_declared_columns_match_the_tables_and_the_view(schema):
     assert set(_columns(schema, "message")) == set(MessageColumns._fields)
     assert set(_columns(schema, "content")) == {"id", *OF_THE_ENGINE, *(column.name for column in CONTENT)}
     assert sorted(INSERTED) == sorted(_columns(schema, "delivery"))
 
 
-async def test_numbers_are_stored_before_the_filler_and_text_behind_it(schema):
+async def test_numbers_are_stored_before_the_filler_and_text_after_it(schema):
     columns = _columns(schema, "content")
     places = list(columns)
     for column in CONTENT:

@@ -1,4 +1,4 @@
-"""Disk space is measured now and then, but at once after there was none."""
+"""Free disk space is measured only occasionally, but measured again immediately after it has run out."""
 
 import asyncio
 import shutil
@@ -23,11 +23,12 @@ def connection(path):
     with closing(sqlite3.connect(path, isolation_level=None)) as opened:
         opened.execute("PRAGMA journal_mode = wal")
         opened.execute("CREATE TABLE t (x)")
-        opened.execute("CREATE TABLE address (id INTEGER PRIMARY KEY, filler BLOB, slots BLOB)")  # zeros go through it
+        # Used for writing zeros.
+        opened.execute("CREATE TABLE address (id INTEGER PRIMARY KEY, filler BLOB, slots BLOB)")
         yield opened
 
 
-def test_the_disk_is_looked_at_after_many_octets_and_while_there_is_no_room(path, connection, seconds):
+def test_the_disk_is_checked_after_many_octets_and_while_there_is_no_room(path, connection, seconds):
     space = DiskSpace(Files(path), connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB, monotonic=seconds)
     connection.execute("INSERT INTO t VALUES (zeroblob(?))", (1000 * KIB,))
     for written_bytes, has_room in ((10, True), (50 * KIB, False)):
@@ -40,7 +41,7 @@ def test_the_disk_is_looked_at_after_many_octets_and_while_there_is_no_room(path
 
 @pytest.fixture
 def seconds():
-    """Return a timer whose seconds pass when told to."""
+    """Return a timer that tests advance."""
 
     def read():
         return read.now
@@ -50,7 +51,7 @@ def seconds():
 
 
 def lengthen_wal(connection, mebibytes):
-    """Write the same page again and again: the file does not grow."""
+    """Write the same page repeatedly: the file does not grow."""
     connection.execute("CREATE TABLE IF NOT EXISTS again (x)")
     while wal_bytes(connection) < mebibytes * MIB:
         connection.execute("DELETE FROM again")
@@ -86,7 +87,7 @@ def test_a_wal_behind_a_foreign_reader_counts_as_used(path, connection, seconds,
     assert wal_bytes(connection) == 0
 
 
-def test_a_long_wal_that_nobody_reads_is_cut_instead_of_refusing(path, connection, caplog):
+def test_a_long_wal_without_readers_is_truncated_instead_of_refusing_mail(path, connection, caplog):
     with stranger_that_reads(path):
         lengthen_wal(connection, 7)
     space = DiskSpace(Files(path), connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB)
@@ -94,7 +95,7 @@ def test_a_long_wal_that_nobody_reads_is_cut_instead_of_refusing(path, connectio
     assert caplog.records == []
 
 
-def test_a_full_storage_and_room_again_are_told_once_each(path, connection, caplog, monkeypatch, seconds):
+def test_a_full_storage_and_new_room_are_logged_once_each(path, connection, caplog, monkeypatch, seconds):
     caplog.set_level("INFO")
     space = DiskSpace(Files(path), connection, cap_bytes=64 * MIB, reserve_bytes=100 * KIB, monotonic=seconds)
     usage = shutil.disk_usage(path.parent)
@@ -107,7 +108,7 @@ def test_a_full_storage_and_room_again_are_told_once_each(path, connection, capl
             "WARNING",
             "storage full: the disk has 255 MiB free, and 256 MiB must stay free; new mail and addresses are refused",
         ),
-        ("INFO", "storage has room again; mail and addresses are accepted"),
+        ("INFO", "storage has space again; mail and addresses are accepted"),
     ]
 
 
@@ -122,7 +123,7 @@ async def test_a_cap_that_was_chosen_on_a_full_disk_grows_when_the_disk_has_room
         await engine.add(await engine.inbox("ada"))
 
 
-async def test_room_is_measured_again_while_it_is_asked_for_but_once_a_second_even_if_that_fails(seconds):
+async def test_room_is_measured_again_on_request_at_most_once_a_second_even_after_errors(seconds):
     measured = []
 
     async def measure():
@@ -136,7 +137,7 @@ async def test_room_is_measured_again_while_it_is_asked_for_but_once_a_second_ev
     assert measured == [0, 1, 2.5]
 
 
-async def test_a_measurement_that_takes_long_is_not_begun_twice(seconds):
+async def test_a_slow_measurement_is_not_started_twice(seconds):
     begun = []
     done = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""A database that is removed or replaced while it is open: nothing more is accepted, and no other file is touched."""
+"""A database file removed or replaced while it is open: no more mail is accepted, and no other file is touched."""
 
 import logging
 import shutil
@@ -40,7 +40,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-async def test_everything_is_refused_from_the_first_commit_on(open_engine, path, loss, caplog):
+async def test_all_mail_is_refused_from_the_first_commit_on(open_engine, path, loss, caplog):
     async with open_engine() as engine:
         inbox = await engine.inbox("ada")
         kept = await engine.add(inbox)
@@ -66,7 +66,7 @@ async def test_everything_is_refused_from_the_first_commit_on(open_engine, path,
     assert str(path) in line.getMessage()
 
 
-async def test_it_tells_of_the_loss_without_being_asked_for_mail(open_engine, path, clock):
+async def test_a_lost_database_is_noticed_without_mail(open_engine, path, clock):
     async with open_engine() as engine, anyio.create_task_group() as tasks:
         tasks.start_soon(engine.storage.lost.wait)
         path.unlink()
@@ -75,7 +75,7 @@ async def test_it_tells_of_the_loss_without_being_asked_for_mail(open_engine, pa
 
 
 @pytest.mark.parametrize(("loss", "folder"), [("rm mail.db-wal", "state"), ("mv ../state ../moved", "moved")])
-async def test_mail_of_before_is_there_after_the_end_wherever_the_database_is(open_engine, path, clock, loss, folder):
+async def test_earlier_mail_is_still_there_at_the_end_wherever_the_database_is(open_engine, path, clock, loss, folder):
     async with open_engine() as engine:
         inbox = await engine.inbox("ada")
         kept = await engine.add(inbox)
@@ -87,7 +87,7 @@ async def test_mail_of_before_is_there_after_the_end_wherever_the_database_is(op
         assert kept in [message.id for message in listing.messages]
 
 
-async def test_the_database_that_took_its_place_is_left_alone(open_engine, path, clock, tmp_path):
+async def test_a_new_database_in_its_place_is_left_unchanged(open_engine, path, clock, tmp_path):
     (tmp_path / "other").mkdir()
     other = tmp_path / "other" / "mail.db"
     async with open_engine() as engine:
@@ -111,8 +111,8 @@ async def test_a_database_behind_a_link_is_not_lost(open_engine, path, tmp_path)
             await engine.add(inbox)
 
 
-async def test_other_processes_see_our_locks_whatever_we_look_at(open_engine, path):
-    """Closing any descriptor of a file drops all POSIX locks that the process holds on it."""
+async def test_our_locks_are_visible_to_other_processes_whatever_file_we_read(open_engine, path):
+    """Closing any descriptor of a file releases all POSIX locks that the process holds on it."""
     leave_wal = (
         "import sqlite3, sys\n"
         "connection = sqlite3.connect(sys.argv[1], timeout=0)\n"

@@ -1,4 +1,4 @@
-"""A sweep is many small operations: how much each may do is bounded, and mail passes between them."""
+"""A sweep consists of many small operations: the size of each operation is bounded, and mail is stored between them."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ async def engine(open_engine):
 
 
 def rows(engine):
-    """Count messages, contents, addresses not swept yet, and tombstones."""
+    """Count messages, contents, addresses that have not been swept, and tombstones."""
     execute = engine.storage._writer._connection.execute
     return [
         execute(sql).fetchone()[0]
@@ -41,7 +41,7 @@ async def fill(engine, inboxes, mails_each, prefix="box", **mail):
 
 
 def swept_units(before, after):
-    """Return how much work there is between two results of ``rows``, as a sweep counts it."""
+    """Return the work done between two results of ``rows``, in the sweep's units."""
     deleted = [old - new for old, new in zip(before, after, strict=True)]
     return deleted[0] * sweeping._MESSAGE_UNITS + deleted[2] * sweeping._INBOX_UNITS
 
@@ -57,12 +57,12 @@ async def test_a_step_deletes_as_many_rows_as_the_pace_allows_and_no_more(engine
         after = rows(engine)
         assert swept_units(before, after) <= amount + sweeping._INBOX_UNITS
         before, steps = after, steps + 1
-    assert before == [0, 0, 1, 400]  # the operator's inbox stays
+    assert before == [0, 0, 1, 400]  # only the operator's inbox and the tombstones remain
     assert steps >= 800 * sweeping._MESSAGE_UNITS // 2000
 
 
-async def test_the_steps_become_as_large_as_the_time_for_one_allows(engine):
-    """Each row that is changed takes 0.1 ms by this timer: fifty changes make a step."""
+async def test_the_steps_become_as_large_as_the_time_for_a_step_allows(engine):
+    """Each changed row takes 0.1 ms on this timer, so a step has fifty changes."""
     connection = engine.storage._writer._connection
     await fill(engine, inboxes=1000, mails_each=1)
     engine.clock.advance(ms=LIFETIME_MS)
@@ -77,7 +77,7 @@ async def test_the_steps_become_as_large_as_the_time_for_one_allows(engine):
         assert 30 <= connection.total_changes - changes <= 70
 
 
-async def test_a_step_deletes_so_many_octets_and_no_more(engine):
+async def test_a_step_deletes_a_limited_number_of_bytes(engine):
     engine.storage._sweep_step_size = StepSize(first=500, least=500, most=500)
     await fill(engine, inboxes=2, mails_each=10, raw=b"x" * (3 * MIB // 4))
     engine.clock.advance(ms=LIFETIME_MS)
@@ -90,8 +90,8 @@ async def test_a_step_deletes_so_many_octets_and_no_more(engine):
     assert (rows(engine)[:2], steps >= 10) == ([0, 0], True)
 
 
-async def test_a_mail_larger_than_a_step_goes_alone(engine):
-    await fill(engine, inboxes=1, mails_each=3, raw=b"x" * (3 * MIB))  # the first step is of 200 pages
+async def test_a_message_larger_than_a_step_is_a_separate_step(engine):
+    await fill(engine, inboxes=1, mails_each=3, raw=b"x" * (3 * MIB))  # the limit of the first step is 200 pages
     engine.clock.advance(ms=LIFETIME_MS)
     for left in (2, 1, 0):
         await engine.storage.sweep(engine.clock())
@@ -126,7 +126,7 @@ async def test_the_freed_file_shrinks_in_small_steps(engine, path):
     assert sum("incremental_vacuum" in sql for sql in statements) >= 5
 
 
-async def test_behind_a_foreign_reader_the_file_is_not_shrunk_for_that_would_grow_the_wal(engine, path):
+async def test_the_file_is_not_shrunk_during_a_foreign_read_because_that_would_grow_the_wal(engine, path):
     await fill(engine, inboxes=10, mails_each=10, raw=b"x" * 200_000)
     await engine.storage.erase()
     engine.clock.advance(ms=LIFETIME_MS)
@@ -143,7 +143,7 @@ async def test_behind_a_foreign_reader_the_file_is_not_shrunk_for_that_would_gro
 
 
 async def _deliver_during_a_sweep(engine):
-    """Deliver one mail after the other while the cleaner works; return the writer's operations between them."""
+    """Deliver messages during a sweep, one at a time; return the writer's operations between the deliveries."""
     inbox = await engine.inbox("receives", lifetime_ms=100 * LIFETIME_MS)
     operations = []
     engine.storage._writer._connection.set_trace_callback(operations.append)
@@ -168,7 +168,7 @@ def _most_between_deliveries(operations):
 
 
 @pytest.mark.parametrize("stranger_reads", [False, True])
-async def test_mail_passes_between_the_steps_of_a_sweep(engine, path, stranger_reads, monkeypatch):
+async def test_mail_is_stored_between_the_steps_of_a_sweep(engine, path, stranger_reads, monkeypatch):
     monkeypatch.setattr("tmpmaild.inboxes.expiry._ERASE_PAUSE_SECONDS", 0.001)
     await fill(engine, inboxes=400, mails_each=2)
     await fill(engine, inboxes=1, mails_each=3, prefix="large", raw=b"x" * (4 * MIB))
@@ -180,8 +180,8 @@ async def test_mail_passes_between_the_steps_of_a_sweep(engine, path, stranger_r
     assert rows(engine)[0] == deliveries
 
 
-async def test_a_message_without_its_content_does_not_keep_a_sweep_going(engine):
-    """A damaged or edited file: what cannot be deleted must not be tried without end."""
+async def test_a_message_without_its_content_does_not_repeat_a_sweep_forever(engine):
+    """In a damaged or edited file, a row that cannot be deleted must not be retried endlessly."""
     await fill(engine, inboxes=3, mails_each=1)
     engine.storage._writer._connection.execute("DELETE FROM content WHERE id = (SELECT min(id) FROM content)")
     engine.clock.advance(ms=LIFETIME_MS)
@@ -193,7 +193,7 @@ async def test_a_message_without_its_content_does_not_keep_a_sweep_going(engine)
 
 
 class Machine:
-    """A machine on which a unit of work takes ``unit_seconds``, and each step ``step_seconds`` more."""
+    """A machine on which each unit of work takes ``unit_seconds``, and each step ``step_seconds`` more."""
 
     def __init__(self, unit_seconds, step_seconds=0.0):
         self.unit_seconds = unit_seconds
@@ -212,7 +212,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("unit_seconds", [2e-6, 40e-6, 300e-6])
-def test_a_step_soon_takes_its_time_on_a_machine_of_any_speed(unit_seconds):
+def test_a_step_soon_has_the_intended_duration_on_a_machine_of_any_speed(unit_seconds):
     machine = Machine(unit_seconds)
     step_size = machine.step_size()
     for _ in range(20):
@@ -229,14 +229,14 @@ def test_a_step_soon_takes_its_time_on_a_machine_of_any_speed(unit_seconds):
     [(50e-6, 1.0, 100, 50), (1e-6, 0.0, 99, 100), (1e-3, 0.0, 50, 50)],
     ids=["interrupted", "with little to do", "with little to do that takes too long"],
 )
-def test_the_next_step_is_as_large_as_the_last_one_tells(unit_seconds, step_seconds, at_most, amount):
+def test_the_size_of_the_next_step_follows_from_the_last_one(unit_seconds, step_seconds, at_most, amount):
     machine = Machine(unit_seconds, step_seconds)
     step_size = machine.step_size(first=100)
     machine.step(step_size, at_most=at_most)
     assert step_size.amount == amount
 
 
-def test_the_amount_keeps_to_its_bounds():
+def test_the_amount_stays_within_its_limits():
     machine = Machine(1.0)
     step_size = machine.step_size()
     for unit_seconds, steps, amount in ((1.0, 20, 10), (1e-9, 40, 10_000)):

@@ -1,4 +1,4 @@
-"""After an erase no file holds a byte of what has expired."""
+"""After an erase, no file contains any expired content."""
 
 import asyncio
 import random
@@ -11,12 +11,12 @@ from tmpmaild.model import Page, Webhook
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 
 
-async def test_what_is_over_stands_in_no_file_while_others_live_and_after(open_engine, path, clock):
+async def test_expired_data_is_in_no_file_during_other_work_and_after_it(open_engine, path, clock):
     async with open_engine(max_bytes=2**30) as engine:
-        await prove_erasure(engine.storage, path, clock, 1_000)  # the proofs have more
+        await prove_erasure(engine.storage, path, clock, 1_000)  # the system tests use more inboxes
 
 
-async def test_a_recipient_that_is_over_is_blanked_in_a_mail_that_others_still_have(open_engine, path, clock):
+async def test_an_expired_recipient_is_blanked_in_a_message_that_other_inboxes_still_have(open_engine, path, clock):
     async with open_engine() as engine:
         over, lives = await engine.inbox("zqx000001qz", lifetime_ms=1), await engine.inbox("zqx000002qz")
         addresses = ("zqx000001qz+ünï@mail.example.com", "zqx000002qz@mail.example.com")
@@ -26,7 +26,7 @@ async def test_a_recipient_that_is_over_is_blanked_in_a_mail_that_others_still_h
         assert set(marks(path)) == {2}
 
 
-async def test_what_an_earlier_process_swept_but_did_not_erase_is_erased(open_engine, path, clock):
+async def test_data_that_an_earlier_process_swept_but_did_not_erase_is_erased(open_engine, path, clock):
     async with open_engine() as engine:
         await engine.add(await engine.inbox("zqx000001qz"), subject="zqx000001qz")
         clock.advance(seconds=3600)
@@ -46,8 +46,8 @@ async def swept_marks(engine, path, clock):
     return set(marks(path))
 
 
-async def test_what_is_deleted_in_any_way_among_many_is_in_no_file_after_the_next_sweep(open_engine, path, clock):
-    """Mail is deleted one by one, by one request, and with its address."""
+async def test_data_deleted_in_any_way_is_in_no_file_after_the_next_sweep(open_engine, path, clock):
+    """Messages are deleted in three ways: one at a time, all in one request, and together with their address."""
     rng = random.Random(21)
     async with open_engine(max_messages_per_inbox=0) as engine:
         inboxes = [await engine.inbox(mark(1000 + number)) for number in range(5)]
@@ -68,7 +68,7 @@ async def test_what_is_deleted_in_any_way_among_many_is_in_no_file_after_the_nex
         assert await swept_marks(engine, path, clock) == addresses.union(left) - {1002}
 
 
-async def test_a_recipient_who_deletes_a_shared_mail_is_blanked_in_it_and_the_last_takes_it_along(
+async def test_deleting_a_shared_message_blanks_the_recipient_and_the_last_recipient_deletes_it(
     open_engine, path, clock
 ):
     async with open_engine() as engine:
@@ -83,7 +83,7 @@ async def test_a_recipient_who_deletes_a_shared_mail_is_blanked_in_it_and_the_la
             assert await swept_marks(engine, path, clock) == left
 
 
-async def test_what_is_deleted_while_the_files_are_erased_is_erased_by_the_next_sweep(open_engine, path, clock):
+async def test_data_deleted_while_files_are_erased_is_erased_by_the_next_sweep(open_engine, path, clock):
     async with open_engine() as engine:
         inbox = await engine.inbox("box")
         message_ids = [await engine.add(inbox, subject=mark(number)) for number in range(40)]
@@ -93,13 +93,13 @@ async def test_what_is_deleted_while_the_files_are_erased_is_erased_by_the_next_
 
 
 @pytest.mark.parametrize("way", ["replaced", "taken away", "taken away after a call", "ended"])
-async def test_a_webhook_that_goes_is_in_no_file_after_the_next_sweep(open_engine, path, clock, way):
+async def test_a_removed_webhook_is_in_no_file_after_the_next_sweep(open_engine, path, clock, way):
     async with open_engine() as engine:
         inbox, storage = await engine.inbox("box"), engine.storage
         await storage.erase()
         await storage.set_webhook(inbox.id, None, clock())
         await _set_webhook(engine, inbox, mark(1) * 100)
-        assert not storage._writer.state.unerased  # by what took nothing away
+        assert not storage._writer.state.unerased  # no webhook has been removed yet
         stored = await storage.read_webhook(inbox.id)
         ways = {
             "replaced": lambda: _set_webhook(engine, inbox, "other"),
@@ -116,7 +116,7 @@ async def _set_webhook(engine, inbox, text):
     await engine.storage.set_webhook(inbox.id, webhook, engine.clock())
 
 
-async def test_the_text_of_a_webhook_stands_in_overflow_pages_only(open_engine, path):
+async def test_the_text_of_a_webhook_is_only_in_overflow_pages(open_engine, path):
     async with open_engine() as engine:
         for length in range(0, 4200, 40):
             await _set_webhook(engine, await engine.inbox(f"box{length}"), mark(1) + "x" * (length // 2))
@@ -127,14 +127,14 @@ async def test_the_text_of_a_webhook_stands_in_overflow_pages_only(open_engine, 
 
 
 def pages_of(path):
-    """Return the leaves of b-trees, and the other pages; one of overflow begins with a page number below 2**24."""
+    """Return the b-tree leaves and the other pages; an overflow page starts with a page number below 2**24."""
     octets = path.read_bytes()
     pages = [octets[start : start + PAGE_BYTES] for start in range(0, len(octets), PAGE_BYTES)]
     return [page for page in pages if page[0] == 0x0D], [page for page in pages if page[0] != 0x0D]
 
 
-async def test_text_of_any_length_stands_in_overflow_pages_only(open_engine, path):
-    """Whatever a mail's length, none of it is in a page of a b-tree, where a merge would leave copies of it."""
+async def test_text_of_any_length_is_only_in_overflow_pages(open_engine, path):
+    """Message text of any length stays out of b-tree pages, because merging pages would leave copies of the text."""
     async with open_engine(max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("zqx000001qz")
         lengths = [*range(0, 4200, 3), 9000, 70_000, 1_000_000]

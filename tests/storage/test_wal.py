@@ -1,4 +1,4 @@
-"""What SQLite truncates or deletes was overwritten before, so that no block is freed with mail in it."""
+"""Files are overwritten before SQLite truncates or deletes them, so that freed disk blocks do not contain mail."""
 
 import os
 import sqlite3
@@ -16,7 +16,7 @@ SECRET = b"secret-octets"
 
 
 def fill(connection, rows, secret=SECRET):
-    """Write rows of a page each, in transactions of twenty; none is copied into the file."""
+    """Write rows of one page each, in transactions of twenty, without checkpoints."""
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     for start in range(0, rows, 20):
         connection.execute("BEGIN")
@@ -33,7 +33,7 @@ def connection(path):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 33, 500, 3000])
-def test_a_log_of_any_length_is_overwritten_to_its_end_and_the_database_stays_as_it_is(path, connection, rows):
+def test_a_wal_of_any_length_is_overwritten_to_its_end_without_changing_the_database(path, connection, rows):
     fill(connection, rows)
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
     before = path.read_bytes(), connection.execute("PRAGMA max_page_count").fetchone()
@@ -49,17 +49,17 @@ def test_a_log_of_any_length_is_overwritten_to_its_end_and_the_database_stays_as
     assert connection.execute("SELECT count(*) FROM address WHERE id < 0").fetchone() == (0,)
 
 
-def test_a_log_that_was_longer_once_is_overwritten_to_its_old_end(path, connection):
+def test_a_wal_that_was_once_longer_is_overwritten_to_its_old_end(path, connection):
     fill(connection, 500)
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
-    fill(connection, 3, b"later")  # from the beginning; SQLite must not truncate what follows
+    fill(connection, 3, b"later")  # count from the start of the WAL; SQLite must not truncate the rest
     assert SECRET in paths.wal_of(path).read_bytes()
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
     wal.overwrite_wal(connection)
     assert SECRET not in paths.wal_of(path).read_bytes()
 
 
-def test_a_full_database_is_erased_too_and_keeps_its_cap(path, connection):
+def test_a_full_database_is_also_erased_and_keeps_its_cap(path, connection):
     fill(connection, 100)
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     space.cap_pages(connection, pages * PAGE_BYTES)
@@ -70,7 +70,7 @@ def test_a_full_database_is_erased_too_and_keeps_its_cap(path, connection):
         fill(connection, 300)
 
 
-def test_a_log_that_is_being_read_is_left_alone(path, connection):
+def test_a_wal_with_readers_is_not_overwritten(path, connection):
     fill(connection, 100)
     with stranger_that_reads(path):
         fill(connection, 100, b"later")
@@ -81,8 +81,8 @@ def test_a_log_that_is_being_read_is_left_alone(path, connection):
 
 
 @pytest.mark.parametrize("rows", [50, 2000])
-def test_whoever_truncates_has_overwritten(path, connection, monkeypatch, rows):
-    """Also the last one who closes the database: that deletes the log."""
+def test_every_truncation_follows_an_overwrite(path, connection, monkeypatch, rows):
+    """Closing the last connection, which deletes the WAL, is included."""
     fill(connection, rows)
     overwritten = []
 
@@ -96,8 +96,8 @@ def test_whoever_truncates_has_overwritten(path, connection, monkeypatch, rows):
     assert (overwritten, paths.wal_of(path).exists()) == ([True], False)
 
 
-def test_the_end_of_the_file_is_known_by_what_is_in_it(path, connection):
-    """Text stands in overflow pages; those of b-trees and free ones have none."""
+def test_the_end_of_the_file_is_recognized_by_its_content(path, connection):
+    """Text is stored only in overflow pages, not in b-tree pages or free pages."""
     fill(connection, 400)
     assert wal.erase_wal(connection)
 
@@ -124,7 +124,7 @@ def test_the_end_of_the_file_is_known_by_what_is_in_it(path, connection):
 
 
 async def test_a_file_does_not_shrink_while_mail_is_at_its_end(open_engine, path):
-    """SQLite would copy that mail to a free page, and truncate the old one with its text."""
+    """SQLite would copy the last message to a free page, and truncate the old page that still contains its text."""
     async with open_engine(max_messages_per_inbox=0, max_bytes=2**30) as engine:
         over, lives = await engine.inbox("over"), await engine.inbox("lives", lifetime_ms=10 * LIFETIME_MS)
         for _ in range(40):

@@ -1,4 +1,4 @@
-"""The one writer: many operations in one commit, each with its own result."""
+"""The single writer: many operations in one commit, each with its own result."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ from tmpmaild.model import InboxChange, Page
 from tmpmaild.storage.sqlite.engine import close, prepare
 from tmpmaild.storage.sqlite.writer import MAX_BATCH_OPERATIONS, Operation, Writer
 
-pytestmark = pytest.mark.both_loops  # its thread hands results to the loop
+pytestmark = pytest.mark.both_loops  # the writer's thread passes results to the event loop
 
 
 class Insert(Operation):
-    """Insert a number; the table takes each once."""
+    """Insert a number; the table accepts each number once."""
 
     def __init__(self, number):
         self.number = number
@@ -32,7 +32,7 @@ class Insert(Operation):
 
 
 class Wait(Operation):
-    """Hold the writer's thread until told, so that a batch gathers behind it."""
+    """Block the writer's thread until ``go_on`` is set, so that a batch is queued in the meantime."""
 
     transactional = False
 
@@ -48,7 +48,7 @@ class Wait(Operation):
 
 
 class Forgetful(Operation):
-    """An operation with a mistake: it returns no results."""
+    """An operation with a bug: it does not return a result."""
 
     @classmethod
     def run(cls, *_):
@@ -75,7 +75,7 @@ def stored(connection):
 
 
 async def submit_together(writer, operations):
-    """Queue all of them behind one that blocks the thread; they go together in one batch."""
+    """Queue all operations after one that blocks the thread, so that they share a batch."""
     wait = Wait()
     futures = [writer.submit(wait), *map(writer.submit, operations)]
     wait.go_on.set()
@@ -90,7 +90,7 @@ async def test_many_operations_share_few_commits(writer, connection):
     assert statements.count("COMMIT") == -(-200 // MAX_BATCH_OPERATIONS)
 
 
-async def test_large_operations_share_fewer(writer, connection):
+async def test_fewer_large_operations_share_a_commit(writer, connection):
     statements = []
     connection.set_trace_callback(statements.append)
     operations = [Insert(number) for number in range(8)]
@@ -100,7 +100,7 @@ async def test_large_operations_share_fewer(writer, connection):
     assert statements.count("COMMIT") == 4
 
 
-async def test_an_operation_that_fails_fails_alone_and_tells_nothing(writer, connection):
+async def test_only_a_failing_operation_fails_and_it_reports_no_change(writer, connection):
     told = []
     writer.on_committed(told.extend)
     outcomes = await submit_together(writer, map(Insert, (1, 2, 2, 3)))
@@ -109,24 +109,24 @@ async def test_an_operation_that_fails_fails_alone_and_tells_nothing(writer, con
     assert [change.inbox_id for change in told] == ["1", "2", "3"]
 
 
-async def test_an_operation_without_a_result_wakes_who_waits(writer, connection):
+async def test_an_operation_without_a_result_wakes_its_caller(writer, connection):
     outcomes = await submit_together(writer, [Insert(1), Forgetful(), Insert(2)])
     assert [type(outcome) for outcome in outcomes] == [int, AssertionError, int]
     assert stored(connection) == [1, 2]
 
 
 @pytest.mark.parametrize("error", [OSError("no disk"), KeyError("a mistake")])
-async def test_who_waits_is_woken_when_measuring_raises(connection, clock, caplog, error):
+async def test_callers_are_woken_when_measuring_raises(connection, clock, caplog, error):
     def fail(_):
         raise error
 
     writer = Writer(connection, clock=clock, after_batch=fail)
     assert await asyncio.wait_for(writer.submit(Insert(1)), 10) == 1
     await writer.close()
-    assert "measuring after a batch failed" in caplog.text
+    assert "measuring the database after a batch failed" in caplog.text
 
 
-async def test_who_waits_is_woken_when_the_clock_raises(connection):
+async def test_callers_are_woken_when_the_clock_raises(connection):
     def fail():
         raise OSError("no clock")
 
@@ -136,7 +136,7 @@ async def test_who_waits_is_woken_when_the_clock_raises(connection):
     assert {type(outcome) for outcome in outcomes} == {OSError}
 
 
-async def test_a_writer_whose_loop_is_gone_ends(connection, clock):
+async def test_a_writer_stops_if_its_loop_is_closed(connection, clock):
     def elsewhere():
         loop = asyncio.new_event_loop()
         wait = Wait()
@@ -163,12 +163,12 @@ async def test_a_locked_database_refuses_a_whole_batch_after_one_wait(writer, co
         outcomes = await submit_together(writer, map(Insert, range(60)))
     assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
     assert len({id(outcome) for outcome in outcomes}) == 60
-    refusals = [record for record in caplog.records if "did not answer" in record.message]
-    assert [(len(refusals), refusals[0].levelno)] == [(1, logging.ERROR)]  # one look at the lock, not sixty
+    refusals = [record for record in caplog.records if "unexpected error from the database" in record.message]
+    assert [(len(refusals), refusals[0].levelno)] == [(1, logging.ERROR)]  # the batch tried to lock only once
     assert await writer.submit(Insert(1)) == 1
 
 
-async def test_no_reader_of_ours_keeps_a_transaction_open(open_engine):
+async def test_our_readers_do_not_keep_transactions_open(open_engine):
     async with open_engine() as engine:
         inbox = await engine.inbox("ada")
         await engine.add(inbox, body="x" * 10_000)
@@ -178,7 +178,7 @@ async def test_no_reader_of_ours_keeps_a_transaction_open(open_engine):
             read.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
         reader = engine.storage._reader._connection
-        await reader.execute_fetchall("SELECT 1")  # behind what was cancelled
+        await reader.execute_fetchall("SELECT 1")  # this read is queued after the cancelled reads
         assert not reader.in_transaction
         with contextlib.closing(sqlite3.connect(engine.storage._space._files.path)) as other:
             busy, _, _ = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -1,4 +1,4 @@
-"""What is kept from batch to batch: quotas, whether the file must be erased, and by how much it may exceed its cap."""
+"""State kept between batches: quotas, the need to erase the file, and the amount by which it may exceed its cap."""
 
 import asyncio
 import sqlite3
@@ -46,7 +46,7 @@ async def test_large_deletes_are_committed_a_few_at_a_time(engine):
     assert max(part.count("DELETE FROM content") for part in between) == 2
 
 
-async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engine, path):
+async def test_the_state_after_a_failed_batch_is_the_state_before_it(open_engine, path):
     async with open_engine(max_messages_per_inbox=2) as engine:
         inbox = await engine.inbox("ada")
         await engine.add(inbox)
@@ -59,7 +59,7 @@ async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engi
 
 
 @pytest.mark.parametrize(("remembered", "looks"), [(10_000, 2), (1, 3)])
-async def test_quotas_are_read_once_while_not_too_many_are_remembered(engine, monkeypatch, remembered, looks):
+async def test_quotas_are_read_once_unless_too_many_are_cached(engine, monkeypatch, remembered, looks):
     monkeypatch.setattr(layout, "_MAX_INBOXES", remembered)
     first, second = await engine.inbox("first"), await engine.inbox("second")
     statements = []

@@ -1,15 +1,16 @@
-"""The storage contract: what every engine promises, and what ``tests/storage`` checks for each.
+"""The storage contract, which every engine implements; ``tests/storage`` checks it for each engine.
 
-- Times are Unix milliseconds in UTC and are arguments; the only clock of an engine is the one it was given, for the
-  times of commits. An engine does not decide whether an address has expired: it returns the expiry.
+- Times are Unix milliseconds in UTC and are passed as arguments. An engine uses only the clock that it was given, and
+  uses it only for commit times. It returns the expiry of an address, but does not decide whether the address has
+  expired.
 - Message ids and cursors are opaque strings that sort by arrival. Messages become visible in ascending order of their
-  ids: after reading up to an id, a client finds everything newer by ``Page.after``.
-- When a method returns, its change is committed durably: it survives a power cut. When it raises, nothing has changed.
-  Cancelling a caller neither undoes an operation that was accepted nor affects other callers.
-- A ``permit`` argument is called with the inbox that was found, before anything else is read; an exception that it
-  raises is passed on. It may be called in any thread.
-- For expected failures only the errors of ``tmpmaild.errors`` are raised: ``StorageFull`` and ``StorageUnavailable``
-  by every method, others where they are named.
+  ids: a client that has read up to an id finds all newer messages with ``Page.after``.
+- When a method returns, its change is committed durably and survives a power cut. If it raises an exception, nothing
+  has changed. Cancelling a caller neither undoes an operation that was accepted nor affects other callers.
+- ``permit`` arguments are called with the inbox that was found, before anything else is read. Their exceptions are
+  propagated. They may be called in any thread.
+- Expected failures raise only errors from ``tmpmaild.errors``. Every method may raise ``StorageFull`` and
+  ``StorageUnavailable``; other errors are documented in the methods that raise them.
 """
 
 import asyncio
@@ -40,52 +41,56 @@ from tmpmaild.ratelimit import Buckets
 from tmpmaild.storage.operatorbox import OperatorBox
 
 OPERATOR_INBOX_ID = "1"
-"""The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
+"""The inbox of postmaster and abuse: it always exists, has no address, and has its own limits and lifetime."""
 
 OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 
 DELETED_AT_ONCE = 100
 DELETED_AT_ONCE_BYTES = 8 * 1024 * 1024
-"""The most messages, and bytes as stored, that one transaction of ``delete_messages`` deletes; or one larger message.
+"""The maximum number of messages, and of stored bytes, that ``delete_messages`` deletes in one transaction.
 
-By default an inbox holds no more messages. On SQLite deleting so many bytes takes some 50 ms, and deliveries wait.
+A single message may be larger. By default, an inbox has no more messages than this. In SQLite, deleting this many bytes
+takes about 50 ms, during which deliveries wait.
 """
 
+DELETED_COPIES_AT_ONCE = 1000
+"""The maximum number of copies in other inboxes that one transaction deletes, unless one message has more copies."""
+
 Permit = Callable[[Inbox], object]
-"""Called with the inbox before anything else is read; raises to deny access."""
+"""Called with the inbox before anything else is read; raises an exception to deny access."""
 
 OnCommitted = Callable[[Sequence[InboxChange]], None]
 OnBlocks = Callable[[Sequence[Block]], None]
 Listened = Callable[[], Collection[str]]
-"""Returns the ids of the inboxes whose changes are waited for."""
+"""Returns the ids of the inboxes that have listeners."""
 
 ANY_SIZE = 1 << 62
-"""As a bound of bytes: no bound."""
+"""The value of a size limit in bytes that means "no limit"."""
 TRUNCATED_BYTES = 1024
-"""The length of the beginning that a page has of a body that does not fit."""
+"""The length in bytes to which a body is truncated if it does not fit on its page."""
 
 NO_LIMIT: Final = 1 << 62
 
 
 def anybody(_: Inbox) -> None:
-    """Permit everybody to read an inbox."""
+    """Allow any client to read an inbox."""
 
 
 class HasBody(Protocol):
-    """A message of a page; ``body_bytes`` is the size of its whole body in UTF-8."""
+    """A message on a page."""
 
     @property
     def body_bytes(self) -> int:
-        """The size of the body."""
+        """The size of the whole body in UTF-8 bytes."""
 
 
 M = TypeVar("M", bound=HasBody)
 
 
 def bodies_to_read(large: Iterable[M], room_bytes: int) -> Iterator[tuple[M, bool]]:
-    """Yield the messages with large bodies, which come newest first, and whether the body is whole.
+    """Yield each message in the given order (newest first), and whether its whole body must be read.
 
-    It is as long as it fits the rest of the page, which has ``room_bytes``; else it is cut.
+    The whole body is read if it fits into the remaining ``room_bytes`` of the page; otherwise the body is truncated.
     """
     for message in large:
         is_whole = message.body_bytes <= max(room_bytes, TRUNCATED_BYTES)
@@ -94,16 +99,16 @@ def bodies_to_read(large: Iterable[M], room_bytes: int) -> Iterator[tuple[M, boo
 
 
 def cut(body: str) -> tuple[str, bool]:
-    """Return the first ``TRUNCATED_BYTES`` of a body, and whether there are more."""
+    """Return the first ``TRUNCATED_BYTES`` bytes of a body, and whether the body is longer."""
     octets = body.encode()
     return octets[:TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > TRUNCATED_BYTES
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Limits of what may be stored; 0 means no limit, for ``max_bytes`` the engine's default.
+    """Limits on stored data; 0 means no limit, or the engine's default in the case of ``max_bytes``.
 
-    ``reserve_bytes`` must stay free for mail that is being received. The share is of ``max_bytes``. The operator's
-    inbox has limits of its own.
+    ``reserve_bytes`` must stay free for mail that is being received. ``max_share_per_creator`` is a share of
+    ``max_bytes``. The operator's inbox has its own limits.
     """
 
     max_bytes: int = 0
@@ -114,24 +119,25 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     @property
     def inbox_messages(self) -> int:
-        """The number of messages an inbox may hold."""
+        """The maximum number of messages in an inbox."""
         return self.max_messages_per_inbox or NO_LIMIT
 
     @property
     def inbox_bytes(self) -> int:
-        """The number of bytes an inbox may hold."""
+        """The maximum number of bytes in an inbox."""
         return self.max_bytes_per_inbox or NO_LIMIT
 
     @property
     def creator_bytes(self) -> int:
-        """The number of bytes all inboxes of a creator may hold."""
+        """The maximum number of bytes in all inboxes of one creator."""
         return int(self.max_share_per_creator * self.max_bytes) if self.max_bytes else NO_LIMIT
 
 
 class Summary(Struct, frozen=True):
-    """The contents of a storage, read without a daemon: inboxes that are not swept yet, and their messages.
+    """The contents of a storage, read without a daemon: the inboxes that have not been swept yet, and their messages.
 
-    ``clean_stop`` is false while a daemon uses it, and after one was killed; None where that makes no difference.
+    ``clean_stop`` is false while a daemon is using the storage, and after a daemon was killed. It is None if the engine
+    cannot determine this.
     """
 
     clean_stop: bool | None
@@ -143,109 +149,119 @@ class Summary(Struct, frozen=True):
 def retired_domains(
     known: Mapping[str, int | None], served: Collection[str], *, now_ms: int, until_ms: int
 ) -> dict[str, int]:
-    """Return the result of ``Storage.serve_domains``; None marks a known domain that was served the last time."""
+    """Return the result of ``Storage.serve_domains``; ``known`` maps domains that are not retired yet to None."""
     left_out = {name: until_ms if until is None else until for name, until in known.items() if name not in served}
     return {name: until for name, until in left_out.items() if until > now_ms}
 
 
 class Storage(Protocol):
-    """Inboxes and their messages on disk, and the decisions of the operator about them."""
+    """Stores inboxes, their messages, and the operator's decisions on disk."""
 
     clock: Callable[[], int]
-    """Returns the time in Unix milliseconds, by the clock that all who use the storage follow, without querying it."""
+    """The clock that all daemons on the storage share. It returns the time in Unix milliseconds without a query."""
 
     may_cache: bool
-    """Whether an inbox may be cached, once read, until ``on_committed`` reports a change of it.
+    """Whether an inbox that was read may be cached until ``on_committed`` reports a change to it.
 
-    It may not where others change inboxes and ``on_committed`` may report that late.
+    Caching is not allowed if other daemons can change inboxes, because ``on_committed`` may report their changes late.
     """
 
     lost: asyncio.Event
-    """Set once the stored data is gone, for example because the database was removed.
+    """Set when the stored data no longer exists, for example because the database was removed.
 
     Every method raises ``StorageLost`` from then on, until the daemon is restarted.
     """
 
     async def serve_domains(self, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
-        """Store which domains accept new addresses; return the others that are kept, each with the end of that time.
+        """Store the domains that accept new addresses; return the retired domains, each with its removal time.
 
-        A domain that was among them the last time and is not now is kept until ``until_ms``, or until the last of all
-        inboxes expires if that is later; then it is forgotten. This works when the storage is full.
+        A domain is retired when ``domains`` no longer contains it. It is stored until ``until_ms`` or until its last
+        inbox expires, whichever is later, and then forgotten. Works even when the storage is full.
         """
 
     async def blocks(self) -> Sequence[Block]:
-        """Read all blocks, in the order of their kinds and values. The sweep deletes those that have expired."""
+        """Read all blocks, sorted by kind and value. The sweep deletes expired blocks."""
 
     async def change_blocks(self, added: Sequence[Block] = (), removed: Sequence[tuple[str, str]] = ()) -> None:
-        """Store blocks, each in place of one of the same kind and value, and delete those of these kinds and values.
+        """Store blocks, replacing blocks of the same kind and value, and delete the ``removed`` blocks.
 
-        Those that do not exist are ignored. This works when the storage is full.
+        ``removed`` contains the kind and value of each block; missing blocks are ignored. Works even when the storage
+        is full.
         """
 
     def buckets(self, *, tokens_per_minute: int, burst: int, name: str) -> Buckets:
-        """Return the token buckets of a policy, shared by all who use the storage. A crash may fill them again."""
+        """Return a policy's token buckets, which all daemons on the storage share. A crash may refill them."""
 
     async def put_permission(self, secret: str, content: bytes, expires_at_ms: int) -> None:
-        """Store what a secret permits until it expires. A crash may lose it."""
+        """Store the permission that a secret grants until it expires. A crash may lose it."""
 
     async def get_permission(self, secret: str) -> bytes | None:
-        """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
+        """Return the permission that a secret grants; None if the secret is unknown or has expired.
+
+        ``secret`` may be any text.
+        """
 
     async def change_limits(self, limits: Limits) -> None:
-        """Use other limits from now on. What is stored stays, even if it exceeds them."""
+        """Apply new limits. Existing data is kept even if it exceeds the new limits."""
 
     def audit_hash(self, address: str, *, day: str) -> str:
-        """Return the hash that represents an inbox address in the audit on a day in UTC, such as ``2026-11-28``.
+        """Return the hash that represents an inbox address in the audit log on a day in UTC, such as ``2026-11-28``.
 
-        It is the same for all who use the storage, and cannot be computed without the storage.
+        It is the same for all daemons that share the storage, and cannot be computed without the storage.
         """
 
     def has_room(self) -> bool:
-        """Return whether new inboxes and mail are accepted: neither the cap nor the disk's reserve is reached.
+        """Return whether there is room for new inboxes and mail, within the size limit and the disk reserve.
 
-        Answered from memory, as measured after the last commit or sweep.
+        Does no I/O: the result was measured after the last commit or sweep.
         """
 
     async def create_inbox(self, new: NewInbox) -> Inbox:
         """Store a new address.
 
-        Raises ``AddressTaken`` while the name is in use and for ``new.name_held_ms`` after that, ``MailboxFull`` while
-        the creator has used up its share.
+        Raises ``AddressTaken`` while the name is in use and for ``new.name_held_ms`` afterwards, and ``MailboxFull`` if
+        the creator's share is used up.
         """
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
-        """Find an address that is alive, or that expired less than ``NAME_HELD_MS`` before ``now_ms``.
+        """Find an address that is live, or that expired less than ``NAME_HELD_MS`` before ``now_ms``.
 
-        Expired and deleted addresses look alike: ``expires_at_ms`` is in the past.
+        Expired and deleted addresses cannot be distinguished: both have an ``expires_at_ms`` in the past.
         """
 
     async def list_inboxes(
         self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
     ) -> InboxPage:
-        """Read some of the inboxes that are alive, or of those that have expired and are not swept yet.
+        """Read a page of live inboxes, or of expired inboxes that have not been swept yet.
 
-        The order is that of their expiry, and ``after`` is the ``next`` of the page before. With ``creator`` only those
-        that this client has created; such a page may have few inboxes or none, and another one after it. An inbox whose
-        expiry is moved between two pages may be in both or, if it now expires earlier, in none. The operator's inbox is
-        in no list.
+        Inboxes are sorted by expiry, and ``after`` is the ``next`` of the previous page. With ``creator``, only inboxes
+        created by that client are listed; a page may then be short or empty although more pages follow. If an inbox's
+        expiry changes between two reads, the inbox may appear on both pages or, if it now expires earlier, on neither
+        page. The operator's inbox is never listed.
         """
 
     async def operator_box(self) -> OperatorBox:
-        """Read which clients the mail in the operator's inbox is from, and how much of it that takes."""
+        """Read the clients that sent the mail in the operator's inbox, and the space that each client's mail uses."""
 
     async def delete_operator_mail(self, message_ids: Collection[str] | None = None) -> int:
-        """Delete those of ``message_ids`` that the operator's inbox holds, else all of it, as ``delete_messages``."""
+        """Delete the given messages or all messages from the operator's inbox, like ``delete_messages``."""
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
-        """Read one page of an inbox and the inbox itself in one snapshot; None as ``find_inbox``.
+        """Read one page of an inbox and the inbox itself in one snapshot; None if ``find_inbox`` would return None.
 
-        What ``sender``, ``subject``, ``text`` and ``has`` say is not looked at here.
+        This method ignores the page's filters ``sender``, ``subject``, ``text`` and ``has``.
+        """
+
+    async def list_recipients(self, inbox_id: str, page: Page) -> Sequence[tuple[str, str]]:
+        """Read the ids and recipients of the messages on a page, which is much cheaper than ``list_messages``.
+
+        Uses only the page's bounds, order and limit. If there are no messages, the result is empty.
         """
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
-        """Read the beginnings of the texts of those messages that the inbox still holds, in any order.
+        """Read the beginning of the body and HTML of these messages, in any order; deleted messages are omitted.
 
-        Empty for the operator's inbox.
+        The result is empty for the operator's inbox.
         """
 
     async def read_message(
@@ -259,93 +275,107 @@ class Storage(Protocol):
         source: bool = False,
         is_next: bool = False,
     ) -> tuple[Inbox, FullMessage | None] | None:
-        """Read one message and the inbox in one snapshot; None as ``find_inbox``.
+        """Read one message and the inbox in one snapshot; None if ``find_inbox`` would return None.
 
-        The message is None when this inbox holds none with exactly that id, which may be any text. Its texts are left
-        out when its source has more than ``up_to_bytes``. With ``source`` that is read in place of head and texts.
-        With ``is_next`` it is the oldest message that arrived after the one with this id, of all after "": then the id
-        is compared, so such a message need not exist.
+        The message is None if the inbox has no message with exactly this id, which may be any text. Its body and HTML
+        are omitted if its source is larger than ``up_to_bytes``. With ``source``, the source is read instead of the
+        header, body and HTML. With ``is_next``, the oldest message after this id is read ("" is before all messages). A
+        message with this id does not have to exist, because ids are only compared.
         """
 
-    def last_id_before(self, time_ms: int) -> str:
-        """Return an id that sorts before those of all messages that arrive at this time or later."""
-
     def add_message(self, mail: NewMail) -> Awaitable[str]:
-        """Store a message in all of its inboxes or in none, and return its id in the first of them.
+        """Store a message in all of its inboxes or in none of them; return its id in the first inbox.
 
-        Inboxes that have expired at the time of the commit are left out, and one named twice counts once.
-        Raises ``AddressNotFound`` when none is left, ``MailboxFull`` when one of them is full. In the operator's inbox,
-        if that is full, older messages give way (``storage/operatorbox.py``), unless the client's share is used up.
+        Inboxes that have expired by the time of the commit are skipped, and an inbox that is listed twice counts once.
+        Raises ``AddressNotFound`` if no inbox remains, and ``MailboxFull`` if an inbox is full. If the operator's inbox
+        is full, older messages are deleted to make room (``storage/operatorbox.py``), unless the client's share is used
+        up.
         """
 
     async def delete_messages(
-        self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
+        self,
+        inbox_id: str,
+        message_ids: Collection[str] | None = None,
+        *,
+        up_to: str | None = None,
+        copies: bool = False,
     ) -> int:
-        """Delete those of ``message_ids`` that the inbox holds, else all up to the id ``up_to``, else all.
+        """Delete the given messages from an inbox, all messages up to the id ``up_to``, or all messages.
 
-        Returns how many were deleted: 0 for the operator's inbox. ``up_to`` is compared, so such a message need not
-        exist. All are deleted by one transaction up to ``DELETED_AT_ONCE`` messages and ``DELETED_AT_ONCE_BYTES``; more
-        by several, oldest first, with deliveries between them. If then one raises or the caller is cancelled, those
-        before it were deleted. This works when the storage is full, and frees the space.
+        Returns the number of deleted messages, which is always 0 for the operator's inbox. A message with the id
+        ``up_to`` does not have to exist, because ids are only compared. One transaction deletes up to
+        ``DELETED_AT_ONCE`` messages and ``DELETED_AT_ONCE_BYTES``. More messages are deleted in several transactions,
+        oldest first; deliveries can run between the transactions. If a transaction fails or the caller is cancelled,
+        previous transactions remain committed. Works even when the storage is full, and frees the space that the
+        messages used.
+
+        If ``copies`` is true, each message is deleted in the same transaction as its copies, which ``add_message`` has
+        stored in the inboxes of ``envelope.session.recipients``. Copies are not counted.
         """
 
     async def set_authentication(self, inbox_id: str, authentication: Authentication, *, message_id: str) -> None:
         """Store the result of sender authentication for a message.
 
-        Raises ``MessageNotFound`` if the inbox has expired or has no such message, or if the message has a result.
+        Raises ``MessageNotFound`` if the inbox has expired or has no such message, or if the message already has a
+        result.
         """
 
     async def move_expiry(self, inbox_id: str, *, expires_at_ms: int, now_ms: int) -> None:
-        """Set the expiry of an inbox. With ``now_ms`` or less the inbox expires now.
+        """Set the expiry of an inbox. If it is not after ``now_ms``, the inbox expires now.
 
-        Raises ``AddressExpired`` if it has expired at ``now_ms`` or at the commit, ``AddressNotFound`` if it has been
-        forgotten, and always for the operator's inbox.
+        Raises ``AddressExpired`` if the inbox has expired by ``now_ms`` or by the time of the commit, and
+        ``AddressNotFound`` if it has been forgotten or is the operator's inbox.
         """
 
     async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
-        """Set the webhook of an inbox in place of the one before, or take it away. Raises as ``move_expiry``.
+        """Set or replace the webhook of an inbox, or remove it. Raises the same errors as ``move_expiry``.
 
-        A new one has been told of all messages that are stored at the commit. It goes with its inbox, when the sweep
-        deletes that. ``on_committed`` is not told.
+        A new webhook is only called for messages that are stored after the commit. The sweep deletes the webhook
+        together with its inbox. ``on_committed`` does not report this change.
         """
 
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
-        """Read the webhook of an inbox, which may be any text; None if it has none."""
+        """Read the webhook of an inbox; None if there is no webhook. ``inbox_id`` may be any text."""
 
     async def list_webhooks(self, *, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
-        """Read webhooks in the order in which their inboxes were created, those after the inbox with this id."""
+        """Read the webhooks of the inboxes after this id, in the order in which the inboxes were created."""
 
     async def store_webhook(self, read: StoredWebhook, state: WebhookState | None) -> StoredWebhook | None:
-        """Store how far the calls of a webhook have come and when it is due again, or with None take it away.
+        """Store a webhook's progress and the time it is due again, or remove the webhook if ``state`` is None.
 
-        Returns it as it is then; None, and nothing has changed, if it was set anew or stored since it was read, or is
-        gone. So of several daemons one leases it, by storing when the lease ends, also if its inbox has expired; what
-        it stores next ends the lease. Whether it is due is for the caller to see in what was read.
+        Returns the webhook as stored. If the webhook was replaced, stored or removed after it was read, nothing changes
+        and the result is None. Daemons that share a storage use this method to lease webhooks. To acquire a lease, a
+        daemon stores the lease's end as the time at which the webhook is due, even if the inbox has expired. The
+        daemon's next call to this method ends the lease. The caller checks ``read`` to find out whether the webhook is
+        due.
         """
 
     async def sweep(self, now_ms: int) -> bool:
-        """Delete a small bounded amount of what has expired at ``now_ms``; True when there may be more.
+        """Delete a small, bounded amount of data that has expired by ``now_ms``; return whether more may remain.
 
-        Idempotent, and safe to repeat after any failure. Messages go before their inbox, the inbox before
-        its tombstone.
+        This is idempotent and safe to repeat after any failure. Messages are deleted before their inbox, and the inbox
+        before its tombstone.
         """
 
     async def erase(self) -> bool:
-        """Erase deleted content from the disk, then return some of the freed space to it; False means: try again later.
+        """Erase deleted content from the disk and free some disk space; return False if a retry is needed.
 
-        After True no file holds a byte of it where the engine writes the files itself. Only another process that reads
-        the storage can delay this for long.
+        After this has returned True, no file contains the deleted content, provided that the engine itself writes the
+        files. Only a different process that is reading the storage can delay this for a long time.
         """
 
     def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
-        """Make a copy of everything as of one moment, in the engine's own format; leaving the context erases it.
+        """Make a snapshot of all data in the engine's own format; leaving the context erases the snapshot.
 
-        Mail is stored meanwhile. Raises ``StorageFull`` if the disk has no room for it besides its reserve,
-        ``CommandError`` if the engine has a better program for it.
+        Incoming mail is stored as usual during this time. Raises ``StorageFull`` if the disk has no room for the copy
+        in addition to its reserve, and ``CommandError`` if the copy must be made with a different program.
         """
 
     def reason_not_ready(self) -> str:
-        """Return the reason why nothing can be stored, or "": the last write failed. Answered from memory."""
+        """Return the reason why data cannot be stored, such as a failure of the last write, or "" if it can be stored.
+
+        Does no I/O.
+        """
 
     def metrics(self) -> Sequence[Metric]:
         """Return the engine's metrics; reading them does not query the storage."""
@@ -353,17 +383,18 @@ class Storage(Protocol):
     def on_committed(self, callback: OnCommitted) -> None:
         """Register ``callback``; it runs in the event loop after each commit that changed inboxes.
 
-        It runs before the methods that made the changes return. Commits of other daemons on the same storage are
-        reported as well, as soon as they are known here.
+        The callback runs before the methods that made the changes return their results. Commits by other daemons on the
+        same storage are also reported, as soon as this daemon is notified of them.
         """
 
     def watch(self, listened: Listened, on_missed: Callable[[], None], on_blocks: OnBlocks) -> None:
-        """Go by what ``listened`` returns, the ids of the inboxes whose changes are waited for at that moment.
+        """Set the callbacks that are required because other daemons may change the same storage.
 
-        They are looked at now and then, in case that a daemon has ended before it told of a commit. ``on_missed`` runs
-        when others may have told what was not heard here. ``on_blocks`` gets all blocks soon after another daemon has
-        changed some. Storage that only one daemon can use calls none of them.
+        ``listened`` returns the ids of the inboxes that currently have listeners. These inboxes are polled, because
+        another daemon may stop before it has reported a commit. ``on_missed`` is called when reports from other daemons
+        may have been lost. ``on_blocks`` is called with all blocks soon after another daemon has changed a block. If
+        only one daemon at a time can use the storage, the engine never calls these callbacks.
         """
 
     async def close(self) -> None:
-        """Finish the accepted operations, then close. May be called twice."""
+        """Finish the accepted operations, then close. May be called more than once."""

@@ -1,4 +1,4 @@
-"""Batches: waiting operations run together, and each gets its own result. Also the metrics of commits."""
+"""Batches: waiting operations run together, and each receives its own result. Also contains the commit metrics."""
 
 import asyncio
 import logging
@@ -20,29 +20,29 @@ log = logging.getLogger(__name__)
 
 
 class CommitMetrics:
-    """Metrics of commits. ``reason_not_ready`` is the last batch's error, or "" while the database accepts writes."""
+    """Commit metrics. ``reason_not_ready`` is the last batch's error, or "" while the database accepts writes."""
 
     def __init__(self) -> None:
         self.reason_not_ready = ""
-        self._seconds = Histogram("storage_commit_seconds", "How long a batch took, its fsync included.")
-        self._operations = Histogram("storage_batch_operations", "Operations in a batch.", _BATCH_SIZES)
+        self._seconds = Histogram("storage_commit_seconds", "Duration of a batch, including its fsync.")
+        self._operations = Histogram("storage_batch_operations", "Number of operations in a batch.", _BATCH_SIZES)
         self._failures = Count("storage_failed_batches_total", "Batches that failed because of the database or disk.")
-        self._given_way = Count("postmaster_given_way_total", "Messages to postmaster deleted for newer ones.")
+        self._given_way = Count("postmaster_given_way_total", "Messages to postmaster and abuse deleted to make room.")
 
     def count_batch(self, outcomes: Sequence[object], seconds: float) -> None:
-        """Count a batch, given the outcomes of its operations."""
+        """Count a batch whose operations had these outcomes."""
         self._seconds.observe(seconds)
         self._operations.observe(len(outcomes))
         reason = ""
         for outcome in outcomes:
             if isinstance(outcome, StorageUnavailable):
                 reason = str(outcome)
-        self.reason_not_ready = reason  # a single assignment: another thread may read it
+        self.reason_not_ready = reason  # a single assignment, because another thread may read it
         if reason:
             self._failures.add()
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return every metric."""
+        """Return all metrics."""
         return (self._seconds, self._operations, self._failures, self._given_way)
 
     def note_given_way(self, messages: int) -> None:
@@ -50,20 +50,20 @@ class CommitMetrics:
         if messages:
             self._given_way.add(by=messages)
             log.warning(
-                "the inbox of postmaster and abuse is full: oldest messages of its largest sender that were deleted for"
-                " new mail: %d; see tmpmaild postmaster",
+                "the inbox of postmaster and abuse is full; deleted the oldest messages of its largest sender to make"
+                " room: %d; see tmpmaild postmaster",
                 messages,
                 extra={"about": "postmaster"},
             )
 
 
 def notify(callbacks: Iterable[OnCommitted], changes: Sequence[InboxChange]) -> None:
-    """Call each callback with the committed changes. An exception is logged, and the other callbacks still run."""
+    """Call each callback with the committed changes. An exception is logged and does not affect the other callbacks."""
     for callback in callbacks:
         try:
             callback(changes)
         except Exception:
-            log.exception("telling of a commit failed")
+            log.exception("notifying a listener of a commit failed")
 
 
 def settle(futures: Iterable[asyncio.Future[A]], outcomes: Iterable[A | Exception]) -> None:
@@ -80,7 +80,7 @@ def settle(futures: Iterable[asyncio.Future[A]], outcomes: Iterable[A | Exceptio
 def failures(error: Exception, count: int) -> list[Exception]:
     """Return one exception for each of ``count`` futures.
 
-    A ``RequestError`` is copied: a shared exception, raised in several tasks, would accumulate their tracebacks.
+    A ``RequestError`` is copied, because an exception accumulates the tracebacks of all tasks that raise it.
     """
     if isinstance(error, RequestError):
         return [type(error)(*error.args) for _ in range(count)]
@@ -88,10 +88,10 @@ def failures(error: Exception, count: int) -> list[Exception]:
 
 
 class Batcher(Generic[Q, A]):
-    """Combines queries: those that arrive during a call of ``ask`` are passed to the next call.
+    """Combines queries: all queries that arrive during a call to ``ask`` are passed to the next call.
 
-    ``ask`` returns a result or an exception for each query, in order. ``count`` gets the waiting queries, each with its
-    future, and returns the number of them for the next call.
+    ``ask`` returns a result or an exception for each query, in order. ``count`` is called with the waiting queries and
+    their futures, and returns the number of queries to pass to the next call.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Batcher(Generic[Q, A]):
         return future
 
     async def close(self) -> None:
-        """Refuse further queries, and wait for the results of the queued ones."""
+        """Reject new queries, and wait for the results of the queued queries."""
         self._stopping = True
         if self._task is not None:
             await asyncio.shield(self._task)
@@ -135,5 +135,5 @@ class Batcher(Generic[Q, A]):
     async def _answers(self, questions: list[Q]) -> Sequence[A | Exception]:
         try:
             return await self._ask(questions)
-        except Exception as error:  # noqa: BLE001 - any error is passed to the futures
+        except Exception as error:  # noqa: BLE001 - every error is passed to the futures
             return failures(error, len(questions))

@@ -1,7 +1,7 @@
-"""The interface to the engines: their settings, the choice between them, and reading without a daemon.
+"""The interface to the engines: engine settings, engine selection, and read access without a daemon.
 
-The type of the settings determines the engine. Only the engine in use is imported, because its driver may be an extra.
-Also contains the schema helpers that both engines use.
+The type of the settings determines the engine. Only the selected engine is imported, because its driver may be an
+optional dependency. Also contains the schema helpers that both engines use.
 """
 
 import logging
@@ -38,7 +38,7 @@ class SqliteSettings(Limits, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The database, as it is called in messages."""
+        """The name of the database for use in messages."""
         return str(self.path)
 
 
@@ -50,18 +50,18 @@ class PostgresqlSettings(Limits, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The database, as it is called in messages."""
+        """The name of the database for use in messages."""
         return str(self.url)
 
 
 class ServerFacts(Struct, frozen=True, kw_only=True):
-    """Facts about a writable server, as our role sees it.
+    """Facts about a writable server, as seen by our role.
 
     ``schema_refusal`` is the reason why a daemon would refuse the schema, or "". ``schema_step`` is None if the
-    database has no schema yet.
-    ``others_may_create``: any role may create objects in our schema, which could be used in place of ours.
-    ``others_may_connect``: any role may connect to our database, and so send notifications and take locks there.
-    ``settings`` has the values, as text, of the ``_SETTINGS`` in ``postgresql/engine.py`` that the server has.
+    database has no schema yet. ``others_may_create`` is true if any role may create objects in our schema. Such objects
+    could be used in place of ours. ``others_may_connect`` is true if any role may connect to our database, and can
+    therefore send notifications and acquire locks in it. ``settings`` contains the values, as text, of those
+    ``_SETTINGS`` in ``postgresql/engine.py`` that the server supports.
     """
 
     version: str
@@ -85,7 +85,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
 
 
 class OperatorMail:
-    """The operator's inbox, read without a daemon through functions of an engine.
+    """The operator's inbox, which is read through an engine's functions without a daemon.
 
     Every method raises ``DatabaseError`` if the storage cannot be read.
     """
@@ -98,7 +98,7 @@ class OperatorMail:
     ) -> None:
         self._read_page = read_page
         self._read_message = read_message
-        self.box = read_box  # the clients that the messages are from, and their use of the inbox
+        self.box = read_box  # the clients that sent the messages, and the part of the inbox that each client uses
 
     def messages(self) -> tuple[Message, ...]:
         """Read all messages, newest first, with truncated bodies."""
@@ -120,7 +120,10 @@ class OperatorMail:
 
 
 def operator_lookup(name_hash: bytes) -> InboxLookup:
-    """Return a lookup for the operator's inbox, which never expires. ``name_hash`` is a hash that no address has."""
+    """Return a lookup for the operator's inbox, which never expires.
+
+    ``name_hash`` is a value that is not the hash of any address.
+    """
     return InboxLookup("", name_hash, 0, Limits())
 
 
@@ -128,7 +131,7 @@ Settings = SqliteSettings | PostgresqlSettings
 
 
 def settings_of(config: Config) -> Settings:
-    """Return the storage settings of a configuration: the place and the limits."""
+    """Return the storage settings of a configuration: the location and the limits."""
     limits = Limits(
         max_bytes=config.storage.max_bytes,
         reserve_bytes=4 * config.smtp.max_message_bytes,
@@ -147,7 +150,7 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 
 class Engine(Protocol[S_contra]):
-    """The functions of each engine's ``engine`` module. All except ``open_storage`` work without a daemon.
+    """The functions in each engine's ``engine`` module. All functions except ``open_storage`` work without a daemon.
 
     They raise ``DatabaseError``.
     """
@@ -156,7 +159,7 @@ class Engine(Protocol[S_contra]):
         """Open the storage; leaving the context closes it."""
 
     def upgrade(self, settings: S_contra) -> list[str]:
-        """Bring the storage to the newest schema; return the names of the steps applied."""
+        """Migrate the storage to the newest schema; return the names of the steps applied."""
 
     def operator_mail(self, settings: S_contra) -> OperatorMail:
         """Return the operator's inbox. Daemons may be using the storage."""
@@ -165,26 +168,26 @@ class Engine(Protocol[S_contra]):
         """Return a summary of the stored data."""
 
     def secret(self, settings: S_contra) -> bytes:
-        """Return the secret of the storage, which keys hashes."""
+        """Return the secret of the storage, which is the key for hashes."""
 
 
 class PostgresqlEngine(Engine[PostgresqlSettings], Protocol):
-    """The additional functions of the PostgreSQL ``engine`` module."""
+    """The additional functions in PostgreSQL's ``engine`` module."""
 
     def facts(self, settings: PostgresqlSettings) -> ServerFacts:
         """Return facts about the server and its settings."""
 
 
 def _sqlite() -> Engine[SqliteSettings]:
-    from tmpmaild.storage.sqlite import engine  # noqa: PLC0415 - only the engine in use is loaded
+    from tmpmaild.storage.sqlite import engine  # noqa: PLC0415 - only the selected engine is loaded
 
     return engine
 
 
 def _postgresql() -> PostgresqlEngine:
-    """Return the engine. Raises ``StartError`` if its driver is not installed."""
+    """Return the engine for these settings. Raises ``StartError`` if its driver is not installed."""
     try:
-        from tmpmaild.storage.postgresql import engine  # noqa: PLC0415 - its driver is an extra
+        from tmpmaild.storage.postgresql import engine  # noqa: PLC0415 - its driver is an optional dependency
     except ImportError as error:
         if error.name != "asyncpg":
             raise
@@ -200,7 +203,10 @@ def open_storage(settings: Settings) -> AbstractAsyncContextManager[Storage]:
 
 
 def upgrade(settings: Settings) -> list[str]:
-    """Bring the storage to the newest schema; return the names of the steps applied. Raises as ``open_storage``."""
+    """Migrate the storage to the newest schema; return the names of the steps applied.
+
+    Raises the same errors as ``open_storage``.
+    """
     return _sqlite().upgrade(settings) if isinstance(settings, SqliteSettings) else _postgresql().upgrade(settings)
 
 
@@ -217,7 +223,10 @@ def summary(settings: Settings) -> Summary:
 
 
 def audit_hash(settings: Settings, address: str, *, day: str) -> str:
-    """Return the same hash as ``Storage.audit_hash``. Daemons may be using the storage. Raises as ``summary``."""
+    """Return the same hash as ``Storage.audit_hash``. Daemons may be using the storage.
+
+    Raises the same errors as ``summary``.
+    """
     secret = _sqlite().secret(settings) if isinstance(settings, SqliteSettings) else _postgresql().secret(settings)
     return audit.audit_hash(secret, address, day=day)
 
@@ -225,7 +234,7 @@ def audit_hash(settings: Settings, address: str, *, day: str) -> str:
 def server_facts(settings: PostgresqlSettings) -> ServerFacts:
     """Return facts about the server and its settings.
 
-    Raises ``DatabaseError``, also when a daemon would refuse the server, and ``StartError``.
+    Raises ``StartError``, and ``DatabaseError`` if the server cannot be read or a daemon would refuse it.
     """
     return _postgresql().facts(settings)
 
@@ -244,15 +253,15 @@ def steps_in(folder: str) -> dict[int, Path]:
 
 
 def log_steps(storage: object, applied: Sequence[str]) -> None:
-    """Log the migrations that were applied to an existing storage; log nothing for a new storage."""
+    """Log the migrations that were applied to an existing storage; nothing is logged for a new storage."""
     if applied and not applied[0].startswith("0001"):
-        log.info("%s: the schema was brought up to date: %s", storage, ", ".join(applied))
+        log.info("%s: the schema was upgraded: %s", storage, ", ".join(applied))
 
 
 def differences(expected: Sequence[str], found: Sequence[str]) -> list[str]:
-    """Describe the lines that are missing or changed, and the names that are new.
+    """Return descriptions of the missing or changed lines, and of the new names.
 
-    Each line is a name, ``: `` and the text to compare.
+    A line consists of a name, ``: `` and the text to compare.
     """
     known, there = set(expected), set(found)
     missing = [f"{line.partition(': ')[0]} is missing or different" for line in expected if line not in there]

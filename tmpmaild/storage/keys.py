@@ -1,9 +1,9 @@
-"""Keys and ids: the numbers that identify messages and inboxes in the tables, and their text form in the API.
+"""Keys and ids. Keys are the numbers of messages and inboxes in the tables; ids are their text form in the API.
 
-The id of a message is ``msg_`` followed by a lower-case ULID. Its key is an integer: 45 bits of Unix milliseconds and
-18 bits of counter. Keys and ids therefore sort in the order of arrival. If one writer assigns the keys of all messages,
-the last 62 bits of an id are zero: an id must be unique and ordered, but it is not a secret. If each inbox has its own
-keys, these bits contain the number of the inbox.
+The id of a message is ``msg_`` followed by a lower-case ULID. Its key is an integer: 45 bits for Unix milliseconds and
+18 bits for a counter. Keys and ids therefore sort in the order of arrival. If one writer assigns the keys of all
+messages, the last 62 bits of an id are zero, because ids must be unique and ordered, but not secret. If each inbox has
+its own message keys, these bits contain the number of the inbox.
 """
 
 import re
@@ -14,12 +14,12 @@ from typing import Final, NewType
 from tmpmaild.model import Page
 
 InboxKey = NewType("InboxKey", int)
-"""The number of an inbox in the tables; its id in the API is the same number as text."""
+"""An inbox's number in the tables; the id of the inbox in the API is the same number as text."""
 MessageKey = NewType("MessageKey", int)
-"""The number of a message in the tables, in the order of arrival."""
+"""A message's number in the tables, in order of arrival."""
 
 ALL_INBOXES: Final = InboxKey(0)
-"""Used in place of an inbox key where one writer assigns the keys of all messages."""
+"""Used instead of an inbox key if a single writer assigns the keys of all messages."""
 
 PREFIX = "msg_"
 MAX_KEY: Final = MessageKey((1 << 63) - 1)
@@ -32,12 +32,12 @@ _SHAPE = re.compile(rf"{PREFIX}[0-7][{_ALPHABET}]{{25}}")
 
 
 def next_key(last_key: MessageKey, now_ms: int) -> MessageKey:
-    """Return the next key at this time. It is greater than ``last_key`` even if the clock was set back."""
+    """Return the next key for this time. It is greater than ``last_key`` even if the clock was set back."""
     return MessageKey(max(last_key + 1, now_ms << _COUNTER_BITS))
 
 
 def first_key(time_ms: int) -> MessageKey:
-    """Return the smallest key that a message arriving at ``time_ms`` can get."""
+    """Return the smallest key that can be assigned to a message that arrives at ``time_ms``."""
     return MessageKey(time_ms << _COUNTER_BITS)
 
 
@@ -50,13 +50,8 @@ def message_id_of(key: MessageKey) -> str:
 
 @lru_cache(maxsize=8)
 def _head(number: int) -> str:
-    """Format the first 40 bits, which all messages of about one second share."""
+    """Format the first 40 bits, which are the same for all messages that arrive within about one second."""
     return PREFIX + "".join([_PAIRS[number >> shift & 1023] for shift in (30, 20, 10, 0)])
-
-
-def last_id_before(time_ms: int) -> str:
-    """Return an id that sorts before those of all messages that arrive at this time or later, in any inbox."""
-    return message_id_of(MessageKey(first_key(time_ms) - 1))
 
 
 def message_id_in(inbox_key: InboxKey, key: MessageKey) -> str:
@@ -66,7 +61,7 @@ def message_id_in(inbox_key: InboxKey, key: MessageKey) -> str:
 
 
 def is_message_id(text: str) -> bool:
-    """Return whether the text has the shape of an id; such an id need not exist."""
+    """Return whether the text has the format of an id; the id need not exist."""
     return _SHAPE.fullmatch(text) is not None
 
 
@@ -87,12 +82,12 @@ def key_not_below(text: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKey:
 
 
 def key_after(text: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKey:
-    """Return the key that is below the keys of all messages after this id; "" is before all messages."""
+    """Return the exclusive lower bound of the keys of all messages after this id; "" is before all messages."""
     return key_not_above(text, inbox_key) if text else MessageKey(-1)
 
 
 def keys_between(page: Page, inbox_key: InboxKey = ALL_INBOXES) -> tuple[MessageKey, MessageKey]:
-    """Return the lower and upper bound of a page's keys, both exclusive."""
+    """Return the exclusive lower and upper bounds of a page's keys."""
     before = key_not_below(page.before, inbox_key) if page.before else MAX_KEY
     return key_after(page.after or "", inbox_key), before
 
@@ -107,7 +102,7 @@ def _number(text: str) -> int:
 def message_key(message_id: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKey | None:
     """Return the key of the message with exactly this id, or None if no message can have it.
 
-    Several texts map to the same key when used as a cursor. ``inbox_key`` is needed if each inbox has its own keys.
+    As cursors, several strings can map to the same key. ``inbox_key`` is needed if each inbox has its own keys.
     """
     if not is_message_id(message_id):
         return None
@@ -116,6 +111,6 @@ def message_key(message_id: str, inbox_key: InboxKey = ALL_INBOXES) -> MessageKe
 
 
 def message_keys(message_ids: Iterable[str], inbox_key: InboxKey = ALL_INBOXES) -> list[MessageKey]:
-    """Return the keys of the texts that are message ids, in ascending order and without duplicates."""
+    """Return the keys of the valid message ids, in ascending order and without duplicates."""
     keys = [message_key(message_id, inbox_key) for message_id in message_ids]
     return sorted({key for key in keys if key is not None})

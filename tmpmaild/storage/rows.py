@@ -1,10 +1,10 @@
-"""The stored form of data that all engines share: keys, the columns of a message, and the conversion of rows to values.
+"""The stored form of data, shared by all engines: keys, message columns, and the conversion of rows to values.
 
-To add a stored field to a message, write a migration for each engine that adds the column, and add a line at the end
-of ``CONTENT`` and a field in ``ListedRow`` or ``FullRow``. ``docs/architecture.md`` lists all files to change.
+To store a new message field, write a migration for each engine that adds a column. Then add a line at the end of
+``CONTENT`` and a field to ``ListedRow`` or ``FullRow``. ``docs/architecture.md`` lists all files to change.
 
-The SMTP session is stored once per message as a JSON array in the order of ``SmtpSession``. Each inbox is shown only
-its own recipients.
+The SMTP session is stored once per message as a JSON array in the field order of ``SmtpSession``. Each recipient is
+stored with its inbox, because each inbox may show only its own recipients.
 """
 
 import hashlib
@@ -39,9 +39,9 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.keys import ALL_INBOXES, InboxKey, MessageKey, key_not_above, message_id_in, message_key
 
 MAX_VERSION: Final = 1 << 62
-"""The upper bound for a new webhook's random version. It leaves room for the increments that follow."""
+"""The upper bound for a new webhook's random version. It leaves room for later increments."""
 HEAD_BYTES = 256 * 1024
-"""The number of bytes of a source that are read to show its header."""
+"""The number of source bytes that are read to show the header."""
 
 _INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")
 _encode = json.Encoder().encode
@@ -59,7 +59,7 @@ def keyed_hash(key: bytes, text: str) -> bytes:
 
 
 def holders_inbox_key(inbox_id: str) -> InboxKey | None:
-    """Return the key of a user's inbox, or None for the operator's inbox and for anything that is not an inbox id."""
+    """Return the key of a user's inbox, or None for the operator's inbox and for text that is not an inbox id."""
     if inbox_id == OPERATOR_INBOX_ID or not _INBOX_ID.fullmatch(inbox_id):
         return None
     return InboxKey(int(inbox_id))
@@ -69,7 +69,7 @@ def changeable_inbox_key(inbox_id: str) -> InboxKey:
     """Return the key of a user's inbox. Raises ``AddressNotFound``."""
     key = holders_inbox_key(inbox_id)
     if key is None:
-        raise AddressNotFound("no inbox that has an owner")
+        raise AddressNotFound("not a user's inbox")
     return key
 
 
@@ -100,7 +100,7 @@ class Column(NamedTuple):
 
 
 def octets(text: str) -> int:
-    """Return the number of bytes of a text in UTF-8."""
+    """Return the length of a text in UTF-8 bytes."""
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -144,7 +144,8 @@ def _session(mail: NewMail) -> str:
 class Bounds(NamedTuple):
     """Size limits for reading a message.
 
-    The texts and the source are read only if the source is no larger than ``texts_bytes`` and ``source_bytes``.
+    The body and the HTML are read if the source has at most ``texts_bytes`` bytes. The source is read if it has at most
+    ``source_bytes`` bytes.
     """
 
     texts_bytes: int
@@ -153,15 +154,20 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(up_to_bytes: int, *, source: bool) -> Bounds:
-    """Return the bounds of ``Storage.read_message``."""
+    """Return the size limits for ``Storage.read_message``."""
     return Bounds(-1, up_to_bytes, 0) if source else Bounds(up_to_bytes, -1, HEAD_BYTES)
 
 
 def _session_for(text: str, inbox_id: str) -> SmtpSession:
-    """Return a stored session with the recipients of one inbox only, so that other recipients are not revealed."""
+    """Return a stored session with only one inbox's recipients, so that other recipients are not revealed."""
     stored = _decode_session(text)
     own = tuple(AcceptedRecipient(address, at_ms) for recipient, address, at_ms in stored[-1] if recipient == inbox_id)
     return SmtpSession(*stored[:-1], own)
+
+
+def other_inboxes(session: str, inbox_key: InboxKey) -> set[InboxKey]:
+    """Return the other inboxes for which a stored session accepted recipients."""
+    return {InboxKey(int(inbox_id)) for inbox_id, _, _ in _decode_session(session)[-1]} - {inbox_key}
 
 
 def verdict_text(verdict: Authentication) -> str:
@@ -170,7 +176,7 @@ def verdict_text(verdict: Authentication) -> str:
 
 
 def verdict_reached(message_id: str, stored: str) -> VerdictReached:
-    """Return the notice to send when a verdict, given in its stored form, has been stored."""
+    """Return the notice that reports a stored verdict."""
     found = _decode_verdict(stored)
     return VerdictReached(message_id, found.dmarc.result, found.authenticated)
 
@@ -180,7 +186,7 @@ def _verdict(text: str | None) -> Authentication | None:
 
 
 def is_of_html(html: str, headers: str) -> bool:
-    """Return whether the stored Content-Type says that the body is the text of the HTML; False does not rule it out."""
+    """Return True if the stored Content-Type shows that the body is the text of the HTML; False is inconclusive."""
     if not html:
         return False
     stated = next((value for name, value in _decode_headers(headers) if name.lower() == "content-type"), "")
@@ -206,11 +212,14 @@ CONTENT: Final = (
     Column("html", "text", attrgetter("parsed.html")),
     Column("source", "bytea", attrgetter("raw")),
 )
-"""The columns in table order. Columns that only one engine has are in its ``layout.py`` or ``operations.py``."""
+"""The columns in table order.
+
+Columns that only one engine uses are in that engine's ``layout.py`` or ``operations.py``.
+"""
 
 
 class ListedRow(NamedTuple):
-    """The fields of a message that a list needs; ``body`` is None if it was too large to be read with the others."""
+    """The fields of a message that a list needs; ``body`` is None if it was too large to read with the rest."""
 
     key: MessageKey
     recipient: str
@@ -259,7 +268,7 @@ class FullRow(NamedTuple):
     source: bytes | None
 
     def message(self, listed: ListedRow, message_id: str, inbox_id: str) -> FullMessage:
-        """Return the full message as the user of this inbox may see it."""
+        """Return the full message in the form that the user of this inbox may see."""
         complete = listed.body is not None
         truncated = not complete and listed.body_bytes > 0
         return FullMessage(
@@ -282,11 +291,11 @@ class FullRow(NamedTuple):
 
 
 InboxColumns = tuple[InboxKey, int, int, bool, bytes | None, int, bool]
-"""The fields of ``Inbox`` in order, except the address."""
+"""The fields of ``Inbox``, in order, without the address."""
 
 
 def inbox_at(address: str, columns: InboxColumns) -> Inbox:
-    """Return the inbox of an address from its columns."""
+    """Return an address's inbox, built from its columns."""
     inbox_key, created_at_ms, expires_at_ms, private, token_hash, message_count, full = columns
     return Inbox(
         id=str(inbox_key),
@@ -326,7 +335,7 @@ class InboxRow(NamedTuple):
     creator: bytes | None
 
     def entry(self, address: str) -> InboxEntry:
-        """Return the inbox as the operator sees it."""
+        """Return the inbox in the form that the operator sees."""
         return InboxEntry(
             id=str(self.id),
             address=address,
@@ -344,7 +353,7 @@ def webhook_text(webhook: Webhook) -> str:
 
 
 def _webhook(text: str) -> Webhook:
-    """Decode a webhook. It has no URL and no events if a newer version has stored it in an unknown form."""
+    """Decode a webhook. It has no URL and no events if a newer version of tmpmaild has stored it in an unknown form."""
     try:
         return _decode_webhook(text)
     except DecodeError:
@@ -352,7 +361,7 @@ def _webhook(text: str) -> Webhook:
 
 
 class WebhookRow(NamedTuple):
-    """The fields of a webhook and its inbox; ``newest`` is the key of the newest message, or 0 if there is none."""
+    """The fields of a webhook and its inbox; ``newest`` is the key of the newest message, or 0 without messages."""
 
     inbox_key: InboxKey
     address: str
@@ -390,7 +399,10 @@ class WebhookRow(NamedTuple):
 
 
 class StateRow(NamedTuple):
-    """The new state of the webhook with this version. If ``next_at_ms`` is None, the webhook is removed."""
+    """The new state of a webhook; it is stored only if the webhook's version is still ``version``.
+
+    If ``next_at_ms`` is None, the webhook is removed.
+    """
 
     inbox_key: InboxKey
     version: int
@@ -403,7 +415,7 @@ class StateRow(NamedTuple):
 
 
 def state_row(stored: StoredWebhook, state: WebhookState | None, *, keys_by_inbox: bool) -> StateRow:
-    """Return the row that replaces the state of a webhook as it was read."""
+    """Return the row that replaces a webhook's previously read state."""
     inbox_key = InboxKey(int(stored.inbox_id))
     if state is None:
         return StateRow(inbox_key, stored.version)

@@ -1,4 +1,4 @@
-"""What the engine on PostgreSQL refuses at its start, and what is its own: slots, clocks, and several daemons."""
+"""The PostgreSQL engine: refusals at startup, slots, clocks, and several daemons."""
 
 import asyncio
 import time
@@ -21,10 +21,10 @@ from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from .conftest import connected, said
 
 
-async def test_a_database_of_something_else_is_left_alone(new_database):
+async def test_a_database_of_a_different_program_is_left_unchanged(new_database):
     url = new_database("CREATE TABLE customers (id int)")
     assert await said(url) == (
-        f"{url}: the database holds something else (such as customers); create one for tmpmaild alone"
+        f"{url}: the database contains other tables (such as customers); create a database only for tmpmaild"
     )
 
 
@@ -33,7 +33,7 @@ async def test_another_encoding_is_refused(new_database):
     assert "its encoding is SQL_ASCII; create a database with ENCODING 'UTF8'" in told
 
 
-async def test_a_role_without_rights_is_told_what_it_needs(new_database, cluster):
+async def test_the_error_for_a_role_without_rights_names_the_missing_rights(new_database, cluster):
     url = new_database("DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN")
     guest = cluster.parsed_url(url.database, user="guest")
     assert await said(guest) == (
@@ -56,7 +56,7 @@ async def test_a_server_that_does_not_flush_is_refused(own, cluster):
         set_and_wait(cluster, "fsync", "on")
 
 
-async def test_a_server_that_is_told_to_lose_mail_later_goes_on_flushing_ours(own, cluster):
+async def test_a_server_that_is_reconfigured_later_still_flushes_our_commits(own, cluster):
     opened = await server.Server(own).connect()
     try:
         await asyncio.to_thread(set_and_wait, cluster, "synchronous_commit", "off")
@@ -82,11 +82,11 @@ def octets(kind, body):
     [
         (
             [(b"R", b"\0\0\0\0"), (b"S", b"server_version\x0014.11 (Debian)\0"), (b"Z", b"I")],
-            "PostgreSQL 14 is too old; 15 or newer is needed",
+            "PostgreSQL 14 is too old; 15 or newer is required",
         ),
         (
             [(b"E", b"SFATAL\0VFATAL\0C42704\0Munrecognized\0\0")],
-            "PostgreSQL is too old (unrecognized); 15 or newer is needed",
+            "PostgreSQL is too old (unrecognized); 15 or newer is required",
         ),
         (
             [(b"E", b"SERROR\0VERROR\0C08P01\0Munsupported\0\0")],
@@ -95,7 +95,7 @@ def octets(kind, body):
     ],
     ids=["version 14", "before version 12, which does not know all settings of a session", "pooler"],
 )
-async def test_what_is_no_server_of_today_is_told_what_is_needed(answers, ending):
+async def test_the_error_for_an_outdated_server_names_the_required_version(answers, ending):
     async def answer(reader, writer):
         await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big") - 4)
         writer.write(b"".join(octets(*one) for one in answers))
@@ -125,23 +125,23 @@ async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(
     assert f"{own}: the schema has been changed by hand: {named}" in await said(own)
 
 
-async def test_a_schema_that_needs_a_newer_daemon_is_refused_and_one_that_does_not_is_used(own, run):
+async def test_a_schema_that_requires_a_newer_daemon_is_refused_and_a_compatible_schema_is_used(own, run):
     settings, known = postgresql_settings(own), max(migrations())
     await engine.bring_up_to_date(settings)
     later = f"{known + 1}, 'later', {known}, shape FROM schema_step WHERE number = {known}"
     run(f"INSERT INTO schema_step SELECT {later}")
     assert await engine.bring_up_to_date(settings) == []
     run(f"UPDATE schema_step SET needs = {known + 1} WHERE number = {known + 1}")
-    told = rf"a newer tmpmaild \(step {known + 1}\), this one knows step {known}; update it"
+    told = rf"a newer tmpmaild \(step {known + 1}\); this version supports step {known}; upgrade tmpmaild"
     with pytest.raises(DatabaseError, match=told):
         await engine.bring_up_to_date(settings)
 
 
-async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_that_is_compatible(new_database, clock):
+async def test_running_and_starting_daemons_use_a_newer_schema_that_is_compatible(new_database, clock):
     url, number, file = new_database(), max(migrations()) + 1, Path(__file__).with_suffix(".sql")
 
     async def upgrade_behind_a_reader(running, inbox):
-        """Apply the step while somebody reads: mail is stored all the same, and does not wait for it."""
+        """Apply the step while a client reads: mail is still stored, and does not wait for the step."""
         reader, upgrading = await connected(url), await connected(url)
         async with reader.transaction():
             await reader.execute("SELECT FROM content")
@@ -178,7 +178,7 @@ async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_th
         assert (await running.find("ada")).message_count == 0
 
 
-async def test_a_start_on_an_older_database_says_in_one_line_what_it_does(own, clock, caplog):
+async def test_a_start_on_an_older_database_logs_the_upgrade_in_one_line(own, clock, caplog):
     connection = await connected(own)
     await migrate(connection, {1: migrations()[1]})
     await connection.close()
@@ -187,17 +187,20 @@ async def test_a_start_on_an_older_database_says_in_one_line_what_it_does(own, c
         async with engine.open_storage(postgresql_settings(own), clock):
             pass
     names = ", ".join(file.stem for number, file in migrations().items() if number > 1)
-    assert caplog.messages == [f"{own}: the schema was brought up to date: {names}"]
+    assert caplog.messages == [f"{own}: the schema was upgraded: {names}"]
 
 
 async def test_a_wrong_password_file_is_named(own, tmp_path):
     message = await said(own, password_file=tmp_path / "none")
-    assert message == f"{tmp_path / 'none'}: cannot be read: No such file or directory"
+    assert message == f"{tmp_path / 'none'} (storage.password_file): cannot be read: No such file or directory"
     (tmp_path / "latin").write_bytes(b"\xfc")
-    assert await said(own, password_file=tmp_path / "latin") == f"{tmp_path / 'latin'}: is not UTF-8"
+    assert (
+        await said(own, password_file=tmp_path / "latin")
+        == f"{tmp_path / 'latin'} (storage.password_file): is not UTF-8"
+    )
 
 
-async def test_a_step_that_fails_and_one_whose_tables_stay_locked_are_named(own, tmp_path, monkeypatch):
+async def test_a_failed_step_and_a_step_whose_tables_stay_locked_are_reported(own, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "_ATTEMPTS", 2)
     await engine.bring_up_to_date(postgresql_settings(own))
     step, upgrading, reader = tmp_path / "9999_later.sql", await connected(own), await connected(own)
@@ -207,7 +210,7 @@ async def test_a_step_that_fails_and_one_whose_tables_stay_locked_are_named(own,
     step.write_text("-- needs 1: …\nALTER TABLE content ADD COLUMN thread text;")
     async with reader.transaction():
         await reader.execute("SELECT FROM content")
-        with pytest.raises(DatabaseError, match=r"9999_later\.sql failed: its tables stay locked by another session"):
+        with pytest.raises(DatabaseError, match=r"9999_later\.sql failed: its tables remain locked by another session"):
             await migrate(upgrading, migrations() | {9999: step})
     for client in (upgrading, reader):
         await client.close()
@@ -223,7 +226,7 @@ async def test_followers_of_four_daemons_whose_clocks_differ_miss_nothing_and_se
     await follow_four_daemons(new_database(), clock.now_ms)
 
 
-async def test_of_two_daemons_that_want_the_same_webhooks_each_gets_what_the_other_does_not(two):
+async def test_two_daemons_that_lease_the_same_webhooks_get_different_webhooks(two):
     first, second = two
     inboxes = [await first.inbox(f"box{number}") for number in range(30)]
     for inbox in inboxes:
@@ -263,7 +266,7 @@ async def test_the_declared_columns_are_those_that_the_database_takes(own, run):
     assert taken.split(", ") == [f"{column.name} {column.kind}" for column in CONTENT]
 
 
-async def test_a_step_may_add_a_column_of_mail_while_a_daemon_runs_that_does_not_know_it(opened, tmp_path):
+async def test_a_step_may_add_a_column_while_a_daemon_runs_that_does_not_know_the_column(opened, tmp_path):
     step = tmp_path / "9999_thread.sql"
     step.write_text(
         "-- needs 1: …\nALTER TABLE content ADD COLUMN thread text; SELECT define_deliver(), define_move_mail();"
@@ -285,7 +288,7 @@ async def test_a_step_may_add_a_column_of_mail_while_a_daemon_runs_that_does_not
         assert taken[0]["pronargs"] == taken[1]["pronargs"] + 1
 
 
-async def test_the_clock_is_that_of_the_database(own, run, monkeypatch):
+async def test_the_clock_is_the_database_clock(own, run, monkeypatch):
     wall_seconds = time.time()
     monkeypatch.setattr("time.time", lambda: wall_seconds - 3600)
     async with engine.open_storage(postgresql_settings(own)) as storage:
@@ -299,7 +302,7 @@ def figure(storage, name):
     return found.values()[()]
 
 
-async def test_connections_that_are_lost_and_opened_again_are_counted(opened):
+async def test_lost_and_reopened_connections_are_counted(opened):
     storage = opened.storage
     await opened.find("ada")
     count = figure(storage, "storage_connects_total")

@@ -1,4 +1,4 @@
-"""What one daemon commits and another hears: two engines on one PostgreSQL database."""
+"""Notifications of one daemon's commits to another daemon: two engines on one PostgreSQL database."""
 
 import asyncio
 
@@ -23,14 +23,14 @@ from .conftest import connected
 
 @pytest.fixture
 async def raw(database):
-    """Return a session that tells nobody what it changes."""
+    """Return a session that does not notify the daemons of its changes."""
     session = await connected(database)
     yield session
     await session.close()
 
 
 class Ear:
-    """What a storage tells: the changes, and how often some may have been missed."""
+    """Records the changes that a storage reports, and how often it reports that changes may have been missed."""
 
     def __init__(self, storage, *listened) -> None:
         self.changes = []
@@ -52,17 +52,18 @@ def of(inbox, **change):
     return InboxChange(inbox.id, **{"full": False, **change})
 
 
-async def test_another_daemon_hears_every_kind_of_change_in_order(two):
+async def test_a_second_daemon_is_notified_of_every_kind_of_change_in_order(two):
     first, second = two
     ear, own = Ear(second.storage), Ear(first.storage)
     inbox = await first.inbox("ada")
     message = await first.add(inbox)
     found = replace(unchecked("none", ""), dmarc=DmarcVerdict("pass", "reject", "shop.example"))
     await first.storage.set_authentication(inbox.id, found, message_id=message)
-    await ear.hears(lambda ear: len(ear.changes) >= 2)  # what a verdict is, is read from the database
+    await ear.hears(lambda ear: len(ear.changes) >= 2)  # wait for the verdict, which is read from the database
     await first.delete(inbox, message)
     await first.move(inbox, inbox.expires_at_ms + 1000)
-    await ear.hears(lambda ear: len(ear.changes) >= 4)  # an expiry is not told when it has been moved again
+    # Wait, because an expiry is not reported if it has since been moved again.
+    await ear.hears(lambda ear: len(ear.changes) >= 4)
     await first.end(inbox)
     expected = [
         of(inbox),
@@ -76,7 +77,7 @@ async def test_another_daemon_hears_every_kind_of_change_in_order(two):
     assert own.changes == expected
 
 
-async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, raw):
+async def test_a_false_end_or_verdict_is_ignored_whatever_its_source(two, raw):
     first, second = two
     inbox, other = await first.inbox("ada"), await first.inbox("bob")
     message = await first.add(inbox)
@@ -101,11 +102,12 @@ async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, raw)
     await ear.hears(lambda ear: of(inbox, notice=MessageDeleted(message)) in ear.changes)
 
 
-async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(quick_looks, two, raw):
+async def test_a_commit_without_a_notification_is_found_if_a_client_waits(quick_looks, two, raw):
     first, second = two
     inbox, other = await first.inbox("ada"), await first.inbox("bob")
     ear = Ear(second.storage, inbox.id)
-    await ear.hears(lambda ear: of(inbox) in ear.changes)  # it may have got mail before somebody waited
+    # A change is reported first, because mail may have arrived before any client was waiting.
+    await ear.hears(lambda ear: of(inbox) in ear.changes)
     ear.changes.clear()
     for key in (inbox.id, other.id):
         await raw.execute("UPDATE inbox SET last_key = 7, expires_at_ms = expires_at_ms + 1 WHERE id = $1", int(key))
@@ -113,7 +115,7 @@ async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(quick_loo
     assert ear.changes == [of(inbox), of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1))]
 
 
-async def test_a_move_that_was_told_is_not_told_again_by_a_look(two, raw, monkeypatch):
+async def test_an_expiry_change_that_was_notified_is_not_reported_again_by_polling(two, raw, monkeypatch):
     monkeypatch.setattr(notifications, "POLL_SECONDS", 3600)
     first, second = two
     inbox, other = await first.inbox("ada"), await first.inbox("bob")
@@ -134,13 +136,13 @@ async def test_a_move_that_was_told_is_not_told_again_by_a_look(two, raw, monkey
     assert ear.changes.count(moved) == 1
 
 
-async def test_a_mistake_makes_no_daemon_deaf_and_too_many_doubts_are_taken_as_missed(
+async def test_an_error_does_not_stop_notifications_and_too_many_doubts_count_as_missed(
     quick_looks, two, raw, monkeypatch, caplog
 ):
     first, second = two
     inbox = await first.inbox("ada")
     ear = Ear(second.storage, "no number")
-    while "telling other daemons failed; it goes on" not in caplog.text:
+    while "notifying other daemons failed; will retry" not in caplog.text:
         await asyncio.sleep(0.005)
     ear.listened.clear()
     await first.add(inbox)
@@ -151,19 +153,20 @@ async def test_a_mistake_makes_no_daemon_deaf_and_too_many_doubts_are_taken_as_m
     caplog.clear()
 
 
-async def test_what_was_heard_on_a_connection_that_is_closed_since_is_taken_as_missed(database, clock):
+async def test_notifications_on_a_connection_that_has_closed_count_as_missed(database, clock):
     loop, raised = asyncio.get_running_loop(), []
     loop.set_exception_handler(lambda _, context: raised.append(context))
     async with engine.open_storage(postgresql_settings(database), clock) as storage:
         ear = Ear(storage)
         connection = storage._notifications._listening_on
-        connection._process_notification(0, notifications.CHANNEL, "1,,")  # the loop calls the listener a moment later
+        # The event loop calls the listener after this call has returned.
+        connection._process_notification(0, notifications.CHANNEL, "1,,")
         connection.terminate()
         await ear.hears(lambda heard: heard.missed)
     assert (raised, ear.changes) == ([], [])
 
 
-async def test_a_daemon_that_cannot_tell_all_says_that_something_was_missed(two, monkeypatch):
+async def test_a_daemon_that_cannot_report_all_changes_reports_that_changes_were_missed(two, monkeypatch):
     monkeypatch.setattr(notifications, "_MAX_WORDS", 3)
     first, second = two
     inboxes = [await first.inbox(f"name{number}") for number in range(4)]
@@ -182,13 +185,13 @@ WORDS_OF_1_0_3 = {
 }
 
 
-def test_daemons_of_other_versions_understand_the_same_words():
+def test_daemons_of_different_versions_use_the_same_notifications():
     assert [notifications.word(change) for change in WORDS_OF_1_0_3.values()] == list(WORDS_OF_1_0_3)
     assert notifications.changes(WORDS_OF_1_0_3) == list(WORDS_OF_1_0_3.values())
     assert notifications.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]
 
 
-def test_a_notification_is_never_longer_than_the_server_takes():
+def test_a_notification_is_never_longer_than_the_server_accepts():
     changes = [InboxChange(str(number), full=True, share_full=True) for number in range(5000)]
     texts = list(notifications.payloads(map(notifications.word, changes)))
     assert all(len(text.encode()) < 8000 for text in texts)

@@ -1,4 +1,4 @@
-"""No statement reads more rows when more is stored: counted by the server on a filled database."""
+"""No statement reads more rows when more data is stored; the server counts the rows in a filled database."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ import pytest
 
 from tests.storage.conftest import new_mail, postgresql_settings
 from tmpmaild.model import NewInbox, Page
+from tmpmaild.storage.deleting import Selection
+from tmpmaild.storage.keys import MAX_KEY
 from tmpmaild.storage.paging import PAGE_ROWS, listed_between
 from tmpmaild.storage.postgresql import engine, operations, reading
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
@@ -43,11 +45,11 @@ def name(number):
 
 @pytest.fixture
 async def counted(storage):
-    """Return a function that runs work in a transaction and returns how many rows it has read; nothing stays."""
+    """Return a function that runs work in a transaction, rolls it back, and returns the number of rows read."""
     client = await storage._writer._session.connection()
 
     async def counted(work):
-        for _ in range(2):  # the first makes the plans
+        for _ in range(2):  # the first run creates the plans
             transaction = client.transaction()
             await transaction.start()
             before = await client.fetchval(ROWS)
@@ -59,7 +61,7 @@ async def counted(storage):
     return counted
 
 
-async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock):
+async def test_changes_to_one_inbox_read_few_rows(storage, counted, clock):
     def batch(client):
         return Batch(client, clock(), storage._usage)
 
@@ -71,6 +73,8 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
         "create": run(operations.CreateInbox(new=new, name_hash=b"n" * 16, creator_hash=b"c" * 16)),
         "deliver": run(operations.AddMessage(new_mail("57", "58", "59"))),
         "delete": run(operations.DeleteMessage(57, 56)),
+        "delete with copies": run(operations.deletion(57, Selection(MAX_KEY, [56], copies=True))),
+        "find a copy": lambda client: client.fetch(operations._COPIES, [58], [58], [0]),
         "end": lambda client: operations.move_expiry(batch(client), 57, expires_at_ms=clock(), asked_at_ms=clock()),
         "move": lambda client: operations.move_expiry(
             batch(client), 57, expires_at_ms=clock() + 2 * SLOT_MS, asked_at_ms=clock()
@@ -86,8 +90,8 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
     assert {what: count for what, count in rows.items() if count > 60} == {}
 
 
-async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock):
-    md5 = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # of 57
+async def test_reads_of_one_inbox_read_few_rows(storage, counted, clock):
+    md5 = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # MD5 of "57"
     lookup = storage._lookup(name(57), clock())._replace(name_hash=md5)
     work = {
         "find": lambda client: reading.find_several(client, [lookup]),
@@ -98,6 +102,7 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
         "next": lambda client: reading.select_message(
             client, lookup, bounds_of(1000, source=True), message_id="", is_next=True
         ),
+        "recipients": lambda client: reading.select_recipients(client, 57, Page()),
         "texts": lambda client: reading.select_texts(client, 58, [57], 100),
         "webhook": lambda client: reading.select_webhooks(client, after=56, limit=1),
         "inboxes": lambda client: reading.select_inboxes(client, listed_between(clock()), None),
@@ -108,16 +113,14 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
     assert {what: count for what, count in rows.items() if count > 20} == {}
 
 
-async def test_a_sweep_reads_what_has_expired_and_nothing_else(storage, counted, clock):
+async def test_a_sweep_reads_only_expired_rows(storage, counted, clock):
     rows = await counted(
         lambda client: operations.sweep(Batch(client, clock() + 10_000, storage._usage), clock() + 10_000)
     )
     assert 0 < rows < 300
 
 
-async def test_a_sweep_of_many_reads_each_row_a_few_times_whatever_the_server_knows_of_its_tables(
-    storage, counted, clock
-):
+async def test_a_large_sweep_reads_each_row_a_few_times_whatever_the_table_statistics(storage, counted, clock):
     later_ms = clock() + 400_000
     rows = []
     for statement in ("SELECT 1", "ANALYZE inbox, creator"):

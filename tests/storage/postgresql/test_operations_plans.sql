@@ -4,7 +4,7 @@ INSERT INTO inbox (name_hash, address, created_at_ms, expires_at_ms, slot, priva
            n % 10 = 0
     FROM generate_series(1, $3::integer) AS n;
 
--- What belongs to those inboxes.
+-- The rows that belong to those inboxes.
 INSERT INTO creator SELECT creator, count(*), 0 FROM inbox WHERE creator IS NOT NULL GROUP BY creator;
 INSERT INTO message SELECT slot, id, last_key, id, 'x' FROM inbox WHERE id > 1;
 INSERT INTO content (slot, id, copies, stored_bytes, received_at_ms, size_bytes, body_bytes, tls, sender, sender_name, subject,

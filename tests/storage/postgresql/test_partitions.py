@@ -1,4 +1,4 @@
-"""The partitions of each ten minutes of expiry: mail is in those of its inbox, and they are dropped with it."""
+"""Each partition covers ten minutes of expiry times: mail is stored in its inbox's partitions and dropped with them."""
 
 import asyncio
 
@@ -37,14 +37,14 @@ async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
     assert {f"content_{first.clock() // SLOT_MS}", "content_0", "message_0"} < set(left)
     second.clock.advance(ms=LIFETIME_MS + SLOT_MS + 30_000)
     await second.sweep()
-    assert not second.storage._partitions.has(slot)  # or a daemon would remember all slots that others have dropped
+    assert not second.storage._partitions.has(slot)  # a daemon forgets slots that a different daemon has dropped
 
 
 async def test_mail_moves_to_the_slot_in_which_its_inbox_now_expires(two):
     first, second = two
     ada, bob = await first.inbox("ada"), await second.inbox("bob")
     await first.add(ada, bob, subject="shared")
-    for later_ms in (2 * SLOT_MS, 3 * DAY_MS):  # the last is kept apart
+    for later_ms in (2 * SLOT_MS, 3 * DAY_MS):  # inboxes that live longer than a day share a separate slot
         await first.move(ada, first.clock() + later_ms)
         assert await first.subjects("ada", Page()) == await second.subjects("bob", Page()) == ["shared"]
     for engine_ in two:
@@ -77,7 +77,7 @@ async def test_a_reader_of_a_partition_only_delays_its_end(two):
     assert await first.storage.erase()
 
 
-async def test_a_partition_that_somebody_has_dropped_is_added_again(opened, run):
+async def test_a_partition_dropped_by_a_third_party_is_created_again(opened, run):
     inbox = await opened.inbox("ada")
     slot = inbox.expires_at_ms // SLOT_MS
     for names in (f"message_{slot}", f"content_{slot}, message_{slot}"):
@@ -87,7 +87,7 @@ async def test_a_partition_that_somebody_has_dropped_is_added_again(opened, run)
         assert names in await opened.subjects("ada", Page())
 
 
-async def test_what_is_left_of_mail_that_somebody_has_dropped_is_swept_and_counted(opened, run):
+async def test_the_remains_of_mail_dropped_by_a_third_party_are_swept_and_counted(opened, run):
     for name in ("ada", "bob"):
         inbox = await opened.inbox(name)
         await opened.add(inbox)
@@ -95,11 +95,11 @@ async def test_what_is_left_of_mail_that_somebody_has_dropped_is_swept_and_count
     await opened.storage.erase()
     opened.clock.advance(ms=LIFETIME_MS)
     await opened.sweep()
-    assert await reading(opened, "SELECT count(*) FROM inbox WHERE NOT swept") == 1  # the operator's
+    assert await reading(opened, "SELECT count(*) FROM inbox WHERE NOT swept") == 1  # only the operator's inbox is left
     assert (await reading(opened, USAGE))[1:] == [0, 0]
 
 
-async def test_mail_whose_inbox_somebody_has_deleted_keeps_no_partition(opened, run):
+async def test_mail_whose_inbox_was_deleted_by_a_third_party_keeps_no_partition(opened, run):
     inbox = await opened.inbox("ada")
     await opened.add(inbox)
     before = await reading(opened, USAGE)
@@ -112,7 +112,7 @@ async def test_mail_whose_inbox_somebody_has_deleted_keeps_no_partition(opened, 
     assert after[0] < before[0]
 
 
-async def test_partitions_are_vacuumed_until_what_is_in_them_expires(opened):
+async def test_partitions_are_vacuumed_until_their_mail_expires(opened):
     name = f"content_{opened.clock() // SLOT_MS + 1}"
     options = f"SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE relname = '{name}'"
     assert "autovacuum_enabled" not in await reading(opened, options)

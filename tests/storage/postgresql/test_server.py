@@ -1,4 +1,4 @@
-"""The PostgreSQL engine while its server is away, silent, full, or no longer the one to write to."""
+"""The PostgreSQL engine while its server is unreachable, silent, full, or no longer the primary."""
 
 import asyncio
 from contextlib import suppress
@@ -23,7 +23,7 @@ def elsewhere(url, folder):
     return replace(url, hosts=(str(folder),))
 
 
-async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(engine, database, monkeypatch):
+async def test_a_statement_without_a_response_is_abandoned_and_the_next_statement_works(engine, database, monkeypatch):
     inbox = await engine.inbox("ada")
     other = await connected(database)
     with monkeypatch.context() as impatient:
@@ -41,7 +41,7 @@ async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(
     assert engine.storage.reason_not_ready() == ""
 
 
-async def test_a_server_that_is_away_at_the_start_is_waited_for(cluster, database, clock, tmp_path, caplog):
+async def test_a_daemon_waits_for_a_server_that_is_unavailable_at_startup(cluster, database, clock, tmp_path, caplog):
     there = tmp_path / "socket"
     url = elsewhere(database, there)
     async with asyncio.TaskGroup() as tasks:
@@ -58,11 +58,11 @@ async def test_a_server_that_is_away_at_the_start_is_waited_for(cluster, databas
     assert caplog.text.count("cannot be reached") == 1
 
 
-async def test_why_there_is_no_further_connection_is_in_the_log(cluster, database, clock, tmp_path, caplog):
+async def test_the_reason_for_a_missing_connection_is_logged(cluster, database, clock, tmp_path, caplog):
     there = tmp_path / "socket"
     there.symlink_to(cluster.folder)
     async with postgresql.open_storage(postgresql_settings(elsewhere(database, there)), clock) as storage:
-        there.unlink()  # those that are open go on, such as the one that says whether the database answers
+        there.unlink()  # open connections are not affected, such as the connection that checks the database
         (await storage._readers._sessions[-1].connection()).terminate()
         with pytest.raises(StorageUnavailable, match="No such file or directory"):
             await Engine(storage, clock).find("ada")
@@ -72,18 +72,21 @@ async def test_why_there_is_no_further_connection_is_in_the_log(cluster, databas
 
 @pytest.fixture
 def there(cluster, tmp_path, monkeypatch):
-    """Return a link to the server's folder, without which it is away; a new connection is tried at once."""
+    """Return a link to the server's folder; removing it makes the server unreachable.
+
+    Engines reconnect without delay.
+    """
     monkeypatch.setattr(server, "_PAUSE_SECONDS", 0.05)
     (there := tmp_path / "socket").symlink_to(cluster.folder)
     return there
 
 
-async def test_a_second_outage_within_the_minute_has_its_lines(cluster, there, database, clock, caplog):
+async def test_a_second_outage_within_a_minute_is_logged(cluster, there, database, clock, caplog):
     caplog.set_level("INFO")
     repeats = Repeats()
 
     def written():
-        """Return the kinds of the lines so far."""
+        """Return the kinds of all log lines so far."""
         kinds = ("cannot connect to the database", "the database is back")
         return [kind for record in caplog.records for kind in kinds if kind in record.message]
 
@@ -105,31 +108,32 @@ async def test_a_second_outage_within_the_minute_has_its_lines(cluster, there, d
     assert [sum(what in record.message for record in told) for what in ("cannot connect", "is back")] == [2, 2]
 
 
-async def test_what_is_wrong_with_the_url_is_not_waited_for(cluster, clock):
+async def test_a_wrong_url_is_an_immediate_error(cluster, clock):
     with pytest.raises(DatabaseError, match='database "nowhere" does not exist'):
         async with postgresql.open_storage(postgresql_settings(cluster.parsed_url("nowhere")), clock):
             pass
 
 
-async def test_a_primary_that_was_replaced_is_left_alone(database):
+async def test_a_replaced_primary_is_not_used(database):
     server = Server(database)
     await (await server.connect()).close()
     server._timeline = "00000009"
-    with pytest.raises(StorageUnavailable, match="was the primary once"):
+    with pytest.raises(StorageUnavailable, match="is a former primary"):
         await server.connect()
 
 
-def test_each_failure_has_an_error_and_a_short_reason_except_a_mistake_of_ours():
+def test_each_failure_has_an_error_and_a_short_reason_except_an_internal_error():
     assert isinstance(translate(asyncpg.DiskFullError("could not extend file")), StorageFull)
-    assert reason(TimeoutError()) == "no answer"
-    assert reason(ValueError("secret")) == "a value that the database does not take"
+    assert reason(TimeoutError()) == "no response"
+    assert reason(OSError(111, "Connect call failed ('127.0.0.1', 5432)")) == "Connection refused"
+    assert reason(ValueError("secret")) == "a value that the database does not accept"
     mistake = KeyError("a mistake")
     assert translate(mistake) is mistake
     assert is_of_one_row(asyncpg.DataError("x"))
     assert not is_of_one_row(mistake)
 
 
-async def test_it_is_looked_for_another_host_if_there_is_one_and_not_all_the_time(database):
+async def test_a_different_host_is_searched_for_if_there_is_one_and_not_constantly(database):
     two = Server(replace(database, hosts=(*database.hosts, "/nowhere"), ports=(5432, 5433)))
     assert [two.try_next_host() for _ in range(3)] == [True, False, False]
     session = Session(Server(database))
@@ -139,7 +143,7 @@ async def test_it_is_looked_for_another_host_if_there_is_one_and_not_all_the_tim
     await session.close()
 
 
-async def test_a_database_that_became_unsafe_is_one_that_is_away(opened, own, run):
+async def test_a_database_that_became_unsafe_counts_as_unavailable(opened, own, run):
     run(
         f"ALTER DATABASE {own.database} SET synchronous_commit = off",
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
@@ -164,7 +168,7 @@ async def test_a_copy_is_made_by_the_program_of_the_server(opened):
 @pytest.mark.parametrize(
     "attackers", [["198.51.100.1"], [f"198.51.100.{number}" for number in range(100)], ["2001:db8:1:7::/64"]]
 )
-async def test_reads_and_look_ups_wait_for_few_of_others_however_many_wait(attackers, opened, monkeypatch):
+async def test_reads_and_lookups_wait_for_few_others_however_many_are_waiting(attackers, opened, monkeypatch):
     readers, find_several, victim = opened.storage._readers, reading.find_several, "192.0.2.1"
     are_all_held, let_go = asyncio.Barrier(server._MOST_READERS + 1), asyncio.Event()
     begun = []
@@ -190,7 +194,7 @@ async def test_reads_and_look_ups_wait_for_few_of_others_however_many_wait(attac
     await are_all_held.wait()
     asked = [task for index in range(300) for task in ask(attackers[index % len(attackers)])]
     asked += ask(victim)
-    for _ in range(10):  # steps of the event loop, until all of them wait
+    for _ in range(10):  # run the event loop until all reads are waiting
         await asyncio.sleep(0)
     let_go.set()
     await asyncio.gather(*holding, *asked)
@@ -199,4 +203,5 @@ async def test_reads_and_look_ups_wait_for_few_of_others_however_many_wait(attac
     assert begun.index(batches[0]) <= 2
     assert any(f"{victim}@mail.example.com" in batch for batch in batches[:3])
     of_others = [one for one in begun if one != victim and one not in batches]
-    assert of_others == [attackers[index % len(attackers)] for index in range(300)]  # in their order
+    # The attackers' reads run in the order of arrival.
+    assert of_others == [attackers[index % len(attackers)] for index in range(300)]

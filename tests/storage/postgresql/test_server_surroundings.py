@@ -1,4 +1,4 @@
-"""What an operator has set or changed on the server does not change what the engine promises, and is mended or named."""
+"""The engine keeps its guarantees or reports the problem, regardless of the operator's changes on the server."""
 
 import asyncio
 import struct
@@ -36,10 +36,10 @@ SETTINGS = [
     ("quote_all_identifiers", "on", "off"),
     ("plpgsql.extra_errors", "all", "none"),
 ]
-"""What a database is set to, and what a session of ours has all the same."""
+"""Database settings, and the values that our sessions have in spite of them."""
 
 
-async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(own, cluster):
+async def test_database_settings_do_not_apply_to_a_daemon(own, cluster):
     cluster.execute(*(f"ALTER DATABASE {own.database} SET {name} = '{value}'" for name, value, _ in SETTINGS))
     client = await server.Server(own).connect()
     found = [await client.fetchval(f"SHOW {name}") for name, _, _ in SETTINGS]
@@ -48,12 +48,13 @@ async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(own, clust
 
 
 @pytest.mark.parametrize("which", [1, 2])
-async def test_no_setting_that_a_role_may_have_keeps_a_daemon_from_working(own, cluster, clock, which):
+async def test_no_role_setting_prevents_a_daemon_from_working(own, cluster, clock, which):
     found = {row[0]: row[which] for row in cluster.fetch(Path(__file__).with_suffix(".sql").read_text())}
     assert len(found) > 100
     alter = f"ALTER DATABASE {own.database}"
     sets = [f"{alter} SET {name} = '{value}'" for name, value in found.items()]
-    for statements in (sets, [f"{alter} RESET ALL"], sets):  # on an empty database, and on a schema that was made else
+    # Start the engine first without a schema, and then with a schema created under different settings.
+    for statements in (sets, [f"{alter} RESET ALL"], sets):
         cluster.execute(*statements)
         async with engine.open_storage(postgresql_settings(own, max_messages_per_inbox=0), clock) as storage:
             opened = Engine(storage, clock)
@@ -70,18 +71,18 @@ async def test_no_setting_that_a_role_may_have_keeps_a_daemon_from_working(own, 
             assert storage.reason_not_ready() == ""
 
 
-async def test_a_database_that_is_set_to_be_read_only_is_passed_over(own, run):
+async def test_a_read_only_database_is_skipped(own, run):
     run(f"ALTER DATABASE {own.database} SET default_transaction_read_only = on")
-    with pytest.raises(DatabaseError, match=r"cannot be reached: .*: it takes no writes, or was the primary once"):
+    with pytest.raises(DatabaseError, match=r"cannot be reached: .*: it accepts no writes, or is a former primary"):
         await engine.bring_up_to_date(postgresql_settings(own))
 
 
-async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(own, monkeypatch):
+async def test_a_pooler_that_drops_connection_settings_is_reported(own, monkeypatch):
     monkeypatch.setattr(server, "_SETTINGS", {})
-    assert (await said(own)).endswith("the settings of a connection do not last; connect without a pooler")
+    assert (await said(own)).endswith("a connection loses its settings; connect without a pooler")
 
 
-async def test_extensions_are_no_change_of_the_schema(own, run):
+async def test_extensions_are_not_a_schema_change(own, run):
     run("CREATE EXTENSION pg_buffercache")
     await engine.bring_up_to_date(postgresql_settings(own))
     run("CREATE EXTENSION pg_trgm", "CREATE EXTENSION pg_stat_statements")
@@ -90,7 +91,7 @@ async def test_extensions_are_no_change_of_the_schema(own, run):
 
 @pytest.fixture
 def stranger(cluster):
-    """Return another role."""
+    """Create a second role and return its name."""
     cluster.execute("CREATE ROLE other_role")
     yield "other_role"
     cluster.execute("DROP ROLE other_role")
@@ -100,7 +101,7 @@ def stranger(cluster):
     "what",
     ["TABLE inbox", "TABLE schema_step", "TABLE message_0", "FUNCTION sweep", "SEQUENCE content_id", "VIEW mail"],
 )
-async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error_of_ours_while_running(
+async def test_objects_of_another_role_are_refused_at_startup_and_cause_no_internal_error_later(
     own, opened, run, stranger, what
 ):
     inbox = await opened.inbox("ada")
@@ -115,12 +116,15 @@ async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error
     )
     assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {StorageUnavailable}
     told = await said(own)
-    assert "belongs to the role other_role; let the role of storage.url own it" in told or "not enough rights" in told
+    assert (
+        "belongs to the role other_role; make the role in storage.url its owner" in told
+        or "insufficient rights" in told
+    )
     run(f"ALTER {what} OWNER TO {own.user}")
     assert await engine.bring_up_to_date(postgresql_settings(own)) == []
 
 
-async def test_what_is_restored_under_a_running_daemon_is_missing_for_a_moment(opened, run):
+async def test_tables_that_are_being_restored_are_unavailable_for_a_moment(opened, run):
     inbox = await opened.inbox("ada")
     run("ALTER TABLE inbox RENAME TO gone", "ALTER FUNCTION deliver RENAME TO gone")
     for refused in (opened.find("ada"), opened.messages("ada", Page()), opened.add(inbox)):
@@ -137,7 +141,7 @@ async def test_a_schema_that_comes_first_now_hides_no_mail(own, run):
 
 
 class Between:
-    """A host between a daemon and the server, which can fall silent."""
+    """A proxy between a daemon and the server, which can stop responding."""
 
     def __init__(self, folder, server, *, silent_after_login=False) -> None:
         self.folder = folder
@@ -159,7 +163,7 @@ class Between:
         there, back = await asyncio.open_unix_connection(self._server)
         self._clients.add(writer)
         answers = asyncio.create_task(self._answer(there, writer))
-        while part := await reader.read(100_000):  # until the daemon closes it
+        while part := await reader.read(100_000):  # until the daemon closes the connection
             back.write(part)
         for end in (back, writer):
             end.close()
@@ -174,12 +178,15 @@ class Between:
             is_silent = is_silent or (self._silent_after_login and part.endswith(READY))
 
     def say_that_the_server_ends(self):
-        """Send what a server sends that ends; the connection stays open, as it does for a moment then."""
+        """Send the error of a server that is shutting down.
+
+        The connection stays open, as it does briefly in reality.
+        """
         for client in self._clients:
             client.write(b"E" + struct.pack("!i", 4 + len(ENDING)) + ENDING)
 
 
-async def test_a_host_that_hangs_after_the_login_is_passed_over(own, tmp_path):
+async def test_a_host_that_hangs_after_the_login_is_skipped(own, tmp_path):
     folder = own.hosts[0]
     async with Between(tmp_path, folder, silent_after_login=True):
         both = databaseurl.parse(f"postgresql://{own.user}@/{own.database}?host={tmp_path},{folder}")
@@ -192,7 +199,9 @@ async def until_refused(engine_):
         await engine_.find("ada")
 
 
-async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_deaf(opened, own, tmp_path, clock):
+async def test_a_server_that_is_about_to_close_its_connections_does_not_stop_notifications(
+    opened, own, tmp_path, clock
+):
     url = databaseurl.parse(f"postgresql://{own.user}@/{own.database}?host={tmp_path}")
     heard = []
     async with (
@@ -204,7 +213,7 @@ async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_dea
         await second.find("ada")
         storage.on_committed(heard.extend)
         between.say_that_the_server_ends()
-        with pytest.raises(StorageUnavailable, match="the server has ended the connection"):
+        with pytest.raises(StorageUnavailable, match="the server has closed the connection"):
             await until_refused(second)
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not heard:
@@ -213,13 +222,13 @@ async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_dea
         assert (await second.find("ada")).id == inbox.id
 
 
-async def test_a_connection_that_is_closed_between_preparing_and_running_is_one_that_was_lost(opened, monkeypatch):
+async def test_a_connection_closed_between_preparing_and_running_counts_as_lost(opened, monkeypatch):
     inbox = await opened.inbox("ada")
     prepare = asyncpg.Connection._get_statement
 
     async def prepare_too_late(connection, *arguments, **options):
         statement = await prepare(connection, *arguments, **options)
-        connection.terminate()  # as when the time for its answer ends at this moment
+        connection.terminate()  # simulates a timeout of the query at this moment
         return statement
 
     monkeypatch.setattr(asyncpg.Connection, "_get_statement", prepare_too_late)
@@ -230,12 +239,12 @@ async def test_a_connection_that_is_closed_between_preparing_and_running_is_one_
 
 @pytest.fixture
 def limit(run, own):
-    """Return a function that limits how many connections the database has."""
+    """Return a function that limits the number of connections to the database."""
     return lambda count: run(f"ALTER DATABASE {own.database} CONNECTION LIMIT {count}")
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
-async def test_without_a_connection_for_each_part_it_is_not_ready_until_there_is_one(own, limit, count):
+async def test_without_a_connection_for_each_part_the_engine_is_not_ready(own, limit, count):
     await engine.bring_up_to_date(postgresql_settings(own))
     limit(count)
     async with engine.open_storage(postgresql_settings(own)) as storage:
@@ -246,7 +255,7 @@ async def test_without_a_connection_for_each_part_it_is_not_ready_until_there_is
                 await asyncio.sleep(0.05)
 
 
-async def test_readers_that_have_lost_their_connections_and_get_none_are_trouble(opened, run, own, limit):
+async def test_readers_without_connections_are_reported_as_trouble(opened, run, own, limit):
     await asyncio.gather(*(opened.find(str(number)) for number in range(20)))
     assert opened.storage.reason_not_ready() == ""
     limit(0)
@@ -254,13 +263,14 @@ async def test_readers_that_have_lost_their_connections_and_get_none_are_trouble
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'tmpmaild' AND query LIKE '%place%'"
     )
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while "too many connections" not in opened.storage.reason_not_ready():  # without being asked
+        # The engine detects this without any request.
+        while "too many connections" not in opened.storage.reason_not_ready():
             await asyncio.sleep(0.05)
     with pytest.raises(StorageUnavailable):
         await opened.find("ada")
 
 
-async def test_reads_wait_for_one_another_where_the_server_has_no_room_for_more_connections(own, limit):
+async def test_reads_wait_for_each_other_if_the_server_has_no_room_for_more_connections(own, limit):
     await engine.bring_up_to_date(postgresql_settings(own))
     limit(5)
     async with engine.open_storage(postgresql_settings(own)) as storage:
@@ -280,7 +290,7 @@ async def test_a_rate_limit_from_a_time_when_the_clock_was_ahead_is_forgotten(op
     assert [round(await taken() / 6) for _ in range(2)] == [1, 2]
 
 
-async def test_a_slow_answer_does_not_move_the_clock(own, monkeypatch):
+async def test_a_slow_response_does_not_change_the_clock(own, monkeypatch):
     client = await connected(own)
     clock = DatabaseClock()
     await clock.measure(client)
@@ -292,19 +302,21 @@ async def test_a_slow_answer_does_not_move_the_clock(own, monkeypatch):
     assert clock() >= before_ms
 
 
-async def test_a_daemon_that_was_stopped_while_it_looked_at_the_schema_is_told_of(own, monkeypatch, caplog):
+async def test_a_daemon_suspended_while_it_checked_the_schema_is_reported(own, monkeypatch, caplog):
     monkeypatch.setattr(engine, "_SILENT_SECONDS", 0)
     other = await connected(own)
     await other.execute("SELECT pg_advisory_lock(7238716, 1)")
     waiting = asyncio.create_task(engine.bring_up_to_date(postgresql_settings(own)))
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while f"role {own.user} has been changing the schema" not in caplog.text:
-            await asyncio.sleep(0.01)
-    await other.close()
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while f"role {own.user} has been upgrading the schema" not in caplog.text:
+                await asyncio.sleep(0.01)
+    finally:
+        await other.close()
     assert await waiting != []
 
 
-async def test_a_lock_that_anybody_may_take_does_not_hold_up_a_start_on_the_newest_schema(own):
+async def test_a_lock_that_anybody_may_take_does_not_delay_a_start_on_the_newest_schema(own):
     await engine.bring_up_to_date(postgresql_settings(own))
     other = await connected(own)
     try:

@@ -1,4 +1,4 @@
-"""What several daemons on one PostgreSQL database remember together: rate limits, permissions, blocks, and no more."""
+"""State shared by several daemons on one PostgreSQL database: rate limits, permissions, and blocks."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tmpmaild.storage.postgresql import storage
 from tmpmaild.storage.postgresql.storage import SharedBuckets
 
 
-async def test_a_client_has_its_tokens_once_however_many_daemons_it_asks(two):
+async def test_a_client_has_the_same_tokens_however_many_daemons_it_uses(two):
     engines = two
     every = [one.storage.buckets(tokens_per_minute=10, burst=10, name="default") for one in engines]
     takes = [every[number % 2].take(client, 0.0) for number in range(60) for client in ("ada", "bob")]
@@ -64,7 +64,9 @@ async def test_full_buckets_leave_no_rows(two, cluster, database):
     assert cluster.execute("SELECT count(*) FROM bucket", database=database.database) == 1
 
 
-async def test_a_permission_of_one_daemon_is_known_to_the_other_until_it_expires(two, clock, cluster, database):
+async def test_a_permission_from_one_daemon_is_known_to_the_other_daemon_until_it_expires(
+    two, clock, cluster, database
+):
     one, other = two
     await one.storage.put_permission("secret", b"content", clock() + 1000)
     assert await other.storage.get_permission("secret") == b"content"
@@ -75,7 +77,7 @@ async def test_a_permission_of_one_daemon_is_known_to_the_other_until_it_expires
     assert cluster.execute("SELECT count(*) FROM permission", database=database.database) == 1
 
 
-async def test_blocks_are_told_and_found_by_who_was_not_told(quick_looks, two, monkeypatch):
+async def test_blocks_are_notified_and_also_found_without_a_notification(quick_looks, two, monkeypatch):
     one, other = two
     heard = asyncio.Queue()
     other.storage.watch(tuple, lambda: None, heard.put_nowait)
@@ -90,7 +92,7 @@ async def test_blocks_are_told_and_found_by_who_was_not_told(quick_looks, two, m
             pass
 
 
-async def test_while_the_database_is_away_there_are_no_tokens(two, monkeypatch):
+async def test_while_the_database_is_unavailable_there_are_no_tokens(two, monkeypatch):
     one, _ = two
 
     async def away():

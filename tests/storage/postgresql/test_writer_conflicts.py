@@ -1,4 +1,4 @@
-"""What other sessions of the server can do to a statement of ours: it is run again, or given up, and nothing is done twice."""
+"""Conflicts with other sessions on the server: a statement is retried or abandoned, but never applied twice."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' 
 
 @pytest.fixture
 async def engine(open_engine, store):
-    """Return an engine whose sessions notice a deadlock at once."""
+    """Return an engine whose sessions detect a deadlock immediately."""
     store.execute(f"ALTER DATABASE {store.url.database} SET deadlock_timeout = '10ms'")
     try:
         async with open_engine(max_messages_per_inbox=2) as opened:
@@ -31,7 +31,7 @@ async def engine(open_engine, store):
 
 
 class Stranger:
-    """Another session of the server, in a transaction of its own; a deadlock is for others to notice."""
+    """Another session on the server, in its own transaction; it leaves the detection of deadlocks to our session."""
 
     def __init__(self, connection) -> None:
         self._connection = connection
@@ -45,7 +45,7 @@ class Stranger:
         await self.execute("COMMIT")
 
     async def waiting(self, sessions):
-        """Return when so many sessions wait for a lock."""
+        """Wait until the given number of sessions are waiting for a lock."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while await self._connection.fetchval(WAITING) != sessions:
                 await asyncio.sleep(0.005)
@@ -53,7 +53,7 @@ class Stranger:
 
 @pytest.fixture
 async def strangers(cluster, database):
-    """Return three sessions; the third one looks on."""
+    """Return three sessions; the third is an observer."""
     connections = [
         await asyncpg.connect(host=str(cluster.folder), user="postgres", database=database.database) for _ in range(3)
     ]
@@ -66,11 +66,11 @@ async def strangers(cluster, database):
 
 
 class Case(NamedTuple):
-    """Something that a daemon does by one statement, and the rows which that locks, in its order."""
+    """An operation that a daemon performs with a single statement, and the rows that the statement locks, in order."""
 
     run: Callable[[], Awaitable[object]]
     rows: list[tuple[str, str]]
-    """Table and condition of each."""
+    """The table and condition of each row."""
 
     session: object
     stored: Callable[[], Awaitable[object]]
@@ -155,7 +155,7 @@ CASES = [delivery, deletion, longer_life, tokens, calls]
 
 
 async def failures(session):
-    """Return a list to which each error will be added that the server answers with in a session."""
+    """Return a list that receives each error that the server returns in a session."""
     found = []
     connection = await session.connection()
     connection.add_query_logger(lambda query: query.exception and found.append(type(query.exception)))
@@ -169,22 +169,22 @@ async def until(condition):
 
 
 @pytest.mark.parametrize("prepare", CASES)
-async def test_who_loses_a_deadlock_tries_again(engine, strangers, prepare, monkeypatch):
-    # A deadlock is noticed a hundred times sooner here, so it may be lost many times before the other session runs.
+async def test_the_loser_of_a_deadlock_retries(engine, strangers, prepare, monkeypatch):
+    # Deadlocks are detected a hundred times sooner here, so our session may lose many before the other session runs.
     monkeypatch.setattr(server, "_PAUSES_SECONDS", [*server._PAUSES_SECONDS, *[0.1] * 300])
-    monkeypatch.setattr(writer, "STATEMENT_SECONDS", PATIENCE_SECONDS)  # on a machine that stalls
+    monkeypatch.setattr(writer, "STATEMENT_SECONDS", PATIENCE_SECONDS)  # long enough for a machine that stalls
     case = await prepare(engine)
     answered = await failures(case.session)
     lock = [f"SELECT FROM {table} WHERE {where} FOR UPDATE" for table, where in case.rows]
     one, other, onlooker = strangers
-    # Ours has the first row and waits for the second; one has the third and waits for the first.
+    # Our session locks the first row and waits for the second; ``one`` locks the third row and waits for the first.
     await other.execute(lock[1])
     await one.execute(lock[2])
     running = asyncio.create_task(case.run())
     await onlooker.waiting(1)
     blocked = asyncio.create_task(one.execute(lock[0]))
     await onlooker.waiting(2)
-    await other.end()  # now ours waits for the third row, which closes the circle
+    await other.end()  # now our session waits for the third row, which completes the deadlock
     await until(lambda: answered)
     await blocked
     await one.end()
@@ -194,7 +194,7 @@ async def test_who_loses_a_deadlock_tries_again(engine, strangers, prepare, monk
 
 
 @pytest.mark.parametrize("prepare", CASES)
-async def test_what_cannot_be_serialized_is_tried_again(engine, strangers, prepare):
+async def test_a_serialization_failure_is_retried(engine, strangers, prepare):
     case = await prepare(engine)
     answered = await failures(case.session)
     await (await case.session.connection()).execute("SET default_transaction_isolation = 'repeatable read'")
@@ -210,8 +210,8 @@ async def test_what_cannot_be_serialized_is_tried_again(engine, strangers, prepa
     assert await case.stored() == case.expected
 
 
-async def test_what_was_stored_of_a_batch_is_not_stored_again_with_the_rest(engine, strangers):
-    """One of the mails has no room, so they are stored in parts; the second part is undone."""
+async def test_the_stored_part_of_a_batch_is_not_stored_again_with_the_rest(engine, strangers):
+    """There is no room for one message, so the batch is stored in two parts, and the second part is rolled back."""
     ada, bob, full = [await engine.inbox(name) for name in ("ada", "bob", "full")]
     for _ in range(2):
         await engine.add(full)
@@ -225,25 +225,25 @@ async def test_what_was_stored_of_a_batch_is_not_stored_again_with_the_rest(engi
     assert [(await engine.find(name)).message_count for name in ("ada", "bob", "full")] == [1, 1, 2]
 
 
-async def test_a_slot_whose_table_is_locked_is_added_as_soon_as_it_is_not(engine, strangers):
+async def test_a_slot_whose_table_is_locked_is_added_when_the_lock_is_released(engine, strangers):
     one, _, _ = strangers
     inbox = await engine.inbox("ada")
     answered = await failures(engine.storage._partitions._session)
-    await one.execute("LOCK TABLE message IN SHARE UPDATE EXCLUSIVE MODE")  # as VACUUM or ANALYZE would
+    await one.execute("LOCK TABLE message IN SHARE UPDATE EXCLUSIVE MODE")  # VACUUM and ANALYZE take this lock
     moving = asyncio.create_task(engine.move(inbox, inbox.expires_at_ms + 30 * SLOT_MS))
     await until(lambda: answered)
-    await engine.add(inbox)  # nothing waits behind the statement that waits
+    await engine.add(inbox)  # storing mail does not wait for the blocked statement
     await one.end()
     await moving
     assert set(answered) == {asyncpg.LockNotAvailableError}
     assert len(await engine.messages("ada", Page())) == 1
 
 
-async def test_a_table_that_stays_locked_is_a_storage_that_is_away(engine, strangers, monkeypatch):
+async def test_a_table_that_stays_locked_makes_the_storage_unavailable(engine, strangers, monkeypatch):
     monkeypatch.setattr(partitions, "_ATTEMPTS", 2)
     inbox = await engine.inbox("ada")
     await strangers[0].execute("LOCK TABLE message IN SHARE UPDATE EXCLUSIVE MODE")
-    with pytest.raises(StorageUnavailable, match="the tables of mail stay locked"):
+    with pytest.raises(StorageUnavailable, match="the message tables remain locked"):
         await engine.move(inbox, inbox.expires_at_ms + 31 * SLOT_MS)
 
 
@@ -252,7 +252,9 @@ END = "SELECT {}(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND d
 
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
 @pytest.mark.parametrize("prepare", [delivery, tokens])
-async def test_what_an_administrator_ends_has_changed_nothing_and_the_next_one_works(engine, strangers, prepare, end):
+async def test_a_statement_ended_by_an_administrator_changes_nothing_and_the_next_statement_works(
+    engine, strangers, prepare, end
+):
     case = await prepare(engine)
     one, _, onlooker = strangers
     table, where = case.rows[0]
@@ -268,7 +270,7 @@ async def test_what_an_administrator_ends_has_changed_nothing_and_the_next_one_w
 
 
 async def succeeds(run):
-    """Run what may fail as long as it is not known that its connection is lost."""
+    """Call ``run`` until it succeeds; it may fail until the engine has noticed the lost connection."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:

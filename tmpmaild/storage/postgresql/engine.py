@@ -1,4 +1,7 @@
-"""Opens the PostgreSQL engine, migrates its schema, and reads it for commands. ``Storage`` is in ``storage.py``."""
+"""Opens the PostgreSQL engine, migrates its schema, and reads its data for commands.
+
+``Storage`` is in ``storage.py``.
+"""
 
 import asyncio
 import logging
@@ -113,7 +116,7 @@ SELECT format('%s belongs to the role %s', name, pg_get_userbyid(owner)) FROM (
 WHERE NOT pg_has_role(owner, 'USAGE') AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = n.oid AND deptype = 'e')
 ORDER BY 1 LIMIT 1
 """
-_OPERATOR_NAME: Final = b"\0"  # shorter than a hash, so no address has it
+_OPERATOR_NAME: Final = b"\0"  # shorter than a hash, so it does not belong to any address
 _SUMMARY: Final = """
 SELECT sum(inboxes)::bigint AS inboxes, sum(messages)::bigint AS messages,
        pg_database_size(current_database()) AS stored_bytes
@@ -133,7 +136,7 @@ LOGGING: Final = (
     "pgaudit.log_parameter",
 )
 _SETTINGS: Final = (*LOGGING, "autovacuum")
-# A role sees enough of other roles' sessions to count them: background processes have no database.
+# Any role can count the sessions of other roles; only background processes have no database.
 _FACTS: Final = """
 SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
        current_setting('synchronous_standby_names') AS standby_names,
@@ -201,7 +204,7 @@ async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None)
 
 @contextmanager
 def _named(url: DatabaseUrl) -> Iterator[None]:
-    """Raise an error of the server as ``DatabaseError``, with the name of the database and advice."""
+    """Convert server errors to ``DatabaseError``, with the name of the database and advice."""
     try:
         yield
     except (*FAILURES, RequestError) as error:
@@ -214,7 +217,7 @@ async def _shielded(close: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _prepared(session: Session) -> asyncpg.Connection:
-    """Connect, and migrate the schema. While the server is unavailable, retry with growing pauses."""
+    """Connect, and migrate the schema. If the server is unavailable, retry with increasing delays."""
     pause_seconds = _FIRST_PAUSE_SECONDS
     while True:
         try:
@@ -241,20 +244,20 @@ async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
 
 
 async def _keep_connected(storage: PostgresqlStorage) -> None:
-    """Reopen lost connections without waiting for mail or a request: a daemon that is not ready gets neither."""
+    """Reopen lost connections without waiting for mail or requests: a daemon that is not ready receives neither."""
     while True:
         await asyncio.sleep(_KEEP_SECONDS)
         await storage.connect()
 
 
 async def _measure(clock: DatabaseClock, session: Session) -> None:
-    """Measure the server's clock repeatedly."""
+    """Measure the server's clock at regular intervals."""
     while True:
         await asyncio.sleep(CLOCK_SECONDS)
         try:
             await session.use(clock.measure)
         except (*FAILURES, RequestError, DatabaseError):
-            continue  # other code reports the failure
+            continue  # another part of the daemon reports the failure
 
 
 def upgrade(settings: PostgresqlSettings) -> list[str]:
@@ -282,14 +285,14 @@ def migrations() -> dict[int, Path]:
 async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None = None) -> list[str]:
     """Apply the missing migrations under a lock, and return their names.
 
-    If no migration is missing, this does not wait for the lock, which any role that may connect can take.
-    Raises ``DatabaseError`` if the database is not a tmpmaild database, or if the schema is too new or was changed by
-    hand. A migration that fails has changed nothing.
+    If no migration is missing, this does not wait for the lock, which can be taken by any role that may connect. Raises
+    ``DatabaseError`` if the database is not a tmpmaild database, or if the schema is too new or was changed by hand. A
+    failed migration changes nothing.
     """
     steps = steps or migrations()
     newest, refusal = await _examined(connection, steps)
     if newest is not None and newest >= max(steps) and not refusal:
-        return []  # otherwise check again under the lock
+        return []  # otherwise check again while holding the lock
     await _lock(connection)
     try:
         applied = await _known_steps(connection)
@@ -305,7 +308,7 @@ async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None 
 
 
 async def _examined(connection: asyncpg.Connection, steps: dict[int, Path]) -> tuple[int | None, str]:
-    """Return the newest migration applied, if any, and the reason why a daemon would refuse this schema, or ""."""
+    """Return the latest applied migration, if any, and the reason why a daemon would refuse this schema, or ""."""
     applied: dict[int, asyncpg.Record] = {}
     try:
         applied = await _known_steps(connection)
@@ -316,14 +319,14 @@ async def _examined(connection: asyncpg.Connection, steps: dict[int, Path]) -> t
 
 
 async def _lock(connection: asyncpg.Connection) -> None:
-    """Take the lock that excludes other migrations; log a warning if that takes long."""
+    """Acquire the lock that prevents concurrent migrations; log a warning if this takes a long time."""
     began = time.monotonic()
     has_said = False
     while not await connection.fetchval(_LOCK):
         if not has_said and time.monotonic() - began > _SILENT_SECONDS:
             has_said = True
             role = await connection.fetchval(_HOLDER)
-            text = "role %s has been changing the schema for %d s, or only holds the lock for that; waiting for it"
+            text = "role %s has been upgrading the schema or holding its lock for %d s; waiting for it"
             log.warning(text, role, _SILENT_SECONDS)
         await asyncio.sleep(_POLL_SECONDS)
 
@@ -334,7 +337,9 @@ async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Reco
     if "schema_step" in tables:
         return {row["number"]: row for row in await connection.fetch("SELECT * FROM schema_step ORDER BY number")}
     if tables:
-        raise DatabaseRefused(f"the database holds something else (such as {tables[0]}); create one for tmpmaild alone")
+        raise DatabaseRefused(
+            f"the database contains other tables (such as {tables[0]}); create a database only for tmpmaild"
+        )
     if await connection.fetchval("SELECT to_regclass('schema_step') IS NOT NULL"):
         raise DatabaseRefused("its tables are not in the first schema of search_path; was a schema added?")
     return {}
@@ -346,18 +351,22 @@ async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Reco
     newest = applied[max(applied)]
     if newest["needs"] > known:
         raise DatabaseRefused(
-            f"the schema is of a newer tmpmaild (step {newest['number']}), this one knows step {known}; update it"
+            f"the schema is from a newer tmpmaild (step {newest['number']}); this version supports step {known};"
+            " upgrade tmpmaild"
         )
     found = differences(newest["shape"], await _shape(connection))
     if found:
         raise DatabaseRefused(f"the schema has been changed by hand: {found[0]}")
     not_ours = await connection.fetchval(_NOT_OURS)
     if not_ours:
-        raise DatabaseRefused(f"the {not_ours}; let the role of storage.url own it (ALTER … OWNER TO …)")
+        raise DatabaseRefused(f"the {not_ours}; make the role in storage.url its owner (ALTER … OWNER TO …)")
 
 
 async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
-    """Apply one migration. If its tables are in use it gives up soon and retries, because deliveries wait behind it."""
+    """Apply one migration.
+
+    If the tables are in use, give up early and retry later, because deliveries have to wait for the migration.
+    """
     for _ in range(_ATTEMPTS):
         try:
             await _try(connection, number, name, script)
@@ -371,12 +380,12 @@ async def _apply(connection: asyncpg.Connection, number: int, name: str, script:
             raise DatabaseError(f"migration {name} failed: {reason(error)}") from error
         else:
             return
-    raise DatabaseError(f"migration {name} failed: its tables stay locked by another session")
+    raise DatabaseError(f"migration {name} failed: its tables remain locked by another session")
 
 
 async def _try(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
     needs = _NEEDS.search(script)
-    assert needs is not None  # every migration file has it
+    assert needs is not None  # every migration file contains this line
     async with connection.transaction():
         await connection.execute(_LOCK_WAIT)
         if number == 1:
@@ -387,7 +396,7 @@ async def _try(connection: asyncpg.Connection, number: int, name: str, script: s
 
 
 async def _shape(connection: asyncpg.Connection) -> list[str]:
-    """Return a line for each object of the schema."""
+    """Return a line for each schema object."""
     return [row["line"] for row in await connection.fetch(_SHAPE)]
 
 
@@ -415,7 +424,7 @@ def summary(settings: PostgresqlSettings) -> Summary:
 
 
 def secret(settings: PostgresqlSettings) -> bytes:
-    """Return the secret of the database, which keys hashes. Raises ``DatabaseError``."""
+    """Return the database's secret, which is used as the key for hashes. Raises ``DatabaseError``."""
     return _read_once(settings, _secret)
 
 
@@ -438,7 +447,10 @@ def _read_once(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection]
 
 
 def facts(settings: PostgresqlSettings) -> ServerFacts:
-    """Return facts about the server and its settings. Raises ``DatabaseError``, also when a daemon would refuse it."""
+    """Return facts about the server and its settings.
+
+    Raises ``DatabaseError`` if the server cannot be read or a daemon would refuse it.
+    """
     return _read_once(settings, _facts)
 
 

@@ -1,10 +1,10 @@
-"""Exchanges notifications of changed inboxes with the other daemons on the database, using LISTEN and NOTIFY.
+"""Exchanges notifications about changed inboxes with the other daemons on the database, using LISTEN and NOTIFY.
 
-A notification consists of words separated by spaces: only ids and times, no content of messages. Daemons since 1.0 send
-and read the same words, and ignore unknown words, so different versions can run at the same time.
+A notification consists of space-separated words, which contain ids and times but no message content. All daemons since
+1.0 use the same words and ignore unknown words, so that different versions can run at the same time.
 
 Any role that may connect can send notifications. Notices of deletions, expiries and verdicts are therefore checked
-against the database, and false ones are dropped: clients would believe a false deletion and stop reading.
+against the database, and false notices are dropped. Otherwise, a false deletion would make clients stop reading.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from tmpmaild.storage.rows import verdict_reached
 
 CHANNEL: Final = "tmpmaild"
 POLL_SECONDS: Final = 2.0
-MAX_OCTETS: Final = 7_900  # the server accepts less than 8,000 bytes
+MAX_OCTETS: Final = 7_900  # the server accepts fewer than 8,000 bytes
 
-_MISSED: Final = "!"  # in place of a change: some changes were not sent
-_BLOCKS: Final = "b"  # in place of a change: the blocks have been changed
+_MISSED: Final = "!"  # sent in place of changes that were omitted
+_BLOCKS: Final = "b"  # sent when the blocks have changed
 _FULL: Final = "f"
 _SHARE_FULL: Final = "s"
 _MAX_DIGITS: Final = 18  # fits into the server's bigint
@@ -45,7 +45,7 @@ SELECT i.id, i.expires_at_ms, m.keys, m.verdicts FROM inbox AS i CROSS JOIN LATE
     FROM message WHERE inbox_id = i.id AND slot = i.slot AND key = ANY($2::bigint[])
 ) AS m WHERE i.id = ANY($1::bigint[])
 """
-# No inbox has the id 0: that row contains the version of the blocks.
+# Row 0 is not an inbox: it contains the version of the blocks.
 _POLL: Final = """
 SELECT id, last_key, expires_at_ms FROM inbox WHERE id = ANY($1::bigint[])
 UNION ALL SELECT 0, blocks_version, 0 FROM service
@@ -71,7 +71,7 @@ def word(change: InboxChange) -> str:
 
 
 def payloads(words: Iterable[str]) -> Iterator[str]:
-    """Join words to texts that fit in a notification."""
+    """Join words into strings that each fit into one notification."""
     held: list[str] = []
     octets = 0
     for one in words:
@@ -85,7 +85,7 @@ def payloads(words: Iterable[str]) -> Iterator[str]:
 
 
 def changes(words: Iterable[str]) -> list[InboxChange]:
-    """Decode words to changes. Unknown words, as from a newer daemon, are left out."""
+    """Decode words into changes. Unknown words, such as those from a newer daemon, are ignored."""
     parts = ([*one.split(",", 2), "", ""][:3] for one in words)
     return [
         InboxChange(inbox_id, full=_FULL in flags, share_full=_SHARE_FULL in flags, notice=_notice(notice))
@@ -109,12 +109,12 @@ def _notice(text: str) -> MessageDeleted | InboxDeleted | ExpiryMoved | VerdictR
 
 
 def _is_number(text: str) -> bool:
-    """Return whether the server accepts this number: any role that may connect can send notifications."""
+    """Return whether the server accepts this number; any role that may connect could have sent it."""
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 async def confirmed(connection: asyncpg.Connection, heard: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
-    """Return the changes without a notice, and those whose notice the database confirms.
+    """Return the changes without a notice, and the changes whose notice the database confirms.
 
     Verdicts are read from the database as well.
     """
@@ -126,15 +126,15 @@ async def confirmed(connection: asyncpg.Connection, heard: Sequence[InboxChange]
 
 
 def _message_key(change: InboxChange) -> MessageKey | None:
-    """Return the key of the message that a notice is about; None if the inbox cannot have such a message."""
+    """Return the key of the message to which a notice refers; None if the inbox cannot contain such a message."""
     message_id = change.notice.message_id if isinstance(change.notice, MessageDeleted | VerdictReached) else ""
     return message_key(message_id, InboxKey(int(change.inbox_id)))
 
 
 def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> InboxChange | None:
-    """Return a change, with its verdict filled in; None if the row of the inbox does not confirm it.
+    """Return a change with its verdict added; None if the inbox's row does not confirm the change.
 
-    ``row`` is None if the inbox is gone.
+    ``row`` is None if the inbox no longer exists.
     """
     key = _message_key(change)
     verdicts = {} if row is None else dict(zip(row["keys"] or (), row["verdicts"] or (), strict=True))
@@ -146,7 +146,7 @@ def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> 
         case VerdictReached(message_id):
             verdict = verdicts.get(key)
             return None if verdict is None else replace(change, notice=verdict_reached(message_id, verdict))
-        case ExpiryMoved(expires_at_ms):  # if it has been moved again since, another notice follows
+        case ExpiryMoved(expires_at_ms):  # if the expiry has changed again since then, a second notice will follow
             is_so = row is not None and row["expires_at_ms"] == expires_at_ms
         case InboxDeleted():
             is_so = row is None or row["expires_at_ms"] <= now_ms
@@ -156,9 +156,10 @@ def _confirmed(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> 
 class ChangeNotifications:
     """Sends and receives notifications of changes until ``close``.
 
-    ``reason_not_ready`` is the reason for the last failure, or "" while the database responds.
+    ``reason_not_ready`` is the reason for the last failure, or "" if the database responds.
 
-    ``on_back`` is called when the database responds again, ``on_blocks`` when another daemon has changed the blocks.
+    ``on_back`` is called when the database responds again, and ``on_blocks`` when another daemon has changed the
+    blocks.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class ChangeNotifications:
         self._callbacks: list[OnCommitted] = []
         self._listened: Listened = tuple
         self._blocks_version: int | None = None
-        self._words: dict[str, None] = {}  # to be sent, in order
+        self._words: dict[str, None] = {}  # the words to send, in order
         self._unconfirmed: list[InboxChange] = []
         self._seen: dict[int, tuple[int, int]] = {}
         self._listening_on: asyncpg.Connection | None = None
@@ -183,7 +184,7 @@ class ChangeNotifications:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start listening. Raises as ``Session.connection``."""
+        """Start listening. Raises the same errors as ``Session.connection``."""
         await self._connection()
         self._task = asyncio.create_task(self._work())
 
@@ -205,7 +206,7 @@ class ChangeNotifications:
         """Queue changes made by this daemon, to notify the other daemons."""
         self._note(changes)
         self._words.update(dict.fromkeys(map(word, changes)))
-        if len(self._words) > _MAX_WORDS:  # the database has been unavailable for long
+        if len(self._words) > _MAX_WORDS:  # the database has been unavailable for a long time
             self._words = {_MISSED: None}
         self._woken.set()
 
@@ -224,17 +225,17 @@ class ChangeNotifications:
             except (*FAILURES, RequestError, DatabaseError) as error:
                 self.reason_not_ready = reason(error)
                 await _within(self._stopping, _RETRY_SECONDS)
-            except Exception:  # without this task, changes would be missed unnoticed
-                log.exception("telling other daemons failed; it goes on")
+            except Exception:  # if this task ended, changes would be missed silently
+                log.exception("notifying other daemons failed; will retry")
                 await _within(self._stopping, _RETRY_SECONDS)
         if self._words and self._listening_on is not None:
             try:
                 await self._send(self._listening_on)
             except FAILURES as error:
-                log.debug("the last changes could not be told: %s", error)
+                log.debug("other daemons could not be notified of the last changes: %s", error)
 
     async def _do_next(self) -> None:
-        """Wait until there is work to do or the next poll is due, and do it."""
+        """Wait until there is work to do or the next poll is due, and do the work."""
         await _within(self._woken, self._poll_at - time.monotonic())
         self._woken.clear()
         connection = await self._connection()
@@ -247,7 +248,7 @@ class ChangeNotifications:
         await asyncio.sleep(_PAUSE_AFTER_SECONDS)
 
     async def _connection(self) -> asyncpg.Connection:
-        """Return the listening connection; if it is a new one, changes may have been missed."""
+        """Return the connection that listens; if it is a new connection, changes may have been missed."""
         connection = await self._session.connection()
         if connection is not self._listening_on:
             is_first = self._listening_on is None
@@ -269,7 +270,7 @@ class ChangeNotifications:
             raise
 
     async def _poll(self, connection: asyncpg.Connection) -> None:
-        """Read the inboxes that have listeners, and notify the listeners of those that have changed since."""
+        """Read the inboxes that have listeners, and notify the listeners of those that changed since the last poll."""
         self._poll_at = time.monotonic() + POLL_SECONDS
         wanted = [int(inbox_id) for inbox_id in self._listened()]
         # If the host does not respond here, it does not respond on the other connections either.
@@ -277,7 +278,7 @@ class ChangeNotifications:
             rows = await connection.fetch(_POLL, wanted)
         if self.reason_not_ready:
             self.reason_not_ready = ""
-            log.info("the database is back", extra={"about": time.monotonic()})  # log it each time
+            log.info("the database is back", extra={"about": time.monotonic()})  # so that every recovery is logged
             self._on_back()
         seen = {row["id"]: (row["last_key"], row["expires_at_ms"]) for row in rows}
         self._compare_blocks(seen.pop(0)[0])
@@ -324,7 +325,7 @@ class ChangeNotifications:
         notify(self._callbacks, heard)
 
     def _note(self, heard: Sequence[InboxChange]) -> None:
-        """Remember moved expiries that have been reported, so that ``_poll`` does not report them again."""
+        """Record the expiry changes that have been reported, so that ``_poll`` does not report them again."""
         for change in heard:
             key = int(change.inbox_id)
             if isinstance(change.notice, ExpiryMoved) and key in self._seen:
@@ -334,14 +335,14 @@ class ChangeNotifications:
 
 
 async def _within(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most this many seconds."""
+    """Wait for an event, but no longer than this many seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(max(seconds, 0)):
             await event.wait()
 
 
 def _between(key: int, before: tuple[int, int] | None, now: tuple[int, int]) -> list[InboxChange]:
-    """Return the changes of an inbox between two polls; if it was not polled before, it may have new messages."""
+    """Return an inbox's changes between two polls. An inbox that was not polled before may have new messages."""
     found = []
     if before is None or now[0] != before[0]:
         found.append(InboxChange(str(key), full=False))

@@ -1,4 +1,4 @@
-"""The writer's operations: most of them call one function of the database (``migrations/postgresql/``)."""
+"""The writer's operations, most of which call one database function (``migrations/postgresql/``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,9 +40,9 @@ from tmpmaild.storage.postgresql.writer import (
     Operation,
     allowed,
 )
-from tmpmaild.storage.rows import Column, StateRow, Value, body, octets, verdict_reached
+from tmpmaild.storage.rows import Column, StateRow, Value, body, octets, other_inboxes, verdict_reached
 
-# Values that functions of the database return in place of a result.
+# Values that database functions return instead of a result.
 _FULL: Final = 2
 _TAKEN: Final = -1
 _SHARE_FULL: Final = -2
@@ -58,24 +58,40 @@ SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9
 _LOCK: Final = "SELECT lock_inboxes($1::bigint[])"
 _DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
 _SELECTED: Final = """
-SELECT m.key, c.stored_bytes FROM inbox AS i
+SELECT m.key, m.content_id, c.* FROM inbox AS i
 CROSS JOIN LATERAL (
     SELECT slot, key, content_id FROM message
     WHERE message.slot = i.slot AND message.inbox_id = i.id AND {condition} ORDER BY key LIMIT $3 OFFSET 0
 ) AS m
 CROSS JOIN LATERAL (
-    SELECT stored_bytes FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
+    SELECT stored_bytes{more} FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
 ) AS c
 WHERE i.id = $1 ORDER BY m.key
 """
-_SELECTED_KEYS: Final = _SELECTED.format(condition="message.key = ANY($2::bigint[])")
-_SELECTED_UP_TO: Final = _SELECTED.format(condition="message.key <= $2")
+_KEYS: Final = "message.key = ANY($2::bigint[])"
+_UP_TO: Final = "message.key <= $2"
+# A message and its copies are stored together, so a copy has one of the first keys that its inbox assigned at that time
+# or later.
+_COPIES: Final = """
+SELECT w.inbox_id, m.key
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS w(inbox_id, content_id, first_key)
+CROSS JOIN LATERAL (SELECT slot FROM inbox WHERE inbox.id = w.inbox_id OFFSET 0) AS i
+CROSS JOIN LATERAL (
+    SELECT key FROM (
+        SELECT key, content_id FROM message
+        WHERE message.slot = i.slot AND message.inbox_id = w.inbox_id AND message.key >= w.first_key
+        ORDER BY key LIMIT 1000
+    ) AS later
+    WHERE later.content_id = w.content_id LIMIT 1
+) AS m
+"""
 _SET_VERDICTS: Final = "SELECT set_verdicts($1, $2::bigint[], $3::bigint[], $4::text[])"
 _SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
 _SWEEP: Final = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)"
 _SET_WEBHOOK: Final = "SELECT set_webhook($1, $2, $3, $4)"
-# Daemons up to 1.0.2 lease with take_webhooks() and store with settle_webhooks(). Rows are locked in the order of their
-# inboxes before they are compared, so that concurrent changes by another daemon are seen.
+# Daemons up to version 1.0.2 acquire leases with take_webhooks() and store states with settle_webhooks(). Rows are
+# locked in the order of their inboxes before they are compared, so that concurrent changes by other daemons are
+# detected.
 _STORE_WEBHOOKS: Final = """
 WITH wanted AS (
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[],
@@ -125,7 +141,7 @@ SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 922337203685
 
 
 def stored_bytes(mail: NewMail) -> int:
-    """Return the number of bytes that each of a message's inboxes is charged."""
+    """Return the number of bytes that are charged for a message in each of its inboxes."""
     parsed = mail.parsed
     return (
         LEAST_STORED_BYTES
@@ -147,7 +163,7 @@ def _without_nul(column: Column) -> Column:
 
 
 CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, rows.CONTENT))
-"""The columns of ``content`` in the order of the table and of the parameters of ``deliver``; the first is the cost."""
+"""The columns of ``content``, in the order of both the table and ``deliver``'s parameters; the first is the cost."""
 
 _ARRAYS: Final = (
     *("bigint[]", "integer[]", "bigint[]"),
@@ -161,7 +177,7 @@ _OTHER_VALUES: Final = tuple(column.value for column in CONTENT[1:])
 
 
 class AddMessage(Operation[str]):
-    """Store a message in all of its live inboxes, or in none; the result is its first id."""
+    """Store a message in all of its live inboxes or in none of them; the result is its id in the first inbox."""
 
     def __init__(self, mail: NewMail) -> None:
         self.mail = mail
@@ -194,11 +210,11 @@ class AddMessage(Operation[str]):
 
 
 class AddOperatorMessage(AddMessage):
-    """Store a message whose recipients include the operator; if that inbox is full, older messages are deleted."""
+    """Store a message whose recipients include the operator; delete older messages if the operator's inbox is full."""
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
-        """Store a single message, and delete the messages that make room for it in the same transaction."""
+        """Store a single message and, in the same transaction, delete older messages to make room for it."""
         if len(operations) > 1:
             raise NotTogether
         (operation,) = operations
@@ -227,7 +243,7 @@ def addition(mail: NewMail) -> AddMessage:
 
 
 class _Delivery:
-    """The messages of one statement and their inboxes, which are numbered from 1 in the order of their keys."""
+    """The messages that one statement stores, and their inboxes. The inboxes are numbered from 1 in key order."""
 
     def __init__(self, operations: Sequence[AddMessage]) -> None:
         mails = [operation.mail for operation in operations]
@@ -277,7 +293,7 @@ class _Delivery:
 
 
 def _refused(reason: int) -> RequestError:
-    return MailboxFull("a recipient has no room") if reason == _FULL else StorageFull("storage.max_bytes is reached")
+    return MailboxFull("an inbox is full") if reason == _FULL else StorageFull("storage.max_bytes is reached")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -290,9 +306,9 @@ class CreateInbox(Operation[str]):
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[str | RequestError]:
-        """Create each inbox whose name is free and whose creator is within its share; reject the others."""
+        """Create each inbox whose name is free and whose creator's share is not used up; reject all other inboxes."""
         if len({one.name_hash for one in operations}) < len(operations):
-            raise NotTogether  # the first of two with the same name may be rejected for a different reason
+            raise NotTogether  # of two inboxes with the same name, the first may be rejected for a different reason
         if len({one.new.name_held_ms for one in operations}) > 1:
             raise NotTogether
         results = await _create(batch, operations)
@@ -315,7 +331,7 @@ async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[str |
         [new.address for new in news],
         [new.created_at_ms for new in news],
         [new.expires_at_ms for new in news],
-        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # _make_place has added its partitions
+        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # _make_place has added the slot's partitions
         [new.private for new in news],
         [new.token_hash for new in news],
         [operation.creator_hash for operation in operations],
@@ -329,20 +345,20 @@ def _created(result: int) -> str | RequestError:
     if result == _TAKEN:
         return AddressTaken("the name is in use or in quarantine")
     if result == _SHARE_FULL:
-        return MailboxFull("the creator has no room for mail to another address")
+        return MailboxFull("the creator's quota has no room for another address")
     return StorageFull("storage.max_bytes is reached")
 
 
 @dataclass(eq=False)
 class DeleteMessage(Operation[Deleted]):
-    """Delete one message of an inbox; several such operations share a statement."""
+    """Delete one message from an inbox; several single deletions can share a statement."""
 
     inbox_key: InboxKey
     message_key: MessageKey
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[Deleted]:
-        """Delete each message; if several operations name the same message, only the first reports it as deleted."""
+        """Delete each message; if several operations specify a message, only the first reports it as deleted."""
         wanted = [(operation.inbox_key, operation.message_key) for operation in operations]
         places = list(dict.fromkeys(wanted))
         counts = dict.fromkeys(await _delete(batch, places), 1)
@@ -350,7 +366,7 @@ class DeleteMessage(Operation[Deleted]):
 
 
 async def _delete(batch: Batch, places: Sequence[tuple[InboxKey, MessageKey]]) -> set[tuple[InboxKey, MessageKey]]:
-    """Delete messages by inbox key and message key, and report it; return those that existed."""
+    """Delete messages by inbox key and message key, and report the deletions; return the messages that existed."""
     columns = map(list, zip(*places, strict=True))
     found = await batch.call(_DELETE, allowed(batch.usage.limits), *columns)
     there = set()
@@ -367,7 +383,8 @@ async def _delete(batch: Batch, places: Sequence[tuple[InboxKey, MessageKey]]) -
 class SetVerdict(Operation[None]):
     """Store the verdict on a message.
 
-    The result is ``MessageNotFound`` if the message is gone, its inbox has expired, or it already has a verdict.
+    The result is ``MessageNotFound`` if the message no longer exists or already has a verdict, or if its inbox has
+    expired.
     """
 
     inbox_key: InboxKey
@@ -384,19 +401,19 @@ class SetVerdict(Operation[None]):
             if is_stored:
                 notice = verdict_reached(message_id_in(inbox_key, key), text)
                 batch.changes.append(InboxChange(str(inbox_key), full=False, notice=notice))
-            outcomes.append(None if is_stored else MessageNotFound("no such message without a verdict in a live inbox"))
+            outcomes.append(None if is_stored else MessageNotFound("no such message, or it already has a verdict"))
         return outcomes
 
 
 @dataclass(eq=False)
 class StoreWebhook(Operation[bool]):
-    """Store the state of a webhook, which takes or ends a lease; False if its version has changed."""
+    """Store a webhook's state, which may start or end a lease; the result is False if its version has changed."""
 
     row: StateRow
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> list[bool]:
-        """Store each state whose version matches the stored row; of two states for the same version, one is stored."""
+        """Store each state whose version matches the stored row; if two states have this version, store only one."""
         columns = zip(*[one.row for one in operations], strict=True)
         places = {row["place"] for row in await batch.connection.fetch(_STORE_WEBHOOKS, *map(list, columns))}
         return [place in places for place in range(1, len(operations) + 1)]
@@ -408,15 +425,26 @@ class StoreWebhook(Operation[bool]):
 async def delete_messages(batch: Batch, inbox_key: InboxKey, selected: Selection) -> Deleted:
     """Delete selected messages, oldest first, up to the limit of one transaction.
 
-    One statement chooses the messages. Another one deletes them, and is a transaction by itself.
+    One statement selects the messages and, if ``selected.copies`` is true, a second statement finds their copies. The
+    last statement deletes the messages and copies in a separate transaction.
     """
-    up_to_key, keys = selected
-    sql, wanted = (_SELECTED_UP_TO, up_to_key) if keys is None else (_SELECTED_KEYS, keys)
+    condition, wanted = (_UP_TO, selected.up_to_key) if selected.keys is None else (_KEYS, selected.keys)
+    more = ", received_at_ms, session" if selected.copies else ""
+    sql = _SELECTED.format(condition=condition, more=more)
     rows = await batch.connection.fetch(sql, inbox_key, wanted, DELETED_AT_ONCE + 1)
-    chosen = rows[: deleted_at_once(row["stored_bytes"] for row in rows)]
+    inboxes = [other_inboxes(row["session"], inbox_key) for row in rows] if selected.copies else []
+    chosen = rows[: deleted_at_once((row["stored_bytes"] for row in rows), map(len, inboxes))]
     places = [(inbox_key, row["key"]) for row in chosen]
+    of_copies = [
+        (other, row["content_id"], first_key(row["received_at_ms"]))
+        for row, others in zip(chosen, inboxes, strict=False)
+        for other in others
+    ]
+    if of_copies:
+        found = await batch.connection.fetch(_COPIES, *map(list, zip(*of_copies, strict=True)))
+        places += [(row["inbox_id"], row["key"]) for row in found]
     deleted = await _delete(batch, places) if places else set()
-    return Deleted(len(deleted), more=len(rows) > len(chosen))
+    return Deleted(sum(inbox == inbox_key for inbox, _ in deleted), more=len(rows) > len(chosen))
 
 
 async def move_expiry(
@@ -433,7 +461,7 @@ async def move_expiry(
     refused = _refusal(found["refusal"])
     if refused is not None:
         return refused
-    if is_end:  # "full" means that it accepts no mail
+    if is_end:  # "full" means that the inbox accepts no mail
         change = InboxChange(str(inbox_key), full=True, notice=InboxDeleted())
     else:
         state = {"full": found["is_full"], "share_full": found["share_full"]}
@@ -451,7 +479,7 @@ async def set_webhook(
 
 
 def _refusal(result: int | None) -> RequestError | None:
-    """Return the error if an inbox could not be changed because it has expired or been forgotten."""
+    """Return the error for an inbox that could not be changed because it has expired or been forgotten."""
     if result == _NO_INBOX:
         return AddressNotFound("no such inbox")
     return None if result is None else AddressExpired(result)
@@ -471,7 +499,7 @@ async def count_usage(batch: Batch) -> None:
 
 
 async def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[str, str]]) -> None:
-    """Store blocks, replacing those of the same kind and value, and delete the ``removed`` ones."""
+    """Store blocks, replacing blocks of the same kind and value, and delete the ``removed`` blocks."""
     connection = batch.connection
     async with connection.transaction():
         await connection.execute(
@@ -481,7 +509,7 @@ async def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[
 
 
 async def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
-    """Store the domains that accept new addresses; return the retired domains, each with the time it is kept until."""
+    """Store the domains that accept new addresses; return the retired domains, each with its removal time."""
     connection = batch.connection
     async with connection.transaction():
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may be starting too

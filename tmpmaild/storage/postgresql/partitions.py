@@ -1,8 +1,8 @@
-"""The partitions of the message tables, one per table and slot; a slot is ten minutes of expiry time.
+"""The partitions of the message tables, one per table and slot; a slot is a ten-minute range of expiry times.
 
-Messages of the inboxes that expire in the same slot are stored in the same partitions. When the slot has passed and has
-been swept, these are dropped: their files are removed, and nothing is left to vacuum. If a statement that changes the
-schema waits for a lock, all others wait behind it, so it gives up soon.
+Messages in inboxes that expire in the same slot are stored in the same partitions. When a slot has passed and has been
+swept, its partitions are dropped. This removes their files and leaves nothing to vacuum. A statement that changes the
+schema blocks all other statements while it waits for a lock, so it gives up quickly.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from tmpmaild.storage.postgresql.server import FAILURES, Session, translate
 
 SLOT_MS: Final = 10 * 60 * 1000
 APART: Final = 0
-"""The slot for inboxes that expire more than ``_MOST_SLOTS`` ahead. The sweep deletes their messages row by row."""
+"""The slot for inboxes that expire more than a day from now. The sweep deletes their messages row by row."""
 
-_MOST_SLOTS: Final = 144  # a day; each slot has two tables
+_MOST_SLOTS: Final = 144  # the slots in one day; each slot has two partitions
 _AHEAD_SLOTS: Final = 12
-_GRACE_MS: Final = 30 * 1000  # a running batch may still store messages in a slot that has passed
+_GRACE_MS: Final = 30 * 1000  # a batch in progress may still store messages in a past slot
 
 T = TypeVar("T")
 
@@ -31,20 +31,21 @@ SELECT coalesce(array_agg(slot), '{}') FROM (
     GROUP BY 1 HAVING count(*) = 2
 ) AS there
 """
-# Waiting for a standby would keep the tables locked. It is not needed: later commits of messages wait for it as well.
+# Waiting for a standby would keep the tables locked. It is unnecessary, because later commits of messages also wait for
+# a standby.
 _SETTINGS: Final = "SET lock_timeout = '50ms'; SET synchronous_commit = local"
 _ATTEMPTS: Final = 40
 _PAUSE_SECONDS: Final = 0.05
 
 
 def slot(expires_at_ms: int, now_ms: int) -> int:
-    """Return the slot of an inbox that expires at that time."""
+    """Return the slot of an inbox that expires at this time."""
     number = expires_at_ms // SLOT_MS
     return number if number <= now_ms // SLOT_MS + _MOST_SLOTS else APART
 
 
 def slots_ahead(now_ms: int) -> list[int]:
-    """Return the slots whose partitions should exist before an inbox needs them."""
+    """Return the slots whose partitions should be created before inboxes need them."""
     first = now_ms // SLOT_MS
     return list(range(first, first + _AHEAD_SLOTS))
 
@@ -55,7 +56,7 @@ def first_kept(now_ms: int) -> int:
 
 
 class Partitions:
-    """The partitions of slots; ``add`` and ``drop_passed`` may be called at the same time."""
+    """The partitions of all slots; ``add`` and ``drop_passed`` may be called concurrently."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -66,33 +67,33 @@ class Partitions:
         return slot in self._known
 
     async def add(self, slots: Collection[int]) -> None:
-        """Add missing partitions. Raises ``StorageUnavailable`` if tables stay locked for seconds."""
+        """Add missing partitions. Raises ``StorageUnavailable`` if tables stay locked for several seconds."""
         missing = sorted(set(slots) - self._known)
         for _ in range(_ATTEMPTS):
             if not missing or await self._try("SELECT 1 FROM add_slots($1::integer[])", missing) is not None:
                 self._known.update(missing)
                 return
             await asyncio.sleep(_PAUSE_SECONDS)
-        raise StorageUnavailable("the tables of mail stay locked")
+        raise StorageUnavailable("the message tables remain locked")
 
     async def add_ahead(self, now_ms: int) -> None:
-        """Add the partitions that inboxes with a usual lifetime will need, even if one was dropped by hand."""
+        """Add the partitions that inboxes with common lifetimes will need, even if some were dropped by hand."""
         self._known = {APART, *await self._use(lambda connection: connection.fetchval(_THERE))}
         await self.add(slots_ahead(now_ms))
 
     async def drop_passed(self, now_ms: int, shard: int) -> bool:
-        """Drop the swept partitions of passed slots; False if a lock prevented that, and the caller should retry."""
+        """Drop the swept partitions of past slots; return False if the caller should retry because of a lock."""
         await self._try("SELECT 1 FROM end_vacuum($1)", slots_ahead(now_ms)[0] + 1)
         first = first_kept(now_ms)
         while (dropped := await self._try("SELECT coalesce(drop_slot($1, $2), 0)", shard, first)) != 0:
             if dropped is None:
                 return False
             self._known.discard(dropped)
-        self._known -= {slot for slot in self._known if APART < slot < first}  # other daemons have dropped them
+        self._known -= {slot for slot in self._known if APART < slot < first}  # another daemon has dropped it
         return True
 
     async def _try(self, sql: str, *arguments: object) -> int | None:
-        """Run a statement that changes the schema; None if it had to wait for a lock."""
+        """Run a statement that changes the schema; return None if it had to wait for a lock."""
 
         async def run(connection: asyncpg.Connection) -> int:
             await connection.execute(_SETTINGS)

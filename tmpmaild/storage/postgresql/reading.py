@@ -1,7 +1,8 @@
 """Reads inboxes, pages of their messages, single messages and their sources.
 
-A first statement finds the inbox, then ``permit`` is called. A second statement reads the inbox again together with the
-requested messages, in one snapshot. It names the slot, so that only the partition of that slot is read.
+The first statement finds the inbox, and ``permit`` is called with it. The second statement reads the inbox again,
+together with the requested messages, in one snapshot. The second statement specifies the slot, so that only the
+partition of this slot is read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ Columns = tuple[object, ...]
 """The values of a row, in the order of the selected columns."""
 
 _LISTED_COLUMNS: Final = (*ListedRow._fields, "verbatim")
-"""The columns that a list selects for a ``ListedRow``: the body is either text, or bytes of the source."""
+"""The columns that a list selects for a ``ListedRow``; the body is either text or part of the source."""
 _EXPRESSIONS = {
     "key": "m.key",
     "recipient": "m.recipient",
@@ -53,14 +54,14 @@ def _listed(read: Columns) -> ListedRow:
 
 
 def _body_text(body: str | None, verbatim: bytes | None) -> str | None:
-    """Return a body with LF line ends, from either column; None if it was not read."""
+    """Return a body with LF line endings, from either column; None if it was not read."""
     if verbatim is None:
         return body
     return verbatim.decode(errors="ignore").replace("\r\n", "\n")
 
 
 def _selected(names: Sequence[str], **expressions: str) -> str:
-    """Return the column list of a SELECT for the fields of a row: for each, its column or the given expression."""
+    """Return a SELECT list for the fields of a row; a field without an expression is read from its column."""
     known = _EXPRESSIONS | {name: f"{expression} AS {name}" for name, expression in expressions.items()}
     return ", ".join(known.get(name, f"c.{name}") for name in names)
 
@@ -76,8 +77,8 @@ def _if_small(condition: str) -> dict[str, str]:
 def _beginning(characters: str) -> dict[str, str]:
     """Return the expressions for the beginning of a body; ``characters`` is a query parameter.
 
-    A character has at most four bytes, and a line end two. A character split by the byte limit is therefore always
-    beyond the requested characters.
+    A character takes at most four bytes, and a line ending takes two bytes. Therefore, if the byte limit splits a
+    character, this character is always beyond the requested characters.
     """
     return {
         "body": f"left(c.body, {characters})",
@@ -85,7 +86,8 @@ def _beginning(characters: str) -> dict[str, str]:
     }
 
 
-# A swept inbox counts as expired even if the clock has been set back since. $1: now, $2: the limits of inboxes.
+# A swept inbox counts as expired even if the clock has been set back since the sweep. $1: now, $2: the limits of
+# inboxes.
 _INBOX: Final = """
 SELECT i.id, i.created_at_ms,
        CASE WHEN i.swept THEN least(i.expires_at_ms, $1::bigint) ELSE i.expires_at_ms END AS ends,
@@ -113,9 +115,11 @@ CROSS JOIN LATERAL (
     SELECT * FROM content_SLOT AS content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
 ) AS c
 """
-"""Messages of one slot with their content. OFFSET 0 prevents a plan that reads the contents of all inboxes first.
+"""Messages of one slot with their content.
 
-The partitions are named because a statement on the partitioned tables costs the server four times as much.
+OFFSET 0 prevents query plans that begin by reading the contents of all inboxes.
+
+Partitions are specified by name, because statements on the partitioned tables take the server four times as long.
 """
 
 _OF_INBOX: Final = "m.slot = $4 AND m.inbox_id = $3"
@@ -129,6 +133,18 @@ UNION ALL
 SELECT m.key, {_selected(("body", "verbatim"), **_beginning("$5"))} {_JOINED}
     WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($4::bigint[])
 """
+_RECIPIENTS: Final = {
+    ascending: f"""
+SELECT m.key, m.recipient FROM inbox AS i
+CROSS JOIN LATERAL (
+    SELECT key, recipient FROM message
+    WHERE message.slot = i.slot AND message.inbox_id = i.id AND message.key > $2 AND message.key < $3
+    ORDER BY key {order} LIMIT $4 OFFSET 0
+) AS m
+WHERE i.id = $1 ORDER BY m.key {order}
+"""
+    for ascending, order in ((True, "ASC"), (False, "DESC"))
+}
 _INBOXES: Final = f"""
 SELECT {", ".join(InboxRow._fields)}, address
 FROM inbox
@@ -183,7 +199,7 @@ WHERE i.id = $1
 
 
 def _of_slot(sql: str, slot: int) -> str:
-    """Return the statement for the partitions of a slot."""
+    """Return the form of the statement that reads the partitions of a slot."""
     return sql.replace("_SLOT", f"_{slot}")
 
 
@@ -220,7 +236,7 @@ async def _read(
     sql: str,
     make_values: Callable[[Found], Sequence[object]],
 ) -> tuple[Found, list[Columns]] | None:
-    """Find an inbox, then read it again with columns of some of its messages; None if there is no such inbox."""
+    """Find an inbox, and read it again together with columns of some of its messages; None if it does not exist."""
     for _ in range(_ATTEMPTS):
         found = await _find(connection, lookup)
         if found is None:
@@ -228,13 +244,13 @@ async def _read(
         read = await _read_again(connection, lookup, sql, found, *make_values(found))
         if read is not None:
             return read
-    raise TimeoutError("the inbox changes all the time")
+    raise TimeoutError("the inbox keeps changing")
 
 
 async def _read_again(
     connection: asyncpg.Connection, lookup: InboxLookup, sql: str, found: Found, *values: object
 ) -> tuple[Found, list[Columns]] | None:
-    """Read the inbox with some of its messages; None if it was forgotten or its expiry was moved in the meantime."""
+    """Read the inbox with some of its messages; None if it was forgotten or its expiry has changed in the meantime."""
     values = (lookup.now_ms, allowed(lookup.limits), found.key, found.slot, *values)
     try:
         records = await connection.fetch(_of_slot(sql, found.slot), *values)
@@ -248,11 +264,11 @@ async def _read_again(
 
 
 async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-    """Read inboxes that have not been forgotten yet with one statement, without calling their permits."""
+    """Read several inboxes that have not been forgotten yet in one statement, without calling ``permit``."""
     times_ms = [one.now_ms for one in lookups]
     hashes = [one.name_hash for one in lookups]
     held_since_ms = [now_ms - NAME_HELD_MS for now_ms in times_ms]
-    # The limits differ only during a reload; then the newest ones are used.
+    # The limits can differ only during a reload, in which case the newest limits are used.
     rows = await connection.fetch(_FIND_SEVERAL, times_ms, allowed(lookups[-1].limits), hashes, held_since_ms)
     found: list[Inbox | None] = [None for _ in lookups]
     for row in rows:
@@ -277,10 +293,17 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
     return Listing(found.inbox, messages, has_more=has_more)
 
 
+async def select_recipients(connection: asyncpg.Connection, inbox_key: InboxKey, page: Page) -> list[tuple[str, str]]:
+    """Read the ids and recipients of a page of messages."""
+    values = (inbox_key, *keys_between(page, inbox_key), page.limit)
+    found = await connection.fetch(_RECIPIENTS[page.ascending], *values)
+    return [(message_id_in(inbox_key, key), recipient or "") for key, recipient in found]
+
+
 async def _large_bodies(
     connection: asyncpg.Connection, found: Found, is_whole: Mapping[MessageKey, bool]
 ) -> dict[MessageKey, tuple[str, bool]]:
-    """Read bodies or their beginnings; return them by message key, each with whether it was cut."""
+    """Read bodies or their beginnings; return bodies and truncation flags by message key."""
     if not is_whole:
         return {}
     whole_keys = [key for key, whole in is_whole.items() if whole]
@@ -307,7 +330,7 @@ async def select_inboxes(connection: asyncpg.Connection, between: Between, creat
 async def select_message(
     connection: asyncpg.Connection, lookup: InboxLookup, bounds: Bounds, *, message_id: str, is_next: bool
 ) -> tuple[Inbox, FullMessage | None] | None:
-    """Read one message and its inbox, as ``Storage.read_message`` does."""
+    """Read one message and its inbox; see ``Storage.read_message``."""
 
     def values(found: Found) -> tuple[int, ...]:
         key = key_after(message_id, found.key) if is_next else message_key(message_id, found.key)
@@ -326,7 +349,7 @@ async def select_message(
 async def select_texts(
     connection: asyncpg.Connection, inbox_key: InboxKey, keys: Sequence[MessageKey], up_to_characters: int
 ) -> tuple[list[Texts], Sequence[MessageKey]]:
-    """Read the beginnings of the texts of some messages, and return the keys that are left for another read."""
+    """Read the beginning of the body and HTML of some messages; also return the keys of the messages not read yet."""
     texts: list[Texts] = []
     read = await connection.fetch(_TEXTS, inbox_key, keys[:_TEXTS_AT_ONCE], up_to_characters)
     for key, body, verbatim, html, headers in read:
@@ -336,7 +359,7 @@ async def select_texts(
 
 
 async def select_webhooks(connection: asyncpg.Connection, *, after: InboxKey, limit: int) -> list[WebhookRow]:
-    """Read the webhooks of the inboxes after ``after``."""
+    """Read the webhooks of the inboxes that follow ``after``."""
     return [WebhookRow._make(row) for row in await connection.fetch(_WEBHOOKS, after, limit)]
 
 

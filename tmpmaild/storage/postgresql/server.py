@@ -1,11 +1,12 @@
-"""The database server: its hosts, connections to the writable one, its clock, and the translation of its errors.
+"""The database server: hosts, connections to the writable host, the server's clock, and error translation.
 
-Each connection uses our settings, and is refused if mail would not be safe on the server. A server must respond in
-time. Otherwise the connection is closed, and it is unknown whether the server has done the work.
+Each connection uses our settings, and is refused if the server would not store mail safely. If the server does not
+respond before a timeout, the connection is closed, and it is unknown whether the statement was executed.
 """
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -34,9 +35,9 @@ FAILURES: Final = (
 STATEMENT_SECONDS: Final = 10.0
 PROBE_SECONDS: Final = 3.0
 HOST_SECONDS: Final = 2.0
-_PAUSE_SECONDS: Final = 0.5  # between two attempts to connect
+_PAUSE_SECONDS: Final = 0.5  # the pause between two connection attempts
 _NEXT_HOST_SECONDS: Final = 2.0
-_PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)  # before a statement is repeated
+_PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)  # the pauses before a statement is retried
 _MOST_READERS: Final = 4
 _OLDEST_VERSION: Final = 15
 _DURABLE: Final = ("on", "remote_apply")
@@ -44,7 +45,7 @@ _DURABLE: Final = ("on", "remote_apply")
 _MISTAKES: Final = (
     *(asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
     *(asyncpg.InsufficientPrivilegeError, asyncpg.ClientConfigurationError),
-    asyncpg.ProtocolViolationError,  # a pooler that does not know a setting
+    asyncpg.ProtocolViolationError,  # a pooler that does not support a setting
 )
 """Errors that are caused by the URL rather than by the server."""
 
@@ -57,15 +58,15 @@ _OF_OTHERS: Final = (
     *(asyncpg.InsufficientPrivilegeError, asyncpg.InvalidSchemaNameError),
     *(asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError),
 )
-"""Errors of our statements if the schema is changed, or a dump is restored, while a daemon is running."""
+"""Errors that our statements cause if the schema is changed, or a dump is restored, while a daemon is running."""
 
 _OF_IDS: Final = ("GetNewTransactionId", "GetNewMultiXactId")
 """Server functions that log a warning in each transaction when ids are about to run out."""
 
 _SETTINGS: Final = {
     "application_name": "tmpmaild",
-    # Every statement uses an index to look up a few rows. The planner's statistics of tables that exist for an hour are
-    # useless: it would assume that they are small, and read a whole table to join it.
+    # Every statement uses an index to look up a few rows. Planner statistics are useless for tables that exist for only
+    # an hour: the planner would assume that the tables are small, and scan them completely for each join.
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
@@ -79,11 +80,11 @@ _SETTINGS: Final = {
     "timezone": "UTC",
     # Override settings of the role or the database that change the meaning of statements, or end a session on an error.
     "exit_on_error": "off",
-    "quote_all_identifiers": "off",  # otherwise the schema would look different
+    "quote_all_identifiers": "off",  # otherwise the schema would be displayed differently
     "transform_null_equals": "off",
     "plpgsql.extra_errors": "none",
     "plpgsql.extra_warnings": "none",
-    "client_min_messages": "warning",  # needed to notice that the server did not wait for a standby
+    "client_min_messages": "warning",  # lets the daemon detect that the server did not wait for a standby
     "default_transaction_isolation": "read committed",
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
@@ -92,7 +93,8 @@ _SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "10s",  # a suspended daemon must not keep rows locked
 }
 # The first column fixes synchronous_commit for the session, even if the server's setting is changed later. The second
-# makes the server stop waiting for a lock if the client has disconnected; systems other than Linux may not support it.
+# column makes the server stop waiting for a lock if the client has disconnected; systems other than Linux may not
+# support it.
 _CHECK: Final = """
 SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
        CASE WHEN version() LIKE '%linux%'
@@ -113,7 +115,7 @@ log = logging.getLogger(__name__)
 
 
 class Server:
-    """The hosts of a URL. Connects to the one that accepts writes."""
+    """The hosts in a URL. Connects to the host that accepts writes."""
 
     def __init__(self, url: DatabaseUrl, password_file: Path | None = None) -> None:
         self.url = url
@@ -121,18 +123,18 @@ class Server:
         self._hosts = list(zip(url.hosts, url.ports, strict=True))
         self._connecting = asyncio.Lock()
         self._refusal = ""
-        self._logged = ""  # connecting is retried every few seconds, but logged once
+        self._logged = ""  # the connection is retried every few seconds, but the failure is logged only once
         self._refused_until = 0.0
         self._timeline = ""
         self._next_host_at = 0.0
         self._open: set[asyncpg.Connection] = set()
-        self._connects = Count("storage_connects_total", "Connections to the database server that were opened.")
+        self._connects = Count("storage_connects_total", "Opened connections to the database server.")
 
     async def connect(self) -> asyncpg.Connection:
         """Return a new connection to the first host that accepts writes.
 
-        Raises ``StorageUnavailable`` if there is no such host now, ``DatabaseError`` if the server cannot be used.
-        After a ``StorageUnavailable``, no host is tried for ``_PAUSE_SECONDS``: further calls fail at once.
+        Raises ``StorageUnavailable`` if no host currently accepts writes, and ``DatabaseError`` if the server cannot be
+        used. For ``_PAUSE_SECONDS`` after a ``StorageUnavailable``, calls fail immediately without trying any host.
         """
         async with self._connecting:
             if time.monotonic() < self._refused_until:
@@ -140,8 +142,9 @@ class Server:
             try:
                 connection = await self._connect_to_first()
             except (StorageUnavailable, DatabaseError) as error:
-                if self._open and self._logged != str(error):  # the caller logs a failure to open the first
-                    # Log each outage, even a second one within a minute, which would otherwise be dropped as repeated.
+                if self._open and self._logged != str(error):  # the caller logs the first failure
+                    # Log each outage: a second outage within a minute would otherwise be suppressed as a repeated
+                    # message.
                     log.warning("cannot connect to the database: %s", error, extra={"about": time.monotonic()})
                     self._logged = str(error)
                 if isinstance(error, StorageUnavailable):
@@ -153,7 +156,7 @@ class Server:
         return connection
 
     def try_next_host(self) -> bool:
-        """Start with a different host next time; False if there is no other, or if this was done a moment ago."""
+        """Use a different host for the next attempt; return False if there is only one host, or after a recent call."""
         if len(self._hosts) == 1 or time.monotonic() < self._next_host_at:
             return False
         self._next_host_at = time.monotonic() + _NEXT_HOST_SECONDS
@@ -161,12 +164,12 @@ class Server:
         return True
 
     def terminate_all(self) -> None:
-        """Close all connections at once, because the host does not respond; running statements fail."""
+        """Close all connections immediately, without waiting for the server; running statements fail."""
         for connection in self._open:
             connection.terminate()
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return every metric."""
+        """Return all metrics."""
         open_now = Gauge("storage_connections", "Open connections to the database server.", self._count_open)
         return (open_now, self._connects)
 
@@ -187,15 +190,16 @@ class Server:
             else:
                 if connection is not None:
                     return connection
-                reasons.append(f"{host}: it takes no writes, or was the primary once")
-            # The next connection starts with a different host: trying this one may take until the timeout.
+                reasons.append(f"{host}: it accepts no writes, or is a former primary")
+            # The next attempt starts with a different host, because connecting to this host may not fail until the
+            # timeout.
             self._hosts.append(self._hosts.pop(self._hosts.index((host, port))))
         if mistake is not None:
             raise DatabaseError(f"{self.url}: {'; '.join(reasons)}") from mistake
         raise StorageUnavailable("; ".join(reasons))
 
     async def _connect(self, host: str, port: int, password: str | None) -> asyncpg.Connection | None:
-        """Connect to one host; None if it is not the primary. Raises ``DatabaseError`` if mail would not be safe."""
+        """Connect to one host; return None if it is not the primary. Raises the same errors as ``_check``."""
         connection = await _opened(self.url, host, port, password)
         try:
             with deadline(connection, HOST_SECONDS):
@@ -209,18 +213,18 @@ class Server:
         return None
 
     def _is_newest(self, timeline: str) -> bool:
-        """Return whether no newer primary has been seen: each promotion starts a newer timeline."""
+        """Return False if a newer primary has been seen; each promotion starts a new timeline."""
         if timeline < self._timeline:
-            log.error("a primary of an older timeline is left alone: %s; stop it", self.url)
+            log.error("ignoring a primary with an older timeline: %s; stop it", self.url)
             return False
         if timeline > self._timeline:
-            self.terminate_all()  # the open connections lead to the previous primary
+            self.terminate_all()  # the open connections are to the previous primary
         self._timeline = timeline
         return True
 
 
 class Session:
-    """One connection, which is reopened after it was lost.
+    """A connection that is reopened after it has been lost.
 
     ``reason_not_open`` is the reason the last attempt to open it failed, or "".
     """
@@ -235,11 +239,11 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Whether the connection is open, as far as is known: the server may have gone away unnoticed."""
+        """Whether the connection is believed to be open; the server may have become unreachable without notice."""
         return self._connection is not None and not self._connection.is_closed()
 
     async def connection(self) -> asyncpg.Connection:
-        """Return the connection, opened if necessary. Raises as ``Server.connect``."""
+        """Return the connection, opened if necessary. Raises the same errors as ``Server.connect``."""
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
         async with self._opening:
@@ -255,7 +259,7 @@ class Session:
             return self._connection
 
     def try_next_host(self) -> None:
-        """Try another host: the commits of this primary do not reach its standby, which may have been promoted."""
+        """Try another host, because this primary's commits do not reach its standby, which may have been promoted."""
         if self.server.try_next_host() and self._connection is not None:
             self._connection.terminate()
 
@@ -265,7 +269,7 @@ class Session:
         self.was_warned = self.was_warned or (message.severity_en == "WARNING" and not is_of_ids)
 
     async def use(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Call ``work`` with the connection while no other call uses it; for connections shared by several tasks."""
+        """Call ``work`` with the connection, which no other task can use during the call."""
         async with self._using:
             connection = await self.connection()
             with deadline(connection):
@@ -278,7 +282,7 @@ class Session:
 
 
 class Readers:
-    """The read-only connections: as many as are in use at once, up to ``_MOST_READERS``. Clients take turns."""
+    """Up to ``_MOST_READERS`` read-only connections, opened as needed and shared fairly between clients."""
 
     def __init__(self, server: Server) -> None:
         self._sessions = [Session(server) for _ in range(_MOST_READERS)]
@@ -289,19 +293,19 @@ class Readers:
 
     @property
     def reason_not_ready(self) -> str:
-        """The reason why nothing can be read, or ""."""
+        """The reason why the database cannot be read, or ""."""
         is_any_open = any(session.is_open for session in self._sessions)
         return "" if is_any_open else next((one.reason_not_open for one in self._sessions if one.reason_not_open), "")
 
     async def connect(self) -> None:
-        """Open a connection if none is open. Raises as ``Server.connect``."""
+        """Open a connection if none is open. Raises the same errors as ``Server.connect``."""
         if not any(session.is_open for session in self._sessions):
             await self._sessions[-1].connection()
 
     async def run(
         self, read: Callable[Concatenate[asyncpg.Connection, P], Awaitable[T]], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Call ``read`` with a connection and these arguments; raise its errors as those of ``tmpmaild.errors``.
+        """Call ``read`` with a connection and these arguments; convert its errors to ``tmpmaild.errors``.
 
         Cancelling the caller does not interrupt the read, because that would need another connection to the server.
         """
@@ -314,7 +318,7 @@ class Readers:
     def _forget(self, task: "asyncio.Task[object]") -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # otherwise it is reported as never retrieved if the caller was cancelled
+            task.exception()  # otherwise asyncio reports an unretrieved exception if the caller was cancelled
 
     async def _run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         try:
@@ -332,7 +336,7 @@ class Readers:
             raise StorageUnavailable(str(error)) from error
 
     async def _opened(self) -> Session:
-        """Return an idle session; if the server refuses another connection, wait for one that is open."""
+        """Return an idle session; if the server refuses another connection, wait for an open session."""
         while True:
             session = next((one for one in reversed(self._idle) if one.is_open), self._idle[-1])
             self._idle.remove(session)
@@ -361,29 +365,29 @@ class Readers:
 
 
 class DatabaseClock(FollowingClock):
-    """Follows the clock of the database server, which is measured at intervals."""
+    """A clock that follows the database server's clock, which is queried periodically."""
 
     def __init__(self) -> None:
         super().__init__("the clock of the database server")
 
     async def measure(self, connection: asyncpg.Connection) -> None:
-        """Query the server's time, and assume that it was read halfway between sending and receiving.
+        """Query the server's time, assuming that the server read its clock halfway through the round trip.
 
-        The error may be up to half of the round trip. A slow response is therefore used only if no time is known yet.
+        The error is at most half the round-trip time. A slow response is therefore used only if no time is known yet.
         """
-        asked = elapsed()
+        sent = elapsed()
         server_seconds = float(await connection.fetchval(_CLOCK))
         received = elapsed()
-        if received - asked < _SLOW_SECONDS or not self.is_set:
-            self.follow(server_seconds, (asked + received) / 2)
+        if received - sent < _SLOW_SECONDS or not self.is_set:
+            self.follow(server_seconds, (sent + received) / 2)
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return every metric."""
+        """Return all metrics."""
         help_text = "How far the database server's clock is ahead of this machine's."
         return (*super().metrics(), Gauge("storage_clock_offset_seconds", help_text, self.ahead_seconds))
 
     def ahead_seconds(self) -> float:
-        """Return how far the server's clock is ahead of this machine's."""
+        """Return how far the server's clock is ahead of this machine's clock."""
         return self() / 1000 + self.doubted_seconds() - time.time()
 
 
@@ -391,10 +395,10 @@ class DatabaseClock(FollowingClock):
 def deadline(
     connection: asyncpg.Connection, seconds: float | None = None, expired: Callable[[], None] | None = None
 ) -> Iterator[None]:
-    """Close the connection after a timeout, so that the statement inside fails as if the connection was lost.
+    """Close the connection after a timeout; a statement in the context fails as if the connection had been lost.
 
-    ``expired`` is called in place of closing it. A statement is never cancelled: if it was waiting for a standby, it
-    would then end as if it had succeeded.
+    If ``expired`` is given, it is called instead of closing the connection. A statement is never cancelled, because
+    cancelling the wait for a standby would make the statement appear successful.
     """
     after = STATEMENT_SECONDS if seconds is None else seconds
     timer = asyncio.get_running_loop().call_later(after, expired or connection.terminate)
@@ -424,19 +428,19 @@ async def _opened(url: DatabaseUrl, host: str, port: int, password: str | None) 
             timeout=HOST_SECONDS,
             server_settings=_SETTINGS,
         )
-    except asyncpg.UndefinedObjectError as error:  # servers before version 12 do not know all of the settings
+    except asyncpg.UndefinedObjectError as error:  # servers before version 12 do not support all of the settings
         raise _too_old(url, f"PostgreSQL is too old ({reason(error)})") from error
 
 
 async def single_row(connection: asyncpg.Connection, sql: str, *values: object) -> asyncpg.Record:
-    """Return the row of a statement that always returns exactly one row."""
+    """Run a statement that always returns exactly one row, and return that row."""
     row = await connection.fetchrow(sql, *values)
     assert row is not None
     return row
 
 
 async def close(connection: asyncpg.Connection) -> None:
-    """Close a connection; terminate it if the server does not respond in time."""
+    """Close a connection, or terminate it if the server does not respond before a timeout."""
     try:
         await connection.close(timeout=HOST_SECONDS)
     except FAILURES:
@@ -444,17 +448,17 @@ async def close(connection: asyncpg.Connection) -> None:
 
 
 async def _read_password(url: DatabaseUrl, file: Path | None) -> str | None:
-    """Return the password; a file is read each time, as it may have changed. Raises ``DatabaseError``."""
+    """Return the password; a password file is read each time, because it may have changed. Raises ``DatabaseError``."""
     if file is None:
         return url.password
     try:
-        return (await _read(file)).decode().rstrip("\r\n")
+        return (await _read(file, " (storage.password_file)")).decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise DatabaseError(f"{file}: is not UTF-8") from error
+        raise DatabaseError(f"{file} (storage.password_file): is not UTF-8") from error
 
 
 async def _check_files(url: DatabaseUrl) -> None:
-    """Raise ``DatabaseError`` for an unreadable file of the URL: the driver's error would not name the file."""
+    """Raise ``DatabaseError`` if a file in the URL is unreadable; the driver's error would not include its path."""
     for name, value in url.tls:
         if name != "sslmode":
             await _read(Path(value), f" ({name} in storage.url)")
@@ -468,7 +472,10 @@ async def _read(file: Path, named: str = "") -> bytes:
 
 
 async def _check(url: DatabaseUrl, connection: asyncpg.Connection) -> str | None:
-    """Return the timeline; None if the server accepts no writes. Raises ``DatabaseError`` if mail would not be safe."""
+    """Return the server's timeline, or None if it accepts no writes.
+
+    Raises ``DatabaseError`` if the server would not store mail safely.
+    """
     version = connection.get_server_version().major
     if version < _OLDEST_VERSION:
         raise _too_old(url, f"PostgreSQL {version} is too old")
@@ -476,7 +483,7 @@ async def _check(url: DatabaseUrl, connection: asyncpg.Connection) -> str | None
     if found["is_read_only"]:
         return None
     if not found["is_as_asked"]:
-        raise DatabaseError(f"{url}: the settings of a connection do not last; connect without a pooler")
+        raise DatabaseError(f"{url}: a connection loses its settings; connect without a pooler")
     if found["encoding"] != "UTF8":
         raise DatabaseError(f"{url}: its encoding is {found['encoding']}; create a database with ENCODING 'UTF8'")
     if found["fsync"] != "on":
@@ -491,46 +498,51 @@ async def _check(url: DatabaseUrl, connection: asyncpg.Connection) -> str | None
 
 
 def _too_old(url: DatabaseUrl, text: str) -> DatabaseError:
-    return DatabaseError(f"{url}: {text}; {_OLDEST_VERSION} or newer is needed")
+    return DatabaseError(f"{url}: {text}; {_OLDEST_VERSION} or newer is required")
 
 
 def reason(error: BaseException) -> str:
     """Return a short reason for a failure, without the server's error details, which may quote a row."""
     match error:
         case TimeoutError():
-            text = "no answer"
+            text = "no response"
         case asyncpg.ProtocolViolationError():
             text = f"{error.args[0]}; connect to the server itself, without a pooler"
-        case asyncpg.InternalClientError():  # the server has announced it, but the connection is still open
-            text = "the server has ended the connection"
+        case asyncpg.ClientConfigurationError():  # its second line is a hint for other programs
+            text = str(error).splitlines()[0]
+            text += "; set sslrootcert in storage.url" if text.startswith("root certificate file") else ""
+        case asyncpg.InternalClientError():  # the server has announced the shutdown, but the connection is still open
+            text = "the server has closed the connection"
         case asyncpg.PostgresError():
             text = str(error.args[0]) if error.args else type(error).__name__
+        case OSError(errno=int(number), strerror=str(text)) if text.startswith("Connect call failed"):  # asyncio's text
+            text = os.strerror(number)
         case OSError():
             text = error.strerror or str(error)
         case ValueError():  # the driver's text quotes the value
-            text = "a value that the database does not take"
+            text = "a value that the database does not accept"
         case _:
             text = str(error)
     return text
 
 
 def advice(error: BaseException) -> str:
-    """Return the reason for a failure, with advice if there is any."""
+    """Return the reason for a failure, followed by advice if available."""
     if isinstance(error, asyncpg.UndefinedTableError):
-        return "it has no tables of tmpmaild yet; tmpmaild migrate creates them"
+        return "it has no tmpmaild tables yet; tmpmaild migrate creates them"
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
-        return f"the role has not enough rights ({reason(error)}); use the one that owns database and tables"
+        return f"the role has insufficient rights ({reason(error)}); use the role that owns the database and its tables"
     return reason(error)
 
 
 def translate(error: Exception) -> Exception:
-    """Convert an operational error to one of ``tmpmaild.errors``; return a programming error unchanged."""
+    """Convert an operational error to an error from ``tmpmaild.errors``; return a programming error unchanged."""
     if isinstance(error, asyncpg.DiskFullError):
-        return StorageFull("the disk of the database is full")
+        return StorageFull("the database server's disk is full")
     is_ours = isinstance(error, asyncpg.DataError | asyncpg.SyntaxOrAccessError) and not isinstance(error, _OF_OTHERS)
     if is_ours or not isinstance(error, FAILURES):
         return error
-    log.error("the database did not answer as it should: %s", reason(error))
+    log.error("unexpected error from the database: %s", reason(error))
     return StorageUnavailable(reason(error))
 
 
@@ -540,11 +552,11 @@ async def repeated(run: Callable[[], Awaitable[T]]) -> T:
         try:
             return await run()
         except _REPEATABLE as error:
-            log.debug("a statement is repeated: %s", reason(error))
-            await asyncio.sleep(pause_seconds)  # otherwise both sessions may block each other again
+            log.debug("repeating a statement: %s", reason(error))
+            await asyncio.sleep(pause_seconds)  # without a pause, both sessions may block each other again
     return await run()
 
 
 def is_of_one_row(error: Exception) -> bool:
-    """Return whether a statement failed, and changed nothing, because of the data of one of its operations."""
+    """Return whether the error was caused by a single operation's data; the statement has changed nothing."""
     return isinstance(error, _OF_ONE_ROW)

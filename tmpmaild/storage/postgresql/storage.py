@@ -1,7 +1,7 @@
-"""``Storage`` in a PostgreSQL database: each method submits an operation to the writer, or a function to the readers.
+"""``Storage`` backed by PostgreSQL: each method submits an operation to the writer, or a function to the readers.
 
-The token buckets and permissions that daemons share are in unlogged tables: their changes do not wait for a disk, and a
-crash of the server may lose them.
+Daemons share token buckets and permissions in unlogged tables: writes do not wait for the disk, but may be lost if the
+server crashes.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ from tmpmaild.storage.base import (
 )
 from tmpmaild.storage.batching import Batcher
 from tmpmaild.storage.deleting import delete_all, selection
-from tmpmaild.storage.keys import InboxKey, MessageKey, last_id_before, message_keys
+from tmpmaild.storage.keys import InboxKey, MessageKey, message_keys
 from tmpmaild.storage.operatorbox import OperatorBox
 from tmpmaild.storage.paging import InboxLookup, listed_between
 from tmpmaild.storage.postgresql import operations, reading
@@ -73,11 +73,11 @@ from tmpmaild.storage.rows import (
 )
 
 _PAUSE_SECONDS: Final = 1.0
-_MOST_LOOKUPS: Final = 64  # of inboxes, per statement
+_MOST_LOOKUPS: Final = 64  # the number of inboxes per statement
 _TAKE: Final = "SELECT take_tokens($1::text[], $2::bytea[], $3::bigint[], $4::integer[], $5)"
 _KEEP: Final = "SELECT keep_permission($1, $2, $3, $4)"
 _KEPT: Final = "SELECT content FROM permission WHERE secret_hash = $1 AND expires_at_ms > $2"
-_CLEAN_EACH: Final = 16  # statements, of at most 64 clients
+_CLEAN_EACH: Final = 16  # the number of statements between two cleanups
 _MICROSECONDS: Final = 1_000_000
 _MAX_REFUSED: Final = 100_000  # clients
 
@@ -94,7 +94,7 @@ class _Take(NamedTuple):
 
 
 class Sharing:
-    """Access to the tables of token buckets and permissions on a separate connection. Raises ``StorageUnavailable``."""
+    """Access to the token bucket and permission tables over a separate connection. Raises ``StorageUnavailable``."""
 
     def __init__(self, session: Session, hash_key: bytes, clock: Callable[[], int]) -> None:
         self._session = session
@@ -104,10 +104,10 @@ class Sharing:
         self._statements = 0
 
     async def take_token(self, *, policy: str, client: str, refill_seconds: float, burst: int) -> float:
-        """Take a token from a client's bucket, which holds up to ``burst`` tokens, if there is one.
+        """Take a token, if available, from a client's bucket, which holds up to ``burst`` tokens.
 
-        Returns the number of seconds until the bucket would be full again after this token is taken. If this is more
-        than an empty bucket needs, there was no token.
+        Returns the number of seconds until the bucket would be full again after this token is taken. If this is longer
+        than an empty bucket takes to fill, no token was available.
         """
         refill_us = round(refill_seconds * _MICROSECONDS)
         missing_us = await self._takes.submit(_Take(policy, keyed_hash(self._hash_key, client), refill_us, burst))
@@ -137,11 +137,11 @@ class Sharing:
         return self._session.reason_not_open
 
     async def connect(self) -> None:
-        """Open the connection if it is not open. Raises as ``Server.connect``."""
+        """Open the connection if it is not open. Raises the same errors as ``Server.connect``."""
         await self._session.connection()
 
     async def close(self) -> None:
-        """Finish the queued requests for tokens, and close the connection."""
+        """Finish the queued token requests, and close the connection."""
         await self._takes.close()
         await self._session.close()
 
@@ -155,14 +155,17 @@ class Sharing:
 
 
 class TakeToken(Protocol):
-    """The type of ``Sharing.take_token``."""
+    """The signature of ``Sharing.take_token``."""
 
     def __call__(self, *, policy: str, client: str, refill_seconds: float, burst: int) -> Awaitable[float]:
         """Take a token, as ``Sharing.take_token`` does."""
 
 
 class SharedBuckets:
-    """``Buckets`` shared by several daemons. While a client has no token, the database is not queried for it again."""
+    """``Buckets`` shared by several daemons.
+
+    A client that has no tokens is refused without querying the database again.
+    """
 
     def __init__(self, take: TakeToken, tokens_per_minute: int, burst: int, *, name: str) -> None:
         self.name = name
@@ -176,13 +179,13 @@ class SharedBuckets:
         return len(self._refused_until)
 
     def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
-        """Take a token if there is one; refuse a client without a query until its next token is due."""
+        """Take a token if available; if not, refuse the client without a query until its next token is due."""
         wait_seconds = self._refused_until.get(client, 0.0) - now_seconds
         if wait_seconds > 0:
             return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
-        return self._asked(client, now_seconds)
+        return self._decide(client, now_seconds)
 
-    async def _asked(self, client: str, now_seconds: float) -> Decision:
+    async def _decide(self, client: str, now_seconds: float) -> Decision:
         missing_seconds = await self._take(
             policy=self.name, client=client, refill_seconds=self._refill_seconds, burst=self.burst
         )
@@ -194,7 +197,7 @@ class SharedBuckets:
         return decision
 
     def forget_idle(self, now_seconds: float) -> None:
-        """Drop refusals that are over."""
+        """Drop expired refusals."""
         for client in [client for client, until in self._refused_until.items() if until <= now_seconds]:
             del self._refused_until[client]
 
@@ -204,7 +207,7 @@ def _hash(secret: str) -> bytes:
 
 
 class BlocksWatch:
-    """When another daemon has changed any blocks, reads them all with ``read`` and passes them to ``callback``."""
+    """After another daemon has changed a block, reads all blocks with ``read`` and passes them to ``callback``."""
 
     def __init__(self, read: Callable[[], Awaitable[Sequence[Block]]]) -> None:
         self.callback: OnBlocks = lambda _: None
@@ -213,7 +216,7 @@ class BlocksWatch:
         self._is_stale = False
 
     def read_again(self) -> None:
-        """Read the blocks soon."""
+        """Schedule a read of the blocks."""
         self._is_stale = True
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._tell_blocks())
@@ -227,7 +230,7 @@ class BlocksWatch:
                 self._is_stale = True
             else:
                 self.callback(blocks)
-            # A long list is changed by many commands, and each read covers the whole list.
+            # Several commands in a row may change a long list, and each read returns the whole list.
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def close(self) -> None:
@@ -237,7 +240,7 @@ class BlocksWatch:
 
 
 class PostgresqlStorage(Storage):
-    """``Storage`` in a PostgreSQL database. Opened by ``engine.open_storage``."""
+    """``Storage`` backed by a PostgreSQL database. Opened by ``engine.open_storage``."""
 
     def __init__(
         self,
@@ -251,7 +254,7 @@ class PostgresqlStorage(Storage):
     ) -> None:
         self.clock = clock
         self.lost = asyncio.Event()
-        self.may_cache = False  # another daemon may have changed an inbox; its notification arrives later
+        self.may_cache = False  # another daemon's notification of a change may not have arrived yet
         self._hash_key = hash_key
         self._limits = usage.limits
         self._writer = Writer(Session(server), clock=clock, usage=usage)
@@ -264,13 +267,13 @@ class PostgresqlStorage(Storage):
         self._usage = usage
         self._metrics = metrics
         self._finding = Batcher(self._find, lambda _: _MOST_LOOKUPS)
-        self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # the batch being read, and the next one
+        self._finding_turns = FairSemaphore(2 * _MOST_LOOKUPS)  # for the batch that is being read and the next batch
         self._counting: asyncio.Future[None] | None = None
         self.sharing = Sharing(Session(server), hash_key, clock)
         self._writer.on_committed(self._notifications.announce)
 
     async def listen(self) -> None:
-        """Start listening to other daemons. Raises as ``Session.connection``."""
+        """Start listening for notifications from other daemons. Raises the same errors as ``Session.connection``."""
         await self._notifications.start()
 
     async def serve_domains(self, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
@@ -311,7 +314,7 @@ class PostgresqlStorage(Storage):
         return created_inbox(new, await self._writer.submit(creation))
 
     async def _make_place(self, *, expires_at_ms: int, now_ms: int) -> None:
-        """Add the partitions for an inbox with this expiry if they are missing."""
+        """Add any missing partitions for an inbox with this expiry time."""
         wanted = slot(expires_at_ms, now_ms)
         if not self._partitions.has(wanted):
             await self._partitions.add([wanted])
@@ -321,7 +324,7 @@ class PostgresqlStorage(Storage):
             return await self._finding.submit(self._lookup(address, now_ms))
 
     async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-        with on_behalf_of(""):  # otherwise the batch would wait behind the first client's reads
+        with on_behalf_of(""):  # otherwise the whole batch would wait for the first client's reads
             return await self._readers.run(reading.find_several, lookups)
 
     def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
@@ -345,6 +348,10 @@ class PostgresqlStorage(Storage):
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         return await self._readers.run(reading.select_messages, self._lookup(address, now_ms, permit), page)
+
+    async def list_recipients(self, inbox_id: str, page: Page) -> Sequence[tuple[str, str]]:
+        inbox_key = holders_inbox_key(inbox_id)
+        return () if inbox_key is None else await self._readers.run(reading.select_recipients, inbox_key, page)
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
         inbox_key = holders_inbox_key(inbox_id)
@@ -371,22 +378,29 @@ class PostgresqlStorage(Storage):
         lookup, bounds = self._lookup(address, now_ms, permit), bounds_of(up_to_bytes, source=source)
         return await self._readers.run(reading.select_message, lookup, bounds, message_id=message_id, is_next=is_next)
 
-    def last_id_before(self, time_ms: int) -> str:
-        return last_id_before(time_ms)
-
     def add_message(self, mail: NewMail) -> Awaitable[str]:
         return self._writer.submit(operations.addition(mail))
 
     async def delete_messages(
-        self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
+        self,
+        inbox_id: str,
+        message_ids: Collection[str] | None = None,
+        *,
+        up_to: str | None = None,
+        copies: bool = False,
     ) -> int:
         inbox_key = holders_inbox_key(inbox_id)
-        return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to=up_to)
+        return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to=up_to, copies=copies)
 
     async def _delete(
-        self, inbox_key: InboxKey, message_ids: Collection[str] | None, *, up_to: str | None = None
+        self,
+        inbox_key: InboxKey,
+        message_ids: Collection[str] | None,
+        *,
+        up_to: str | None = None,
+        copies: bool = False,
     ) -> int:
-        selected = selection(inbox_key, message_ids, up_to=up_to)
+        selected = selection(inbox_key, message_ids, up_to=up_to, copies=copies)
         return await delete_all(lambda: self._writer.submit(operations.deletion(inbox_key, selected)))
 
     async def set_authentication(self, inbox_id: str, authentication: Authentication, *, message_id: str) -> None:
@@ -433,12 +447,12 @@ class PostgresqlStorage(Storage):
         raise CommandError("with storage.url, pg_dump makes the copy, for example: pg_dump --format=custom --file=FILE")
 
     async def connect(self) -> None:
-        """Open the required connections; ``reason_not_ready`` reports a missing one."""
+        """Open the required connections; if this fails, ``reason_not_ready`` returns the reason."""
         for part in (self._writer, self._readers, self.sharing):
             try:
                 await part.connect()
             except (*FAILURES, RequestError, DatabaseError) as error:
-                log.debug("a connection cannot be opened: %s", error)
+                log.debug("cannot open a connection: %s", error)
 
     def reason_not_ready(self) -> str:
         parts = (self._notifications, self._writer, self._readers, self.sharing)

@@ -1,7 +1,7 @@
-"""The only writer of a daemon: a task that runs queued operations, combining those of one kind in one statement.
+"""A daemon's only writer: a task that runs queued operations, combining those of the same kind in one statement.
 
-The next operations are collected while a statement runs, so no timer is needed and no delay is added. A statement is a
-transaction by itself: if the server has rolled it back, it can be run again. The operations are in ``operations.py``.
+The next operations are collected while a statement runs, so no timer is needed and no delay is added. Each statement is
+a separate transaction, which can be retried if the server has rolled it back. The operations are in ``operations.py``.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ INBOX_BYTES: Final = 1024
 DEFAULT_CAP_BYTES: Final = 10 * 1024**3
 MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
-_SHARDS: Final = 64  # the rows of the table usage
-_BYTES_PER_SECOND: Final = 2 * 1024 * 1024  # of a slow network: data beyond the size of a batch gets more time
+_SHARDS: Final = 64  # the number of rows in the table ``usage``
+_BYTES_PER_SECOND: Final = 2 * 1024 * 1024  # the speed of a slow network, used for the time limits of large batches
 _MOST_MORE_SECONDS: Final = 50.0
 _WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
 
@@ -54,7 +54,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 def allowed(limits: Limits) -> tuple[int, ...]:
-    """Return the limits as the database functions expect them in the parameter ``allowed``."""
+    """Return the limits as a value for the ``allowed`` parameter of the database functions."""
     return (
         limits.inbox_messages,
         limits.inbox_bytes,
@@ -66,7 +66,7 @@ def allowed(limits: Limits) -> tuple[int, ...]:
 
 
 class Usage:
-    """The total usage of all daemons, as of this daemon's last statement.
+    """The total usage of all daemons at the time of this daemon's last statement.
 
     ``shard`` is the row of the table ``usage`` that this daemon updates.
     """
@@ -79,12 +79,12 @@ class Usage:
         self.messages = 0
 
     def note(self, totals: Sequence[int]) -> None:
-        """Store the totals that a statement has returned."""
+        """Store the totals that a statement returned."""
         self.stored_bytes, self.inboxes, self.messages = totals
 
     @property
     def has_room(self) -> bool:
-        """Whether there is room below the cap, with the reserve for mail that is being received."""
+        """Whether the usage, plus the reserve for mail that is being received, does not exceed the cap."""
         return self.stored_bytes + self.limits.reserve_bytes <= self.limits.max_bytes
 
 
@@ -100,14 +100,16 @@ class DatabaseMetrics(CommitMetrics):
         self.reason_not_ready = ""
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return every metric."""
+        """Return all metrics."""
         return (
             *super().metrics(),
-            Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self._usage.inboxes),
+            Gauge("storage_inboxes", "Inboxes that have not been swept yet.", lambda: self._usage.inboxes),
             Gauge("storage_messages", "Messages in the database.", lambda: self._usage.messages),
-            Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._usage.stored_bytes),
+            Gauge("storage_used_bytes", "Bytes of the database in use.", lambda: self._usage.stored_bytes),
             Gauge(
-                "storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._usage.limits.max_bytes
+                "storage_max_bytes",
+                "The value of storage.max_bytes.",
+                lambda: self._usage.limits.max_bytes,
             ),
             Gauge("storage_has_room", "1 while new mail and addresses are accepted.", lambda: self._usage.has_room),
         )
@@ -131,14 +133,17 @@ class Batch:
 
 
 class NotTogether(Exception):
-    """Raised by ``Operation.run`` if not all operations fit together; nothing has changed, and fewer may succeed."""
+    """Raised by ``Operation.run`` if the operations cannot run together.
+
+    Nothing has changed, and smaller groups may succeed.
+    """
 
 
 class Operation(Generic[R_co]):
-    """A unit of writing, with a result. Consecutive operations of the same class share a statement.
+    """A write operation with a result. Consecutive operations of the same class share a statement.
 
-    The statement gets the arguments of each operation as a row, and the outcome is as if they ran one after the other.
-    Arguments of different callers are never combined into one value, such as the latest of their times.
+    Each operation's arguments are passed as a row, and the outcome is the same as if the operations ran one after
+    another. Arguments from different callers are never merged into a single value, such as the latest of several times.
     """
 
     size_bytes: int = 0
@@ -146,17 +151,17 @@ class Operation(Generic[R_co]):
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Self]) -> Sequence[R_co | RequestError]:
-        """Run the operations in one transaction and return a result for each, in order.
+        """Run the operations in one transaction, and return the result of each operation in order.
 
         A ``RequestError`` *returned* in place of a result rejects only that operation, which must not have changed
-        anything. If an exception is *raised*, no operation has changed anything. If it is ``NotTogether``, or an error
-        that the data of one row causes, the two halves are then tried one after the other.
+        anything. If an exception is *raised*, no operation has changed anything. After ``NotTogether`` or an error
+        caused by the data of one row, the writer runs each half of the operations separately.
         """
         raise NotImplementedError
 
 
 class Alone(Operation[R_co]):
-    """An operation that runs alone: it calls a function with the batch and these arguments."""
+    """An operation that runs alone and calls a function with the batch and these arguments."""
 
     def __init__(
         self,
@@ -175,7 +180,7 @@ class Alone(Operation[R_co]):
 
 
 class Writer:
-    """Runs operations in its own task, many in one statement, and then completes their futures."""
+    """Runs operations in its own task, combining several in one statement, and completes their futures."""
 
     def __init__(self, session: Session, *, clock: Clock, usage: Usage) -> None:
         self.metrics = DatabaseMetrics(usage)
@@ -188,7 +193,7 @@ class Writer:
 
     def submit(self, operation: Operation[R]) -> asyncio.Future[R]:
         """Queue an operation. Cancelling the future only discards the result: the operation still runs."""
-        return cast("asyncio.Future[R]", self._batcher.submit(operation))  # its result is what the operation returns
+        return cast("asyncio.Future[R]", self._batcher.submit(operation))  # resolves to the operation's result
 
     def on_committed(self, callback: OnCommitted) -> None:
         """Register ``callback``; it runs after each commit, before the futures are completed."""
@@ -196,11 +201,11 @@ class Writer:
 
     @property
     def reason_not_ready(self) -> str:
-        """The reason why nothing can be stored (no connection, or the last batch failed), or ""."""
+        """The reason why data cannot be stored (no connection, or the last batch failed), or ""."""
         return self._session.reason_not_open or self.metrics.reason_not_ready
 
     async def connect(self) -> None:
-        """Open the connection if it is not open; doing so clears the last error. Raises as ``Server.connect``."""
+        """Open the connection if needed, and clear the last error. Raises the same errors as ``Server.connect``."""
         was_closed = self._session.reason_not_open
         await self._session.connection()
         if was_closed:
@@ -233,10 +238,10 @@ class Writer:
         return [*outcomes, *more_outcomes], changes + more_changes
 
     async def _connection(self) -> asyncpg.Connection:
-        """Return the connection, unless a statement on the previous connection still waits for a standby.
+        """Return the connection, unless a statement on the previous connection is still waiting for a standby.
 
-        While it waits, the server does not notice that the connection was closed. Each retry would then occupy another
-        connection, and store another copy of the messages when the standby is back.
+        While that statement is waiting, the server does not notice that the connection was closed. Without this check,
+        each retry would occupy another connection, and store another copy of the messages once the standby returns.
         """
         connection = await self._session.connection()
         if self._left_pid is not None:
@@ -258,7 +263,7 @@ class Writer:
         except FAILURES:
             self._left_pid = pid if connection.is_closed() else None
             raise
-        if self._session.was_warned:  # committed on the primary, but perhaps not on the standby
+        if self._session.was_warned:  # the data is committed on the primary, but possibly not on the standby
             log.error("the server did not wait for its standby")
             raise StorageUnavailable("the server did not wait for its standby")
         assert len(outcomes) == len(operations)  # otherwise a future would never be completed
@@ -267,7 +272,7 @@ class Writer:
 
 
 def _together(waiting: Sequence[tuple[Operation[object], object]]) -> int:
-    """Return the number of waiting operations, all of one kind, that the next statement takes."""
+    """Return how many consecutive operations of the same kind, starting with the first, fit in the next statement."""
     kind = type(waiting[0][0])
     if kind is Alone:
         return 1
@@ -282,6 +287,6 @@ def _together(waiting: Sequence[tuple[Operation[object], object]]) -> int:
 
 def _seconds(operations: Sequence[Operation[object]]) -> float:
     """Return the time limit for the server's response."""
-    # Each inbox may expire in a different slot, and then gets its own copy.
+    # Inboxes may expire in different slots, and a copy of the message is stored for each slot.
     more_bytes = sum(operation.size_bytes * operation.rows for operation in operations) - MAX_BATCH_BYTES
     return STATEMENT_SECONDS + min(max(more_bytes, 0) / _BYTES_PER_SECOND, _MOST_MORE_SECONDS)

@@ -15,11 +15,11 @@ from tmpmaild.storage.sqlite.paths import wal_of
 def check(
     path: Path, newest_version: int, difference: Callable[[sqlite3.Connection, int], str], *, pages: bool = True
 ) -> None:
-    """Check that the file is a tmpmaild database, not newer than this version, and undamaged, without changing it.
+    """Check, without changing the file, that it is an undamaged tmpmaild database that is not too new.
 
-    ``difference`` returns a difference between its schema and the schema of its version, or "". An empty or missing
-    file is accepted. The whole file is read only after an unclean stop, and never without ``pages``. Raises
-    ``DatabaseError``.
+    ``difference`` returns a difference between the database's schema and the schema expected for its version, or "". An
+    empty or missing file is accepted. The whole file is read only after an unclean stop, and only if ``pages`` is set.
+    Raises ``DatabaseError``.
     """
     try:
         if not path.exists() or path.stat().st_size == 0:
@@ -35,21 +35,22 @@ def check(
 
 
 def assert_writable(path: Path) -> None:
-    """Raise ``DatabaseError`` if this process may not write to the database and the files next to it."""
+    """Raise ``DatabaseError`` if this process may not write to the database or the files next to it."""
     if found := found_on_disk(path, os.R_OK | os.W_OK):
         raise DatabaseError(found)
 
 
 def check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> int:
-    """Return the schema version. Raises ``DatabaseError`` if it is not a tmpmaild database, or too new."""
+    """Return the schema version. Raises ``DatabaseError`` if the file is not a tmpmaild database or is too new."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if tables and application_id != APPLICATION_ID:
-        raise DatabaseRefused(f"{path}: a database of another program")
+        raise DatabaseRefused(f"{path}: a database created by another program")
     if version > newest_version:
         raise DatabaseRefused(
-            f"{path}: schema version {version} is newer than this tmpmaild knows ({newest_version}); upgrade tmpmaild"
+            f"{path}: schema version {version} is newer than this tmpmaild supports ({newest_version});"
+            " upgrade tmpmaild"
         )
     return int(version)
 
@@ -59,10 +60,11 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     if has_flag and connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,):
         return
     if path.stat().st_nlink > 1 and not wal_of(path).exists():
-        # SQLite derives the WAL's name from the name used to open the database: another name's WAL may contain mail.
+        # SQLite derives the WAL's name from the name used to open the database, so the WAL of a different name may
+        # contain mail.
         raise DatabaseRefused(
             f"{path}: has {path.stat().st_nlink} names (hard links), was not closed properly, and"
-            f" {wal_of(path).name} is missing: start the service by the name whose -wal is there"
+            f" {wal_of(path).name} is missing: start the service with the name that has a -wal file"
         )
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":

@@ -20,12 +20,12 @@ from tmpmaild.storage.sqlite.paths import unfinished
 from tmpmaild.storage.sqlite.space import DiskSpace
 
 _COPIED_PAGES = 256  # per step
-_COPY_PAUSE_SECONDS = 0.002  # after each step, to let other work use the disk and the processor
+_COPY_PAUSE_SECONDS = 0.002  # the pause after each step, for other work
 _MIB = 1024 * 1024
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove the unfinished copy of a process that was killed."""
+    """Remove an unfinished copy left by a process that was killed."""
     with suppress(FileNotFoundError), unfinished(path).open("r+b") as copy:
         unfinished(path).unlink()
         _erase_copy(copy)
@@ -33,7 +33,7 @@ def remove_unfinished(path: Path) -> None:
 
 def _erase_copy(copy: BinaryIO) -> None:
     """Overwrite a copy and close it, so that the freed blocks contain no mail."""
-    with copy, suppress(OSError):  # such as a full disk with a copy-on-write file system
+    with copy, suppress(OSError):  # a full disk with a copy-on-write file system, for example
         left = copy.seek(0, os.SEEK_END)
         copy.seek(0)
         while left > 0:
@@ -43,7 +43,7 @@ def _erase_copy(copy: BinaryIO) -> None:
 
 
 class BackupMaker:
-    """Makes one copy of the database at a time, in short steps, while new mail is stored.
+    """Copies the database in short steps while new mail is stored, one copy at a time.
 
     The copy is a snapshot: it is made in one read transaction, which also prevents the WAL from being emptied.
     """
@@ -57,10 +57,11 @@ class BackupMaker:
     async def made(self) -> AsyncIterator[BinaryIO]:
         """Make a copy, and yield it as an unlinked file, which disappears when it is closed.
 
-        Raises ``StorageFull`` if there is no room for it, ``StorageUnavailable`` while another copy is being made.
+        Raises ``StorageFull`` if the disk has too little free space, and ``StorageUnavailable`` while another copy is
+        in progress.
         """
         if self._busy:
-            raise StorageUnavailable("another copy is being made")
+            raise StorageUnavailable("another copy is in progress")
         self._busy = True
         try:
             copy = await self._make()
@@ -76,7 +77,7 @@ class BackupMaker:
         stop = threading.Event()
         copying = asyncio.ensure_future(asyncio.to_thread(self._copy, stop))
         try:
-            await asyncio.wait([copying])  # wait() does not cancel it when this task is cancelled
+            await asyncio.wait([copying])  # wait() does not cancel the copy when this task is cancelled
         except asyncio.CancelledError:
             stop.set()
             with anyio.CancelScope(shield=True):
@@ -108,7 +109,7 @@ class BackupMaker:
             closing(open_to_read(self._path)) as source,
             closing(sqlite3.connect(target, isolation_level=None)) as copy,
         ):
-            source.execute("BEGIN")  # otherwise each commit of the writer would restart the backup
+            source.execute("BEGIN")  # otherwise, each of the writer's commits would restart the backup
             (pages,) = source.execute("PRAGMA page_count").fetchone()
             source.execute("SELECT clean_stop FROM daemon").fetchone()
             copy.execute("PRAGMA synchronous = OFF")

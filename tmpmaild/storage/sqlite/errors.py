@@ -1,4 +1,4 @@
-"""Translation of SQLite's errors: exceptions for callers of a running storage, and one-line errors at startup."""
+"""Converts SQLite's errors to exceptions for callers of a running storage, or to one-line errors at startup."""
 
 import errno
 import grp
@@ -17,13 +17,13 @@ log = logging.getLogger(__name__)
 
 
 def translate(error: Exception) -> Exception:
-    """Convert an operational error of SQLite to one of ``tmpmaild.errors``; return a programming error unchanged."""
+    """Convert an operational SQLite error to one from ``tmpmaild.errors``; return a programming error unchanged."""
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
         return StorageFull("the database or the disk is full")
     if isinstance(error, sqlite3.DatabaseError):
-        log.error("the database did not answer as it should: %s", error)
+        log.error("unexpected error from the database: %s", error)
         return StorageUnavailable(str(error))
     return error
 
@@ -31,7 +31,7 @@ def translate(error: Exception) -> Exception:
 def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True) -> DatabaseError:
     """Return a one-line startup error: the file, the problem, and what to do.
 
-    Does not open the file: closing it would drop the locks that SQLite holds on it for this process.
+    Does not open the file, because closing it would drop the locks that SQLite holds on it for this process.
     """
     text = found_on_disk(path, os.R_OK | os.W_OK if writing else os.R_OK) or _reason(path, error)
     lasts = (
@@ -63,7 +63,7 @@ def damaged(path: Path, what: str) -> str:
 
 
 def altered(path: Path, what: str) -> str:
-    """Return the error text for a database whose schema differs from the one that the migrations create."""
+    """Return the error text for a database whose schema differs from the schema that the migrations create."""
     made = "the schema has been changed by hand"
     return f"{path}: {made}: {what}; undo the change, or {_move_away(path)}"
 
@@ -72,19 +72,20 @@ def _move_away(path: Path) -> str:
     # The WAL contains accepted mail that is not in the file yet: removing it loses that mail and repairs nothing.
     name = real(path).name
     return (
-        f"to start with an empty one, move {name}, {name}-wal and {name}-shm away together;"
-        " what mail they hold, of an hour at most, is lost"
+        f"to start with an empty database, move {name}, {name}-wal and {name}-shm away together;"
+        " the messages in them are lost"
     )
 
 
 def found_on_disk(path: Path, needed: int) -> str | None:
-    """Return a description of a file system problem, or None; SQLite reports most of them with the same error."""
+    """Return a description of a file system problem, or None; SQLite reports most problems with the same error."""
     real_file = real(path)
     folder = real_file.parent
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises without search permission
-        return f"{path}: is a folder; storage.path must name a file"
+        return f"{path}: is a folder; storage.path must be a file"
     if not os.path.isdir(folder):  # noqa: PTH112 - likewise
-        return f"{path}: the folder {folder} does not exist or may not be entered; it must be {_wanted('0700')}"
+        missing = f"the folder {folder} does not exist or cannot be accessed"
+        return f"{path}: {missing}; create it, or change its owner: it must be {_wanted('0700')}"
     if not os.access(folder, needed | os.X_OK, effective_ids=True):
         return _no_access(path, folder, "0700")
     for file in (real_file.with_name(real_file.name + end) for end in ("", "-wal", "-shm", ".lock")):
@@ -96,7 +97,18 @@ def found_on_disk(path: Path, needed: int) -> str | None:
 def _no_access(path: Path, file: Path, mode: str) -> str:
     if os.statvfs(file).f_flag & os.ST_RDONLY:
         return f"{path}: the file system is mounted read-only; mount it for writing, or change storage.path"
-    return f"{path}: no permission on {file}: it is {_found(file)}; it must be {_wanted(mode)}"
+    return f"{path}: no permission on {file}: it is {_found(file)}; it must be {_wanted(mode)}{_as_folder(file)}"
+
+
+def _as_folder(file: Path) -> str:
+    """Return the command that corrects a file's owner, or "" if the folder does not show who it should be.
+
+    A dynamic user's id may be different on the disk, because systemd maps it, so a number would be misleading.
+    """
+    folder = file.parent
+    if file.is_dir() or folder.stat().st_uid != os.geteuid() or file.stat().st_uid == os.geteuid():
+        return ""
+    return f", like its folder: chown --reference {folder} {file}"
 
 
 def _found(file: Path) -> str:
@@ -129,7 +141,7 @@ def _reason(path: Path, error: OSError | sqlite3.Error) -> str:
     code = _code(error)
     number = getattr(error, "errno", None)
     if code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT) or not os.statvfs(folder).f_bavail:
-        return f"{path}: the disk is full; make room in {folder}, the database itself is not damaged"
+        return f"{path}: the disk is full; free some space in {folder}; the database itself is not damaged"
     if _is_without_maps(error):
         return (
             f"{path}: the file system of {folder} does not support shared memory maps (mmap), which SQLite's WAL needs;"
@@ -151,5 +163,5 @@ def _sqlite_reason(path: Path, code: int, what: str) -> str:
     if code == sqlite3.SQLITE_CORRUPT:
         return damaged(path, what)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return f"{path}: locked by another process; end that first"
+        return f"{path}: locked by a different process; stop that process first"
     return f"{path}: cannot be used as a database ({what})"

@@ -1,10 +1,11 @@
-"""The layout of messages in the tables, which ensures that deleting leaves no copy, and the insertion of their rows.
+"""Inserts messages in a table layout that leaves no copies of deleted messages in the file.
 
-``secure_delete`` zeroes deleted data in place. But when deletes leave a b-tree page two thirds empty, SQLite moves the
-neighbouring rows to fewer pages, and copies of earlier rows stay in the unused parts of rewritten pages. In a test with
-20,000 mixed messages, 25 of the half that had expired could still be read in the file. Overflow pages are never merged
-or split, are copied within the file only as a whole, and are zeroed when freed. A row with text therefore starts with a
-filler that is as long as the part of the row in the b-tree page. All text is then in overflow pages.
+``secure_delete`` zeroes deleted data in place. However, when deletions leave a b-tree page two thirds empty, SQLite
+moves the neighbouring rows to fewer pages, and copies of earlier rows remain in the unused parts of rewritten pages. In
+a test with 20,000 mixed messages, half of which had expired, 25 expired messages could still be read in the file.
+Overflow pages are never merged or split, are copied within the file only as whole pages, and are zeroed when freed. A
+row with text therefore starts with a filler that is as long as the part of the row that the b-tree page stores, so that
+all text is in overflow pages.
 
 The sizes follow the file format (https://www.sqlite.org/fileformat2.html#b_tree_pages, "payload"): for a row of P bytes
 and U usable bytes per page, the b-tree page holds K = M + (P - M) mod (U - 4) bytes if K is at most U - 35, else M.
@@ -38,21 +39,21 @@ EMPTY_SLOTS = b" " * (SLOTS * SLOT_BYTES)
 # header and the numbers of a row are not counted; they take between 30 and 120 bytes.
 _AIM_BYTES = OVERFLOW_BYTES - 300
 
-# The space of a message in b-trees: about 490 bytes in a page of ``content``, which may become two thirds empty before
-# SQLite merges it with its neighbours, and the rows of ``message`` and its indexes.
+# The space that a message occupies in b-trees: about 490 bytes in a page of ``content``, which may become two thirds
+# empty before SQLite merges it with its neighbours, and the rows of ``message`` and its indexes.
 _ROW_BYTES = 1536
-_POINTER_BYTES = 5  # for each page, in the pointer map of a file with auto_vacuum
+_POINTER_BYTES = 5  # the size of a page's entry in the pointer map, which auto_vacuum requires
 _PAGE_COST_BYTES = PAGE_BYTES + _POINTER_BYTES
 
 LEAST_STORED_BYTES = _ROW_BYTES + _PAGE_COST_BYTES
-"""The space that the smallest message takes in the file."""
+"""The space that the smallest message occupies in the file."""
 # For any value that is not a number, a str or a bytearray, sqlite3 first searches for an adapter. That is slow: copying
 # the bytes of a small message to a bytearray is faster.
 _COPIED_BYTES = 64 * 1024
 _MAX_INBOXES = 10_000
 
-# SQLite keeps the last values bound to a cached statement. With a statement for every number of rows, the messages of
-# 64 batches would stay in memory. So there are only a few statements. The rows that a batch does not fill have no
+# SQLite keeps the last values bound to a cached statement. With a separate statement for every number of rows, the
+# messages of 64 batches would stay in memory, so only a few sizes are used. The rows that a batch does not fill have no
 # content_id, so the triggers of the view ignore them. Their other values are 0, which is bound faster than NULL.
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_ROWS = _SIZES[-1]
@@ -86,7 +87,7 @@ def padding_bytes(text_bytes: int) -> int:
 
 
 def stored_bytes(padded_bytes: int) -> int:
-    """Return the maximum size in the file of a row with this much text and padding, including messages and indexes."""
+    """Return the maximum file space for a row with this much text and padding, including message rows and indexes."""
     overflow_pages = padded_bytes // OVERFLOW_BYTES + 1
     return _ROW_BYTES + overflow_pages * _PAGE_COST_BYTES
 
@@ -97,7 +98,10 @@ def address_place(inbox_key: InboxKey) -> tuple[int, int]:
 
 
 class MessageColumns(NamedTuple):
-    """The columns of ``message``, which has a row for each inbox. The first row for a content has the content's id."""
+    """The columns of ``message``, which has a row for each inbox.
+
+    Among the rows that share a content, the first row has the same id as the content.
+    """
 
     id: MessageKey
     inbox_id: InboxKey
@@ -116,7 +120,7 @@ INSERTED = (
     *(column.name for column in _TEXTS),
     "padding",
 )
-"""The columns of the view ``delivery``. Rows for ``insert`` have no filler, and the padding's length as the padding."""
+"""The columns of the view ``delivery``. Rows for ``insert`` omit the filler, and contain only the padding's length."""
 
 
 def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, Row]:
@@ -141,7 +145,7 @@ _MARKS = {"filler": f"zeroblob({LOCAL_BYTES})", "padding": "zeroblob(?)"}
 _ROW = ",".join(_MARKS.get(name, "?") for name in INSERTED)
 _NO_ROW = (0, 0, None, *[0] * (_ROW.count("?") - 3))
 NO_CONTENT = (0,) * (_ROW.count("?") - len(MessageColumns._fields))
-"""The values that follow ``MessageColumns`` in the row of a second or further inbox."""
+"""The values that follow ``MessageColumns`` in all of a message's rows except the first."""
 
 
 def insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
@@ -153,13 +157,14 @@ def insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
 
 
 def forget_values(connection: sqlite3.Connection) -> None:
-    """Free the messages that are still bound to the statements."""
+    """Release the messages that are still bound to the statements."""
     for size in _SIZES:
         _execute(connection, [_NO_ROW] * size)
 
 
 def _execute(connection: sqlite3.Connection, rows: list[Row]) -> None:
-    # executemany() with one row of values: execute() would release the GIL once more to get the last rowid.
+    # Uses executemany() with one row of values, because execute() would release the GIL once more to read the last
+    # rowid.
     connection.executemany(_insert_sql(len(rows)), [tuple(chain.from_iterable(rows))])
 
 
@@ -169,13 +174,13 @@ def _insert_sql(rows: int) -> str:
 
 
 def selected(names: Sequence[str], table: str = "c", **expressions: str) -> str:
-    """Return the column list of a SELECT for the fields of a row: for each, its column or the given expression."""
+    """Return the column list of a SELECT; each field of the row is either a column or the given expression."""
     known = _EXPRESSIONS | expressions
     return ", ".join(known.get(name, f"{table}.{name}") for name in names)
 
 
 class _Quota:
-    """The usage and the limits of an inbox, or of all inboxes of one creator."""
+    """The usage and the limits of an inbox, or of all inboxes of a creator."""
 
     __slots__ = ("max_bytes", "max_messages", "messages", "stored_bytes")
 
@@ -186,7 +191,7 @@ class _Quota:
         self.max_bytes = max_bytes
 
     def add(self, messages: int, cost_bytes: int) -> bool:
-        """Add to the usage, or subtract from it; return whether it is then within the limits."""
+        """Add to the usage, or subtract from it; return whether the result is within the limits."""
         self.messages += messages
         self.stored_bytes += cost_bytes
         return self.messages <= self.max_messages and self.stored_bytes <= self.max_bytes
@@ -197,16 +202,16 @@ class _Quota:
 
 
 class _Inbox(Struct):
-    """An inbox as it was read, updated with the messages that later batches have added."""
+    """An inbox's state when it was read, updated with the messages that later batches have added."""
 
     expires_at_ms: int
     quotas: tuple[_Quota, ...]
 
 
 class InboxQuotas:
-    """A cache of the quotas of inboxes that receive mail; used only in the writer's thread.
+    """Caches the quotas of inboxes that receive mail; used only in the writer's thread.
 
-    Quotas are kept from batch to batch, because reading releases the GIL four times and there is only one writer.
+    Quotas are cached across batches, because reading them releases the GIL four times. There is only one writer.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -217,7 +222,7 @@ class InboxQuotas:
         self._changed: set[str] = set()
 
     def load(self, connection: sqlite3.Connection, now_ms: int, inbox_ids: Collection[str]) -> None:
-        """Start a batch that delivers to these inboxes: read the quotas that are not in memory."""
+        """Start a batch that delivers to these inboxes, and read the quotas that are not cached."""
         if len(self._inboxes) > _MAX_INBOXES:
             self.forget()
         self._now_ms = now_ms
@@ -227,7 +232,7 @@ class InboxQuotas:
             self._read(connection, unknown)
 
     def forget(self) -> None:
-        """Clear the cache, because the tables have been changed by other means than ``charge``."""
+        """Clear the cache, because the tables were changed without ``charge``."""
         self._inboxes.clear()
         self._creators.clear()
 
@@ -248,7 +253,7 @@ class InboxQuotas:
         return inbox is not None and inbox.expires_at_ms > self._now_ms
 
     def charge(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
-        """Charge a message of ``cost_bytes`` to all of these inboxes, or to none and return False if one is full."""
+        """Charge a message of ``cost_bytes`` to all of these inboxes; if any is full, charge none and return False."""
         quotas = [quota for inbox_id in inbox_ids for quota in self._inboxes[inbox_id].quotas]
         fits = True
         for quota in quotas:
@@ -277,7 +282,7 @@ class InboxQuotas:
 
 
 def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:
-    """Return whether a creator's quota has no room for even the smallest message."""
+    """Return whether a creator's quota is too full for even the smallest message."""
     sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
     row = connection.execute(sql, (limits.creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
     return bool(row and row[0])

@@ -1,4 +1,4 @@
-"""Opens the database file with our pragmas, readable only by its owner, and locked against other daemons."""
+"""Opens the database file with our pragmas, makes it readable only by its owner, and locks it against other daemons."""
 
 import errno
 import fcntl
@@ -20,14 +20,14 @@ _PRAGMAS: dict[str, str | int] = {
     "page_size": PAGE_BYTES,
     "auto_vacuum": 2,  # incremental; like the page size, it can only be set before the first table is created
     "journal_mode": "wal",
-    "synchronous": 2,  # FULL: a COMMIT that returns is fsynced
+    "synchronous": 2,  # FULL: a COMMIT returns only after an fsync
     "foreign_keys": 1,
     "busy_timeout": BUSY_TIMEOUT_MS,
     "secure_delete": 1,
-    "temp_store": 2,  # in memory: no mail in temporary files
+    "temp_store": 2,  # in memory, so that temporary files contain no mail
     "trusted_schema": 0,
     "cell_size_check": 1,
-    "journal_size_limit": -1,  # no limit: the WAL must be overwritten before it is truncated
+    "journal_size_limit": -1,  # no limit, because the WAL must be overwritten before it is truncated
 }
 READER_PRAGMAS = (
     *(
@@ -36,9 +36,9 @@ READER_PRAGMAS = (
     ),
     "PRAGMA query_only = 1",
 )
-"""Pragmas for a read-only connection to a file that has been opened for writing before."""
-_LOCKED_OCTET = 1 << 62  # SQLite's own locks are on the 512 bytes from 1 GiB on
-_LOCKED_HERE: set[tuple[int, int]] = set()  # device and inode; per process, like POSIX locks
+"""Pragmas for a read-only connection to a file that was previously opened for writing."""
+_LOCKED_OCTET = 1 << 62  # SQLite's own locks are on the 512 bytes starting at 1 GiB
+_LOCKED_HERE: set[tuple[int, int]] = set()  # device and inode numbers; tracked per process, like POSIX locks
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -66,7 +66,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def _assert_pragma(connection: sqlite3.Connection, name: str, wanted: str | int) -> None:
     (value,) = connection.execute(f"PRAGMA {name}").fetchone()
     if value != wanted:
-        raise DatabaseError(f"PRAGMA {name} is {value!r}, wanted {wanted!r}")
+        raise DatabaseError(f"PRAGMA {name} is {value!r}, expected {wanted!r}")
 
 
 def open_to_read(file: Path, *, immutable: bool = False) -> sqlite3.Connection:
@@ -84,15 +84,15 @@ def open_to_read(file: Path, *, immutable: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def lock(path: Path, *, create: bool = False) -> Iterator[int]:
-    """Lock the database against every other daemon, migration and ``restore``, whatever links lead to it.
+    """Lock the database against all other daemons, migrations and ``restore``, regardless of links that point to it.
 
-    Locks the file next to the real database, and the database itself, which may have hard links in other folders.
-    Yields a descriptor for reading the database, or -1 if there is no database; ``create`` creates an empty one.
-    Raises ``DatabaseError`` at once if another process holds a lock. The kernel releases the locks when the process
-    ends.
+    Locks a file next to the real database and also the database itself, which may have hard links in other folders.
+    Yields a descriptor for reading the database, or -1 if there is no database; ``create`` creates an empty database
+    file. Raises ``DatabaseError`` immediately if another process holds a lock. The kernel releases the locks when the
+    process ends.
 
     Connections must be closed before the context ends: closing a descriptor of a file drops the locks that SQLite holds
-    on it for this process. For the same reason, a database that is locked already is not opened a second time.
+    on it for this process. For the same reason, a database that is already locked is not opened a second time.
     """
     with ExitStack() as held:
         for lock_path in _lock_paths(path):
@@ -106,7 +106,7 @@ def _lock_paths(path: Path) -> Iterator[Path]:
     file = real(path)
     yield file.with_name(file.name + ".lock")
     as_written = path.with_name(path.name + ".lock")
-    if path.is_symlink() and as_written.exists():  # daemons up to 1.0.3 lock the file next to the link
+    if path.is_symlink() and as_written.exists():  # versions up to 1.0.3 lock this file instead
         yield as_written
 
 
@@ -164,12 +164,12 @@ def _lock_range(descriptor: int, path: Path) -> None:
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):
             raise _in_use(path) from None
-        if error.errno != errno.EINVAL:  # EINVAL: such locks are not supported, for example by gVisor
+        if error.errno != errno.EINVAL:  # EINVAL: this kind of lock is not supported, for example by gVisor
             raise _cannot_be_locked(path, path.name, error) from error
 
 
 def _in_use(path: Path) -> DatabaseError:
-    return DatabaseError(f"{path}: in use by another tmpmaild")
+    return DatabaseError(f"{path}: in use by another tmpmaild; stop it first, for example with systemctl stop tmpmaild")
 
 
 def _cannot_be_locked(path: Path, name: str, error: OSError) -> DatabaseError:
@@ -183,7 +183,7 @@ def create_private(path: Path) -> None:
 
 
 def create_new(path: Path) -> None:
-    """Create the file, readable only by its owner. Raises ``FileExistsError``, ``DatabaseError``."""
+    """Create the file, readable only by its owner. Raises ``FileExistsError`` or ``DatabaseError``."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -194,14 +194,14 @@ def create_new(path: Path) -> None:
 
 @contextmanager
 def temporary(path: Path) -> Iterator[None]:
-    """Create an empty file for the database. At the end, delete it, and its folder if that is empty then.
+    """Create an empty file for the database. On exit, delete the file, and also its folder if the folder is empty.
 
     Raises ``DatabaseError`` if the file already exists, so that only a file created here is deleted.
     """
     try:
         create_new(path)
     except FileExistsError:
-        raise DatabaseError(f"{path}: is there already, and would be deleted at the end; name another file") from None
+        raise DatabaseError(f"{path}: already exists, and would be deleted on exit; choose a different file") from None
     try:
         yield
     finally:
@@ -209,7 +209,7 @@ def temporary(path: Path) -> Iterator[None]:
 
 
 def _delete(path: Path) -> None:
-    with suppress(DatabaseError, OSError), lock(path):  # in use by another daemon, or gone already
+    with suppress(DatabaseError, OSError), lock(path):  # in use by another daemon, or already deleted
         for end in ("-wal", "-shm", "-journal", ".lock", ""):
             path.with_name(path.name + end).unlink(missing_ok=True)
         path.absolute().parent.rmdir()

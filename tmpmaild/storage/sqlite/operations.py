@@ -59,7 +59,7 @@ def create_inbox(batch: Batch, new: NewInbox, *, name_hash: bytes, creator_hash:
     if known == (1,):
         return AddressTaken("the name is in use or in quarantine")
     if creator_hash is not None and creator_is_full(batch.connection, creator_hash, limits):
-        return MailboxFull("the creator has no room for mail to another address")
+        return MailboxFull("the creator's quota has no room for another address")
     if known:
         # The name is free again, but the old inbox has not been swept yet: keep its row, so that its mail is deleted.
         execute("UPDATE inbox SET name_hash = randomblob(16) WHERE name_hash = ?", (name_hash,))
@@ -105,15 +105,23 @@ MESSAGE_ROWS = (
     "SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.stored_bytes"
     " FROM message AS m JOIN content AS c ON c.id = m.content_id"
 )
-"""Selects the columns of ``MessageRow``; the caller adds the condition."""
+"""Selects the columns of ``MessageRow``; the caller adds a WHERE clause."""
+
+# The first message of a transaction has the id of the content; the index contains the other messages.
+_COUNT_COPIES: Final = (
+    "SELECT (SELECT count(*) FROM message AS m WHERE m.content_id = json_each.value AND m.content_id <> m.id)"
+    " FROM json_each(?)"
+)
+_FIRST: Final = f"{MESSAGE_ROWS} WHERE m.id IN (SELECT value FROM json_each(?))"
+_OTHERS: Final = f"{MESSAGE_ROWS} WHERE m.content_id IN (SELECT value FROM json_each(?)) AND m.content_id <> m.id"
 
 
 def delete_messages(batch: Batch, rows: Sequence[MessageRow]) -> None:
-    """Delete messages, and every content that no other message refers to."""
+    """Delete messages, and each content that no other message refers to."""
     if not rows:
         return
     connection = batch.connection
-    # Store the highest id: it may belong to one of the deleted messages.
+    # Store the highest id, because it may belong to a deleted message.
     connection.execute("UPDATE daemon SET last_message_id = ?", (batch.last_message_key,))
     message_ids = json_array([row.key for row in rows])
     content_ids = json_array(sorted({row.content_id for row in rows}))
@@ -148,7 +156,7 @@ def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow]
 
 
 def json_array(values: Sequence[int]) -> str:
-    """Return the numbers as a JSON array for ``json_each(?)``, so that one statement fits any number of values."""
+    """Return the numbers as a JSON array for ``json_each(?)``: one statement can then process any number of values."""
     return str(list(values))
 
 
@@ -159,12 +167,26 @@ def delete_selected(batch: Batch, inbox_key: InboxKey, selected: Selection) -> D
     wanted = selected.up_to_key if selected.keys is None else json_array(selected.keys)
     found = batch.connection.execute(sql, (inbox_key, wanted, DELETED_AT_ONCE + 1))
     rows = list(map(MessageRow._make, found))
-    chosen = rows[: deleted_at_once(row.stored_bytes for row in rows)]
+    copies = _count_copies(batch.connection, rows) if selected.copies else ()
+    chosen = rows[: deleted_at_once((row.stored_bytes for row in rows), copies)]
     if chosen:
         batch.state.unerased = True
-        delete_messages(batch, chosen)
-        batch.report(inbox_key, *[MessageDeleted(message_id_of(row.key)) for row in chosen])
+        gone = _with_copies(batch.connection, chosen) if selected.copies else chosen
+        delete_messages(batch, gone)
+        batch.report([(row.inbox_key, MessageDeleted(message_id_of(row.key))) for row in gone])
     return Deleted(len(chosen), more=len(rows) > len(chosen))
+
+
+def _count_copies(connection: sqlite3.Connection, rows: Sequence[MessageRow]) -> list[int]:
+    """For each message, return the number of other messages that share its content."""
+    found = connection.execute(_COUNT_COPIES, (json_array([row.content_id for row in rows]),))
+    return [count for (count,) in found]
+
+
+def _with_copies(connection: sqlite3.Connection, rows: Sequence[MessageRow]) -> list[MessageRow]:
+    """Return all messages that share the contents of these messages."""
+    content_ids = (json_array([row.content_id for row in rows]),)
+    return [MessageRow._make(row) for sql in (_FIRST, _OTHERS) for row in connection.execute(sql, content_ids)]
 
 
 class DeleteMessages(Operation[Deleted]):
@@ -173,7 +195,8 @@ class DeleteMessages(Operation[Deleted]):
     def __init__(self, inbox_key: InboxKey, selected: Selection) -> None:
         self._inbox_key = inbox_key
         self._selected = selected
-        # The sizes are unknown. Deleting 10 MiB takes about 40 ms, so two single messages may share a batch.
+        # The messages' sizes are not known here. Deleting 10 MiB takes about 40 ms, so up to two deletions of single
+        # messages may share a batch.
         self.size_bytes = MAX_BATCH_BYTES if selected.only_key is None else MAX_BATCH_BYTES // 2
 
     def apply(self, batch: Batch) -> Deleted:
@@ -184,7 +207,7 @@ class DeleteMessages(Operation[Deleted]):
 def set_verdict(batch: Batch, inbox_key: InboxKey, message_key: MessageKey, authentication: str) -> RequestError | None:
     """Store the verdict on a message.
 
-    Returns ``MessageNotFound`` if the message is gone, its inbox has expired, or the message already has a verdict.
+    Returns ``MessageNotFound`` if the message no longer exists or already has a verdict, or if its inbox has expired.
     """
     sql = (
         "INSERT OR IGNORE INTO verdict SELECT m.id, ?, ?, zeroblob(?) FROM message AS m JOIN inbox AS i"
@@ -192,13 +215,13 @@ def set_verdict(batch: Batch, inbox_key: InboxKey, message_key: MessageKey, auth
     )
     text = (authentication, padding_bytes(len(authentication.encode())))
     if not batch.connection.execute(sql, (FILLER, *text, message_key, inbox_key, batch.now_ms)).rowcount:
-        return MessageNotFound("no such message without a verdict in a live inbox")
-    batch.report(inbox_key, verdict_reached(message_id_of(message_key), authentication))
+        return MessageNotFound("no such message, or it already has a verdict")
+    batch.report([(inbox_key, verdict_reached(message_id_of(message_key), authentication))])
     return None
 
 
 def _refusal(batch: Batch, inbox_key: InboxKey, now_ms: int) -> RequestError | None:
-    """Return the error if an inbox cannot be changed because it has expired or been forgotten."""
+    """Return an error if an inbox cannot be changed because it has expired or has been forgotten."""
     sql = "SELECT expires_at_ms, swept FROM inbox WHERE id = ?"
     row = batch.connection.execute(sql, (inbox_key,)).fetchone()
     if row is None:
@@ -215,15 +238,15 @@ def move_expiry(batch: Batch, inbox_key: InboxKey, *, expires_at_ms: int, now_ms
     if refused is not None:
         return refused
     batch.connection.execute("UPDATE inbox SET expires_at_ms = ? WHERE id = ?", (expires_at_ms, inbox_key))
-    if expires_at_ms <= now_ms:  # "full" means that it accepts no mail
+    if expires_at_ms <= now_ms:  # "full" means that the inbox accepts no mail
         batch.changes.append(InboxChange(str(inbox_key), full=True, notice=InboxDeleted()))
     else:
-        batch.report(inbox_key, ExpiryMoved(expires_at_ms))
+        batch.report([(inbox_key, ExpiryMoved(expires_at_ms))])
     return None
 
 
 class AddMessage(Operation[str]):
-    """Store a message in all of its live inboxes, or in none; the result is its first id."""
+    """Store a message in all of its live inboxes or in none of them; the result is its first id."""
 
     changes: ClassVar[bool] = False
 
@@ -234,7 +257,7 @@ class AddMessage(Operation[str]):
 
     @classmethod
     def is_one_statement(cls, operations: Sequence[Self]) -> bool:
-        """Return whether all rows fit in one INSERT: a message has a row for each of its inboxes."""
+        """Return whether all rows fit in one INSERT, given that a message has a row for each of its inboxes."""
         return sum([len(operation.mail.inbox_ids) for operation in operations]) <= MAX_ROWS
 
     @classmethod
@@ -246,7 +269,7 @@ class AddMessage(Operation[str]):
         rows: list[Row] = []
         outcomes: list[str | RequestError] = []
         for operation in operations:
-            laid_out = operation._rows(batch, quotas)  # noqa: SLF001 - our own kind
+            laid_out = operation._rows(batch, quotas)  # noqa: SLF001 - a private method of the same class
             if isinstance(laid_out, RequestError):
                 outcomes.append(laid_out)
                 continue
@@ -259,7 +282,7 @@ class AddMessage(Operation[str]):
         return outcomes
 
     def _recipients(self, quotas: InboxQuotas) -> dict[str, bytes]:
-        """Return the live inboxes, each with the first recipient for it."""
+        """Return the live inboxes, each with its first recipient."""
         recipients: dict[str, bytes] = {}
         for inbox_id, recipient in zip(self.mail.inbox_ids, self.mail.envelope.recipients, strict=True):
             if quotas.is_live(inbox_id):
@@ -267,22 +290,22 @@ class AddMessage(Operation[str]):
         return recipients
 
     def _rows(self, batch: Batch, quotas: InboxQuotas) -> tuple[MessageKey, list[Row]] | RequestError:
-        """Return the first key and the rows for ``delivery``: one for each inbox, the first with the content.
+        """Return the first key and the rows for ``delivery``, one per inbox; only the first row contains the content.
 
-        Returns an error instead if no live inbox is left or one is full.
+        Returns an error instead if no live inbox remains or an inbox is full.
         """
         recipients = self._recipients(quotas)
         if not recipients:
             return AddressNotFound("no recipient is left")
         cost_bytes, columns = content_columns(self.mail, b"".join(recipients.values()), batch.now_ms)
         if not quotas.charge(recipients, cost_bytes):
-            return MailboxFull("a recipient has no room")
+            return MailboxFull("a recipient's inbox has no room")
         rows: list[Row] = []
         start, first_key = 0, MessageKey(0)
         for inbox_id, recipient in recipients.items():
             key = batch.draw_message_key()
             first_key = first_key or key
-            # The order is that of ``MessageColumns``.
+            # The values are in the order of ``MessageColumns``.
             rows.append((key, int(inbox_id), first_key, start, len(recipient), *columns))
             columns = NO_CONTENT
             start += len(recipient)
@@ -290,13 +313,13 @@ class AddMessage(Operation[str]):
 
 
 class AddOperatorMessage(AddMessage):
-    """Store a message whose recipients include the operator; if that inbox is full, older messages are deleted."""
+    """Store a message, also in the operator's inbox; if that inbox is full, its older messages are deleted."""
 
     changes: ClassVar[bool] = True
 
     @classmethod
     def is_one_statement(cls, operations: Sequence[Self]) -> bool:
-        """Return False: older messages may have to be deleted first."""
+        """Return False, because older messages may have to be deleted first."""
         del operations
         return False
 
@@ -349,7 +372,7 @@ def set_webhook(
 
 
 def store_webhook(batch: Batch, row: StateRow) -> bool:
-    """Store the state of a webhook, or remove the webhook; False if its version has changed."""
+    """Store the state of a webhook, or remove the webhook; return False if its version has changed."""
     inbox_key, version, *state = row
     execute = batch.connection.execute
     if row.next_at_ms is None:
@@ -365,7 +388,7 @@ def store_webhook(batch: Batch, row: StateRow) -> bool:
 
 
 def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[str, str]]) -> None:
-    """Store blocks, replacing those of the same kind and value, and delete the ``removed`` ones."""
+    """Store blocks, replacing blocks of the same kind and value, and delete the ``removed`` blocks."""
     executemany = batch.connection.executemany
     executemany(
         "REPLACE INTO block (kind, value, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)", map(astuple, added)
@@ -375,7 +398,7 @@ def change_blocks(batch: Batch, added: Sequence[Block], removed: Sequence[tuple[
 
 
 def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, until_ms: int) -> Mapping[str, int]:
-    """Store the domains that accept new addresses; return the retired domains, each with the time it is kept until."""
+    """Store the domains that accept new addresses; return the retired domains, each with its removal time."""
     connection = batch.connection
     known: dict[str, int | None] = dict(connection.execute("SELECT name, kept_until_ms FROM domain").fetchall())
     last = connection.execute(_LAST_EXPIRY, (NEVER_MS,)).fetchone()
@@ -388,7 +411,7 @@ def serve_domains(batch: Batch, domains: Sequence[str], *, now_ms: int, until_ms
 
 
 def change_limits(batch: Batch, limits: Limits, space: DiskSpace) -> None:
-    """Apply new limits, including the cap of the file; the writer's next measurement uses them."""
+    """Apply new limits, including the file's cap; the writer's next measurement uses them."""
     cap_pages(batch.connection, limits.max_bytes)
     space.change(cap_bytes=limits.max_bytes, reserve_bytes=limits.reserve_bytes)
     batch.state.quotas = InboxQuotas(limits)

@@ -1,4 +1,4 @@
-"""Reads inboxes, pages and single messages: the SELECT statements, and the one thread that runs them."""
+"""Reads inboxes, pages and single messages: the SELECT statements, and the single thread that runs them."""
 
 import asyncio
 import sqlite3
@@ -90,7 +90,7 @@ WHERE m.id IN (SELECT value FROM json_each(:keys)) AND m.inbox_id = :inbox_id
 ORDER BY m.id
 """
 
-# Small bodies are read with the page; large bodies are read separately, and cut if they do not fit in the page.
+# Small bodies are read with the page; large bodies are read separately, and truncated if they do not fit on the page.
 _MESSAGES = f"""
 SELECT {selected(ListedRow._fields, body="CASE WHEN c.body_bytes <= :small_bytes THEN c.body END")}
 FROM message AS m JOIN readable AS c ON c.id = m.content_id
@@ -98,6 +98,18 @@ FROM message AS m JOIN readable AS c ON c.id = m.content_id
 _BETWEEN = f"{_MESSAGES} WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before"
 _OLDEST_FIRST = f"{_BETWEEN} ORDER BY m.id ASC LIMIT :limit"
 _NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
+# Returns one row for the whole page, because sqlite3 releases and acquires the GIL for each row.
+_RECIPIENTS = {
+    ascending: f"""
+SELECT json_group_array(json_array(id, recipient)) FROM (
+    SELECT {selected(("key", "recipient"))} AS recipient
+    FROM message AS m JOIN content AS c ON c.id = m.content_id
+    WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before ORDER BY m.id {order} LIMIT :limit
+) AS page
+"""
+    for ascending, order in ((True, "ASC"), (False, "DESC"))
+}
+_decode_recipients = json.Decoder(tuple[tuple[MessageKey, str], ...]).decode
 _WHOLE_BODY = "SELECT c.body FROM message AS m JOIN readable AS c ON c.id = m.content_id WHERE m.id = ?"
 _CUT_BODY = f"SELECT {BEGINNING} FROM message AS m JOIN content AS c ON c.id = m.content_id WHERE m.id = :key"
 
@@ -168,8 +180,16 @@ def select_messages(connection: sqlite3.Connection, lookup: InboxLookup, page: P
     return Listing(inbox, with_bodies(rows, bodies, message_id_of), has_more=has_more)
 
 
+def select_recipients(connection: sqlite3.Connection, inbox_key: InboxKey, page: Page) -> list[tuple[str, str]]:
+    """Read the ids and recipients of a page of messages."""
+    after, before = keys_between(page)
+    values = {"inbox_id": inbox_key, "after": after, "before": before, "limit": page.limit}
+    (found,) = connection.execute(_RECIPIENTS[page.ascending], values).fetchone()
+    return [(message_id_of(key), recipient) for key, recipient in _decode_recipients(found)]
+
+
 def _body(connection: sqlite3.Connection, key: MessageKey, *, whole: bool) -> tuple[str, bool]:
-    """Return a body or its beginning, and whether it was cut."""
+    """Return a body or its beginning, and whether it was truncated."""
     if whole:
         (body,) = connection.execute(_WHOLE_BODY, (key,)).fetchone()
         return body, False
@@ -211,7 +231,7 @@ def select_webhooks(connection: sqlite3.Connection, *, after: InboxKey, limit: i
 def select_texts(
     connection: sqlite3.Connection, inbox_key: InboxKey, keys: Sequence[MessageKey], up_to_characters: int
 ) -> tuple[list[Texts], list[MessageKey]]:
-    """Read the beginnings of the texts of some messages, and return the keys that are left for another read."""
+    """Read the start of the body and HTML of some messages; also return the keys that remain to be read."""
     values = {"inbox_id": inbox_key, "keys": json.encode(keys).decode(), "characters": up_to_characters}
     texts: list[Texts] = []
     looked_at_bytes = 0
@@ -237,9 +257,10 @@ def operator_box(connection: sqlite3.Connection) -> OperatorBox:
 class Reader:
     """Runs functions on the thread of a read-only connection, as returned by ``connect``.
 
-    Reads that are queued while another one runs share the next call to the thread, because such a call costs more than
-    most reads. There is only one thread: two would compete for the GIL at each row. Clients take turns, and a call ends
-    early if its reads take long, so that one client's large pages do not delay other clients.
+    Reads that are queued while another read is running share the next call to the thread, because calling the thread
+    costs more than most reads. There is only one thread, because two threads would compete for the GIL at each row.
+    Clients are served in turn, and a call stops early if its reads take long, so that one client's large pages do not
+    delay other clients.
     """
 
     def __init__(
@@ -260,19 +281,19 @@ class Reader:
     async def run(self, read: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **options: P.kwargs) -> T:
         """Call ``read`` with the connection and these arguments inside a read transaction, and return its result.
 
-        Raises ``StorageUnavailable`` for an error of the database, ``StorageLost`` if the file is gone.
+        Raises ``StorageUnavailable`` on a database error, and ``StorageLost`` if the file is gone.
         """
         if self._files.lost:
             raise StorageLost("the database is gone")
         if self._stopping:
             raise Stopping("the storage is closed")
-        answer: asyncio.Future[object] = self._loop.create_future()
+        result: asyncio.Future[object] = self._loop.create_future()
         client = current_client()
-        self._waiting.append(client, _Waiting(client, lambda connection: read(connection, *args, **options), answer))
+        self._waiting.append(client, _Waiting(client, lambda connection: read(connection, *args, **options), result))
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._read_next)
-        return cast("T", await answer)  # the future's result is what ``read`` returned
+        return cast("T", await result)  # the future's result is the value that ``read`` returned
 
     async def close(self) -> None:
         """Finish the waiting reads, then close the connection."""
@@ -285,7 +306,7 @@ class Reader:
         batch: list[_Waiting] = []
         while self._waiting and len(batch) < _MAX_BATCH:
             waiting = self._waiting.popleft()
-            if not waiting.answer.done():
+            if not waiting.result.done():
                 batch.append(waiting)
         if batch:
             _run_in_thread(self._connection, partial(self._read, batch))
@@ -301,33 +322,33 @@ class Reader:
         for one in reversed(batch[len(outcomes) :]):
             self._waiting.put_back(one.client, one)
         settle(
-            [one.answer for one in batch[: len(outcomes)]],
+            [one.result for one in batch[: len(outcomes)]],
             [translate(one) if isinstance(one, Exception) else one for one in outcomes],
         )
         self._read_next()
 
 
 class _Waiting(NamedTuple):
-    """A read that waits for its turn, and the client that it is for."""
+    """A queued read, and the client that requested it."""
 
     client: str
     read: Read[object]
-    answer: asyncio.Future[object]
+    result: asyncio.Future[object]
 
 
 def _run_in_thread(connection: aiosqlite.Connection, function: Callable[[sqlite3.Connection], None]) -> None:
-    """Call a function with a connection on its thread. No other code uses private names of aiosqlite.
+    """Call a function on a connection's thread. No other code uses private names of aiosqlite.
 
-    The public methods of aiosqlite run one statement each, and a list needs four, including those of its transaction.
-    CPU time with 16 concurrent lists: 28 us per list with this function, 26 us per statement with ``execute_fetchall``,
-    and 32 us per list with a single-thread executor in place of aiosqlite. A single list takes 78 us with this
-    function, and 117 us with the executor. A future for the result would cost another 13 us.
+    The public methods of aiosqlite run one statement each, but reading a list requires four statements, including the
+    start and the end of a transaction. CPU time with 16 concurrent lists: 28 us per list with this function, 26 us per
+    statement with ``execute_fetchall``, and 32 us per list with a single-thread executor instead of aiosqlite. A single
+    list takes 78 us with this function, and 117 us with the executor. A future for the result would cost another 13 us.
     """
     connection._tx.put_nowait((None, partial(function, connection._conn)))  # noqa: SLF001
 
 
 async def connect(path: Path) -> aiosqlite.Connection:
-    """Open a read-only connection to a database that has been opened for writing before."""
+    """Open a read-only connection to a database that was previously opened for writing."""
     connection = await aiosqlite.connect(path, isolation_level=None)
     try:
         for statement in opening.READER_PRAGMAS:
@@ -339,8 +360,8 @@ async def connect(path: Path) -> aiosqlite.Connection:
 
 
 def _read_all(connection: sqlite3.Connection, reads: list[Read[object]], is_long: Callable[[], bool]) -> list[object]:
-    """Run the reads until ``is_long`` returns true, but at least the first; return the outcomes."""
-    # All run in one transaction: starting and ending it costs as much as finding an inbox.
+    """Run reads until ``is_long`` returns true, but always at least one read; return the outcomes."""
+    # All reads run in one transaction, because starting and ending a transaction costs as much as finding an inbox.
     outcomes: list[object] = []
     for read in reads:
         outcomes.append(_read(connection, read))
@@ -356,8 +377,8 @@ def _read_all(connection: sqlite3.Connection, reads: list[Read[object]], is_long
 
 def _read(connection: sqlite3.Connection, read: Read[object]) -> object:
     try:
-        if not connection.in_transaction:  # an error may have ended it
+        if not connection.in_transaction:  # an error may have rolled back the transaction
             connection.execute("BEGIN")
         return read(connection)
-    except Exception as error:  # noqa: BLE001 - it is set on the future of this read
+    except Exception as error:  # noqa: BLE001 - the exception is set on this read's future
         return error

@@ -1,4 +1,4 @@
-"""Restores a copy made by ``tmpmaild backup``, in place of a database that is missing or empty and not in use."""
+"""Restores a copy made by ``tmpmaild backup`` to a path where the database is missing, or is empty and not in use."""
 
 import os
 import shutil
@@ -28,9 +28,9 @@ class Restored(Struct, frozen=True):
 
 
 def restore(copy: Path, path: Path) -> Restored:
-    """Restore ``copy`` as the database at ``path``. Raises ``DatabaseError``, and then has left ``path`` unchanged.
+    """Restore ``copy`` as the database at ``path``. If it raises ``DatabaseError``, ``path`` is unchanged.
 
-    ``path`` may already be a database without inboxes and messages, as a first start creates it.
+    ``path`` may already contain a database without inboxes and messages, such as the one created by the first start.
     """
     with opening.lock(path):
         _expect_nothing(path)
@@ -39,7 +39,7 @@ def restore(copy: Path, path: Path) -> Restored:
         remove_unfinished(path)
         try:
             _write(copy, target)
-            # SQLite would apply another database's journal or WAL to this one.
+            # SQLite would apply the old database's journal or WAL to the restored database.
             for end in ("-wal", "-shm", "-journal"):
                 file.with_name(file.name + end).unlink(missing_ok=True)
             target.replace(file)
@@ -58,26 +58,28 @@ def _expect_nothing(path: Path) -> None:
     try:
         found = engine.read_database(path, _count)
     except DatabaseError as error:
-        raise DatabaseError(f"{error}\n{path}: is there already; {away}") from error
+        raise DatabaseError(f"{error}\n{path}: already exists; {away}") from error
     if found.inboxes or found.messages:
         raise DatabaseError(f"{path}: holds {found}; {away}")
 
 
 def _checked(copy: Path) -> Restored:
-    """Check a whole copy, and return its contents. Raises ``DatabaseError``."""
+    """Check a copy completely, and return its contents. Raises ``DatabaseError``."""
     try:
         with copy.open("rb") as file:
             beginning = file.read(len(_BEGINNING))
         if beginning != _BEGINNING:
             raise DatabaseError(f"{copy}: not a copy made by tmpmaild backup")
         if wal_of(copy).exists() and wal_of(copy).stat().st_size:
-            raise DatabaseError(f"{copy}: a part of it is in {wal_of(copy).name}; use a copy made by tmpmaild backup")
+            raise DatabaseError(
+                f"{copy}: part of its data is in {wal_of(copy).name}; use a copy made by tmpmaild backup"
+            )
         with closing(opening.open_to_read(copy, immutable=True)) as connection:
             return _read(copy, connection)
     except OSError as error:
         raise DatabaseError(f"{copy}: cannot be read: {error.strerror}") from error
     except sqlite3.Error as error:
-        raise DatabaseError(f"{copy}: damaged ({error}); restore another copy") from error
+        raise DatabaseError(f"{copy}: damaged ({error}); restore a different copy") from error
 
 
 def _read(copy: Path, connection: sqlite3.Connection) -> Restored:
@@ -85,10 +87,10 @@ def _read(copy: Path, connection: sqlite3.Connection) -> Restored:
     if not version:
         raise DatabaseError(f"{copy}: not a copy made by tmpmaild backup")
     if what := engine.difference(connection, version):
-        raise DatabaseError(f"{copy}: the schema has been changed by hand: {what}; restore another copy")
+        raise DatabaseError(f"{copy}: the schema has been changed by hand: {what}; restore a different copy")
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
-        raise DatabaseError(f"{copy}: damaged ({verdict.splitlines()[-1]}); restore another copy")
+        raise DatabaseError(f"{copy}: damaged ({verdict.splitlines()[-1]}); restore a different copy")
     return _count(connection)
 
 

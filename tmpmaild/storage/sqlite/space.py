@@ -28,11 +28,12 @@ log = logging.getLogger(__name__)
 class Files:
     """The identities of the open database and WAL files; used in the writer's thread.
 
-    ``lost`` is true once one of them has been removed or replaced; ``wal_bytes`` is the WAL's length at the last check.
+    ``lost`` is true once one of the files has been removed or replaced; ``wal_bytes`` is the WAL's length at the last
+    check.
     """
 
     def __init__(self, path: Path) -> None:
-        # Absolute, as in SQLite: if the folder is renamed, neither finds the file.
+        # The path is absolute, as in SQLite: if the folder is renamed, neither this class nor SQLite finds the file.
         self.path = path.absolute()
         self.lost = False
         self.wal_bytes = 0
@@ -41,7 +42,7 @@ class Files:
         self._opened = self._identities()
 
     def check(self) -> bool:
-        """Compare the files at the paths with those that were opened; return ``lost``, which stays true.
+        """Compare the files at the paths with the opened files; return ``lost``, which stays true once it is set.
 
         This takes two stat(2) calls. No descriptor is needed: SQLite keeps both files open, so no other file can have
         their inode numbers. Closing a descriptor would also drop the locks that SQLite holds for this process.
@@ -54,7 +55,7 @@ class Files:
                 self.lost = True
                 reason = f"cannot be found ({error.strerror})"
             if self.lost:
-                log.error("%s: the database or its -wal %s; no mail is accepted any more, stopping", self.path, reason)
+                log.error("%s: the database or its -wal %s; no more mail is accepted, stopping", self.path, reason)
         return self.lost
 
     def _identities(self) -> tuple[int, ...]:
@@ -80,7 +81,7 @@ def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
 
 
 class DiskSpace:
-    """Determines whether there is space: measures in the writer's thread, and answers from memory."""
+    """Determines whether there is space for more mail, based on the last measurement in the writer's thread."""
 
     def __init__(
         self,
@@ -103,34 +104,37 @@ class DiskSpace:
         self.measure()
 
     def change(self, *, cap_bytes: int, reserve_bytes: int) -> None:
-        """Set the cap and the reserve; the next ``measure`` is never skipped."""
+        """Set the cap and the reserve, and make sure that the next ``measure`` is not skipped."""
         self._cap_bytes = cap_bytes
         self._disk_reserve_bytes = disk_reserve_bytes(cap_bytes, reserve_bytes)
         self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
         self._measured_at_seconds = -math.inf
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the space metrics, as last measured."""
+        """Return the space metrics from the last measurement."""
         return (
-            Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._used_bytes),
-            Gauge("storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._cap_bytes),
-            Gauge("storage_free_disk_bytes", "Free octets of the disk.", lambda: self._free_bytes),
+            Gauge("storage_used_bytes", "Bytes of the database in use.", lambda: self._used_bytes),
+            Gauge("storage_max_bytes", "The value of storage.max_bytes.", lambda: self._cap_bytes),
+            Gauge("storage_free_disk_bytes", "Free bytes on the disk.", lambda: self._free_bytes),
             Gauge("storage_wal_bytes", "Length of the write-ahead log.", lambda: self._files.wal_bytes),
             Gauge("storage_has_room", "1 while new mail and addresses are accepted.", lambda: self.has_room),
         )
 
     def measure(self, moved_bytes: float = 0.0) -> None:
-        """Measure again, unless that was done recently and little was written since: it releases the GIL six times.
+        """Measure again, unless the last measurement is recent and little has been written since then.
 
-        ``max_page_count`` does not limit the WAL, which grows as long as another process reads. Its length beyond an
-        idle WAL's counts as used.
+        Measuring releases the GIL six times.
+
+        ``max_page_count`` does not limit the WAL, which grows as long as another process reads. The part of its length
+        that exceeds the length of an idle WAL counts as used space.
         """
         now = self._monotonic()
         self._moved_bytes += moved_bytes
         grown_bytes = self._files.wal_bytes - self._measured_wal_bytes
         fresh = now - self._measured_at_seconds < _MEASURE_EVERY_SECONDS
         few = max(self._moved_bytes, grown_bytes) < self._cap_reserve_bytes // 8
-        # When space is short, little is written: the batch that frees some by deleting may be the last for a long time.
+        # When space is short, few batches are written, so a batch that frees space may be the last batch for a long
+        # time.
         if self.has_room and fresh and few:
             return
         self._measured_at_seconds, self._moved_bytes = now, 0.0
@@ -141,7 +145,7 @@ class DiskSpace:
 
     @property
     def wal_is_long(self) -> bool:
-        """Whether the WAL is longer than an idle one, as of the last check."""
+        """Whether the WAL was longer than an idle WAL at the last check."""
         return self._files.wal_bytes > MAX_IDLE_WAL_BYTES
 
     @property
@@ -150,9 +154,9 @@ class DiskSpace:
         return self._files.path
 
     def missing_bytes(self, wanted_bytes: int) -> int:
-        """Return the number of bytes that the disk lacks for a file of this size and the reserve; at most 0 if it fits.
+        """Return how many bytes the disk lacks for a file of this size plus the reserve; 0 or less if the file fits.
 
-        The disk is measured at once. May be called in any thread.
+        The disk is measured immediately. May be called in any thread.
         """
         return wanted_bytes + self._disk_reserve_bytes - shutil.disk_usage(self._files.folder).free
 
@@ -162,11 +166,11 @@ class DiskSpace:
             text = "storage full: %s; new mail and addresses are refused"
             log.warning(text, self._shortage(fits=fits), extra={"event": "storage_full"})
         elif self.has_room and not had_room:
-            log.info("storage has room again; mail and addresses are accepted", extra={"event": "storage_has_room"})
+            log.info("storage has space again; mail and addresses are accepted", extra={"event": "storage_has_room"})
 
     def _shortage(self, *, fits: bool) -> str:
         if not fits:
-            return f"storage.max_bytes, {self._cap_bytes // _MIB} MiB, is used up"
+            return f"storage.max_bytes ({self._cap_bytes // _MIB} MiB) is reached"
         free_mib, reserve_mib = self._free_bytes // _MIB, self._disk_reserve_bytes // _MIB
         return f"the disk has {free_mib} MiB free, and {reserve_mib} MiB must stay free"
 
@@ -199,9 +203,9 @@ class DiskSpace:
 
 
 class Remeasuring:
-    """Measures at most once a second while all mail is refused, because no batch then triggers a measurement.
+    """While all mail is refused, no batch triggers a measurement, so this class measures, at most once a second.
 
-    ``measure`` is called in the event loop; if it raises a ``RequestError``, that is only logged.
+    ``measure`` is called in the event loop; if it raises a ``RequestError``, the error is only logged.
     """
 
     def __init__(
@@ -223,7 +227,7 @@ class Remeasuring:
         try:
             await self._measure()
         except RequestError as error:
-            log.debug("measuring again failed: %s", error)
+            log.debug("cannot measure the disk again: %s", error)
         finally:
             self._task = None
 

@@ -1,6 +1,6 @@
-"""``Storage`` in one SQLite file: each method submits an operation to the writer, or a function to the reader.
+"""``Storage`` backed by one SQLite file: each method submits an operation to the writer, or a function to the reader.
 
-Permissions are kept in memory, because only one process uses the file.
+Permissions are stored in memory, because only one process uses the file.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ from tmpmaild.storage.base import (
 )
 from tmpmaild.storage.clocks import FollowingClock
 from tmpmaild.storage.deleting import delete_all, selection
-from tmpmaild.storage.keys import ALL_INBOXES, InboxKey, last_id_before, message_keys
+from tmpmaild.storage.keys import ALL_INBOXES, InboxKey, message_keys
 from tmpmaild.storage.operatorbox import OperatorBox
 from tmpmaild.storage.paging import InboxLookup, listed_between
 from tmpmaild.storage.rows import (
@@ -69,31 +69,31 @@ _MAX_SECRETS: Final = 10_000
 
 
 class Permissions:
-    """Permissions by secret, until they expire. If there are too many, the oldest is dropped."""
+    """Stores permissions by secret until they expire. If there are too many, the oldest permission is dropped."""
 
     def __init__(self) -> None:
         self._stored: OrderedDict[str, tuple[bytes, int]] = OrderedDict()
 
     def put(self, secret: str, content: bytes, expires_at_ms: int) -> None:
-        """Store the content of a secret."""
+        """Store the content for a secret."""
         self._stored[secret] = (content, expires_at_ms)
         if len(self._stored) > _MAX_SECRETS:
             self._stored.popitem(last=False)
 
     def get(self, secret: str, now_ms: int) -> bytes | None:
-        """Return the content of a secret that has not expired."""
+        """Return the content for a secret, unless it has expired."""
         content, expires_at_ms = self._stored.get(secret, (b"", 0))
         return content if now_ms < expires_at_ms else None
 
     def forget_expired(self, now_ms: int) -> None:
-        """Drop the expired permissions."""
-        # The clock may have been set back, so the permissions need not be in the order of their expiry.
+        """Remove the expired permissions."""
+        # The clock may have been set back, so the permissions are not necessarily sorted by expiry.
         for secret in [secret for secret, (_, expires_at_ms) in self._stored.items() if expires_at_ms <= now_ms]:
             del self._stored[secret]
 
 
 class SqliteStorage(Storage):
-    """``Storage`` in one SQLite file. Opened by ``engine.open_storage``."""
+    """``Storage`` backed by a single SQLite file. Opened by ``engine.open_storage``."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class SqliteStorage(Storage):
     ) -> None:
         self.clock = clock
         self.lost = writer.lost
-        self.may_cache = True  # all changes are made and reported here
+        self.may_cache = True  # this process makes and reports all changes
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
@@ -198,6 +198,10 @@ class SqliteStorage(Storage):
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         return await self._reader.run(reading.select_messages, self._lookup(address, now_ms, permit), page)
 
+    async def list_recipients(self, inbox_id: str, page: Page) -> Sequence[tuple[str, str]]:
+        inbox_key = holders_inbox_key(inbox_id)
+        return () if inbox_key is None else await self._reader.run(reading.select_recipients, inbox_key, page)
+
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
         inbox_key = holders_inbox_key(inbox_id)
         if inbox_key is None:
@@ -222,22 +226,29 @@ class SqliteStorage(Storage):
         lookup, bounds = self._lookup(address, now_ms, permit), bounds_of(up_to_bytes, source=source)
         return await self._reader.run(reading.select_message, lookup, bounds, message_id=message_id, is_next=is_next)
 
-    def last_id_before(self, time_ms: int) -> str:
-        return last_id_before(time_ms)
-
     def add_message(self, mail: NewMail) -> Awaitable[str]:
         return self._writer.submit(operations.addition(mail))
 
     async def delete_messages(
-        self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
+        self,
+        inbox_id: str,
+        message_ids: Collection[str] | None = None,
+        *,
+        up_to: str | None = None,
+        copies: bool = False,
     ) -> int:
         inbox_key = holders_inbox_key(inbox_id)
-        return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to=up_to)
+        return 0 if inbox_key is None else await self._delete(inbox_key, message_ids, up_to=up_to, copies=copies)
 
     async def _delete(
-        self, inbox_key: InboxKey, message_ids: Collection[str] | None, *, up_to: str | None = None
+        self,
+        inbox_key: InboxKey,
+        message_ids: Collection[str] | None,
+        *,
+        up_to: str | None = None,
+        copies: bool = False,
     ) -> int:
-        selected = selection(ALL_INBOXES, message_ids, up_to=up_to)
+        selected = selection(ALL_INBOXES, message_ids, up_to=up_to, copies=copies)
         return await delete_all(lambda: self._writer.submit(operations.DeleteMessages(inbox_key, selected)))
 
     async def set_authentication(self, inbox_id: str, authentication: Authentication, *, message_id: str) -> None:
@@ -283,7 +294,7 @@ class SqliteStorage(Storage):
 
     @property
     def met_damage(self) -> bool:
-        """Whether the file is damaged or gone, so that the next start must check the whole file."""
+        """Whether the file is damaged or gone; if so, the next start must check the whole file."""
         return self._writer.met_damage
 
     def reason_not_ready(self) -> str:

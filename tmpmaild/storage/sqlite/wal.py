@@ -8,10 +8,10 @@ from tmpmaild.storage.sqlite.layout import OVERFLOW_BYTES, PAGE_BYTES
 from tmpmaild.storage.sqlite.opening import BUSY_TIMEOUT_MS
 
 MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024
-"""A longer WAL is truncated even if nothing was deleted; it stays longer only while it is being read."""
+"""A WAL above this size is truncated even if nothing was deleted, unless another connection is reading it."""
 _WAL_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
-_CACHED_PAGES = 16  # while zeros are written
+_CACHED_PAGES = 16  # the size of the page cache while zeros are written
 _ZEROED_AT_ONCE = 100_000  # SQLite limits a value to one gigabyte
 _MOST_PAGES = (1 << 32) - 2
 
@@ -19,16 +19,16 @@ log = logging.getLogger(__name__)
 
 
 def erase_wal(connection: sqlite3.Connection) -> bool:
-    """Copy the WAL into the file, overwrite it, and truncate it to zero bytes; False while another connection reads it.
+    """Copy the WAL into the file, overwrite it, and truncate it; return False while another connection reads it.
 
-    Truncating only frees the blocks of a file: their content stays on the disk until they are reused.
-    Does not wait for readers, because it would hold the write lock during the busy timeout.
+    Truncating only frees the blocks of a file: their content remains on the disk until they are reused.
+    This function does not wait for readers, because it would hold the write lock until the busy timeout.
     """
     if not _checkpoint(connection, "RESTART"):
         return False
     try:
         overwrite_wal(connection)
-    except (OSError, sqlite3.Error) as error:  # on a full disk with copy-on-write, the blocks must be freed
+    except (OSError, sqlite3.Error) as error:  # a full copy-on-write disk; truncating still frees blocks
         log.warning("the write-ahead log is truncated without being overwritten: %s", error, extra={"about": "wal"})
     return _checkpoint(connection, "TRUNCATE")
 
@@ -43,10 +43,11 @@ def _checkpoint(connection: sqlite3.Connection, mode: str) -> bool:
 
 
 def overwrite_wal(connection: sqlite3.Connection) -> None:
-    """Overwrite a restarted WAL with zeros over its whole length, and sync it. Readers use only the file meanwhile.
+    """Overwrite a restarted WAL with zeros over its whole length, and sync it. Meanwhile, readers use only the file.
 
-    SQLite itself writes the zeros: it writes a transaction that exceeds its page cache to the WAL before the commit.
-    The transaction is rolled back, so the file does not change. The commit of an unchanged page then syncs the WAL.
+    SQLite itself writes the zeros, because it writes a transaction that exceeds its page cache to the WAL before the
+    commit. The transaction is rolled back, so the file does not change. Committing an unchanged page then syncs the
+    WAL.
     """
     frames = -(-(_wal_bytes(connection) - _WAL_HEADER_BYTES) // (_FRAME_HEADER_BYTES + PAGE_BYTES))
     if frames <= 0:
@@ -58,7 +59,7 @@ def overwrite_wal(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA max_page_count = {_MOST_PAGES}")
         connection.execute(f"PRAGMA cache_size = {_CACHED_PAGES}")
         connection.execute("BEGIN IMMEDIATE")
-        # The pages left in the page cache at the end are not written, so add some more.
+        # Pages that remain in the page cache at the end are not written, so write some additional pages.
         left = frames + 2 * _CACHED_PAGES
         row_id = 0
         while left > 0:

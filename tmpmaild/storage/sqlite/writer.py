@@ -29,7 +29,7 @@ from tmpmaild.storage.sqlite.layout import InboxQuotas, forget_values
 
 MAX_BATCH_OPERATIONS = 64
 MAX_BATCH_BYTES = 4 * 1024 * 1024
-_REMEMBERED_BYTES = 1024 * 1024  # the size of a batch that may stay bound to its statements
+_REMEMBERED_BYTES = 1024 * 1024  # the maximum size of a batch that may stay bound to its statements
 _SPARE_PAGES = 64
 
 Clock = Callable[[], int]
@@ -41,9 +41,10 @@ log = logging.getLogger(__name__)
 
 
 class State:
-    """State that is kept from batch to batch; used only in the writer's thread, so in the order of commits.
+    """State that persists between batches; used only in the writer's thread, and therefore in commit order.
 
-    ``unerased``: deleted text may still be in the WAL. ``last_message_key`` is the highest key of any message so far.
+    ``unerased`` is true while the WAL may still contain deleted text. ``last_message_key`` is the highest key of any
+    message so far.
     """
 
     def __init__(self, connection: sqlite3.Connection, limits: Limits | None = None) -> None:
@@ -57,7 +58,7 @@ class State:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Raise the cap by a few pages: changing an index may split a page before the deletion frees another."""
+        """Raise the cap by a few pages, because an index change may split a page before the deletion frees a page."""
         (pages,) = self.connection.execute("PRAGMA max_page_count").fetchone()
         self.connection.execute(f"PRAGMA max_page_count = {pages + _SPARE_PAGES}")
         try:
@@ -89,20 +90,19 @@ class Batch:
         self.last_message_key = key = next_key(self.last_message_key, self.now_ms)
         return key
 
-    def report(self, inbox_key: InboxKey, *notices: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
-        """Report changes other than new messages, with the inbox's state as read from the tables."""
-        quotas, inbox_id = self.state.quotas, str(inbox_key)
+    def report(self, notices: Sequence[tuple[InboxKey, MessageDeleted | ExpiryMoved | VerdictReached]]) -> None:
+        """Report changes other than new messages, together with each inbox's current state from the tables."""
+        quotas = self.state.quotas
         quotas.forget()
-        quotas.load(self.connection, self.now_ms, [inbox_id])
-        change = quotas.change(inbox_id)
-        self.changes += [replace(change, notice=notice) for notice in notices]
+        quotas.load(self.connection, self.now_ms, {str(inbox_key) for inbox_key, _ in notices})
+        self.changes += [replace(quotas.change(str(inbox_key)), notice=notice) for inbox_key, notice in notices]
 
 
 class Operation(Generic[R_co]):
-    """A unit of writing, with a result. Consecutive operations of the same class run together and can share work.
+    """A write operation with a result. Consecutive operations of the same class run together and can share work.
 
     An operation that is not ``transactional`` runs alone and outside any transaction. An operation that ``changes`` or
-    deletes rows may slightly exceed the cap, and quotas are read again after it.
+    deletes rows may slightly exceed the cap, and quotas are read again afterwards.
     """
 
     size_bytes: int = 0
@@ -117,10 +117,10 @@ class Operation(Generic[R_co]):
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence[Self]) -> Sequence[R_co | RequestError]:
-        """Run the operations and return a result for each, in order.
+        """Run the operations, and return the result of each operation in order.
 
         A ``RequestError`` *returned* in place of a result rejects only that operation, which must not have changed
-        anything. An exception *raised* rolls the batch back, and each operation is then retried alone.
+        anything. A *raised* exception rolls the batch back, and each operation is then retried alone.
         """
         return [operation.apply(batch) for operation in operations]
 
@@ -154,7 +154,7 @@ class Change(Call[R_co]):
 
 
 class Pause(Operation[None]):
-    """An operation without changes; triggers the writer's work after each batch."""
+    """An operation that changes nothing, but triggers the work that the writer does after each batch."""
 
     transactional: ClassVar[bool] = False
     changes: ClassVar[bool] = False
@@ -174,7 +174,7 @@ def _run_group(
 
 
 class DatabaseMetrics(CommitMetrics):
-    """Metrics of the database and its commits. Updated by the writer's thread, read by the event loop.
+    """Metrics of the database and its commits. The writer's thread updates them, and the event loop reads them.
 
     The rows are counted once, when this object is created; after that, each commit updates the counts.
     """
@@ -185,11 +185,11 @@ class DatabaseMetrics(CommitMetrics):
         self.inboxes, self.messages = connection.execute(sql).fetchone()
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return every metric."""
+        """Return all metrics."""
         return (
             *super().metrics(),
             # One of the rows is the operator's inbox, which is not counted.
-            Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self.inboxes - 1),
+            Gauge("storage_inboxes", "Inboxes that have not been swept yet.", lambda: self.inboxes - 1),
             Gauge("storage_messages", "Messages in the database.", lambda: self.messages),
         )
 
@@ -198,11 +198,11 @@ _Queued = tuple[Operation[object], asyncio.Future[object]]
 
 
 class Writer:
-    """Runs operations on its own thread, many in one commit, and then completes their futures.
+    """Runs operations on its own thread, combining several in one commit, and completes their futures.
 
     ``clock`` returns Unix milliseconds. ``after_batch`` is called in the thread to measure the space; its argument is
     the size of the batch in bytes, or infinity if the disk or the database was full. ``met_damage`` is true if the file
-    is damaged or gone. ``is_lost`` is called in the thread after each commit, before the result is reported: once it
+    is damaged or gone. ``is_lost`` is called in the thread after each commit, before the result is reported. Once it
     returns true, that batch and all later batches fail with ``StorageLost``, and ``lost`` is set in the event loop.
     """
 
@@ -243,7 +243,7 @@ class Writer:
             future.set_exception(Stopping("the writer is closed"))
         else:
             self._queue.put((operation, future))
-        return cast("asyncio.Future[R]", future)  # its result is what the operation returns
+        return cast("asyncio.Future[R]", future)  # resolves to the operation's result
 
     async def close(self) -> None:
         """Finish the queued operations and stop the thread."""
@@ -281,12 +281,12 @@ class Writer:
             if moved_bytes > _REMEMBERED_BYTES:
                 forget_values(self._connection)
         except (OSError, sqlite3.Error) as error:
-            log.error("measuring after a batch failed: %s", error)  # noqa: TRY400 - the disk's fault, not the code's
+            log.error("measuring the database after a batch failed: %s", error)  # noqa: TRY400 - caused by the disk, not by the code
         except Exception:
-            log.exception("measuring after a batch failed")
+            log.exception("measuring the database after a batch failed")
 
     def _next_batch(self) -> list[_Queued]:
-        """Wait for an operation, and return it with other queued ones; an empty list means the writer is closed."""
+        """Wait for an operation; return it with other queued operations, or an empty list if the writer is closed."""
         first = self._held_back or self._queue.get()
         self._held_back = None
         if first is None:
@@ -306,7 +306,7 @@ class Writer:
 
     def _hold_back(self, item: _Queued | None) -> None:
         if item is None:
-            self._queue.put(None)  # closed; nothing can be queued after this
+            self._queue.put(None)  # the writer is closed, so nothing can be queued after this
         else:
             self._held_back = item
 
@@ -328,7 +328,7 @@ class Writer:
         return outcomes, batch.changes
 
     def _commit_one_by_one(self, operations: list[Operation[object]]) -> tuple[Sequence[object], list[InboxChange]]:
-        """Run each operation alone, so that only the faulty one fails."""
+        """Run each operation alone, so that only the faulty operation fails."""
         outcomes: list[object] = []
         changes: list[InboxChange] = []
         for operation in operations:
@@ -353,7 +353,7 @@ class Writer:
             try:
                 self._connection.execute("ROLLBACK")
             except sqlite3.Error as error:
-                log.error("rolling back failed: %s", error)  # noqa: TRY400 - the disk's fault, not the code's
+                log.error("rolling back failed: %s", error)  # noqa: TRY400 - caused by the disk, not by the code
 
     def _settle(
         self, futures: list[asyncio.Future[object]], outcomes: Sequence[object], changes: list[InboxChange]
