@@ -1,4 +1,4 @@
-"""Who may read an inbox and who may change it; what a stranger can tell from the answers."""
+"""Permission to read and to change an inbox, and what responses reveal to a client without the token."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from tmpmaild.inboxes.caches import Caches
 
 from .conftest import add_inbox
 
-# Who finds an inbox with which token, and whether it could be changed: the name of the error, or "" for the inbox.
-# open: anybody may read it; secret: it is private; lost: it is open, and has no token.
+# The results of finding and of changing an inbox with a token: an error name, or "" for success.
+# "open" is an inbox that every client may read, "secret" is private, and "lost" is open and has no token.
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def assert_answers(access, name, token, reading, changing):
         await assert_found(access.find_for_change, name, token, changing)
 
 
-async def test_an_address_is_enough_to_read_but_changing_and_private_inboxes_need_the_token(access, subtests):
+async def test_an_address_suffices_to_read_but_changes_and_private_inboxes_need_the_token(access, subtests):
     for name, token, reading, changing in (
         ("open", None, "", "AddressNotFound"),
         ("open", "wrong", "", "AddressNotFound"),
@@ -53,7 +53,7 @@ async def test_an_address_is_enough_to_read_but_changing_and_private_inboxes_nee
             await assert_answers(access, name, token, reading, changing)
 
 
-async def test_who_has_the_token_learns_of_the_end_and_others_of_a_private_inbox_never_do(access, clock, subtests):
+async def test_the_end_of_a_private_inbox_is_only_reported_with_its_token(access, clock, subtests):
     clock.advance(ms=1000)
     for name, token, reading, changing in (
         ("open", None, "AddressExpired", "AddressNotFound"),
@@ -67,7 +67,7 @@ async def test_who_has_the_token_learns_of_the_end_and_others_of_a_private_inbox
             await assert_answers(access, name, token, reading, changing)
 
 
-async def test_where_every_inbox_needs_its_token_none_is_asked_for_it_before_anything_is_looked_up(access, subtests):
+async def test_if_every_inbox_needs_its_token_requests_without_one_are_refused_before_any_lookup(access, subtests):
     access.require_token = True
     for name, token, reading, changing in (
         ("open", None, "Unauthorized", "AddressNotFound"),

@@ -1,4 +1,4 @@
-"""With ``log.audit`` each address that is created and each message that is accepted has its line."""
+"""With ``log.audit``, each new address and each accepted message has a log line."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def lines(caplog):
-    """Return a function that returns the lines since it was called before, each as its words."""
+    """Return a function that returns the lines since the function's last call, each split into words."""
     caplog.set_level(logging.INFO, "tmpmaild.audit")
 
     def lines():
@@ -44,7 +44,7 @@ def hashed(world, *addresses):
     return [world.storage.audit_hash(address, day=rfc3339(world.clock())[:10]) for address in addresses]
 
 
-async def test_a_line_has_the_time_what_happened_the_client_and_the_hash_of_the_day(world, lines):
+async def test_an_audit_line_has_the_time_the_event_the_client_and_the_hash_of_the_day(world, lines):
     switch(world)
     inbox, _ = await world.service.inboxes.create(NewAddress(), None, "2001:db8::/64")
     assert lines() == [[rfc3339(world.clock()), "created", "2001:db8::/64", *hashed(world, inbox.address)]]
@@ -53,7 +53,7 @@ async def test_a_line_has_the_time_what_happened_the_client_and_the_hash_of_the_
 
 
 async def test_a_line_in_json_has_the_client_and_the_hashes_as_fields(world, caplog):
-    """A log collector filters by fields, and ``message`` may change."""
+    """Log collectors filter by fields, and the text of ``message`` may change."""
     caplog.set_level(logging.INFO, "tmpmaild.audit")
     switch(world)
     inbox, _ = await world.service.inboxes.create(NewAddress(), None, "2001:db8::/64")
@@ -66,7 +66,7 @@ async def test_a_line_in_json_has_the_client_and_the_hashes_as_fields(world, cap
     ]
 
 
-async def test_it_is_off_unless_it_is_wanted_and_a_reload_switches_it(world, lines):
+async def test_the_audit_is_off_by_default_and_a_reload_turns_it_on_and_off(world, lines):
     found = []
     for audit in (None, True, False):
         if audit is not None:
@@ -103,7 +103,7 @@ async def test_each_form_of_an_address_has_the_hash_of_its_inbox(world, lines, r
         ("abuse@second.test", "abuse@second.test"),
     ],
 )
-async def test_mail_for_the_operator_has_its_line_too(world, lines, recipient, address):
+async def test_mail_for_the_operator_has_an_audit_line(world, lines, recipient, address):
     switch(world)
     envelope = Envelope("", (recipient,), "mx.example.com", "192.0.2.9", tls=False)
     await world.service.deliverer.deliver(
@@ -126,7 +126,7 @@ async def test_an_address_that_mail_creates_is_created_by_the_client_that_sends_
     assert [line[1:] for line in lines()] == [["created", "192.0.2.9", hash_now], ["accepted", "192.0.2.9", hash_now]]
 
 
-async def test_what_was_refused_has_no_line(world, lines):
+async def test_refused_requests_have_no_line(world, lines):
     inbox, _ = await world.create(local_part="ada")
     switch(world)
     with pytest.raises(AddressTaken):
@@ -136,8 +136,8 @@ async def test_what_was_refused_has_no_line(world, lines):
     assert lines() == []
 
 
-async def test_what_is_stored_has_its_line_when_nobody_waits_for_it_any_more(world, lines):
-    """As when a connection ends while its message, or its new address, is being written."""
+async def test_stored_data_has_its_line_even_if_the_caller_was_cancelled(world, lines):
+    """For example, a connection may be closed while its message or its new address is being written."""
     inbox, _ = await world.create()
     switch(world)
     envelope = Envelope("", (inbox.address,), "mx.example.com", "192.0.2.9", tls=False)
@@ -156,7 +156,7 @@ async def test_what_is_stored_has_its_line_when_nobody_waits_for_it_any_more(wor
     assert (await world.service.access.find("ada@mail.example.com")).address == "ada@mail.example.com"
 
 
-async def test_each_day_begins_at_midnight_in_utc(world, lines):
+async def test_each_day_starts_at_midnight_utc(world, lines):
     world.clock.advance(ms=DAY_MS - world.clock() % DAY_MS - 1)
     inbox, _ = await world.create()
     switch(world)

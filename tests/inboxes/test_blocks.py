@@ -1,4 +1,4 @@
-"""What is blocked: which clients, names and senders, until when, and that looking it up costs the same for 100,000."""
+"""Blocks of clients, names and senders: their expiry, and lookups that take no longer with 100,000 blocks."""
 
 from ipaddress import IPv4Address, IPv6Address
 
@@ -38,13 +38,13 @@ def blocking(clock, *places, expires_at_ms=None):
         pytest.param("2001:db8::1/128", ["2001:db8::1"], ["2001:db8::2"], id="IPv6 address"),
     ],
 )
-def test_a_network_holds_its_addresses_and_no_others(clock, network, inside, outside):
+def test_a_network_contains_its_addresses_and_no_others(clock, network, inside, outside):
     known = blocking(clock, ("client", network))
     assert [ip for ip in inside if not known.has_client(ip)] == []
     assert [ip for ip in outside if known.has_client(ip)] == []
 
 
-def test_a_list_that_is_read_again_is_compared_and_not_built_anew(clock):
+def test_a_list_that_is_read_again_is_compared_and_not_rebuilt(clock):
     listed = [Block("client", f"10.{number >> 8}.{number & 255}.0/24", 0, None) for number in range(5000)]
     again = [msgspec.structs.replace(block) for block in listed]
     known = Blocks(clock)
@@ -55,7 +55,7 @@ def test_a_list_that_is_read_again_is_compared_and_not_built_anew(clock):
     assert not known.has_client("10.0.0.1")
 
 
-def test_a_look_up_in_10_000_networks_looks_once_at_each_length_of_prefix(clock):
+def test_a_lookup_in_10_000_networks_checks_each_prefix_length_once(clock):
     v4 = [("client", f"{IPv4Address((10 << 24) + 256 * number)}/24") for number in range(6000)]
     v6 = [("client", f"{IPv6Address((0x2001_0DB8 << 96) + (number << 64))}/64") for number in range(4000)]
     known = blocking(clock, *v4, *v6, ("client", "198.51.100.7/32"))
@@ -74,7 +74,7 @@ def test_a_look_up_in_10_000_networks_looks_once_at_each_length_of_prefix(clock)
         assert Counting.looks <= 2
 
 
-def test_a_sender_is_blocked_with_the_domains_below_it(clock):
+def test_a_blocked_sender_domain_includes_its_subdomains(clock):
     known = blocking(clock, ("sender", "spam.example"), ("sender", "[192.0.2.1]"), ("sender", "xn--bcher-kva.example"))
     blocked = [
         "a@spam.example",
@@ -111,7 +111,7 @@ def test_a_block_ends_to_the_millisecond_and_is_forgotten(clock):
     assert len(known._blocks) == 1
 
 
-def test_what_is_blocked_again_has_the_new_end_and_can_be_removed(clock):
+def test_blocking_again_sets_a_new_end_and_it_can_be_removed(clock):
     known = blocking(clock, ("name", "shop"))
     known.add([Block("name", "shop", 0, clock() + 10)])
     clock.advance(ms=10)
@@ -129,14 +129,14 @@ def test_values_have_one_form():
 
 
 class Control:
-    """The commands over a storage, as the control socket calls them."""
+    """The block commands, called as the control socket calls them."""
 
     def __init__(self, storage, known):
         own = [parse_network("10.0.0.0/8")]
         self.commands = BlockCommands(storage, known, own).commands()
 
     async def __call__(self, name, wanted):
-        return [line async for line in self.commands[name].answer(wanted)]
+        return [line async for line in self.commands[name].run(wanted)]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ async def test_one_sender_is_blocked_and_unblocked(storage, clock, text, path, i
     assert not known.has_sender(path)
 
 
-async def test_the_log_names_clients_and_senders_but_no_local_part_of_ours(storage, clock, caplog):
+async def test_the_log_contains_clients_and_senders_but_no_local_part_of_ours(storage, clock, caplog):
     with caplog.at_level("INFO", "tmpmaild"):
         await Control(storage, Blocks(clock))("block", Blocked(senders=["Bob@spam.example"], names=["shop"]))
         await Control(storage, Blocks(clock))("block", Blocked(clients=[f"192.0.2.{last}" for last in range(12)]))
@@ -187,10 +187,10 @@ async def test_commands_change_the_memory_and_the_storage(storage, clock):
 
 
 @pytest.mark.parametrize("network", ["127.0.0.1", "0.0.0.0/0", "::/0", "::1", "10.1.0.0/16", "::ffff:127.0.0.1"])
-async def test_what_is_the_operators_own_needs_force(storage, clock, network):
+async def test_blocking_the_operators_own_network_needs_force(storage, clock, network):
     known = Blocks(clock)
     control = Control(storage, known)
-    with pytest.raises(CommandError, match="--force blocks it all the same"):
+    with pytest.raises(CommandError, match="use --force to block it anyway"):
         await control("block", Blocked(clients=["192.0.2.1", network]))
     assert not list(known)
     assert not await storage.blocks()
@@ -202,18 +202,16 @@ async def test_what_is_the_operators_own_needs_force(storage, clock, network):
     ("wanted", "expected"),
     [
         pytest.param({}, "expected a client network, a local part, or the domain or address of a sender", id="nothing"),
+        pytest.param({"clients": ["192.0.2.1/24"]}, "without host bits, not '192.0.2.1/24'", id="host bits"),
+        pytest.param({"clients": ["example.com"]}, "without host bits, not 'example.com'", id="no network"),
+        pytest.param({"names": ["a@b"]}, "expected a local part, not 'a@b'", id="an address"),
+        pytest.param({"names": [""]}, "expected a local part, not ''", id="an empty name"),
         pytest.param(
-            {"clients": ["192.0.2.1/24"]}, "without host bits is expected, not '192.0.2.1/24'", id="host bits"
-        ),
-        pytest.param({"clients": ["example.com"]}, "is expected, not 'example.com'", id="no network"),
-        pytest.param({"names": ["a@b"]}, "a local part is expected, not 'a@b'", id="an address"),
-        pytest.param({"names": [""]}, "a local part is expected, not ''", id="an empty name"),
-        pytest.param(
-            {"senders": ["not a domain"]}, "a domain or an address is expected, not 'not a domain'", id="no domain"
+            {"senders": ["not a domain"]}, "expected a domain or an address, not 'not a domain'", id="no domain"
         ),
     ],
 )
-async def test_what_is_none_is_refused_with_what_was_expected(storage, clock, wanted, expected):
+async def test_invalid_values_are_refused_with_the_expected_form(storage, clock, wanted, expected):
     control = Control(storage, Blocks(clock))
     for command, kind in (("block", Blocked), ("unblock", Named)):
         with pytest.raises(CommandError) as refusal:

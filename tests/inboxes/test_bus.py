@@ -1,4 +1,4 @@
-"""Who listens to an inbox is woken, never loses a wake-up, and costs a bounded amount."""
+"""Every listener of an inbox is woken for each message, misses no wake-up, and uses a bounded amount of memory."""
 
 import asyncio
 import tracemalloc
@@ -20,20 +20,20 @@ def notice(what, inbox_id="1"):
     return InboxChange(inbox_id, full=False, notice=what)
 
 
-async def test_what_comes_between_a_look_and_the_sleep_ends_the_sleep():
+async def test_a_change_between_a_check_and_the_sleep_ends_the_sleep():
     bus = Bus()
     with bus.subscribe("1") as subscription:
         for _ in range(3):
             bus.publish([mail()])
             await subscription.wait(60)
             assert subscription.take_mail()
-            bus.publish([mail()])  # while the listener reads what it was woken for
+            bus.publish([mail()])  # a second message arrives while the listener handles its wake-up
             with anyio.fail_after(PATIENCE_SECONDS):
                 await subscription.wait(60)
             assert subscription.take_mail()
 
 
-async def test_a_change_wakes_those_of_its_inbox_and_nobody_else():
+async def test_a_change_only_wakes_the_listeners_of_its_inbox():
     bus = Bus()
     with bus.subscribe("1") as one, bus.subscribe("1") as another, bus.subscribe("2") as stranger:
         bus.publish([mail("1"), mail("3")])
@@ -46,7 +46,7 @@ async def test_a_change_wakes_those_of_its_inbox_and_nobody_else():
         sleeping.cancel()
 
 
-async def test_who_never_looks_holds_a_bounded_amount_and_learns_that_it_missed_something():
+async def test_a_listener_that_never_checks_uses_bounded_memory_and_is_notified_of_the_loss():
     bus = Bus()
     with bus.subscribe("1") as subscription:
         tracemalloc.start()
@@ -60,7 +60,7 @@ async def test_who_never_looks_holds_a_bounded_amount_and_learns_that_it_missed_
             subscription.take_notices()
 
 
-async def test_everybody_learns_that_changes_were_not_told():
+async def test_every_listener_is_notified_of_missed_changes():
     bus = Bus()
     with bus.subscribe("1") as subscription:
         assert list(bus.listened_inboxes()) == ["1"]

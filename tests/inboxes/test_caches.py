@@ -1,4 +1,4 @@
-"""What is remembered of recipients, of pages that were read and of what has ended, and for how long."""
+"""The caches of recipients, pages, and deleted or expired inboxes, and the lifetime of their entries."""
 
 import gc
 import weakref
@@ -24,7 +24,7 @@ def change(inbox_id, notice=None, **more):
 
 
 class Recipients:
-    """The recipients, as one address after another is put among them and asked for."""
+    """The recipient cache, with an inbox stored and looked up by name."""
 
     def __init__(self, *, may_cache=True):
         self.cache = RecipientCache(may_cache=may_cache, max_addresses=64)
@@ -37,7 +37,7 @@ class Recipients:
 
 
 class Listings:
-    """The pages, likewise."""
+    """The page cache, with the same methods as ``Recipients``."""
 
     def __init__(self, *, may_cache=True):
         self.cache = ListingCache(may_cache=may_cache)
@@ -58,7 +58,7 @@ def listing(inbox=ADA, body=""):
 
 
 @both
-def test_what_was_put_is_known_until_it_expires_and_leaves_the_memory(kind):
+def test_an_entry_is_kept_until_it_expires_and_then_leaves_the_memory(kind):
     known = kind()
     known.put(ADA)
     known.put(replace(BOB, expires_at_ms=2000))
@@ -71,14 +71,14 @@ def test_what_was_put_is_known_until_it_expires_and_leaves_the_memory(kind):
 
 
 @both
-def test_what_the_storage_does_not_let_cache_is_not_remembered(kind):
+def test_nothing_is_cached_if_the_storage_forbids_it(kind):
     known = kind(may_cache=False)
     known.put(ADA)
     assert known.get("ada") is None
 
 
 @both
-def test_the_table_is_bounded_and_the_least_recently_used_goes_first(kind):
+def test_the_table_is_bounded_and_drops_the_least_recently_used_entry(kind):
     known = kind()
     for number in range(64):
         known.put(named(str(number)))
@@ -110,7 +110,7 @@ def test_a_commit_that_fills_an_inbox_makes_it_forgotten_and_one_that_uses_up_a_
     assert len(caches.recipients) == 0
 
 
-def test_a_name_given_out_again_is_the_new_inbox():
+def test_a_reused_name_refers_to_the_new_inbox():
     cache = RecipientCache(may_cache=True)
     cache.put(ADA)
     cache.put(replace(ADA, id="2"))
@@ -134,7 +134,7 @@ def test_a_page_is_known_until_its_inbox_changes():
     assert [bool(cache.get((name, Page()), 0)) for name in ("ada", "bob")] == [False, True]
 
 
-def test_what_was_read_before_a_commit_is_not_remembered_after_it_and_neither_are_large_pages():
+def test_data_read_before_a_commit_and_large_pages_are_not_cached():
     caches = Caches(may_cache=True)
     generation = caches.listings.generation
     caches.update([change("id-ada")])
@@ -143,10 +143,10 @@ def test_what_was_read_before_a_commit_is_not_remembered_after_it_and_neither_ar
     assert len(caches.listings) == 0
 
 
-# What has ended
+# Invalidations
 
 
-def test_a_reader_sees_what_has_become_invalid_since_it_began_and_nothing_from_before():
+def test_a_reader_sees_the_invalidations_since_it_started_and_no_earlier_ones():
     caches = Caches(may_cache=True)
     caches.update([change("1", MessageDeleted("before")), change("1", InboxDeleted())])
     since = caches.last_invalidation
@@ -161,7 +161,7 @@ def test_a_reader_sees_what_has_become_invalid_since_it_began_and_nothing_from_b
     assert caches.last_invalidation is since
 
 
-def test_what_no_reader_looks_at_any_more_leaves_the_memory():
+def test_invalidations_that_no_reader_needs_leave_the_memory():
     class Watched(MessageDeleted, frozen=True, weakref=True):
         pass
 
@@ -179,7 +179,7 @@ def test_what_no_reader_looks_at_any_more_leaves_the_memory():
 
 
 def test_a_long_chain_of_invalidations_is_freed_at_once():
-    """A reader that took long may let go of very many: no recursion in freeing them."""
+    """A slow reader may release a very long chain at once, and freeing it must not recurse."""
     caches = Caches(may_cache=True)
     since = caches.last_invalidation
     for _ in range(50_000):

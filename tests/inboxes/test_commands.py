@@ -1,4 +1,4 @@
-"""The operator's commands about inboxes: which they list, which they end, and that the mail is gone from the file."""
+"""The operator's commands on inboxes: they list and purge the right inboxes, and purged mail is erased."""
 
 import pytest
 
@@ -21,14 +21,14 @@ def commands(storage):
 
 @pytest.fixture
 async def filled(storage):
-    """Thirty inboxes of three clients, with a mail in each."""
+    """Create thirty inboxes for three clients, with a message in each."""
     for number in range(30):
         named = {"lifetime_ms": LIFETIME_MS + number, "creator": CLIENTS[number % 3]}
         await add_mail(storage, (await add_inbox(storage, f"box{number}@mail.example.com", **named)).id)
 
 
 async def answers(commands, name, wanted):
-    return [line async for line in commands[name].answer(wanted)]
+    return [line async for line in commands[name].run(wanted)]
 
 
 async def listed(commands, client=None):
@@ -43,7 +43,7 @@ async def purged(commands, **wanted):
 
 
 @pytest.mark.usefixtures("filled")
-async def test_the_list_is_of_all_or_of_a_client_by_any_of_its_addresses(commands):
+async def test_the_list_contains_all_inboxes_or_those_of_a_client_by_any_of_its_addresses(commands):
     assert await listed(commands) == [f"box{number}" for number in range(30)]
     for client in ("2001:db8::1", "2001:db8::ffff", "2001:db8::/64"):
         assert await listed(commands, client) == [f"box{number}" for number in range(1, 30, 3)]
@@ -52,7 +52,7 @@ async def test_the_list_is_of_all_or_of_a_client_by_any_of_its_addresses(command
 
 
 @pytest.mark.usefixtures("filled")
-async def test_a_purge_ends_those_that_are_meant_and_erases_their_mail(commands, storage, clock, tmp_path):
+async def test_a_purge_ends_the_selected_inboxes_and_erases_their_mail(commands, storage, clock, tmp_path):
     await add_mail(storage, OPERATOR_INBOX_ID)
     assert await purged(commands, address="BOX0+tag@mail.example.com") == 1
     assert await purged(commands, client="2001:db8::5") == 10
@@ -65,11 +65,11 @@ async def test_a_purge_ends_those_that_are_meant_and_erases_their_mail(commands,
     assert await purged(commands, all=True) == 17
     assert await listed(commands) == []
     octets = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert octets.count(b"secret-octets") == 1  # the operator's
+    assert octets.count(b"secret-octets") == 1  # only the operator's message is left
 
 
 class FullFrom:
-    """A storage whose disk is full from a certain write on; until then, and for all else, it is itself."""
+    """Wraps a storage and simulates a full disk after this many writes; all other calls are passed through."""
 
     def __init__(self, storage, writes):
         self._storage = storage
@@ -105,7 +105,7 @@ class FullFrom:
         (4, Purged(client="192.0.2.1"), 4),
     ],
 )
-async def test_a_purge_that_meets_a_full_disk_tells_what_it_has_done(storage, writes, wanted, ended):
+async def test_a_purge_on_a_full_disk_reports_its_progress(storage, writes, wanted, ended):
     full = FullFrom(storage, writes)
     commands = InboxCommands(full, Cleaner(full, interval_seconds=30)).commands()
     last = (await answers(commands, "purge", wanted))[-1]
@@ -113,7 +113,7 @@ async def test_a_purge_that_meets_a_full_disk_tells_what_it_has_done(storage, wr
     assert len(await listed(commands)) == 30 - ended
 
 
-async def test_a_deletion_for_postmaster_that_cannot_be_erased_tells_so(storage):
+async def test_a_deletion_for_postmaster_that_cannot_be_erased_is_reported(storage):
     await add_mail(storage, OPERATOR_INBOX_ID)
     full = FullFrom(storage, 0)
     commands = InboxCommands(full, Cleaner(full, interval_seconds=30)).commands()
@@ -135,7 +135,7 @@ async def test_a_deletion_for_postmaster_that_cannot_be_erased_tells_so(storage)
         pytest.param({"address": "\ud800@mail.example.com"}, id="a surrogate"),
     ],
 )
-async def test_a_purge_that_means_nothing_is_refused(commands, wanted):
+async def test_a_purge_without_a_selection_is_refused(commands, wanted):
     with pytest.raises(CommandError):
         await answers(commands, "purge", Purged(**wanted))
     assert len(await listed(commands)) == 30

@@ -1,4 +1,4 @@
-"""Addresses that are created, and the rules that they are created by."""
+"""Address creation and its rules."""
 
 from .conftest import LIFETIME_MS
 
@@ -20,7 +20,7 @@ async def test_neither_the_token_nor_the_creator_is_in_any_file(world, tmp_path)
     assert b"192.0.2.1" not in files
 
 
-async def test_a_wish_for_name_and_domain_is_granted_in_lower_case(world):
+async def test_a_requested_name_and_domain_are_used_in_lower_case(world):
     inbox, _ = await world.create(local_part="Ada.L", domain="SECOND.test")
     assert inbox.address == "ada.l@second.test"
     assert (await world.service.access.find("ADA.L+tag@Second.Test")).id == inbox.id

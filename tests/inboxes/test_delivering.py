@@ -1,4 +1,4 @@
-"""Recipients and their inboxes; where messages are parsed, and what that leaves behind."""
+"""Recipients and their inboxes; parsing messages, and releasing memory afterwards."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ async def test_html_of_more_than_some_kilobytes_is_not_parsed_in_the_event_loop(
     assert time.thread_time() - began < parsing_seconds / 2
 
 
-async def test_large_mails_that_cost_much_leave_a_place_for_a_small_one(world):
+async def test_large_expensive_messages_leave_a_slot_for_a_small_one(world):
     large, second, small = [(await world.create())[0].address for _ in range(3)]
     stored = []
 
@@ -47,9 +47,9 @@ async def test_large_mails_that_cost_much_leave_a_place_for_a_small_one(world):
     assert stored[0] == small
 
 
-async def test_memory_is_given_back_after_large_mail_and_once_a_second_at_most(world):
+async def test_memory_is_released_after_large_messages_and_at_most_once_a_second(world):
     inbox, _ = await world.create()
-    large = MAIL + b"x" * 1_100_000  # over an inbox's limit here, but it is parsed first
+    large = MAIL + b"x" * 1_100_000  # exceeds the limit of the inbox in this test, but is parsed first
     for advance_ms, times in ((0, 1), (999, 1), (1, 2)):
         world.clock.advance(ms=advance_ms)
         with pytest.raises(MailboxFull):
@@ -74,10 +74,11 @@ async def test_a_full_inbox_is_full_at_rcpt_and_at_the_commit(world):
         await world.service.deliverer.recipient(mailbox)
 
 
-async def test_a_recipient_is_known_without_waiting_from_its_first_mail_until_it_is_over(world):
+async def test_a_recipient_is_known_without_waiting_from_its_first_message_until_its_inbox_ends(world):
     inbox, _ = await world.create()
     mailbox = mailbox_of(inbox.address)
-    assert world.service.deliverer.recipient_now(mailbox) is None  # its creator may have no room left
+    # Must be looked up, because its creator may have used up a quota.
+    assert world.service.deliverer.recipient_now(mailbox) is None
     assert await world.service.deliverer.recipient(mailbox) == inbox.id
     assert world.service.deliverer.recipient_now(mailbox) == inbox.id
     world.clock.advance(ms=LIFETIME_MS)
@@ -87,7 +88,7 @@ async def test_a_recipient_is_known_without_waiting_from_its_first_mail_until_it
 
 
 @pytest.mark.parametrize("address", ["postmaster@mail.example.com", "ABUSE@second.test", "Postmaster@"])
-async def test_postmaster_and_abuse_of_ours_reach_the_operator_and_nobody_else(world, address):
+async def test_mail_to_our_postmaster_and_abuse_only_reaches_the_operator(world, address):
     with pytest.raises(AddressNotFound):
         await world.service.deliverer.recipient(Mailbox("postmaster", "elsewhere.test"))
     assert await world.service.deliverer.recipient(mailbox_of(address)) == OPERATOR_INBOX_ID

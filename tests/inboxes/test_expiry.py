@@ -1,4 +1,4 @@
-"""The cleaner: it sweeps all there is, survives failures, and says when a stranger keeps it from erasing."""
+"""The cleaner: it sweeps everything, survives failures, and warns when another program prevents it from erasing."""
 
 import logging
 import sqlite3
@@ -33,7 +33,7 @@ def living(path):
         return connection.execute("SELECT count(*) FROM inboxes").fetchone()[0]
 
 
-async def test_one_sweep_takes_many_steps_until_nothing_is_over(storage, clock, path, caplog, monkeypatch):
+async def test_one_sweep_takes_many_steps_until_nothing_expired_is_left(storage, clock, path, caplog, monkeypatch):
     await fill(storage, 600)
     cleaner = Cleaner(storage, interval_seconds=30)
     await cleaner.sweep()
@@ -43,12 +43,12 @@ async def test_one_sweep_takes_many_steps_until_nothing_is_over(storage, clock, 
     monkeypatch.setattr(expiry, "_WARN_AFTER_SECONDS", 0)
     await cleaner.sweep()
     assert living(path) == 0
-    assert "sweeping has taken" in caplog.text
+    assert "a sweep has been running" in caplog.text
     assert b"secret-octets" not in b"".join(file.read_bytes() for file in path.parent.iterdir())
 
 
 class Failing:
-    """A storage that fails at first, as one behind a foreign lock does; then it is itself."""
+    """Wraps a storage whose operations fail at first, as if a different program held a lock, and then succeed."""
 
     def __init__(self, storage, failures):
         self._storage = storage
@@ -74,7 +74,7 @@ class Failing:
 
 
 async def run_until(cleaner, done):
-    """Let the cleaner run until the event is set."""
+    """Run the cleaner until the event is set."""
     with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cleaner.run)
@@ -82,7 +82,7 @@ async def run_until(cleaner, done):
             tasks.cancel_scope.cancel()
 
 
-async def test_after_a_failure_the_storage_is_looked_at_each_second_whatever_the_interval(
+async def test_after_a_failure_the_storage_is_checked_every_second_whatever_the_interval(
     storage, clock, path, monkeypatch, caplog
 ):
     monkeypatch.setattr("tmpmaild.inboxes.expiry._LOOK_SECONDS", 0.001)
@@ -95,13 +95,11 @@ async def test_after_a_failure_the_storage_is_looked_at_each_second_whatever_the
             done.set()
 
     await run_until(Cleaner(failing, interval_seconds=3600, chores=[chore]), done)
-    assert ["sweeping failed" in record.message for record in caplog.records] == [True, True]
+    assert ["sweep failed" in record.message for record in caplog.records] == [True, True]
     assert living(path) == 0
 
 
-async def test_a_chore_that_fails_keeps_neither_the_sweep_nor_the_other_chores_from_their_work(
-    storage, clock, path, caplog
-):
+async def test_a_failing_chore_delays_neither_the_sweep_nor_the_other_chores(storage, clock, path, caplog):
     await fill(storage)
     clock.advance(ms=LIFETIME_MS)
     done = anyio.Event()
@@ -115,11 +113,11 @@ async def test_a_chore_that_fails_keeps_neither_the_sweep_nor_the_other_chores_f
 
     await run_until(Cleaner(storage, interval_seconds=0.001, chores=[fail, finish]), done)
     assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.ERROR]
-    assert "a chore of the cleaner failed" in caplog.text
+    assert "a cleaner chore failed" in caplog.text
     assert living(path) == 0
 
 
-async def test_a_foreign_reader_is_warned_of_once_it_has_lasted_for_long(storage, clock, path, caplog, monkeypatch):
+async def test_a_long_foreign_read_transaction_causes_a_warning(storage, clock, path, caplog, monkeypatch):
     monkeypatch.setattr(expiry, "_ERASE_PAUSE_SECONDS", 0)
     cleaner = Cleaner(storage, interval_seconds=30)
     await fill(storage)
@@ -129,7 +127,7 @@ async def test_a_foreign_reader_is_warned_of_once_it_has_lasted_for_long(storage
         stranger.execute("SELECT count(*) FROM inbox").fetchone()
         for _ in range(2):
             await cleaner.sweep()
-        assert not caplog.records  # not for a minute
+        assert not caplog.records  # no warning is logged in the first minute
         first_seconds = unerased_seconds(cleaner)
         assert first_seconds > 0
         monkeypatch.setattr(expiry, "_WARN_AFTER_SECONDS", first_seconds)
@@ -138,7 +136,7 @@ async def test_a_foreign_reader_is_warned_of_once_it_has_lasted_for_long(storage
         assert unerased_seconds(cleaner) > first_seconds
         assert (
             caplog.text.count("another process has kept a read transaction") == 2
-        )  # the log makes one line a minute of it
+        )  # the log itself would limit this to one line a minute
         assert {record.levelno for record in caplog.records} == {logging.WARNING}
         stranger.execute("COMMIT")
     caplog.clear()

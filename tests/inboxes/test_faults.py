@@ -1,4 +1,4 @@
-"""Faults in memory: which is used up when, what can be ordered, and when they end."""
+"""Faults in memory: the order in which they occur, which faults are allowed, and when they are discarded."""
 
 import pytest
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ def test_faults_are_used_up_in_their_order_step_by_step(faults):
     assert (faults.left("7"), len(faults)) == ((), 0)
 
 
-def test_the_first_recipient_that_has_a_fault_decides_and_new_faults_take_the_place_of_others(faults):
+def test_the_first_recipient_with_a_fault_decides_and_new_faults_replace_the_old_ones(faults):
     faults.order(ADA, [SLOW])
     faults.order(BOB, [replace(SLOW, delay_seconds=9)])
     assert faults.take(["5", "8", "7"], "end").delay_seconds == 9
@@ -45,13 +45,13 @@ def test_the_first_recipient_that_has_a_fault_decides_and_new_faults_take_the_pl
 @pytest.mark.parametrize(
     ("allowed", "ordered", "mistake"),
     [
-        (False, [TWICE], ("/faults", "expected none: this server is not set up for faults (smtp.faults)")),
+        (False, [TWICE], ("/faults", "expected no faults: this server does not allow them (smtp.faults)")),
         (True, [TWICE, Fault("end")], ("/faults/1", "expected a reply, a delay or both")),
         (False, [], None),
         (True, [TWICE, SLOW], None),
     ],
 )
-def test_what_cannot_be_ordered_is_said(allowed, ordered, mistake):
+def test_faults_that_cannot_be_ordered_are_reported(allowed, ordered, mistake):
     found = []
     try:
         Faults(allowed=allowed).ensure_possible(ordered)
@@ -60,14 +60,14 @@ def test_what_cannot_be_ordered_is_said(allowed, ordered, mistake):
     assert found == ([mistake] if mistake else [])
 
 
-def test_only_so_many_addresses_have_faults(faults, monkeypatch):
+def test_the_number_of_addresses_with_faults_is_limited(faults, monkeypatch):
     monkeypatch.setattr(faults_module, "_MOST_INBOXES", 2)
     faults.order(ADA, [SLOW])
     faults.ensure_possible([SLOW])
     faults.order(BOB, [SLOW])
-    with pytest.raises(InvalidRequest, match="2 addresses have some already"):
+    with pytest.raises(InvalidRequest, match="2 addresses already have faults"):
         faults.ensure_possible([SLOW])
-    faults.ensure_possible([SLOW], BOB.id)  # in place of those that it has
+    faults.ensure_possible([SLOW], BOB.id)  # the new faults replace the current faults of this inbox
     faults.ensure_possible([])
 
 

@@ -1,4 +1,4 @@
-"""Pages of messages that have a code or a link: what is on them, how much is looked at, where the next one goes on."""
+"""Pages of messages with a code or a link: their content, the examined messages, and the start of the next page."""
 
 import msgspec
 import pytest
@@ -20,7 +20,7 @@ def numbered(number, findings, body="x"):
 
 
 class Shelf:
-    """Messages in the order of their arrival, read as from storage; it counts how often each is looked at."""
+    """Messages in order of arrival, read as from storage; it records each message that is examined."""
 
     def __init__(self, *findings, body="x"):
         self.messages = [numbered(number, found, body) for number, found in enumerate(findings, start=1)]
@@ -43,7 +43,7 @@ class Shelf:
         return messages
 
     async def pages(self, page):
-        """Read one page after another to the end."""
+        """Read all pages."""
         found = []
         while True:
             found.append(await filtered(page, self))
@@ -61,7 +61,7 @@ class Shelf:
         pytest.param({"attachment", "code"}, [], id="nothing has it"),
     ],
 )
-async def test_a_page_has_what_has_all_that_is_asked_for(has, numbers):
+async def test_a_page_contains_the_messages_that_match_all_conditions(has, numbers):
     shelf = Shelf(NEITHER, CODE, LINK, BOTH, NEITHER)
     page = await filtered(Page(has=frozenset(has), ascending=True), shelf)
     assert page.messages == tuple(shelf.messages[number] for number in numbers)
@@ -80,7 +80,7 @@ async def test_pages_one_after_another_have_every_match_once(ascending, limit):
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_one_page_looks_at_so_many_messages_and_no_more(ascending):
+async def test_one_page_examines_a_limited_number_of_messages(ascending):
     shelf = Shelf(*[NEITHER] * (2 * MOST_LOOKED_AT + 1))
     wanted = Page(has=frozenset({"code"}), ascending=ascending)
     page = await filtered(wanted, shelf)
@@ -89,18 +89,18 @@ async def test_one_page_looks_at_so_many_messages_and_no_more(ascending):
     assert len(shelf.looked_at) == len(set(map(id, shelf.looked_at))) == len(shelf.messages)
 
 
-async def test_a_page_holds_no_more_text_than_another():
-    """Bodies that the page has no room for are cut, of the oldest first; and other texts end it."""
+async def test_a_page_contains_no_more_text_than_an_unfiltered_one():
+    """The oldest bodies are truncated first. The page ends if texts other than bodies exceed their limit."""
     shelf = Shelf(*[CODE] * 120, body="€" * 1000)
     page = await filtered(Page(has=frozenset({"code"}), bodies_bytes=150_000, ascending=True), shelf)
     assert [one.truncated for one in page.messages] == [True] * 50 + [False] * 50
     page = await filtered(Page(has=frozenset({"code"}), other_characters=1), shelf)
     assert (len(page.messages), page.has_more) == (1, True)
     page = await filtered(Page(has=frozenset({"code"}), other_characters=2000), Shelf(*[CODE] * 3, body="x" * 5000))
-    assert len(page.messages) == 3  # bodies have a bound of their own
+    assert len(page.messages) == 3  # bodies have a separate limit
 
 
-async def test_newest_first_what_comes_meanwhile_is_left_to_the_next_wait():
+async def test_with_newest_first_new_messages_are_left_to_the_next_wait():
     class Growing(Shelf):
         async def read(self, page):
             found = await super().read(page)
@@ -128,9 +128,9 @@ IMAGE = Attachment(1, '"inline":false', "image/png", 1, "00", inline=True, conte
     [
         ({}, True),
         ({"sender": "no-reply@EXAMPLE"}, True),
-        ({"sender": "STRASSE"}, True),  # ß and ss are one letter in two cases
+        ({"sender": "STRASSE"}, True),  # "ß" and "ss" match when case is ignored
         ({"sender": "42"}, False),
-        ({"sender": "comStraße"}, False),  # no text goes on in the next
+        ({"sender": "comStraße"}, False),  # a match cannot span two texts
         ({"subject": "κωδικός"}, True),
         ({"subject": "gmbh"}, False),
         ({"text": "straßE"}, True),
@@ -147,13 +147,13 @@ IMAGE = Attachment(1, '"inline":false', "image/png", 1, "00", inline=True, conte
         ({"subject": "42", "has": frozenset({"attachment"})}, False),
     ],
 )
-def test_a_message_has_the_texts_that_are_asked_for(wanted, is_match):
+def test_a_message_matches_if_it_contains_the_wanted_texts(wanted, is_match):
     assert matches(LETTER, Page(**wanted), "Your code\nis 4711\n") is is_match
 
 
 @pytest.mark.parametrize(
     ("attachments", "is_match"), [((), False), ((IMAGE,), False), ((FILE,), True), ((IMAGE, FILE), True)]
 )
-def test_a_message_has_an_attachment_if_one_is_not_inline(attachments, is_match):
+def test_a_message_has_an_attachment_if_it_is_not_inline(attachments, is_match):
     letter = msgspec.structs.replace(LETTER, attachments=attachments)
     assert matches(letter, Page(has=frozenset({"attachment"})), "") is is_match

@@ -1,4 +1,4 @@
-"""Searches of an inbox by sender, subject, text and attachment, over a real service and storage."""
+"""Searches of an inbox by sender, subject, text and attachment, with a real service and storage."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ LIMITS = {"max_bytes": 1 << 30, "max_messages_per_inbox": 0, "max_bytes_per_inbo
 
 
 class Engine:
-    """A service over a storage."""
+    """A service with a storage."""
 
     def __init__(self, storage):
         self.service = service_over(storage)
@@ -73,7 +73,7 @@ async def test_only_the_beginning_of_a_body_is_searched(engine, verbatim):
     assert [message.subject for message in (await listing(engine, text="end!")).messages] == ["in"]
 
 
-async def test_pages_count_only_what_is_found(engine):
+async def test_pages_only_count_matches(engine):
     inbox = await engine.inbox("ada")
     stored = [await engine.add(inbox, subject="odd" if number % 2 else "even") for number in range(20)]
     odd = stored[1::2]
@@ -96,7 +96,7 @@ def ascending(request):
 
 @pytest.fixture
 async def large(engine):
-    """Return an inbox that no search gets through in one read."""
+    """Return an inbox with more messages than a search can read at once."""
     inbox = await engine.inbox("ada")
     stored = {}
     for start in range(0, 1000, 100):
@@ -106,8 +106,11 @@ async def large(engine):
     return engine, inbox, stored
 
 
-async def test_pages_are_exact_while_mail_comes_and_goes(large, ascending):
-    """What was there all the time is seen once and in order; what was deleted before the search began is not."""
+async def test_pages_are_exact_while_messages_arrive_and_are_deleted(large, ascending):
+    """Messages that exist throughout the search are found once and in order.
+
+    Messages deleted before the search are not found.
+    """
     engine, inbox, stored = large
     rng = random.Random(7)
     wanted = [key for key, subject in stored.items() if subject.endswith(" 3")]
@@ -133,7 +136,7 @@ async def test_pages_are_exact_while_mail_comes_and_goes(large, ascending):
     ]
 
 
-async def test_a_cancelled_search_disturbs_nobody(large):
+async def test_a_cancelled_search_affects_no_other_search(large):
     engine, inbox, _ = large
     searches = [asyncio.ensure_future(listing(engine, text="nowhere")) for _ in range(10)]
     await asyncio.sleep(0)
@@ -144,8 +147,8 @@ async def test_a_cancelled_search_disturbs_nobody(large):
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_a_page_is_what_one_search_of_everything_would_return(engine, monkeypatch, ascending):
-    """The same messages with the same bodies, however large the portions are and wherever the page begins."""
+async def test_a_page_equals_the_result_of_a_single_search(engine, monkeypatch, ascending):
+    """The page has the same messages with the same bodies, regardless of the portion size and the start of the page."""
     inbox = await engine.inbox("ada")
     rng = random.Random(11)
     for _ in range(60):
@@ -171,7 +174,7 @@ def summary(messages):
 
 
 def reference(messages, *, subject, text, limit, bodies_bytes, ascending):
-    """Return what the page holds, and whether there are more; ``messages`` come newest first."""
+    """Return the content of the page, and whether there are more messages; ``messages`` are sorted newest first."""
     found = [
         one
         for one in messages
@@ -200,8 +203,8 @@ async def test_other_reads_pass_between_the_portions_of_a_search(large):
     assert passed > 1
 
 
-async def test_mail_that_comes_meanwhile_is_for_the_next_wait(large, ascending):
-    """Nothing that a search has not looked at is at or below where it went to."""
+async def test_messages_that_arrive_during_a_search_are_for_the_next_wait(large, ascending):
+    """Every message at or before the position that a search has reached was examined."""
     engine, inbox, stored = large
     found = await listing(engine, text="nowhere", ascending=ascending)
     assert found.searched_to == max(stored)

@@ -1,4 +1,4 @@
-"""What is found in messages: once each, remembered within bounds, forgotten with its inbox."""
+"""Codes and links found in messages: found once, cached within bounds, and forgotten along with the inbox."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ def inbox(inbox_id="1", expires_at_ms=1000):
 
 
 class Shelf:
-    """The part of a storage that texts are read from; it counts."""
+    """A stand-in for the part of a storage that reads texts; it records the reads."""
 
     def __init__(self, *texts):
         self.texts = {one.message_id: one for one in texts}
@@ -43,7 +43,7 @@ def found(links=(), codes=("1",)):
     return Findings(tuple(Code(one, 1.0) for one in codes), tuple(Link(one, "", 1.0) for one in links))
 
 
-async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_is_deleted_meanwhile_too():
+async def test_plain_text_from_a_list_is_searched_even_if_the_message_is_deleted_meanwhile():
     shelf = Shelf()
     (completed,) = await Detector(shelf, FindingsCache(), FairScheduler()).add_findings(
         inbox(), [message("msg_1", SIGN_UP)]
@@ -56,16 +56,16 @@ async def test_a_plain_text_is_looked_at_as_its_list_has_it_and_a_message_that_i
     assert [code.value for code in completed.findings.codes] == ["481516"]
 
 
-async def test_a_mistake_of_ours_leaves_a_message_readable(monkeypatch, caplog):
+async def test_a_bug_in_the_search_leaves_a_message_readable(monkeypatch, caplog):
     monkeypatch.setattr(finding, "detect", lambda *_: 1 / 0)
     (completed,) = await Detector(Shelf(), FindingsCache(), FairScheduler()).add_findings(
         inbox(), [message("msg_1", SIGN_UP)]
     )
     assert completed.findings == Findings()
-    assert "looking for codes and links failed" in caplog.text
+    assert "finding codes and links failed" in caplog.text
 
 
-async def test_html_and_a_cut_text_are_read_for_it():
+async def test_html_and_truncated_texts_are_read_for_the_search():
     shelf = Shelf(
         Texts(
             "msg_1", "Please see the HTML.", '<p>Your code: 481516</p><a href="https://example.org/verify">Verify</a>'
@@ -93,7 +93,7 @@ async def test_html_is_read_once_for_codes_and_links(monkeypatch, text):
     assert made == [html]
 
 
-async def test_small_mail_does_not_wait_for_large_mail_of_others():
+async def test_small_messages_do_not_wait_for_large_ones_of_other_clients():
     class Stuck(Shelf):
         async def read_texts(self, inbox_id, message_ids, up_to_characters):
             if "msg_large" in message_ids:
@@ -122,7 +122,7 @@ async def test_a_turn_is_a_few_messages_that_are_small_together_or_a_large_one()
     assert [len(ids) for ids in shelf.reads] == [8, 2, 1, 1, 1]
 
 
-async def test_a_message_is_looked_at_once_in_each_thread_at_most():
+async def test_a_message_is_searched_at_most_once_in_each_thread():
     shelf = Shelf(Texts("msg_1", "", "<p>Your code: 481516</p>"))
     detector = Detector(shelf, FindingsCache(), FairScheduler())
     one = message("msg_1", "", has_html=True)
@@ -141,7 +141,7 @@ async def test_links_of_one_message_are_bounded():
     assert len(list(detecting._bounded([Link("x" * 1024, "y" * 1024, 0.0)] * 60))) == 16
 
 
-def test_what_was_found_goes_with_its_message_and_with_its_inbox():
+def test_findings_are_dropped_with_their_message_and_inbox():
     remembered = Caches(may_cache=True)
     cache = remembered.findings
     for number in range(3):
@@ -158,7 +158,7 @@ def test_what_was_found_goes_with_its_message_and_with_its_inbox():
     assert len(cache) == 0
 
 
-def test_ending_inboxes_costs_the_same_however_much_is_remembered_of_others():
+def test_ending_inboxes_costs_the_same_however_much_is_cached():
     ended = [InboxChange(f"ended-{number}", full=True, notice=InboxDeleted()) for number in range(200)]
     little, much = Caches(may_cache=True), Caches(may_cache=True)
     for remembered, inboxes in ((little, 20), (much, 10_000)):
@@ -168,7 +168,7 @@ def test_ending_inboxes_costs_the_same_however_much_is_remembered_of_others():
     assert_within(3 * cpu_seconds(little.update, ended) + SLACK_SECONDS, much.update, ended)
 
 
-def test_nothing_is_remembered_longer_than_its_inbox_lives():
+def test_no_findings_are_kept_longer_than_their_inbox():
     cache = FindingsCache()
     cache.put(inbox(expires_at_ms=1000), "msg_1", found(), cache.generation)
     cache.put(inbox(expires_at_ms=1001), "msg_2", found(), cache.generation)
@@ -178,7 +178,7 @@ def test_nothing_is_remembered_longer_than_its_inbox_lives():
 
 
 @pytest.mark.parametrize(("name", "bound"), [("_MAX_KNOWN", 10), ("_MAX_KNOWN_CHARACTERS", 1000)])
-def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, bound):
+def test_the_memory_is_bounded_and_drops_the_oldest_entry(monkeypatch, name, bound):
     monkeypatch.setattr(caches, name, bound)
     cache = FindingsCache()
     findings = found(links=["x" * 9])
@@ -193,7 +193,7 @@ def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, boun
     assert cache._characters == 0
 
 
-def test_what_was_found_in_a_message_that_is_deleted_meanwhile_is_not_remembered():
+def test_findings_in_a_message_that_is_deleted_meanwhile_are_not_cached():
     remembered = Caches(may_cache=True)
     cache = remembered.findings
     generation = cache.generation

@@ -1,4 +1,4 @@
-"""Waiting for mail and following an inbox, over a real service and storage."""
+"""Waiting for messages and following an inbox, with a real service and storage."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ async def finished(task):
         return await task
 
 
-async def test_a_wait_returns_as_soon_as_mail_comes_and_ends_empty_without(house):
+async def test_a_wait_returns_as_soon_as_a_message_arrives_and_otherwise_ends_empty(house):
     async with house.waiting() as waiting:
         message_id = await house.deliver()
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
@@ -35,7 +35,7 @@ async def test_a_wait_returns_as_soon_as_mail_comes_and_ends_empty_without(house
 
 @pytest.fixture
 def looked_at(monkeypatch):
-    """Return a function that counts from now on how often each message is given to a function of ``filtering``."""
+    """Return a function that records the messages passed to one of the functions in ``filtering``."""
 
     def count(name):
         found, really = [], getattr(filtering, name)
@@ -46,8 +46,8 @@ def looked_at(monkeypatch):
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_a_wait_looks_at_each_message_once(house, looked_at, ascending):
-    """Not at all of them again for each that comes."""
+async def test_a_wait_checks_each_message_once(house, looked_at, ascending):
+    """A new message does not cause all messages to be examined again."""
     looked_at = looked_at("matches")
     for _ in range(20):
         await house.deliver("newsletter")
@@ -63,8 +63,8 @@ async def test_a_wait_looks_at_each_message_once(house, looked_at, ascending):
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, looked_at, ascending):
-    """At what is there in several pages, then at each that comes."""
+async def test_a_wait_for_a_code_searches_each_message_once(house, monkeypatch, looked_at, ascending):
+    """The existing messages are examined first, in several pages, and then each new message."""
     monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 8)
     looked_at = looked_at("_has_findings")
     for _ in range(20):
@@ -80,7 +80,7 @@ async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, 
     assert len(looked_at) == len(set(looked_at)) == 24
 
 
-async def test_a_follower_of_mail_with_codes_gets_nothing_else_but_every_other_event(house, monkeypatch):
+async def test_a_follower_of_messages_with_codes_gets_only_those_and_all_other_events(house, monkeypatch):
     monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 8)
     ids = [await house.deliver("newsletter" if number % 20 else "Your code is 481516") for number in range(30)]
     async with house.follow(has=frozenset({"code"})) as following:
@@ -94,7 +94,7 @@ async def test_a_follower_of_mail_with_codes_gets_nothing_else_but_every_other_e
 
 
 async def test_a_wait_with_a_filter_stays_after_its_position(house):
-    """Where a search went to may lie before it: the position need not be of this inbox."""
+    """The position may belong to a different inbox, and a search may end before it."""
     future = "msg_7" + "z" * 25
     async with house.waiting(Page(subject="code", after=future)) as waiting:
         for _ in range(3):
@@ -103,8 +103,8 @@ async def test_a_wait_with_a_filter_stays_after_its_position(house):
         assert not waiting.done()
 
 
-async def test_no_wake_up_is_lost_between_look_and_sleep(house):
-    """Mail arrives at every moment of a wait: before it looks, while it looks, before it sleeps."""
+async def test_no_wake_up_is_lost_between_a_read_and_the_sleep(house):
+    """Messages arrive at every stage of a wait: before it reads, while it reads, and before it sleeps."""
     after = None
     for yields in range(60):
         wait = house.service.follower.wait(house.inbox.address, Page(after=after, ascending=True), None, 60)
@@ -123,7 +123,7 @@ async def test_a_wait_ends_when_its_inbox_is_deleted(house):
             await finished(waiting)
 
 
-async def test_a_wait_outlives_the_first_end_when_the_inbox_does(house):
+async def test_a_wait_continues_beyond_the_first_expiry_if_the_inbox_is_extended(house):
     house.clock.advance(ms=LIFETIME_MS - 20)
     async with house.waiting() as waiting:
         await house.service.inboxes.change(house.inbox.address, house.token, 3600)
@@ -142,7 +142,7 @@ async def test_a_stop_ends_waits_and_refuses_new_ones(house):
 
 
 async def ids_of(following, count):
-    """Read so many messages of a stream, batch by batch."""
+    """Read this many messages of a stream, batch by batch."""
     found = []
     with anyio.fail_after(PATIENCE_SECONDS):
         while len(found) < count:
@@ -150,7 +150,7 @@ async def ids_of(following, count):
     return found
 
 
-async def test_a_stream_begins_at_the_beginning_and_goes_on_with_what_comes(house):
+async def test_a_stream_starts_with_the_existing_messages_and_continues_with_new_ones(house):
     first = [await house.deliver() for _ in range(25)]
     async with house.follow() as following:
         assert await ids_of(following, 25) == first
@@ -159,7 +159,7 @@ async def test_a_stream_begins_at_the_beginning_and_goes_on_with_what_comes(hous
         assert await following.next(0.01) == []
 
 
-async def test_resuming_has_no_gap_and_no_double_while_mail_arrives(house):
+async def test_resuming_has_no_missing_or_repeated_messages_while_mail_arrives(house):
     sent = []
 
     async def send():
@@ -169,13 +169,13 @@ async def test_resuming_has_no_gap_and_no_double_while_mail_arrives(house):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(send)
         with anyio.fail_after(PATIENCE_SECONDS):
-            while len(seen) < 100:  # a new stream after each batch
+            while len(seen) < 100:  # open a new stream for each batch
                 async with house.follow(seen[-1] if seen else None) as following:
                     seen += [event.id for event in await following.next(60)]
     assert seen == sent
 
 
-async def test_a_stream_tells_of_deletion_and_of_moved_ends(house):
+async def test_a_stream_reports_deletions_and_changed_expiries(house):
     message_id = await house.deliver()
     async with house.follow(message_id) as following:
         assert await following.next(0) == []
@@ -187,7 +187,7 @@ async def test_a_stream_tells_of_deletion_and_of_moved_ends(house):
         assert await following.next(60) == [InboxDeleted()]
 
 
-async def test_deletion_is_told_as_such_though_mail_came_just_before_and_none_is_shown_after_it(house):
+async def test_a_deletion_is_reported_as_such_even_directly_after_a_message(house):
     async with house.follow() as following:
         await house.deliver()
         (message,) = await following.next(60)
@@ -198,8 +198,8 @@ async def test_deletion_is_told_as_such_though_mail_came_just_before_and_none_is
 
 
 @pytest.mark.parametrize(("advance_ms", "end"), [(0, InboxDeleted()), (LIFETIME_MS, InboxExpired())])
-async def test_a_deletion_that_storage_knows_of_before_the_listener_is_told_as_such(house, advance_ms, end):
-    """Nobody wakes this listener, whose bus is its own: what happened to the inbox it learns by reading."""
+async def test_a_deletion_stored_before_the_listener_started_is_reported_as_such(house, advance_ms, end):
+    """The listener is never woken, because its bus is separate, so only a read can detect the deletion or expiry."""
     follower = Follower(house.service.mail, house.service.access, Bus(), clock=house.clock)
     async with follower.follow(house.inbox.address, None, None) as following:
         if not advance_ms:
@@ -240,8 +240,8 @@ def test_a_sleep_lasts_until_the_end_and_is_never_nothing():
 
 
 @pytest.mark.parametrize(("moved_seconds", "advance_ms"), [(7200, LIFETIME_MS), (1, 1000)])
-async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house, moved_seconds, advance_ms):
-    """The inbox as it was found is old by the time somebody subscribes."""
+async def test_a_stream_knows_an_expiry_that_changed_before_it_subscribed(house, moved_seconds, advance_ms):
+    """The inbox may have changed between the lookup and the subscription."""
     moved = await house.service.inboxes.change(house.inbox.address, house.token, moved_seconds)
     with house.service.bus.subscribe(house.inbox.id) as subscription:
         following = Following(
@@ -257,8 +257,8 @@ def invalidations():
     return sum(isinstance(one, Invalidation) for one in gc.get_objects())
 
 
-async def test_a_quiet_listener_keeps_nothing_of_what_others_delete(house):
-    """What was deleted since it last looked is reachable from it; each look lets go of that."""
+async def test_a_quiet_listener_keeps_no_deletions_of_other_inboxes(house):
+    """A listener references the deletions since its last check; each check releases these references."""
     other, token = await house.create()
     async with house.follow() as following:
         assert await following.next(0) == []

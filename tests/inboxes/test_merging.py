@@ -1,4 +1,4 @@
-"""Following several inboxes for one listener, over a real service and storage."""
+"""Following several inboxes in one stream, with a real service and storage."""
 
 import asyncio
 from itertools import groupby
@@ -23,7 +23,7 @@ async def other(house):
 
 @pytest.fixture
 def follow(house, other):
-    """Follow both inboxes, or those of the wishes."""
+    """Return a function that follows both inboxes, or the given inboxes."""
 
     def opened(*wishes, purse=None):
         async def pay():
@@ -36,7 +36,7 @@ def follow(house, other):
 
 
 async def at_rest(several):
-    """Read all there is."""
+    """Yield all available events."""
     with anyio.fail_after(PATIENCE_SECONDS):
         while True:
             events = await several.next(0)
@@ -46,7 +46,7 @@ async def at_rest(several):
                 yield event
 
 
-async def test_an_inbox_with_much_mail_does_not_hold_up_the_others(house, other, follow):
+async def test_an_inbox_with_many_messages_does_not_delay_the_others(house, other, follow):
     flood = [await house.deliver() for _ in range(25)]
     few = [await house.deliver(address=other.address) for _ in range(2)]
     async with follow() as several:
@@ -59,7 +59,7 @@ async def test_an_inbox_with_much_mail_does_not_hold_up_the_others(house, other,
     assert [state.message_count for state in states] == [2, 25]
 
 
-async def test_no_wake_up_of_any_inbox_is_lost_between_look_and_sleep(house, other, follow):
+async def test_no_wake_up_of_any_inbox_is_lost_between_a_read_and_the_sleep(house, other, follow):
     async with follow() as several:
         assert len([event async for event in at_rest(several)]) == 2
         for yields in range(60):
@@ -72,8 +72,8 @@ async def test_no_wake_up_of_any_inbox_is_lost_between_look_and_sleep(house, oth
                 assert [(event.named, event.event.id) for event in await task] == [(address, message_id)]
 
 
-async def test_the_state_of_an_inbox_comes_before_what_changed_since(house, follow):
-    """Else a client would go by the older of two expiries."""
+async def test_the_state_of_an_inbox_is_sent_before_later_changes(house, follow):
+    """If the order were different, a client would use the older of two expiry times."""
     message_id = await house.deliver()
     async with follow(InboxToFollow(house.inbox.address)) as several:
         await house.service.inboxes.change(house.inbox.address, house.token, 60)
@@ -110,7 +110,7 @@ async def test_no_mail_of_an_inbox_is_shown_after_it_was_deleted(house, other, f
         assert [await several.may_show(event) for event in (first, second)] == [False, True]
 
 
-async def test_a_stop_ends_it_and_so_do_changes_nobody_takes(house, follow):
+async def test_a_stop_and_unread_changes_end_the_stream(house, follow):
     async with follow() as several:
         assert len([event async for event in at_rest(several)]) == 2
         for _ in range(201):
@@ -125,9 +125,7 @@ async def test_a_stop_ends_it_and_so_do_changes_nobody_takes(house, follow):
     assert len(house.service.bus) == 0
 
 
-async def test_what_cannot_be_paid_for_is_not_looked_at_and_neither_is_what_comes_after_it(
-    house, other, follow, monkeypatch
-):
+async def test_inboxes_without_a_token_left_are_not_looked_up_nor_are_later_ones(house, other, follow, monkeypatch):
     looked_up = []
     find = house.service.access.find
 

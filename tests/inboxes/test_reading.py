@@ -1,4 +1,4 @@
-"""What ends while it is being read is not shown: over a real service and storage, held up where reading waits."""
+"""Content that expires or is deleted while it is being read is not shown; the tests delay reads in a real service."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ MAIL = (
 
 
 class House(conftest.House):
-    """A house whose inbox holds two mails, and what ends them."""
+    """A ``House`` with two messages in its inbox, and methods that delete them or let them expire."""
 
     def __init__(self, storage, clock):
         super().__init__(storage, clock, max_lifetime_seconds=7200)
@@ -34,7 +34,7 @@ class House(conftest.House):
         self.numbers = itertools.count()
 
     async def open_inbox(self):
-        """Create an inbox with two mails, whatever has become of the one before it."""
+        """Create an inbox with two messages, even if the previous inbox has been deleted or has expired."""
         await super().open_inbox(f"chosen{next(self.numbers)}")
         self.message_ids = []
         await self.deliver()
@@ -48,7 +48,7 @@ class House(conftest.House):
     async def deliver(self):
         self.message_ids.append(await World.deliver(self, self.address, raw=MAIL))
 
-    # These do as the service does once it has found the inbox: the one reader may be held up.
+    # These methods skip the service's lookup of the inbox, because the only reader may be blocked.
 
     async def delete_inbox(self):
         await self.storage.move_expiry(self.inbox.id, expires_at_ms=self.clock(), now_ms=self.clock())
@@ -144,14 +144,15 @@ async def until(condition):
 
 @asynccontextmanager
 async def reader(house, task):
-    """Hold the thread that reads, after it has read what was asked for and before the answer arrives."""
+    """Delay a read by stopping the reader's thread after it has read the rows and before the result arrives."""
     entered, left = threading.Event(), threading.Event()
 
     def hold(_connection):
         entered.set()
         left.wait(PATIENCE_SECONDS)
 
-    reading = asyncio.ensure_future(task(house))  # asks for its read first; both go in one batch, answered together
+    # This read is queued first; both reads run in one batch and finish together.
+    reading = asyncio.ensure_future(task(house))
     holding = asyncio.ensure_future(house.storage._reader.run(hold))
     await until(entered.is_set)
     try:
@@ -163,7 +164,7 @@ async def reader(house, task):
 
 @asynccontextmanager
 async def turns(house, task):
-    """Hold all the threads that turns are given for."""
+    """Delay a read by occupying all turns."""
     scheduler = house.service.scheduler
     async with all_turns(scheduler):
         reading = asyncio.ensure_future(task(house))
@@ -195,27 +196,27 @@ HELD_UP_BY = {
     forming: (encode, encode_message),
 }
 HELD_UP = [(read, hold) for hold, reads in HELD_UP_BY.items() for read in reads]
-WARM = [(encode, forming), (message, turns)]  # all that is found is known already
+WARM = [(encode, forming), (message, turns)]  # reads that also run when the codes and links are already known
 
 ALL = [(*pair, False) for pair in HELD_UP] + [(*pair, True) for pair in WARM]
 
-# A view lasts a minute, whatever its inbox does.
+# A view is valid for a minute, independently of its inbox.
 AS_LONG_AS_THE_INBOX = [one for one in ALL if one[0] is not look]
 
 
 async def prepare(house, *, warm):
-    """Open the inbox of a row: those before have ended theirs."""
+    """Open a new inbox, because the inboxes of earlier cases have been deleted or have expired."""
     await house.open_inbox()
     house.secret, house.grant, _ = await house.service.viewer.permit(
         house.address, house.message_ids[0], remote_images=False
     )
-    await look(house)  # from now on each is made anew
+    await look(house)  # uses the page that was rendered in advance, so later views are rendered again
     if warm:
         await house.mail.list(house.address, Page())
 
 
 @pytest.mark.parametrize("end", [House.delete_inbox, House.expire, House.shorten_and_expire])
-async def test_nothing_is_shown_of_an_inbox_that_ends_while_it_is_read(house, end, subtests):
+async def test_no_content_is_shown_of_an_inbox_that_ends_while_it_is_read(house, end, subtests):
     for read, hold, warm in ALL:
         with subtests.test(read=read.__name__, warm=warm):
             await prepare(house, warm=warm)
@@ -242,7 +243,7 @@ async def test_a_message_that_is_deleted_while_it_is_read_is_not_shown(house, su
                     await reading
 
 
-async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(house, subtests):
+async def test_an_inbox_extended_during_a_read_is_shown_beyond_its_first_expiry(house, subtests):
     for read, hold, warm in AS_LONG_AS_THE_INBOX:
         with subtests.test(read=read.__name__, warm=warm):
             await prepare(house, warm=warm)
@@ -252,7 +253,7 @@ async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(h
             assert await reading == expected
 
 
-async def test_what_others_delete_meanwhile_changes_nothing(house, subtests):
+async def test_deletions_elsewhere_change_nothing(house, subtests):
     for read, hold, warm in ALL:
         with subtests.test(read=read.__name__, warm=warm):
             await prepare(house, warm=warm)
@@ -263,7 +264,7 @@ async def test_what_others_delete_meanwhile_changes_nothing(house, subtests):
             assert await reading == expected
 
 
-async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_nothing_to_others(house):
+async def test_a_private_inbox_that_ends_meanwhile_is_only_reported_to_its_holder(house):
     house.inbox, token = await house.create(local_part="secret", private=True)
     await house.deliver()
 
@@ -282,14 +283,14 @@ async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_not
 
 
 @pytest.mark.parametrize("hold", [turns, forming])
-async def test_a_page_whose_messages_all_go_meanwhile_is_read_again(house, hold):
-    """There are others: an empty page that announces another has no place to go on from."""
+async def test_a_page_whose_messages_are_all_deleted_meanwhile_is_read_again(house, hold):
+    """If it were not read again, the page would be empty and announce a next page without a start position."""
     async with hold(house, lambda house: encode(house, limit=1)) as reading:
         await house.delete_message()
     assert await reading == house.message_ids[1:]
 
 
-async def test_an_mbox_file_is_without_what_is_deleted_meanwhile_and_ends_with_its_inbox(house):
+async def test_an_mbox_file_leaves_out_deleted_messages_and_ends_with_its_inbox(house):
     await house.deliver()
     parts = house.mail.mbox(house.address)
     async with turns(house, lambda _: anext(parts)) as reading:
@@ -301,7 +302,7 @@ async def test_an_mbox_file_is_without_what_is_deleted_meanwhile_and_ends_with_i
         await anext(house.mail.mbox(house.address))
 
 
-async def test_who_sent_a_mail_is_checked_when_its_source_is_read_before_that(house):
+async def test_reading_the_source_requests_a_sender_check_until_there_is_a_verdict(house):
     asked = []
     house.mail.check = lambda *one: not asked.append(one)
     await source(house)
@@ -325,11 +326,11 @@ async def test_an_inbox_that_is_deleted_between_two_portions_of_a_search_has_exp
 async def statements(house):
     found = []
     await house.storage._reader.run(lambda connection: connection.set_trace_callback(found.append))
-    found.clear()  # the end of the read that set it
+    found.clear()  # discard the remaining statements of the read that installed the callback
     return found
 
 
-async def test_a_page_that_is_known_is_shown_without_reading(house, statements):
+async def test_a_cached_page_is_shown_without_reading(house, statements):
     await house.mail.list(house.address, Page())
     statements.clear()
     assert len((await house.mail.list(house.address, Page())).messages) == 2
@@ -337,6 +338,6 @@ async def test_a_page_that_is_known_is_shown_without_reading(house, statements):
 
 
 @pytest.mark.parametrize("read", [list_, search, message, source, find])
-async def test_what_nobody_deletes_is_read_once(house, statements, read):
+async def test_unchanged_content_is_read_once(house, statements, read):
     await read(house)
     assert len([sql for sql in statements if "FROM inbox" in sql]) == 1

@@ -1,4 +1,4 @@
-"""The operator's rules: domains, wildcards, and domains that are retired."""
+"""The operator's rules: domains, wildcards, and retired domains."""
 
 import pytest
 from services import rules
@@ -29,7 +29,7 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
     assert "second.test" not in world.service.deliverer.mail_domains
 
 
-async def test_every_name_below_a_wildcard_is_a_domain_and_its_postmaster_the_operator(world):
+async def test_every_name_below_a_wildcard_is_a_domain_whose_postmaster_is_the_operator(world):
     world.service.change_rules(rules("mail.example.com", "*.tenants.test", accept_unknown=True))
     inbox, _ = await world.create(local_part="ada", domain="Acme.tenants.test")
     assert inbox.address == "ada@acme.tenants.test"

@@ -1,4 +1,4 @@
-"""The product without a wire: addresses and mail through ``InboxService``, on a real storage."""
+"""The service without a network: addresses and messages through ``InboxService``, with a real storage."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from tmpmaild.model import Block, Page
 from .conftest import DOMAINS, LIFETIME_MS, MAIL, mailbox_of
 
 
-async def test_other_rules_hold_at_once(world):
+async def test_new_rules_apply_immediately(world):
     inbox, token = await world.create()
     await world.service.mail.list(inbox.address, Page())
     world.service.change_rules(rules(*DOMAINS, lifetime_seconds=1, require_token=True, hostname="mx.new.test"))
@@ -26,7 +26,7 @@ async def test_other_rules_hold_at_once(world):
     assert other.expires_at_ms - other.created_at_ms == 1000
 
 
-async def test_the_memory_forgets_what_is_over(world):
+async def test_the_memory_forgets_expired_content(world):
     inbox, _ = await world.create()
     world.service.change_rules(rules(*DOMAINS, faults=True, keep_refusals=True))
     await world.service.deliverer.recipient(mailbox_of(inbox.address))
@@ -41,7 +41,7 @@ async def test_the_memory_forgets_what_is_over(world):
     assert list(world.service.refusals.newest()) == []
 
 
-async def test_who_has_been_answered_finds_the_mail_however_often_was_read_before(world):
+async def test_a_message_is_found_directly_after_its_acknowledgement_however_often_the_page_was_read(world):
     inbox, _ = await world.create(local_part="often")
     for number in range(2):
         for _ in range(3):
@@ -53,7 +53,7 @@ async def test_who_has_been_answered_finds_the_mail_however_often_was_read_befor
         assert (await world.service.mail.list(inbox.address, Page())).messages[0].id == message_id
 
 
-async def test_a_page_that_its_owner_has_read_is_not_shown_to_others(world):
+async def test_a_page_read_by_its_owner_is_not_shown_to_others(world):
     inbox, token = await world.create(private=True)
     await world.service.mail.list(inbox.address, Page(), token)
     for wrong in (None, "wrong"):

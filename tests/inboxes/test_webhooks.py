@@ -1,4 +1,4 @@
-"""Webhooks as the holders of inboxes set them; for the API's side see ``tests/http/test_addresses_webhooks.py``."""
+"""Webhooks set by the owners of inboxes; ``tests/http/test_addresses_webhooks.py`` covers the API."""
 
 import pytest
 
@@ -14,7 +14,7 @@ async def webhooks(storage):
     return Webhooks(storage, (parse_rule("127.0.0.0/8:8080"),))
 
 
-async def test_a_new_webhook_has_a_secret_of_its_own(webhooks):
+async def test_a_new_webhook_has_a_new_secret(webhooks):
     first, second = webhooks.make(URL, ["message"], ["code"]), webhooks.make(URL, ["message"], ["code"])
     assert (first.url, first.events, first.has, first.secret[:6]) == (URL, {"message"}, {"code"}, "whsec_")
     assert first.secret != second.secret

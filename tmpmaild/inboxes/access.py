@@ -1,4 +1,4 @@
-"""Access control for inboxes: reading a private inbox requires its token, and so does changing any inbox."""
+"""Access control for inboxes: a token is required to read a private inbox or to change any inbox."""
 
 import base64
 import hashlib
@@ -21,13 +21,13 @@ _SECRET_BYTES = 32
 
 
 class FeedSecret(str):
-    """The secret in the URL of a feed, used instead of a token: it permits reading and nothing else."""
+    """The secret in a feed's URL, which replaces the token and grants read access only."""
 
     __slots__ = ()
 
 
 class AllMail(str):
-    """The address of the catcher's inbox for all mail. No client can name it: a client's address is a plain ``str``."""
+    """The address of the catcher's inbox for all mail. Clients cannot specify it: their addresses are plain ``str``."""
 
     __slots__ = ()
 
@@ -36,7 +36,10 @@ ALL_MAIL = AllMail("*")
 
 
 class Access:
-    """Finds live inboxes and checks tokens. With ``require_token``, which may be changed, every inbox is private."""
+    """Finds live inboxes and checks tokens.
+
+    With ``require_token``, every inbox is private; this setting may be changed.
+    """
 
     def __init__(self, storage: Storage, caches: Caches, *, require_token: bool) -> None:
         self._storage = storage
@@ -45,7 +48,7 @@ class Access:
         self.require_token = require_token
 
     async def find(self, address: str, token: str | None = None) -> Inbox:
-        """Return the inbox of a live address, as a client wrote it, for reading.
+        """Return the inbox of a live address for reading; ``address`` is the client's spelling.
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
@@ -55,7 +58,7 @@ class Access:
         return await self.recheck(inbox, since)
 
     async def find_for_change(self, address: str, token: str) -> Inbox:
-        """Return the inbox of a live address, to change it. Raises ``AddressNotFound``, ``AddressExpired``."""
+        """Return the inbox of a live address for modification. Raises ``AddressNotFound``, ``AddressExpired``."""
         canonical = self.canonical_address(address, token)
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(canonical, now_ms)
@@ -64,23 +67,23 @@ class Access:
         return _unexpired(inbox, now_ms)
 
     def canonical_address(self, address: str, token: str | None) -> str:
-        """Return the address of the inbox that a client names. Raises ``AddressNotFound``, ``Unauthorized``."""
+        """Return the address of the inbox that a client specifies. Raises ``AddressNotFound``, ``Unauthorized``."""
         if self.require_token and token is None:
-            raise Unauthorized("every inbox needs its token here")
+            raise Unauthorized("this server requires a token for every inbox")
         canonical = address if isinstance(address, AllMail) else addresses.canonical(address)
         if canonical is None:
             raise AddressNotFound("no address")
         return canonical
 
     def permit(self, token: str | None, now_ms: int) -> Callable[[Inbox], object]:
-        """Return a function that storage calls with the inbox before it reads anything else; it raises to deny access.
+        """Return an access check that the storage calls with the inbox before it reads anything else.
 
-        As access is denied first, the time that a refusal takes reveals nothing about the inbox's content.
+        Because access is checked first, the time until a refusal reveals nothing about the inbox's content.
         """
         return partial(self.admit, token=token, now_ms=now_ms)
 
     def permit_daemon(self, now_ms: int) -> Callable[[Inbox], object]:
-        """Return the same for the daemon itself, which acts on a live inbox because its holder requested it before."""
+        """Return an access check for the daemon's own work on a live inbox, which the owner requested earlier."""
         return partial(_unexpired, now_ms=now_ms)
 
     def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
@@ -100,36 +103,36 @@ class Access:
         return inbox.private or self.require_token
 
     def feed_secret(self, inbox: Inbox) -> str | None:
-        """Return the secret that the URL of an inbox's feed requires; None if it requires no secret."""
+        """Return the secret required in the URL of an inbox's feed; None if no secret is required."""
         return _feed_secret(inbox) if self.needs_token(inbox) else None
 
     async def recheck(self, inbox: Inbox, since: Invalidation) -> Inbox:
         """Return the current state of an inbox that was read after ``since``.
 
-        Returns the same object without waiting, unless the inbox has since been deleted or its expiry moved. Raises
-        ``AddressExpired``, ``AddressNotFound``.
+        Returns the same object without waiting, unless the inbox has since been deleted or its expiry has changed.
+        Raises ``AddressExpired``, ``AddressNotFound``.
         """
         while since.moved(inbox.id):
             since = self._caches.last_invalidation
             found = await self._storage.find_inbox(inbox.address, self._clock())
             if found is None:
-                raise AddressNotFound("no such address any more")
+                raise AddressNotFound("this address no longer exists")
             inbox = found
         return _unexpired(inbox, self._clock())
 
     async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> Inbox:
         """Return the result of ``recheck``, provided that a message read after ``since`` has not been deleted.
 
-        Raises the errors of ``recheck``, and ``MessageNotFound``.
+        Raises the same errors as ``recheck``, and ``MessageNotFound``.
         """
         inbox = await self.recheck(inbox, since)
         if message_id in since.deleted_messages():
-            raise MessageNotFound("it has been deleted meanwhile")
+            raise MessageNotFound("it has since been deleted")
         return inbox
 
 
 def present(found: tuple[Inbox, T | None] | None) -> tuple[Inbox, T]:
-    """Return an inbox and the message data that storage found. Raises ``AddressNotFound``, ``MessageNotFound``."""
+    """Return an inbox and message data if the storage found both. Raises ``AddressNotFound``, ``MessageNotFound``."""
     if found is None:
         raise AddressNotFound("no such address")
     inbox, value = found
@@ -162,15 +165,15 @@ def _may_read_private(inbox: Inbox, token: str | None) -> bool:
 
 
 def is_holder(inbox: Inbox, token: str | None) -> bool:
-    """Return whether a token is that of an inbox."""
+    """Return whether a token belongs to an inbox."""
     return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")
 
 
 def _feed_secret(inbox: Inbox) -> str | None:
-    """Return the secret that permits reading an inbox as a feed; None if the inbox has no token.
+    """Return the secret that grants access to an inbox's feed, or None if the inbox has no token.
 
-    It is derived from the hash of the token, so it need not be stored. It is valid on every daemon and after a restart,
-    and expires with the inbox.
+    The secret is derived from the token hash, so it need not be stored. It is valid on every daemon, remains valid
+    after a restart, and expires with the inbox.
     """
     if inbox.token_hash is None:
         return None

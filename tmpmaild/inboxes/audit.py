@@ -1,7 +1,7 @@
-"""The audit: a log line for each address that is created and each message that is accepted.
+"""The audit log: one line for each address created and each message accepted.
 
-A line contains the time, the event, the client, and hashes of the addresses, which depend on the database and the day.
-An operator who is asked about an address computes its hash (``tmpmaild audit``) and finds its lines.
+A line contains the time, the event, the client, and hashes of the addresses. The hashes depend on the database and the
+day. To find the lines about an address, an operator computes its hash with ``tmpmaild audit``.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ class Audit:
     ) -> T:
         """Wait for a commit and return its result after writing its audit line.
 
-        If the caller is cancelled meanwhile, both still happen, so everything stored has its line. ``recipients`` are
-        addresses as clients wrote them, or forward paths.
+        If the caller is cancelled in the meantime, the commit still completes and its line is still written, so that
+        all stored data is audited. ``recipients`` are addresses in the client's spelling, or forward paths.
         """
         if not self.config.log.audit:
             return await stored
@@ -50,7 +50,7 @@ class Audit:
         return result
 
     def _inbox_address(self, recipient: str) -> str:
-        """Return the address of a recipient's inbox; ``<postmaster>`` is at the first domain."""
-        mailbox = addresses.parse_path(recipient.encode(), utf8=True)
+        """Return the address of a recipient's inbox; a name without a domain belongs to the first domain."""
+        mailbox = addresses.parse_path(recipient.encode(), utf8=True, bare=True)
         address = addresses.inbox_address(mailbox)
         return address if mailbox.domain else address + self.config.domains[0]

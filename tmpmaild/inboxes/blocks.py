@@ -1,4 +1,7 @@
-"""The operator's blocks, in memory: client networks, names, sender domains and addresses, targets. No I/O."""
+"""The operator's blocks in memory: blocked client networks, names, sender domains and addresses, and webhook targets.
+
+No I/O.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
@@ -12,14 +15,15 @@ from tmpmaild.model import Block
 CLIENT, NAME, SENDER, TARGET = "client", "name", "sender", "target"
 
 _Table = dict[int | str, int | None]
-"""The expiry of each block by its lookup key; None means never."""
+"""The expiry of each block by its lookup key; None means that the block does not expire."""
 
 
 class Blocks:
-    """All blocks. A lookup costs the same however many blocks there are, and is not needed unless ``has_any``.
+    """All blocks.
 
-    ``clock`` returns Unix milliseconds. There is one table of networks for each prefix length, so that one lookup in
-    each table finds every network that contains an address.
+    The cost of a lookup does not depend on the number of blocks. If ``has_any`` is false, no lookup is needed.
+    ``clock`` returns Unix milliseconds. There is one table of networks for each prefix length: one lookup per table
+    finds every network that contains an address.
     """
 
     def __init__(self, clock: Callable[[], int], blocks: Iterable[Block] = ()) -> None:
@@ -43,7 +47,7 @@ class Blocks:
         self.has_any = bool(self._blocks)
 
     def replace(self, blocks: Iterable[Block]) -> None:
-        """Replace all blocks. Unchanged blocks are not touched, as there may be a hundred thousand."""
+        """Replace all blocks. Unchanged blocks are not rewritten, because there may be a hundred thousand of them."""
         wanted = {(block.kind, block.value): block for block in blocks}
         self.remove(self._blocks.keys() - wanted.keys())
         self.add([block for place, block in wanted.items() if self._blocks.get(place) != block])
@@ -82,11 +86,11 @@ class Blocks:
         )
 
     def has_name(self, local_part: str) -> bool:
-        """Return whether a local part, in the form used for inboxes, is blocked."""
+        """Return whether a local part, in the canonical form of inbox addresses, is blocked."""
         return self._holds(self._tables[NAME], local_part)
 
     def has_sender(self, reverse_path: str) -> bool:
-        """Return whether an envelope sender, its domain or a parent domain is blocked; a null path never is."""
+        """Return whether an envelope sender, its domain or a parent domain is blocked; a null path is never blocked."""
         senders = self._tables[SENDER]
         if not senders or not reverse_path:
             return False
@@ -118,7 +122,7 @@ class Blocks:
 
 
 def name(text: str) -> str:
-    """Return a local part in the form used for inboxes. Raises ValueError."""
+    """Return a local part in the canonical form of inbox addresses. Raises ValueError."""
     found = addresses.canonical(f"{text}@mail.example.com")
     if found is None:
         raise ValueError("not a local part")
@@ -126,7 +130,7 @@ def name(text: str) -> str:
 
 
 def sender(text: str) -> str:
-    """Return a sender in the form used for blocks: a domain, or an address in lower case. Raises ValueError."""
+    """Return a sender in the canonical form of blocks: a domain, or an address in lower case. Raises ValueError."""
     return _folded(addresses.parse_path(text.encode(), utf8=True)) if "@" in text.strip("@") else domain(text)
 
 

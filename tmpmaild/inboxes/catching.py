@@ -1,15 +1,14 @@
 """The catcher: accepts every recipient, and stores a second copy of every message in one inbox for all mail.
 
-It is for people and tests that check the mail an application sends, whatever its recipients. ``daemon.py`` creates a
-catcher only on request (``tmpmaild catch``, ``serve --for-tests --catch-all``).
+People and tests use it to check an application's mail, regardless of the recipients. ``daemon.py`` creates a catcher
+only on request (``tmpmaild catch``, ``serve --for-tests --catch-all``).
 
 The inbox for all mail is the first destination of each message; its recipient is the whole envelope, one address per
-line. So lists, waits, streams, caches and deletion work for it as for any other inbox.
+line. Therefore, listing, waiting, streaming, caching and deletion work in the same way as for any other inbox.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Collection
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing, suppress
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,13 +16,14 @@ from msgspec.structs import replace
 from tmpmaild.clients import LOCAL
 from tmpmaild.errors import AddressTaken, MessageNotFound
 from tmpmaild.inboxes.access import ALL_MAIL
+from tmpmaild.inboxes.counting import RecipientCounts, Recipients, recipients_by_message
 from tmpmaild.inboxes.creating import AddressFactory
 from tmpmaild.mail import addresses
-from tmpmaild.model import FullMessage, NewInbox, NewMail, Page
+from tmpmaild.model import InboxChange, NewInbox, NewMail, Page
 from tmpmaild.storage.base import Storage
 
 MAX_RECIPIENTS: Final = 1000
-"""The limit of recipients per message, in place of the minimum of 100 in RFC 5321 §4.5.3.1.8."""
+"""The maximum number of recipients per message, instead of the minimum of 100 in RFC 5321 §4.5.3.1.8."""
 
 FOREVER_MS: Final = 10 * 365 * 24 * 60 * 60 * 1000
 
@@ -37,9 +37,16 @@ class Catcher:
         self._storage = storage
         self._factory = factory
         self._clock = storage.clock
+        self._counts: RecipientCounts | None = None  # None until the counts are requested for the first time
 
     async def start(self) -> None:
         """Find the inbox for all mail from an earlier run, or create it. Raises ``RequestError``."""
+        try:
+            self.inbox_id = await self._found_or_created()
+        except AddressTaken:  # another daemon on the same database has created it in the meantime
+            self.inbox_id = await self._found_or_created()
+
+    async def _found_or_created(self) -> str:
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(ALL_MAIL, now_ms)
         if inbox is None or inbox.expires_at_ms <= now_ms:
@@ -54,7 +61,7 @@ class Catcher:
                     name_held_ms=0,
                 )
             )
-        self.inbox_id = inbox.id
+        return inbox.id
 
     def with_all_mail(self, mail: NewMail) -> NewMail:
         """Return a message with the inbox for all mail as its first destination."""
@@ -64,9 +71,9 @@ class Catcher:
         return replace(mail, envelope=envelope, inbox_ids=(self.inbox_id, *mail.inbox_ids))
 
     async def open(self, address: str) -> None:
-        """Create the inbox of an address, as a client wrote it, if there is none: clients can then wait for mail.
+        """Create the inbox of an address if it does not exist, so that clients can wait for mail.
 
-        A text that is not an address is ignored; reading it fails with an error.
+        Text that is not an address is ignored; an attempt to read its inbox then fails with an error.
         """
         canonical = addresses.canonical(address)
         if canonical is None:
@@ -74,90 +81,37 @@ class Catcher:
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(canonical, now_ms)
         if inbox is None or inbox.expires_at_ms <= now_ms:
-            with suppress(AddressTaken):  # by a message that has just arrived
+            with suppress(AddressTaken):  # the inbox was created by a message that has just arrived
                 await self._factory.create_for_recipient(canonical, None, LOCAL)
 
     async def delete_messages(self, message_ids: Collection[str] | None = None, *, up_to: str | None = None) -> int:
         """Delete messages from the inbox for all mail, and their copies from the recipients' inboxes.
 
-        These are the messages in ``message_ids`` that exist, else all up to ``up_to``, else all. Returns the number of
-        messages, not counting copies.
+        Deletes the messages in ``message_ids``, and ignores ids that do not exist. If ``message_ids`` is None, deletes
+        all messages, or the messages up to ``up_to`` if it is given. Returns the number of messages, not counting
+        copies.
         """
-        if message_ids is None and up_to is None:
-            async for inboxes in self._inboxes():
-                await asyncio.gather(*map(self._storage.delete_messages, inboxes))
-            return await self._storage.delete_messages(self.inbox_id)
-        if message_ids is None:
-            message_ids = [message_id async for message_id in self._ids_up_to(up_to or "")]
-        for message_id in message_ids:
-            await self._delete_copies(message_id)
-        return await self._storage.delete_messages(self.inbox_id, message_ids)
+        return await self._storage.delete_messages(self.inbox_id, message_ids, up_to=up_to, copies=True)
+
+    async def ids_to(self, recipient: str) -> AsyncGenerator[str, None]:
+        """Yield the ids of the messages to a recipient, oldest first; recipients are compared case-insensitively."""
+        wanted = recipient.casefold()
+        async with aclosing(recipients_by_message(self._storage, self.inbox_id, Page(ascending=True))) as messages:
+            async for message_id, recipients in messages:
+                if wanted in recipients:
+                    yield message_id
+
+    def update(self, changes: Sequence[InboxChange]) -> None:
+        """Process a commit."""
+        if self._counts is not None:
+            self._counts.update(changes)
+
+    async def count_by_recipient(self) -> Recipients:
+        """Count the messages for each of the 1,000 latest recipients; recipients are compared case-insensitively."""
+        self._counts = self._counts or RecipientCounts(self._storage, self.inbox_id)
+        return await self._counts.count()
 
     async def delete_message(self, message_id: str) -> None:
         """Delete one message and its copies. Raises ``MessageNotFound``."""
         if not await self.delete_messages([message_id]):
             raise MessageNotFound("no such message")
-
-    async def _inboxes(self) -> AsyncIterator[list[str]]:
-        """Yield the ids of the recipients' inboxes, a page at a time."""
-        after: str | None = ""
-        while after is not None:
-            page = await self._storage.list_inboxes(self._clock(), after=after)
-            yield [inbox.id for inbox in page.inboxes if inbox.id != self.inbox_id and inbox.message_count]
-            after = page.next
-
-    async def _ids_up_to(self, up_to: str) -> AsyncIterator[str]:
-        after: str | None = None
-        while True:
-            page = Page(after=after, ascending=True, limit=200, bodies_bytes=0)
-            listing = await self._storage.list_messages(ALL_MAIL, page, self._clock())
-            if listing is None:
-                return
-            for message in listing.messages:
-                if message.id > up_to:
-                    return
-                yield message.id
-                after = message.id
-            if not listing.has_more:
-                return
-
-    async def _delete_copies(self, message_id: str) -> None:
-        found = await self._storage.read_message(ALL_MAIL, self._clock(), message_id=message_id, up_to_bytes=0)
-        if found is None or found[1] is None:
-            return
-        for recipient in recipients_of(found[1].message.recipient):
-            mailbox = addresses.parse_recipient(recipient.encode(), utf8=True)
-            await self._delete_copy(addresses.inbox_address(self._factory.rules.with_domain(mailbox)), found[1])
-
-    async def _delete_copy(self, address: str, of: FullMessage) -> None:
-        """Delete the copy of a message in the inbox of one recipient, if it still exists."""
-        # A message and its copies are stored together, and ids sort by arrival: the copy is among the messages of the
-        # inbox that were received in the same millisecond.
-        cursor = self._storage.last_id_before(of.message.received_at_ms)
-        while True:
-            found = await self._storage.read_message(
-                address, self._clock(), message_id=cursor, up_to_bytes=0, is_next=True
-            )
-            inbox, full = found or (None, None)
-            if inbox is None or full is None or full.message.received_at_ms > of.message.received_at_ms:
-                return
-            if _is_copy(full, of):
-                await self._storage.delete_messages(inbox.id, [full.message.id])
-                return
-            cursor = full.message.id
-
-
-def recipients_of(text: str) -> list[str]:
-    """Return the recipients of a message in the inbox for all mail, whose recipient has one address per line."""
-    return text.split("\n")
-
-
-def _is_copy(full: FullMessage, of: FullMessage) -> bool:
-    """Return whether two messages in different inboxes are from the same SMTP transaction."""
-    return (
-        full.message.received_at_ms == of.message.received_at_ms
-        and full.message.size_bytes == of.message.size_bytes
-        and full.envelope.session.data_at_ms == of.envelope.session.data_at_ms
-        and full.headers == of.headers
-        and full.message.recipient in recipients_of(of.message.recipient)
-    )

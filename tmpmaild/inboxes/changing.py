@@ -1,4 +1,4 @@
-"""The use cases that change inboxes: create an inbox, set its expiry, faults and webhook, delete it or its messages."""
+"""The use cases that change inboxes: create or delete inboxes, set expiry, faults and webhooks, and delete messages."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -34,7 +34,7 @@ class InboxManager:
         self._webhooks = webhooks
 
     def ensure_creatable(self, wanted: NewAddress) -> None:
-        """Raise ``InvalidRequest`` with all mistakes in an address to be passed to ``create``."""
+        """Raise ``InvalidRequest`` with all errors in an address that will be passed to ``create``."""
         errors, rules = ValidationErrors(), self._factory.rules
         domain = errors.collect(rules.domain, wanted.domain)
         name = "x" * addresses.RANDOM_LENGTH
@@ -49,14 +49,14 @@ class InboxManager:
     async def create(self, wanted: NewAddress, creator: str | None, client: str = LOCAL) -> tuple[Inbox, str]:
         """Create an address; return its inbox with its owner token.
 
-        ``creator`` is the client whose share the mail counts against, or None; ``client`` is the client named in the
-        audit. Raises ``InvalidRequest``, ``AddressTaken``, ``MailboxFull`` while the share is used up, ``StorageFull``.
+        The mail is charged to the share of ``creator``, if not None; ``client`` is recorded in the audit log. Raises
+        ``InvalidRequest``, ``AddressTaken``, ``StorageFull``, and ``MailboxFull`` if the share is used up.
         """
         inbox, token = await self._create_without_webhook(wanted, creator, client)
         if wanted.webhook is not None:
             try:
                 await self._webhooks.set(inbox.id, wanted.webhook)
-            except RequestError:  # the client will never get the token of this inbox
+            except RequestError:  # the client will never receive this inbox's token
                 with suppress(RequestError):
                     await self._expire(inbox)
                 raise
@@ -88,7 +88,7 @@ class InboxManager:
         """Set the expiry to ``lifetime_seconds`` from now, and replace the faults and the webhook.
 
         Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` if the operator does not allow a value or
-        if ``errors`` already contains any; nothing is changed then.
+        if ``errors`` is not empty. If an error is raised, nothing is changed.
         """
         inbox = await self._access.find_for_change(address, token)
         errors, now_ms = errors or ValidationErrors(), self._clock()
@@ -105,13 +105,13 @@ class InboxManager:
         return inbox
 
     def _new_expiry_ms(self, inbox: Inbox, lifetime_seconds: int, now_ms: int) -> int:
-        """Return the time at which a lifetime that starts now ends. Raises ``InvalidRequest``."""
+        """Return the expiry for a lifetime that starts now. Raises ``InvalidRequest``."""
         last_ms = self._factory.rules.extendable_until_ms(inbox)
         expires_at_ms = now_ms + lifetime_seconds * 1000
         if expires_at_ms > last_ms:
             left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, (last_ms - inbox.created_at_ms) // 1000
             at_most = counted(at_most_seconds, "second")
-            expected = f"expected at most {left_seconds} now: an address here lives {at_most} at most"
+            expected = f"expected at most {left_seconds} now: the lifetime of an address is at most {at_most}"
             raise InvalidRequest(("/expires_in_seconds", expected))
         return expires_at_ms
 
@@ -125,7 +125,7 @@ class InboxManager:
         await self._storage.move_expiry(inbox.id, expires_at_ms=now_ms, now_ms=now_ms)
 
     async def delete_message(self, address: str, message_id: str, token: str) -> None:
-        """Delete one message. Raises the errors of ``delete``, and ``MessageNotFound``."""
+        """Delete one message. Raises the same errors as ``delete``, and ``MessageNotFound``."""
         inbox = await self._access.find_for_change(address, token)
         if not await self._storage.delete_messages(inbox.id, [message_id]):
             raise MessageNotFound("no such message in this inbox")
@@ -133,9 +133,9 @@ class InboxManager:
     async def delete_messages(
         self, address: str, token: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
     ) -> int:
-        """Delete the messages in ``message_ids`` that exist, else all up to ``up_to``, else all; return their number.
+        """Delete the messages in ``message_ids``, the messages up to ``up_to``, or all messages; return their number.
 
-        Raises the errors of ``delete``.
+        Raises the same errors as ``delete``.
         """
         inbox = await self._access.find_for_change(address, token)
         return await self._storage.delete_messages(inbox.id, message_ids, up_to=up_to)

@@ -1,4 +1,4 @@
-"""The operator's commands for inboxes: list and purge them, block clients, names and senders, back up everything."""
+"""The operator's commands: list and purge inboxes, block clients, names and senders, and back up all data."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from tmpmaild.clients import Network, Networks, client_name, parse_network
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError, RequestError
-from tmpmaild.host.control import Answer, Command, NoArguments, Octets
+from tmpmaild.host.control import Command, Lines, NoArguments, Octets
 from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import CLIENT, NAME, SENDER, Blocks
 from tmpmaild.inboxes.expiry import Cleaner
@@ -25,19 +25,19 @@ _PART_BYTES = 256 * 1024
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _ROWS = 500
 Seconds = Annotated[int, Meta(ge=1, le=365 * 86_400)] | None
-"""The duration of a block, at most a year; None: until it is removed."""
+"""The duration of a block, at most one year; None means until it is removed."""
 
 log = logging.getLogger(__name__)
 
 
 class Listed(Struct, frozen=True, forbid_unknown_fields=True):
-    """The inboxes to list: all live inboxes, or those that the client with this IP address created."""
+    """The inboxes to list: all live inboxes, or the live inboxes that the client with this IP address created."""
 
     client: str | None = None
 
 
 class Purged(Struct, frozen=True, forbid_unknown_fields=True):
-    """The inboxes to purge: exactly one of these is given."""
+    """The inboxes to purge, specified by exactly one of the fields."""
 
     address: str | None = None
     client: str | None = None
@@ -46,21 +46,22 @@ class Purged(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OperatorMailDeleted(Struct, frozen=True, forbid_unknown_fields=True):
-    """The messages to delete from the operator's inbox (postmaster and abuse): the message with this id, or all."""
+    """Messages to delete from the operator's inbox (postmaster and abuse): one message by its id, or all messages."""
 
     message_id: str | None = None
     all: bool = False
 
 
 class Inboxes(Struct, frozen=True):
-    """A part of the inbox list."""
+    """Part of the inbox list."""
 
     inboxes: Sequence[InboxEntry]
 
 
 class Ended(Struct, frozen=True):
-    """The number of inboxes purged so far. ``erased``: no file contains their mail any more; None: not tried yet.
+    """The number of inboxes purged so far.
 
+    ``erased`` is true once no file contains the inboxes' mail, and None if erasing has not been attempted yet.
     ``trouble`` is the reason the command could not continue, such as a full disk, or "".
     """
 
@@ -70,7 +71,7 @@ class Ended(Struct, frozen=True):
 
 
 class Deleted(Struct, frozen=True):
-    """The number of messages deleted; the other fields are as in ``Ended``."""
+    """The number of messages deleted; the other fields are the same as in ``Ended``."""
 
     deleted: int
     erased: bool | None = None
@@ -86,7 +87,7 @@ class InboxCommands:
         self._clock = storage.clock
 
     def commands(self) -> dict[str, Command]:
-        """Return the commands of the control socket that are handled here."""
+        """Return the control socket commands that this class handles."""
         return {
             "inboxes": Command(Listed, self._list),
             "purge": Command(Purged, self._purge),
@@ -94,14 +95,14 @@ class InboxCommands:
             "backup": Command(NoArguments, self._backup),
         }
 
-    async def _list(self, wanted: Listed) -> Answer:
+    async def _list(self, wanted: Listed) -> Lines:
         async for inboxes in self._pages(wanted.client):
             if inboxes:
                 yield Inboxes(inboxes)
 
-    async def _purge(self, wanted: Purged) -> Answer:
+    async def _purge(self, wanted: Purged) -> Lines:
         if [wanted.address is not None, wanted.client is not None, wanted.expired, wanted.all].count(True) != 1:
-            raise CommandError("exactly one of an address, a client, the expired and all is expected")
+            raise CommandError("specify exactly one of an address, a client, expired and all")
         ended, trouble, erased = 0, "", False
         try:
             if wanted.address is not None:
@@ -114,15 +115,15 @@ class InboxCommands:
         except RequestError as error:
             trouble = str(error)
         yield Ended(ended, erased=erased, trouble=trouble)
-        log.info("purge: inboxes that have been ended by the operator: %d", ended)
+        log.info("inboxes purged by the operator: %d", ended)
 
-    async def _delete_operator_mail(self, wanted: OperatorMailDeleted) -> Answer:
+    async def _delete_operator_mail(self, wanted: OperatorMailDeleted) -> Lines:
         if (wanted.message_id is None) != wanted.all:
-            raise CommandError("either the id of a message or all is expected")
+            raise CommandError("specify either the id of a message or all")
         ids = None if wanted.message_id is None else [wanted.message_id]
         deleted = await self._storage.delete_operator_mail(ids)
         if ids and not deleted:
-            raise CommandError("the operator's inbox holds no such mail; tmpmaild postmaster lists what there is")
+            raise CommandError("the operator's inbox has no such message; tmpmaild postmaster lists its messages")
         yield Deleted(deleted)
         trouble, erased = "", False
         try:
@@ -130,16 +131,16 @@ class InboxCommands:
         except RequestError as error:
             trouble = str(error)
         yield Deleted(deleted, erased=erased, trouble=trouble)
-        log.info("postmaster: messages to postmaster and abuse that the operator has deleted: %d", deleted)
+        log.info("messages to postmaster and abuse deleted by the operator: %d", deleted)
 
-    async def _backup(self, _: NoArguments) -> Answer:
+    async def _backup(self, _: NoArguments) -> Lines:
         async with self._storage.backup() as copy:
             size_bytes = await asyncio.to_thread(copy.seek, 0, os.SEEK_END)
             await asyncio.to_thread(copy.seek, 0)
             yield Octets(size_bytes)
             while part := await asyncio.to_thread(copy.read, _PART_BYTES):
                 yield part
-        log.info("backup: a copy of everything has been handed to the operator, %d octets", size_bytes)
+        log.info("backup: a copy of the database was sent to the operator, %d bytes", size_bytes)
 
     async def _end_address(self, text: str) -> int:
         now_ms = self._clock()
@@ -155,7 +156,7 @@ class InboxCommands:
         async for inboxes in self._pages(wanted.client, expired=wanted.expired):
             if wanted.expired:
                 yield len(inboxes)
-            else:  # inboxes created since the start are left alone
+            else:  # inboxes created since the command started are kept
                 ids = [inbox.id for inbox in inboxes if inbox.created_at_ms <= begun_ms]
                 outcomes = await asyncio.gather(*map(self._end, ids), return_exceptions=True)
                 yield outcomes.count(True)
@@ -187,14 +188,14 @@ class Named(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Blocked(Named, frozen=True, forbid_unknown_fields=True):
-    """The entries to block, and for how long (None: until unblocked); ``force`` allows the operator's own networks."""
+    """The entries to block, and the duration (None: until unblocked); ``force`` permits the operator's own networks."""
 
     seconds: Seconds = None
     force: bool = False
 
 
 class BlockList(Struct, frozen=True):
-    """A part of the list of blocks."""
+    """Part of the block list."""
 
     blocks: Sequence[Block]
 
@@ -206,7 +207,7 @@ class Changed(Struct, frozen=True):
 
 
 class BlockCommands:
-    """The operator's commands for blocks, which change them in memory and in storage; ``own`` networks need force."""
+    """The operator's commands for blocks in memory and storage; blocking an ``own`` network requires ``force``."""
 
     def __init__(self, storage: Storage, known: Blocks, own: Networks) -> None:
         self.own = own
@@ -215,14 +216,14 @@ class BlockCommands:
         self._clock = storage.clock
 
     def commands(self) -> dict[str, Command]:
-        """Return the commands of the control socket that are handled here."""
+        """Return the control socket commands that this class handles."""
         return {
             "block": Command(Blocked, self._block),
             "unblock": Command(Named, self._unblock),
             "blocks": Command(NoArguments, self._list),
         }
 
-    async def _block(self, wanted: Blocked) -> Answer:
+    async def _block(self, wanted: Blocked) -> Lines:
         places = _places(wanted)
         if not wanted.force:
             self._refuse_own(places)
@@ -234,14 +235,14 @@ class BlockCommands:
         log.info("blocked by the operator: %d%s", len(added), _named(places), extra={"about": now_ms})
         yield Changed(len(added))
 
-    async def _unblock(self, wanted: Named) -> Answer:
+    async def _unblock(self, wanted: Named) -> Lines:
         places = _places(wanted)
         await self._storage.change_blocks(removed=places)
         count = self._known.remove(places)
         log.info("unblocked by the operator: %d", count, extra={"about": self._clock()})
         yield Changed(count)
 
-    async def _list(self, _: NoArguments) -> Answer:
+    async def _list(self, _: NoArguments) -> Lines:
         known = sorted(self._known, key=lambda block: (block.kind, block.value))
         for start in range(0, len(known), _ROWS):
             yield BlockList(known[start : start + _ROWS])
@@ -250,8 +251,8 @@ class BlockCommands:
         for kind, value in places:
             if kind == CLIENT and (own := _overlapping(ip_network(value), (*_LOOPBACK, *self.own))):
                 raise CommandError(
-                    f"{value} holds addresses of {own}, which is this machine, a trusted proxy or exempt from limits;"
-                    " --force blocks it all the same"
+                    f"{value} includes addresses of {own}, which is this machine, a trusted proxy or exempt from"
+                    " limits; use --force to block it anyway"
                 )
 
 
@@ -261,7 +262,10 @@ def _overlapping(network: Network, others: Networks) -> Network | None:
 
 
 def _named(places: Sequence[tuple[str, str]]) -> str:
-    """Return the first blocks as text for the log, without local parts, which may belong to an address here."""
+    """Return the first blocks as text for the log.
+
+    Local parts are omitted because they may belong to a local address.
+    """
     named = [f"{kind} {value}" for kind, value in places if kind != NAME]
     more = f" and {len(named) - _MAX_NAMED} more" if len(named) > _MAX_NAMED else ""
     return f" ({', '.join(named[:_MAX_NAMED])}{more})" if named else ""
@@ -286,4 +290,4 @@ def _parsed(wanted: Named) -> Iterator[tuple[str, str]]:
             try:
                 yield kind, str(parse(text))
             except ValueError as error:
-                raise CommandError(f"{expected} is expected, not {text!r}") from error
+                raise CommandError(f"expected {expected}, not {text!r}") from error

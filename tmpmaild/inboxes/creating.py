@@ -12,12 +12,12 @@ from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import LocalPartError
-from tmpmaild.model import NAME_HELD_MS, Inbox, NewInbox, Webhook
+from tmpmaild.model import Inbox, NewInbox, Webhook
 from tmpmaild.storage.base import Storage
 
 
 class NewAddress(Struct, frozen=True):
-    """An address that a client requests; the service chooses values that are None."""
+    """An address requested by a client; the service chooses the values that are None."""
 
     local_part: str | None = None
     domain: str | None = None
@@ -28,7 +28,7 @@ class NewAddress(Struct, frozen=True):
 
 
 class AddressFactory:
-    """Creates addresses according to ``rules``, which may be replaced; ``random`` generates names and tokens."""
+    """Creates addresses according to ``rules``, which may be replaced later; ``random`` generates names and tokens."""
 
     def __init__(
         self, storage: Storage, rules: Rules, blocks: Blocks, faults: Faults, audit: Audit, *, random: Random
@@ -42,11 +42,14 @@ class AddressFactory:
         self._random = random
 
     def random_local_part(self) -> str:
-        """Return a local part that nobody can guess."""
+        """Return an unguessable local part."""
         return addresses.random_local_part(self._random.choice)
 
     def allowed_local_part(self, local_part: str) -> str:
-        """Return a local part in the form used for inboxes. Raises ``InvalidRequest`` if it is not allowed."""
+        """Return a local part in the canonical form of inbox addresses.
+
+        Raises ``InvalidRequest`` if it is not allowed.
+        """
         try:
             name = addresses.check_local_part(local_part)
         except LocalPartError as error:
@@ -60,7 +63,7 @@ class AddressFactory:
     ) -> tuple[Inbox, str]:
         """Create an address whose local part and domain have been chosen; return its inbox with its owner token.
 
-        The other arguments and the errors are those of ``InboxManager.create``.
+        The other arguments and the errors are the same as for ``InboxManager.create``.
         """
         address = address_of(local_part, domain)
         token = new_secret(self._random)
@@ -72,21 +75,21 @@ class AddressFactory:
             private=wanted.private,
             token_hash=digest(token),
             creator=creator,
-            name_held_ms=0 if self.rules.catch_all else NAME_HELD_MS,
+            name_held_ms=self.rules.name_held_ms,
         )
         inbox = await self._audit.written(self._storage.create_inbox(new), "created", [address], client)
         self._faults.order(inbox, wanted.faults)
         return inbox, token
 
     async def create_for_recipient(self, address: str, creator: str | None, client: str) -> Inbox:
-        """Create the inbox of a recipient. Raises the errors of ``create``."""
+        """Create the inbox of a recipient. Raises the same errors as ``create``."""
         local_part, _, domain = address.rpartition("@")
         inbox, _ = await self.create(local_part, domain, NewAddress(), creator, client)
         return inbox
 
 
 def address_of(local_part: str, domain: str) -> str:
-    """Return the address with these parts. Raises ``InvalidRequest`` if it is too long."""
+    """Return the address with this local part and domain. Raises ``InvalidRequest`` if it is too long."""
     address = f"{local_part}@{domain}"
     if len(address) > addresses.MAX_ADDRESS_OCTETS:
         raise InvalidRequest(("/domain", f"expected an address of at most {addresses.MAX_ADDRESS_OCTETS} characters"))

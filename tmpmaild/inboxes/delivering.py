@@ -1,4 +1,4 @@
-"""The use cases of delivery: look up a recipient, and store a message in the inboxes of all its recipients."""
+"""The delivery use cases: look up a recipient, and store a message in the inboxes of all its recipients."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,26 +22,27 @@ from tmpmaild.model import Envelope, NewMail, ParsedMail
 from tmpmaild.scheduling.turns import FairScheduler, HeavySlot
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
-_HEAVY_BYTES = 1024 * 1024  # larger messages one at a time: parsing and storing a message copies it several times
+_HEAVY_BYTES = 1024 * 1024  # larger messages are handled one at a time, because each is copied several times
 _OPERATOR_READ_MS = 1000
-_GIVE_BACK_MS = 1000  # not more often: returned memory has to be requested from the system again
+_GIVE_BACK_MS = 1000  # the minimum interval, because returned memory must be requested from the system again
 
 
 class UnknownAddress(Struct, frozen=True, gc=False):
-    """A recipient that has no inbox yet: ``deliver`` creates it."""
+    """A recipient without an inbox; ``deliver`` creates the inbox."""
 
     address: str
 
 
 Destination = str | UnknownAddress
-"""Where ``deliver`` stores a message: an inbox id, or with ``accept_unknown`` an address without an inbox."""
+"""A destination for ``deliver``: an inbox id or, with ``accept_unknown``, an address without an inbox."""
 
 
 class Deliverer:
-    """Looks up recipients; parses and stores messages. Parsing takes a turn of the sending client, unless it is quick.
+    """Looks up recipients; parses and stores messages.
 
-    ``give_memory_back`` is called in a thread, at most once a second, after a large message has been parsed, ``check``
-    after a message has been stored.
+    Parsing uses one of the sending client's turns, unless the message can be parsed quickly. After a large message has
+    been parsed, ``give_memory_back`` is called in a thread, at most once a second. ``check`` is called after a message
+    has been stored.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Deliverer:
 
     @property
     def mail_domains(self) -> Domains:
-        """The domains whose mail is accepted."""
+        """The domains for which mail is accepted."""
         return self._factory.rules.accepting(self._clock())
 
     def has_room(self) -> bool:
@@ -79,15 +80,18 @@ class Deliverer:
         return self._storage.has_room()
 
     def recipient_now(self, mailbox: Mailbox) -> str | None:
-        """Return the id of a mailbox's inbox from the cache; None if it is not cached: then call ``recipient``."""
+        """Return the id of a mailbox's inbox from the cache.
+
+        If it is not cached, return None; the caller then calls ``recipient``.
+        """
         inbox = self._recipients.get(addresses.inbox_address(mailbox), self._clock())
         return inbox.id if inbox else None
 
     async def recipient(self, mailbox: Mailbox, client: str | None = None) -> Destination:
-        """Return the id of a mailbox's inbox; with ``accept_unknown``, possibly an address without an inbox.
+        """Return the id of a mailbox's inbox; with ``accept_unknown``, the result may be an address without an inbox.
 
-        ``client`` has a share of the operator's inbox; None is a client without limits. Raises ``AddressNotFound``
-        whether the address never existed, has expired or was deleted; ``MailboxFull``.
+        ``client`` is limited to a client's share of the operator's inbox; None means that there is no limit. Raises
+        ``MailboxFull``, and ``AddressNotFound`` if the address never existed, has expired or was deleted.
         """
         rules = self._factory.rules
         if rules.catch_all:
@@ -96,19 +100,22 @@ class Deliverer:
             return await self._operator(client)
         now_ms, address = self._clock(), addresses.inbox_address(mailbox)
         inbox = await self._storage.find_inbox(address, now_ms)
-        if rules.catch_all and inbox is not None and inbox.expires_at_ms <= now_ms:
-            return UnknownAddress(address)  # its name is free
+        if inbox is not None and inbox.expires_at_ms + rules.name_held_ms <= now_ms:
+            inbox = None  # the name is available again
         if inbox is None and self._may_be_created(mailbox, address):
             return UnknownAddress(address)
         if inbox is None or inbox.expires_at_ms <= now_ms:
             raise AddressNotFound("no live address")
         if inbox.full:
-            raise MailboxFull("the inbox takes no more")
+            raise MailboxFull("the inbox is full")
         self._recipients.put(inbox)
         return inbox.id
 
     async def _operator(self, client: str | None) -> str:
-        """Return the operator's inbox. The share is that of up to a second ago; the storage checks it again."""
+        """Return the operator's inbox.
+
+        The share used for this check may be up to one second out of date; the storage repeats the check.
+        """
         now_ms = self._clock()
         if client is not None:
             if self._operator_refuses is None or abs(now_ms - self._operator_read_at_ms) >= _OPERATOR_READ_MS:
@@ -119,7 +126,7 @@ class Deliverer:
         return OPERATOR_INBOX_ID
 
     def _may_be_created(self, mailbox: Mailbox, address: str) -> bool:
-        """Return whether mail to this address, which has never existed, creates it."""
+        """Return whether mail to an address that has never existed creates the address."""
         rules = self._factory.rules
         if rules.catch_all:
             return True
@@ -134,11 +141,11 @@ class Deliverer:
     async def deliver(
         self, envelope: Envelope, destinations: Sequence[Destination], raw: bytes, creator: str | None = None
     ) -> str:
-        """Store a message in all of its live inboxes; return its id in the first of them once it is on disk.
+        """Store a message in all of its live inboxes; once the message is on disk, return its id in the first inbox.
 
-        ``creator`` is the client whose share is charged for inboxes that the message creates, and for the inbox of
-        the operator; None charges no client. Raises ``AddressNotFound`` when no inbox is left, ``MailboxFull``,
-        ``StorageFull``, ``StorageUnavailable``.
+        Inboxes that the message creates, and the space that it uses in the operator's inbox, are charged to
+        ``creator``; if this is None, no client is charged. Raises ``AddressNotFound`` if no inbox remains,
+        ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
         """
         inbox_ids = [one for one in destinations if isinstance(one, str)]
         if len(inbox_ids) < len(destinations):
@@ -156,7 +163,7 @@ class Deliverer:
     ) -> tuple[Envelope, list[str]]:
         """Create the missing inboxes; return an envelope with the remaining recipients, and their inbox ids."""
         recipients, inbox_ids, client = [], [], client_name(envelope.remote_ip)
-        # All at once: creating the inboxes of a thousand recipients then takes only a few transactions.
+        # Create them concurrently, so that a thousand recipients' inboxes take only a few transactions.
         found = await asyncio.gather(*[self._inbox_id(one, creator, client) for one in destinations])
         for recipient, inbox_id in zip(envelope.recipients, found, strict=True):
             if inbox_id is not None:
@@ -172,13 +179,14 @@ class Deliverer:
             return destination
         try:
             inbox = await self._factory.create_for_recipient(destination.address, creator, client)
-        except AddressTaken:  # by another spelling in this message, or by another client since RCPT
+        except AddressTaken:
+            # The inbox has been created since RCPT: by this message with a different spelling, or by another client.
             known = await self._storage.find_inbox(destination.address, self._clock())
             return known.id if known else None
         return inbox.id
 
     async def _parse(self, raw: bytes, client: str, place: HeavySlot | None) -> ParsedMail:
-        """Parse a message in a turn of its client, which may be exempt from other limits."""
+        """Parse a message in one of the client's turns, even if the client is exempt from other limits."""
 
         def parse() -> ParsedMail:
             parsed = mime.parse(raw, is_checked=self._check is not None)
@@ -206,6 +214,7 @@ class Deliverer:
                 self._recipients.forget(inbox_id)
             raise
         if self._check is not None:
-            # Only queued: it runs after the reply. Copies in other inboxes are checked when they are read.
+            # The check is only queued here, and runs after the reply. Copies in other inboxes are checked when they are
+            # read.
             asyncio.get_running_loop().call_soon(self._check, address, message_id, client)
         return message_id

@@ -1,4 +1,7 @@
-"""The background task that deletes expired mail. Correctness does not depend on it: every read checks the clock."""
+"""The background task that deletes expired mail.
+
+Correctness does not depend on this task, because every read checks the clock.
+"""
 
 import logging
 import time
@@ -20,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Sweeps the storage every ``interval_seconds``, which may be changed; ``chores`` are small tasks run each time."""
+    """Sweeps the storage every ``interval_seconds``, which may be changed, and then runs small tasks (``chores``)."""
 
     def __init__(
         self,
@@ -36,10 +39,10 @@ class Cleaner:
         self._unerased_since: float | None = None
         self._swept_at = time.monotonic()
         self._operator_share = 0.0
-        self._sweep_seconds = Histogram("sweep_seconds", "How long a sweep took.", _SWEEP_BOUNDS_SECONDS)
+        self._sweep_seconds = Histogram("sweep_seconds", "Duration of a sweep.", _SWEEP_BOUNDS_SECONDS)
 
     async def run(self) -> None:
-        """Sweep immediately, then at each interval, forever. A failure is logged, and the next tick tries again."""
+        """Sweep immediately and then once per interval, forever. A failure is logged, and the next tick retries."""
         while True:
             await self._sweep_or_log()
             for chore in self._chores:
@@ -47,9 +50,10 @@ class Cleaner:
             await self._pause()
 
     async def _pause(self) -> None:
-        """Wait for the next tick: a second while the storage accepts no writes, as a sweep notices when it does again.
+        """Wait for the next tick; wait only one second if the storage rejects writes, because a sweep detects recovery.
 
-        There may be no other writes meanwhile: a load balancer sends no requests to a service that is not ready.
+        There might be no other writes during this time, because load balancers send no requests to a service that is
+        not ready.
         """
         waited_seconds = 0.0
         while (left_seconds := self.interval_seconds - waited_seconds) > 0:
@@ -62,14 +66,14 @@ class Cleaner:
         try:
             await self.sweep()
         except RequestError as error:
-            log.warning("sweeping failed (%s); it is tried again", error)
+            log.warning("sweep failed (%s); will retry", error)
         except Exception:
-            log.exception("sweeping failed; it is tried again")
+            log.exception("sweep failed; will retry")
 
     async def sweep(self) -> bool:
-        """Delete all expired inboxes and erase their content from the files; deliveries run between the steps.
+        """Delete all expired inboxes and erase their content from the files. Deliveries can run between the steps.
 
-        Returns False if everything is deleted, but some of it cannot be erased yet.
+        Returns False if some deleted content cannot be erased yet.
         """
         begun = time.monotonic()
         while await self._storage.sweep(self._clock()):
@@ -82,14 +86,14 @@ class Cleaner:
         return erased
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics about sweeps."""
+        """Return the sweep metrics."""
         return (
             self._sweep_seconds,
-            Gauge("sweep_age_seconds", "Time since the end of the last sweep.", self._age),
-            Gauge("sweep_unerased_seconds", "For how long deleted mail could not be erased.", self._unerased_age),
+            Gauge("sweep_age_seconds", "Time since the last successful sweep.", self._age),
+            Gauge("sweep_unerased_seconds", "How long deleted mail has been waiting to be erased.", self._unerased_age),
             Gauge(
                 "postmaster_used_ratio",
-                "The part of the inbox of postmaster and abuse that is used, as of the last sweep.",
+                "The used share of the inbox of postmaster and abuse, as of the last sweep.",
                 lambda: self._operator_share,
             ),
         )
@@ -104,13 +108,13 @@ class Cleaner:
         seconds = time.monotonic() - begun
         if seconds >= _WARN_AFTER_SECONDS:
             log.warning(
-                "sweeping has taken %d s and goes on: expired mail is not readable, but stays in the file until then",
+                "a sweep has been running for %d s: expired mail cannot be read, but remains in the file until it ends",
                 seconds,
                 extra={"about": "slow"},
             )
 
     async def _erase(self) -> bool:
-        # Our own readers finish within milliseconds; only transactions of other processes last.
+        # Our own readers finish within milliseconds; only transactions of other processes take longer.
         for _ in range(_ERASE_TRIES):
             if await self._storage.erase():
                 return True
@@ -126,7 +130,7 @@ class Cleaner:
         elif now - self._unerased_since >= _WARN_AFTER_SECONDS:
             log.warning(
                 "another process has kept a read transaction on the database open for %d s: expired mail is deleted,"
-                " but its octets stay in the files until that ends",
+                " but its bytes remain in the files until the transaction ends",
                 now - self._unerased_since,
                 extra={"about": "unerased"},
             )
@@ -136,4 +140,4 @@ def _do_or_log(chore: Callable[[], None]) -> None:
     try:
         chore()
     except Exception:
-        log.exception("a chore of the cleaner failed; the others and the sweep go on")
+        log.exception("a cleaner chore failed; the other chores and the sweep continue")

@@ -1,4 +1,7 @@
-"""Faults that testers order for their own addresses: the steps of delivery that fail, and how often. In memory only."""
+"""Faults that testers configure for their own addresses: which delivery steps fail, and how often.
+
+Faults are stored only in memory.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -15,16 +18,16 @@ MOST_FAULTS = 10
 _MOST_INBOXES = 2000
 _MOST_KEPT = 100
 _MAX_COMMAND_CHARACTERS = 400
-_KEPT_MS = 3_600_000  # commands contain addresses, which live no longer than this by default
+_KEPT_MS = 3_600_000  # commands contain addresses, and the default lifetime of an address is one hour
 
 Step = Literal["rcpt", "data", "end"]
 """The step that fails: RCPT, DATA or the final dot."""
 
 
 class Fault(Struct, frozen=True):
-    """The next ``times`` that a delivery reaches a step, it is delayed, and then refused if there is a ``reply``.
+    """Delays the next ``times`` attempts at a delivery step, and then refuses them if there is a ``reply``.
 
-    ``reply`` is a reply code from 400 to 599 and a text.
+    ``reply`` consists of a reply code from 400 to 599 and the reply text.
     """
 
     at: Step
@@ -39,10 +42,10 @@ class _Ordered(Struct):
 
 
 class Faults:
-    """The faults of all inboxes, in ``ordered``. Unless ``allowed``, no faults can be ordered.
+    """The faults of all inboxes. No faults can be configured unless ``allowed`` is true.
 
-    Each fault occurs exactly as often as ordered, however many deliveries run at once: ``take`` neither waits nor is
-    called from threads.
+    Each fault occurs exactly as often as configured, even during concurrent deliveries, because ``take`` never awaits
+    and is never called from other threads.
     """
 
     def __init__(self, *, allowed: bool) -> None:
@@ -53,19 +56,21 @@ class Faults:
         return len(self.ordered)
 
     def allow(self, *, allowed: bool) -> None:
-        """Accept orders from now on, or stop accepting them and drop all faults."""
+        """Allow faults from now on, or forbid them and drop all existing faults."""
         self.allowed = allowed
         if not allowed:
             self.ordered.clear()
 
     def ensure_possible(self, faults: Sequence[Fault], inbox_id: str = "") -> None:
-        """Raise ``InvalidRequest`` if these faults cannot be ordered for an existing inbox, or for a new one."""
+        """Raise ``InvalidRequest`` if these faults cannot be set for an existing or new inbox."""
         if not faults:
             return
         if not self.allowed:
-            raise InvalidRequest(("/faults", "expected none: this server is not set up for faults (smtp.faults)"))
+            raise InvalidRequest(("/faults", "expected no faults: this server does not allow them (smtp.faults)"))
         if len(self.ordered) >= _MOST_INBOXES and inbox_id not in self.ordered:
-            raise InvalidRequest(("/faults", f"expected none now: {_MOST_INBOXES} addresses have some already"))
+            raise InvalidRequest(
+                ("/faults", f"expected no faults: {_MOST_INBOXES} addresses already have faults, the maximum")
+            )
         idle = [index for index, one in enumerate(faults) if one.reply is None and not one.delay_seconds]
         if idle:
             raise InvalidRequest(*[(f"/faults/{index}", "expected a reply, a delay or both") for index in idle])
@@ -78,7 +83,7 @@ class Faults:
             self.ordered.pop(inbox.id, None)
 
     def left(self, inbox_id: str) -> Sequence[Fault]:
-        """Return an inbox's pending faults, each with the number of times it will still occur."""
+        """Return an inbox's pending faults, each with its number of remaining occurrences."""
         ordered = self.ordered.get(inbox_id)
         return tuple(ordered.faults) if ordered else ()
 
@@ -87,7 +92,7 @@ class Faults:
         return self._find(inbox_ids, step) is not None
 
     def take(self, inbox_ids: Iterable[object], step: Step) -> Fault | None:
-        """Return the first fault that these inboxes have at this step, used up once; None if there is no fault."""
+        """Return the first fault of these inboxes at this step and decrement its count; None if there is no fault."""
         found = self._find(inbox_ids, step)
         if found is None:
             return None
@@ -108,7 +113,7 @@ class Faults:
         return None
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop the faults of deleted inboxes, and update the expiry of inboxes whose expiry has moved."""
+        """Drop the faults of deleted inboxes, and update the expiry of inboxes whose expiry has changed."""
         for change in changes:
             if isinstance(change.notice, InboxDeleted):
                 self.ordered.pop(change.inbox_id, None)
@@ -122,9 +127,9 @@ class Faults:
 
 
 class Refusal(Struct, frozen=True):
-    """A refused command with its reply, or a connection that ended without a message, with the reason.
+    """A refused command and its reply, or the reason why a connection ended without a message.
 
-    ``client`` is an IP address. ``command`` never contains a login.
+    ``client`` is an IP address. ``command`` never contains credentials.
     """
 
     at_ms: int
@@ -134,7 +139,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Refusals:
-    """The newest refusals, kept only if ``wanted``, which ``want`` changes."""
+    """The newest refusals. They are recorded only while ``wanted`` is true; ``want`` changes this."""
 
     def __init__(self, clock: Callable[[], int], *, wanted: bool) -> None:
         self._clock = clock
@@ -142,13 +147,13 @@ class Refusals:
         self.wanted = wanted
 
     def want(self, *, wanted: bool) -> None:
-        """Keep refusals from now on, or stop keeping them and drop all refusals."""
+        """Start recording refusals, or stop recording them and drop all recorded refusals."""
         self.wanted = wanted
         if not wanted:
             self._kept.clear()
 
     def add(self, client: str, command: str, reason: str) -> None:
-        """Add a refusal, if refusals are wanted."""
+        """Record a refusal if recording is on."""
         if self.wanted:
             self._kept.append(Refusal(self._clock(), client, command[:_MAX_COMMAND_CHARACTERS], reason))
 
@@ -158,5 +163,5 @@ class Refusals:
             self._kept.popleft()
 
     def newest(self) -> Sequence[Refusal]:
-        """Return the refusals that are kept, oldest first."""
+        """Return the recorded refusals, oldest first."""
         return tuple(self._kept)

@@ -1,4 +1,4 @@
-"""Filtered pages: messages that match ``sender``, ``subject``, ``q`` and ``has``, read a portion at a time."""
+"""Filtered pages of messages that match ``sender``, ``subject``, ``q`` and ``has``; messages are read in portions."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
@@ -11,16 +11,16 @@ from tmpmaild.scheduling.turns import FairScheduler
 from tmpmaild.storage.base import bodies_to_read, cut
 
 MOST_LOOKED_AT = 200
-"""The number of messages in which one page searches for codes and links."""
+"""The number of messages that are searched for codes and links to fill one page."""
 
-_PORTION = 50  # messages that a filter reads at once
-# Comparing texts takes less than a sixteenth of the time of detecting codes and links.
+_PORTION = 50  # the number of messages that a filter reads in one query
+# Comparing text takes less than a sixteenth of the time needed to detect codes and links.
 _COMPARING = 16
 _MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
 
 
 class MessageSource(NamedTuple):
-    """The functions with which a filter reads an inbox: list pages, starts of bodies, and messages with findings."""
+    """The functions that a filter uses to read pages, beginnings of bodies, and messages with findings."""
 
     read: Callable[[Page], Awaitable[Listing]]
     bodies: Callable[[Inbox, Sequence[str], int], Awaitable[dict[str, str]]]
@@ -29,19 +29,19 @@ class MessageSource(NamedTuple):
 
 
 def is_filter(page: Page) -> bool:
-    """Return whether messages must be examined to decide whether they are on this page."""
+    """Return whether this page has filters, so that messages must be examined before they are added to it."""
     return bool(page.has or page.sender or page.subject or page.text or page.recipient)
 
 
 def rest_of(page: Page, message_id: str) -> Page:
-    """Return the rest of a page after a message, in the order of the page."""
+    """Return the part of a page that follows a message, in the page's order."""
     return replace(page, after=message_id) if page.ascending else replace(page, before=message_id)
 
 
 def matches(message: Message, page: Page, body: str) -> bool:
-    """Return whether a message has the texts and the attachment that a page requires. Each text is searched by itself.
+    """Return whether a message has the text and attachments that a page requires. Each field is searched separately.
 
-    Matching ignores case, using Unicode case folding: "ß" matches "ss". ``body`` is the searched part of the body.
+    Matching ignores case, using Unicode case folding: "ß" matches "ss". ``body`` is the part of the body to search.
     """
     address, name, subject = message.from_address.casefold(), message.from_name.casefold(), message.subject.casefold()
     sender, text = _folded(page.sender), _folded(page.text)
@@ -61,7 +61,7 @@ def _folded(wanted: str | None) -> str:
 async def filtered(page: Page, source: MessageSource) -> Listing:
     """Return a page of the messages that match ``page``.
 
-    The list is read in portions, each with its own query, so that no other request waits for long.
+    The list is read in portions with one query each, so that other requests do not have to wait long.
     """
     filtering = _Filtering(page)
     while True:
@@ -74,7 +74,7 @@ async def filtered(page: Page, source: MessageSource) -> Listing:
 
 
 async def _candidates(part: Listing, page: Page, source: MessageSource) -> Sequence[Message]:
-    """Return the messages whose texts match, before searching for findings; in a thread where that takes long."""
+    """Return the messages whose text matches, without checking for findings; long texts are compared in a thread."""
     if not _is_matching(page):
         return part.messages
     cut_short = [message.id for message in part.messages if message.truncated and page.text]
@@ -90,7 +90,7 @@ async def _candidates(part: Listing, page: Page, source: MessageSource) -> Seque
 
 
 async def _settled(inbox: Inbox, messages: Sequence[Message], page: Page, source: MessageSource) -> Sequence[Message]:
-    """Return the messages of a page, with whole bodies where the page has room for them, as in a list."""
+    """Return a page's messages in the form used in lists, with complete bodies as long as they fit on the page."""
     cut_short = {message.id for message in messages if message.truncated}
     missing = cut_short and cut_short & _whole(messages, page)
     bodies = await source.bodies(inbox, sorted(missing), page.bodies_bytes) if missing else {}
@@ -101,7 +101,7 @@ async def _settled(inbox: Inbox, messages: Sequence[Message], page: Page, source
 
 
 def _whole(messages: Sequence[Message], page: Page) -> set[str]:
-    """Return the ids of the messages of a page whose bodies it has room for."""
+    """Return the ids of the messages whose whole bodies fit into the page."""
     up_to_bytes = page.small_bytes
     small = [message for message in messages if message.body_bytes <= up_to_bytes]
     large = [message for message in messages if message.body_bytes > up_to_bytes]
@@ -116,18 +116,18 @@ def _cut(message: Message) -> Message:
 
 
 def _is_matching(page: Page) -> bool:
-    """Return whether ``matches`` can exclude a message."""
+    """Return whether ``matches`` could exclude any message."""
     return bool(page.sender or page.subject or page.text or page.recipient or "attachment" in page.has)
 
 
 class _Filtering:
-    """A page under construction."""
+    """A page that is being assembled."""
 
     def __init__(self, page: Page) -> None:
         self.ended = False
         self.kept: list[Message] = []
         self._page = page
-        # The messages to read next.
+        # The page that determines which messages to read next.
         self.rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, recipient=None, has=frozenset())
         self._is_looking = not page.has <= {"attachment"}
         self._may_look_at = MOST_LOOKED_AT if self._is_looking else page.limit
@@ -147,7 +147,7 @@ class _Filtering:
         return len(self.kept) < self._page.limit
 
     def take(self, part: Listing, completed: Sequence[Message], matching: int) -> None:
-        """Keep the messages that belong on the page, out of ``matching`` ones."""
+        """Keep the messages that belong on the page; ``matching`` is the number of matching messages."""
         looked_at = self._keep(completed)
         self._may_look_at -= looked_at
         if looked_at:
@@ -160,7 +160,7 @@ class _Filtering:
         self._cut_to_size()
 
     def _keep(self, messages: Sequence[Message]) -> int:
-        """Keep the messages with the findings until the page is full; return how many were examined."""
+        """Keep the messages that have the required findings until the page is full; return the number examined."""
         for number, message in enumerate(messages):
             characters = message_characters(message) - len(message.body)
             is_too_much = self.kept and self._other_characters + characters > self._page.other_characters
@@ -171,7 +171,7 @@ class _Filtering:
             if "verdict" in self._page.has and message.authentication is None:
                 if not self._page.ascending:
                     continue
-                self._is_waiting = True  # its verdict will follow: no later message may be shown before it
+                self._is_waiting = True  # its verdict is pending: no later message may be shown before it
                 return number
             self.kept.append(message)
             self._other_characters += characters
@@ -180,18 +180,19 @@ class _Filtering:
     def _move_past(self, part: Listing) -> None:
         if part.messages:
             last = part.messages[-1].id
-            # Newest first, mail that arrives between two parts is above both: it is left to the next wait.
+            # In newest-first order, mail that arrives between two reads would belong before both results; the next wait
+            # finds it.
             self._searched_to = last if self._page.ascending else self._searched_to or part.messages[0].id
             self.rest = rest_of(self.rest, last)
 
     def _cut_to_size(self) -> None:
-        """Keep no more bytes of bodies than a page may have, to bound memory."""
+        """Truncate the bodies to the maximum size of a page, to limit memory use."""
         if sum([message.body_bytes for message in self.kept]) > self._page.bodies_bytes:
             whole = _whole(self.kept, self._page)
             self.kept = [one if one.id in whole or one.truncated else _cut(one) for one in self.kept]
 
     def listing(self, last_part: Listing, messages: Sequence[Message]) -> Listing:
-        """Return the page with these messages."""
+        """Return a page that contains these messages."""
         return replace(
             last_part,
             messages=tuple(messages),

@@ -1,4 +1,4 @@
-"""Adds codes and links to messages. They are detected in turns of the reading client, and cached."""
+"""Adds codes and links to messages. Detection runs in the reading client's turns, and the results are cached."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ class Detector:
         """Return the messages with their codes and links."""
         found = {message.id: self._cache.get(message.id) for message in messages}
         unknown = [message for message in messages if found[message.id] is None]
-        # A few in each turn, so that a page of hundreds does not delay other requests until it is done.
+        # Process a few messages per turn, so that a page of hundreds of messages does not delay other requests.
         for portion in _portions(unknown):
             async with self._scheduler.turn(sum(map(text_bytes, portion))) as turn:
                 found |= await self._find(turn, inbox, portion)
@@ -55,7 +55,7 @@ class Detector:
 
 
 def text_bytes(message: Message) -> int:
-    """Return the maximum number of bytes of a message that are searched, which excludes attachments."""
+    """Return the maximum number of bytes that are searched in a message; attachments are not counted."""
     return min(message.size_bytes if message.has_html else message.body_bytes, 2 * TEXT_CHARACTERS)
 
 
@@ -84,6 +84,6 @@ def _detect_all(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
 def _findings_or_none(subject: str, texts: Texts) -> Findings:
     try:
         return detect(subject, texts)
-    except Exception:  # a message must be readable even if this fails
-        log.exception("looking for codes and links failed")
+    except Exception:  # a message must be readable even if detection fails
+        log.exception("finding codes and links failed")
         return NO_FINDINGS

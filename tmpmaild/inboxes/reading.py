@@ -1,9 +1,11 @@
-"""Reading an inbox: pages of its messages, one message, its source and attachments. Nothing is changed here.
+"""Reads an inbox: pages of its messages, single messages, and their sources and attachments.
 
-Results are current when a method returns: a message that is deleted or expires while it is being read is not shown.
+This module does not modify any data. Results are current when a method returns: a message that expires or is deleted
+while it is being read is not returned.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import TypeVar
 
@@ -37,16 +39,16 @@ from tmpmaild.storage.base import ANY_SIZE, Permit, Storage
 NOT_CHECKED = unchecked("none", "not checked")
 """The verdict shown for a message while too many other messages are waiting to be checked."""
 
-# Extracting, comparing and copying take less than a sixteenth of the time of detecting codes and links.
+# Extracting, comparing and copying take less than a sixteenth of the time needed to detect codes and links.
 _COPYING = 16
 
 T = TypeVar("T")
 Check = Callable[[str, str, str], bool]
-"""Schedules a check of a message's sender (address, message id, client); returns False if too many are waiting."""
+"""Schedules a check of a message's sender (address, message id, client); False if too many checks are waiting."""
 
 
 class ShownMessage(Struct, frozen=True):
-    """One message with the details shown next to it; its texts are left out if ``full.complete`` is False."""
+    """One message with its details; body and HTML are omitted if ``full.complete`` is False."""
 
     inbox: Inbox
     full: FullMessage
@@ -57,8 +59,8 @@ class ShownMessage(Struct, frozen=True):
 class MailReader:
     """Reads mail for clients.
 
-    ``hostname``, which may be changed, is our name in ``Received`` fields. With ``check``, the sender of a message that
-    has no verdict yet is checked when the message is read.
+    ``hostname`` is our name in ``Received`` fields; it may be changed. With ``check``, reading a message that has no
+    verdict yet starts a check of its sender.
     """
 
     def __init__(
@@ -82,9 +84,9 @@ class MailReader:
         self.check = check
 
     async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
-        """Return one page of a live address.
+        """Return one page of a live address's messages.
 
-        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all reading methods of this class do.
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, like all methods of this class that read mail.
         """
         canonical = self._access.canonical_address(address, token)
         now_ms = self._clock()
@@ -95,13 +97,16 @@ class MailReader:
         return await self._read_page(canonical, page, partial(self._access.permit, token))
 
     async def list_for_holder(self, canonical: str, page: Page) -> Listing:
-        """Return one page as ``list`` does, but without a token: the inbox's holder has requested it before."""
+        """Return one page like ``list``, but without a token, because the inbox's owner requested this earlier."""
         return await self._read_page(canonical, page, self._access.permit_daemon)
 
     async def list_as(
         self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
     ) -> tuple[Listing, T]:
-        """Return one page and the result of ``form`` for it, which may take long. Raises the errors of ``list``."""
+        """Return one page and the result of ``form``, which may take a long time.
+
+        Raises the same errors as ``list``.
+        """
         listing = await self.list(address, page, token)
         while True:
             since = self._caches.last_invalidation
@@ -113,11 +118,14 @@ class MailReader:
 
     @property
     def last_invalidation(self) -> Invalidation:
-        """The latest invalidation, to be saved before reading and passed to ``remaining`` or ``confirm``."""
+        """The latest invalidation; save it before reading, and pass it to ``remaining`` or ``confirm``."""
         return self._caches.last_invalidation
 
     async def remaining(self, listing: Listing, since: Invalidation) -> Listing:
-        """Return a page that was read after ``since``, without messages deleted since. Raises ``AddressExpired``."""
+        """Remove messages that have since been deleted from a page that was read after ``since``, and return the page.
+
+        Raises ``AddressExpired``.
+        """
         if since.next is None and self._clock() < listing.inbox.expires_at_ms:
             return listing
         inbox = await self._access.recheck(listing.inbox, since)
@@ -128,7 +136,7 @@ class MailReader:
         return replace(listing, inbox=inbox, messages=messages, characters=page_characters(messages))
 
     async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> None:
-        """Return if a message that was read after ``since`` may still be shown.
+        """Check that a message that was read after ``since`` may still be shown.
 
         Raises ``AddressExpired``, ``MessageNotFound``.
         """
@@ -142,7 +150,7 @@ class MailReader:
                 return listing
 
     def ensure_possible(self, has: Collection[Feature]) -> None:
-        """Raise ``InvalidRequest`` if messages cannot have all of these features on this service."""
+        """Raise ``InvalidRequest`` if this service cannot provide one of these features."""
         if "verdict" in has and self.check is None:
             raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
 
@@ -173,7 +181,10 @@ class MailReader:
         return {one.message_id: one.body for one in texts}
 
     async def _complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
-        """Add codes and links. Schedule a check of messages without a verdict, such as those from before a restart."""
+        """Add codes and links to messages.
+
+        Schedule a check of messages without a verdict, such as older messages after a restart.
+        """
         if self.check is not None:
             messages = [self._scheduled_for_check(inbox.address, message, self.check) for message in messages]
         return await self._detector.add_findings(inbox, messages)
@@ -186,7 +197,7 @@ class MailReader:
     async def message(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
     ) -> ShownMessage:
-        """Return one message, without its texts if its source is larger than ``up_to_bytes``.
+        """Return one message, without body and HTML if its source is larger than ``up_to_bytes``.
 
         Raises ``MessageNotFound``.
         """
@@ -200,7 +211,10 @@ class MailReader:
     async def message_as(
         self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
     ) -> T:
-        """Return the result of ``form`` for one whole message; ``form`` may take long. Raises as ``message`` does."""
+        """Return the result of ``form`` for a message, which may take a long time.
+
+        Raises the same errors as ``message``.
+        """
         shown = await self.message(address, message_id, token)
         since = self._caches.last_invalidation
         formed = await form(shown)
@@ -208,20 +222,33 @@ class MailReader:
         return formed
 
     async def _read(
-        self, address: str, message_id: str, token: str | None, *, up_to_bytes: int = ANY_SIZE, **more: bool
+        self,
+        address: str,
+        message_id: str,
+        token: str | None,
+        *,
+        up_to_bytes: int = ANY_SIZE,
+        source: bool = False,
+        is_next: bool = False,
     ) -> tuple[Inbox, FullMessage]:
-        """Read a message from the storage; ``more`` are further arguments of its ``read_message``."""
+        """Read a message from the storage; the keyword arguments are those of ``Storage.read_message``."""
         canonical, now_ms = self._access.canonical_address(address, token), self._clock()
         permit = self._access.permit(token, now_ms)
         found = await self._storage.read_message(
-            canonical, now_ms, permit, message_id=message_id, up_to_bytes=up_to_bytes, **more
+            canonical,
+            now_ms,
+            permit,
+            message_id=message_id,
+            up_to_bytes=up_to_bytes,
+            source=source,
+            is_next=is_next,
         )
         return present(found)
 
     async def source(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, bytes, bytes | None]:
-        """Return a message as received: its inbox, our trace fields, and the bytes that follow them.
+        """Return a message as received: its inbox, our trace fields, and the bytes after the trace fields.
 
         The bytes are None if there are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
@@ -237,21 +264,23 @@ class MailReader:
             if full.message.authentication is None:
                 self.check(inbox.address, full.message.id, current_client())
             trace = tracefields.authentication_results(full, self.hostname) + trace
-        if raw is not None:  # even without checks: a program that trusts our name would trust these
+        if raw is not None:
+            # This is done even if senders are not checked, because a program that trusts our name would trust these
+            # fields.
             work_bytes = len(raw) // _COPYING
             raw = await self._scheduler.run(claimedresults.without_ours, raw, self.hostname, work_bytes=work_bytes)
         return trace, raw
 
     async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield all messages, oldest first, as entries of an mbox file, each with the content that ``source`` returns.
+        """Yield all messages, oldest first, as mbox entries; each entry contains the message as returned by ``source``.
 
-        Messages that are deleted before their turn are left out, and the file ends if the inbox expires or is deleted.
-        Raises the errors of ``list`` before the first entry, later only ``StorageUnavailable``.
+        Messages that are deleted before they are read are omitted, and the file ends if the inbox expires or is
+        deleted. Raises the same errors as ``list`` before the first entry, but only ``StorageUnavailable`` afterwards.
         """
         last_id = ""
         while True:
             try:
-                last_id, part = await self._next_of_mbox(address, last_id, token)
+                last_id, part = await self._mbox_entry(address, last_id, token, is_next=True)
             except MessageNotFound:
                 return  # there are no more messages
             except (AddressExpired, AddressNotFound):
@@ -261,13 +290,26 @@ class MailReader:
             if part:
                 yield part
 
-    async def _next_of_mbox(self, address: str, after: str, token: str | None) -> tuple[str, bytes]:
-        """Return the id and mbox entry of the message after this one; the entry is empty if it was deleted meanwhile.
+    async def mbox_of(self, address: str, message_ids: AsyncGenerator[str, None]) -> AsyncGenerator[bytes, None]:
+        """Yield the messages with these ids as mbox entries, like ``mbox``; deleted messages are omitted."""
+        async with aclosing(message_ids):
+            async for message_id in message_ids:
+                try:
+                    _, part = await self._mbox_entry(address, message_id, None)
+                except MessageNotFound:
+                    continue  # it has been deleted
+                if part:
+                    yield part
 
-        Raises ``MessageNotFound`` after the last message.
+    async def _mbox_entry(
+        self, address: str, message_id: str, token: str | None, *, is_next: bool = False
+    ) -> tuple[str, bytes]:
+        """Return a message's id and mbox entry; the entry is empty if the message has since been deleted.
+
+        With ``is_next``, the message is the next one after ``message_id``. Raises ``MessageNotFound``.
         """
         since = self._caches.last_invalidation
-        inbox, full = await self._read(address, after, token, source=True, is_next=True)
+        inbox, full = await self._read(address, message_id, token, source=True, is_next=is_next)
         trace, raw = await self._as_shown(inbox, full)
         assert raw is not None
         part = await self._scheduler.run(mbox.entry, full, trace, raw, work_bytes=len(raw) // _COPYING)
@@ -280,9 +322,9 @@ class MailReader:
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None
     ) -> tuple[Inbox, Attachment, int]:
-        """Return an inbox, an attachment by its index (as in the URL), and the source size of its message in bytes.
+        """Return an inbox, the attachment at an index (as in the URL), and the size of its message's source in bytes.
 
-        Raises ``MessageNotFound``, also if there is no such attachment.
+        Raises ``MessageNotFound`` if the message or the attachment does not exist.
         """
         since = self._caches.last_invalidation
         inbox, full = await self._read(address, message_id, token, up_to_bytes=0)
