@@ -1,4 +1,4 @@
-"""The numbers and words in a text that could be codes, and what they are made of."""
+"""The numbers and words in a text that could be codes, and their characters."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_candidate_ends_where_a_reader_would_end_it():
         ("SIGN-IN E-MAIL UTF-8", []),
     ],
 )
-def test_a_candidate_has_the_kind_of_what_it_is_made_of(line, kinds):
+def test_the_kind_of_a_candidate_depends_on_its_characters(line, kinds):
     assert [candidate.kind.name for found in candidates.find([line]).values() for candidate in found] == kinds
 
 

@@ -1,4 +1,4 @@
-"""Codes in a message: each form, each trap, and hostile texts."""
+"""Codes in a message: every form of a code, misleading numbers, and hostile texts."""
 
 import unicodedata
 
@@ -70,7 +70,7 @@ def values(text, subject=""):
         ("\uff2b\uff31\uff17\uff2d\uff13\uff38", "KQ7M3X"),
     ],
 )
-def test_each_form_becomes_what_a_person_types(shown, value):
+def test_each_form_is_returned_as_a_person_would_type_it(shown, value):
     assert values(f"Your verification code is: {shown}") == [value]
 
 
@@ -149,7 +149,7 @@ def test_marks_around_a_code_do_not_hide_it(marked):
         "(c) 2026",
     ],
 )
-def test_other_forms_are_not_codes_even_where_a_code_is_expected(shown):
+def test_other_forms_are_not_codes_even_after_a_cue(shown):
     assert values(f"Your verification code is {shown}") == []
 
 
@@ -168,7 +168,7 @@ def test_other_forms_are_not_codes_even_where_a_code_is_expected(shown):
         ("Login code 481516 (expires in 10 minutes, reference 998877)", "481516"),
     ],
 )
-def test_of_several_numbers_the_one_named_a_code_is_the_code(text, value):
+def test_of_several_numbers_the_number_named_a_code_is_the_code(text, value):
     assert values(text)[0] == value
 
 
@@ -206,7 +206,7 @@ def test_tags_before_a_subject_change_nothing(tag):
 
 
 @pytest.mark.parametrize("text", ["", "\n", "481516", "code", "no digits at all", "481516 481516"])
-def test_a_number_that_nothing_names_or_sets_apart_is_not_a_code(text):
+def test_a_number_that_no_word_names_or_formatting_sets_apart_is_not_a_code(text):
     assert values(text) == []
 
 
@@ -327,7 +327,7 @@ def test_the_codes_of_any_text_occur_in_it(subject, text):
 
 
 @given(st.integers(0, 10**8).map(str).filter(lambda digits: len(digits) >= 4))
-def test_any_digits_are_a_code_when_plainly_called_one(digits):
+def test_any_digits_are_a_code_when_plainly_called_a_code(digits):
     assert values(f"Your verification code is {digits}.")[:1] == [digits] * (len(digits) <= 8)
 
 
@@ -417,7 +417,7 @@ def test_the_word_that_identifies_an_app_is_not_a_code(text, app):
         "<p>Your verification code:<p><strike>112233</strike><p>481516",
     ],
 )
-def test_a_code_in_a_list_or_next_to_a_struck_one_is_found(html):
+def test_a_code_in_a_list_or_next_to_a_struck_out_code_is_found(html):
     assert [one.value for one in codes.find("Message", to_text(html))] == ["481516"]
 
 
@@ -425,7 +425,7 @@ def test_a_code_in_a_list_or_next_to_a_struck_one_is_found(html):
     "word", ["outer", "inner", "first", "second", "last", "next", "final", "correct", "valid", "main"]
 )
 @pytest.mark.parametrize("text", ["{} code 481516", "Your {} code is 481516.", "The {} code:\n481516"])
-def test_a_word_that_distinguishes_several_codes_leaves_each_a_code(word, text):
+def test_codes_that_are_distinguished_by_a_word_are_still_codes(word, text):
     assert [one.value for one in codes.find("Test", text.format(word))] == ["481516"]
 
 
@@ -436,7 +436,7 @@ def test_a_word_that_says_what_a_code_is_for_makes_it_another_kind_of_code(word)
 
 @pytest.mark.parametrize("code", ["4 u 8 k u f", "k 7 m 3 q 9", "a b c 1", "4 U 8 k U f 1 z"])
 @pytest.mark.parametrize("text", ["TAN\n {}\nPlease check it.", "Your code:\n\n{}\n", "Enter this code to sign in\n{}"])
-def test_lower_case_letters_and_digits_with_spaces_between_are_a_code_if_they_fill_a_line(code, text):
+def test_lower_case_letters_and_digits_separated_by_spaces_are_a_code_if_they_fill_a_line(code, text):
     assert [one.value for one in codes.find("Test", text.format(code))] == [code.replace(" ", "")]
 
 

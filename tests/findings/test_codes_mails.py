@@ -1,11 +1,11 @@
-"""The first code and the first link of whole messages; a message that was missed in the field becomes a new case.
+"""The first code and the first link of whole messages; a real message that was handled wrongly becomes a new case.
 
-A case is a table of a file in ``mails/``: ``subject``, ``text`` and ``html`` of a message, and the ``code`` and the
-``link`` that a reader in a hurry wants first. Without ``code`` there is none, and none may be found. The cases of
-``mails/not-reached.toml`` have a code that the rules are known to miss.
+A case is a table in a file in ``mails/``: the ``subject``, ``text`` and ``html`` of a message, and the ``code`` and the
+``link`` that a reader most likely wants. If ``code`` is missing, no code may be found in the message. The codes in
+``mails/not-reached.toml`` are known to be missed by the rules.
 
-``sentences/`` has sentences by language, each with ◊ in place of a number: in ``codes.toml`` the number is a code, in
-``none.toml`` it is not.
+``sentences/`` contains sentences by language, with ◊ in place of a number. The number is a code in ``codes.toml``, and
+not a code in ``none.toml``.
 """
 
 import tomllib
@@ -50,18 +50,18 @@ def sentences(name):
     return [sentence for one in languages.values() for sentence in one]
 
 
-def test_the_code_comes_first_and_hardly_ever_a_second_one():
+def test_the_code_is_first_and_rarely_followed_by_a_second_code():
     found = {name: (case.code, case.codes()) for name, case in REACHED.items() if case.code}
     assert {name: (code, values) for name, (code, values) in found.items() if values[:1] != [code]} == {}
     assert sum(len(values) > 1 for _, values in found.values()) <= len(found) / 100
 
 
-def test_no_code_is_found_where_there_is_none():
+def test_no_code_is_found_in_messages_without_one():
     assert {name: case.codes() for name, case in REACHED.items() if not case.code and case.codes()} == {}
     assert {case.name: case.codes() for case in NOT_REACHED if case.codes()} == {}
 
 
-def test_the_link_comes_first():
+def test_the_expected_link_is_first():
     with_link = {name: case for name, case in REACHED.items() if case.link}
     found = {name: (case.link, links.find(case.text, case.html)[:1]) for name, case in with_link.items()}
     assert {name: both for name, both in found.items() if [both[0]] != [link.href for link in both[1]]} == {}

@@ -1,4 +1,4 @@
-"""The cues of codes, and the words that are cues in ``words/codes.toml``."""
+"""The cues for codes, and the cue words in ``words/codes.toml``."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tmpmaild.findings.cues import DETERMINERS, LEXICON, PLAIN_WORDS, USER_NAME_
 TABLES = lexicon.load("codes", lexicon.Tables)
 
 
-def test_every_cue_has_words_or_is_what_a_word_becomes_in_its_phrase():
+def test_every_cue_has_words_or_results_from_a_word_in_its_phrase():
     named = {*TABLES["cues"], *TABLES["endings"]}
     assert named == {cue.name.lower() for cue in Cue}
     assert [name for name, words in TABLES["cues"].items() if not words.split()] == ["asked"]
@@ -31,7 +31,7 @@ def test_a_word_is_a_cue_in_its_language(word, cue):
 
 
 def test_longer_labels_of_user_names_come_first():
-    """Otherwise "user" would match where "new user" is the label."""
+    """If shorter labels came first, "user" would match even if the label is "new user"."""
     assert [len(one) for one in USER_NAME_LABELS] == sorted(map(len, USER_NAME_LABELS), reverse=True)
     assert "the" in PLAIN_WORDS
     assert "the" in DETERMINERS

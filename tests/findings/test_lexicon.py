@@ -1,4 +1,4 @@
-"""Words of a list in texts of many scripts."""
+"""Finding listed words in texts in many scripts."""
 
 from enum import IntEnum
 
@@ -63,7 +63,7 @@ def test_words_are_found_whatever_their_case_accents_and_script(text, spans):
         ("USA", []),
     ],
 )
-def test_a_word_that_must_be_spelled_in_one_way_is_found_only_so(text, spans):
+def test_a_word_with_only_one_spelling_is_found_only_in_that_spelling(text, spans):
     assert found(text) == spans
 
 
@@ -80,7 +80,7 @@ def test_folding_keeps_every_position(text):
 
 
 @pytest.mark.parametrize("lexicon", [cues.LEXICON, links.LEXICON])
-def test_any_character_can_be_read(lexicon):
+def test_any_character_is_accepted(lexicon):
     lexicon.spans("".join(map(chr, range(0x3000))))
     lexicon.spans("x" * 20_000)
     lexicon.spans("码" * 20_000)

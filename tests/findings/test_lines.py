@@ -1,4 +1,4 @@
-"""What the cues of a line mean in their phrase, and what a line says about the candidates in it."""
+"""The meaning of cues in a line's phrases, and the evidence about its candidates that the line provides."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_label_says_that_a_word_is_a_user_name(text, is_user_name):
 
 
 @pytest.mark.parametrize(("text", "is_alone"), [("481516", True), ("- 481516 -", True), ("481516 it", False)])
-def test_a_candidate_is_alone_where_nothing_else_is_written(text, is_alone):
+def test_a_candidate_is_alone_if_its_line_contains_no_other_text(text, is_alone):
     line, candidate = candidate_in(text)
     assert line.is_alone(candidate) is is_alone
 

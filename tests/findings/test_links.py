@@ -1,4 +1,4 @@
-"""Links in a message: which are found, in what form, and which comes first."""
+"""Links in a message: which links are found, in what form and in what order."""
 
 import pytest
 from hypothesis import given
@@ -114,13 +114,13 @@ def test_links_come_from_both_parts_and_from_the_text_of_the_html():
 
 @pytest.mark.parametrize("href", ["https://x.example/a.", " https://x.example/ a b", "https://track.example/1"])
 def test_the_address_that_a_link_has_or_shows_is_not_listed_again(href):
-    """A text part that is generated from the HTML has the address of each link, without white space."""
+    """A text part that is generated from the HTML contains the address of each link, without white space."""
     html = f'<a href="{href}">https://x.example/b</a>, <a href="{href}">T</a>'
     assert hrefs(htmltext.to_text(html), html) == [href.strip()]
 
 
 def test_an_address_that_is_escaped_in_the_text_part_is_the_same_as_in_the_html():
-    """As in messages of django-magiclink, whose text part comes from an HTML template."""
+    """Messages from django-magiclink are like this: their text part comes from an HTML template."""
     link = f"https://x.example/login/verify/?token={TOKEN}&email=a%40b.example"
     escaped = link.replace("&", "&amp;")
     assert hrefs(f"Click to confirm and sign in.\n\n{escaped}\n", f'<a href="{escaped}">Sign in</a>') == [link]
@@ -128,7 +128,7 @@ def test_an_address_that_is_escaped_in_the_text_part_is_the_same_as_in_the_html(
 
 @pytest.mark.parametrize("around", ["{}", "<{}>", "[{}]", "Go to {}.", "[1]: {}", '"{}"'])
 def test_an_address_that_is_escaped_in_a_message_without_html_is_unescaped(around):
-    """From an HTML template, without an HTML part."""
+    """The message was generated from an HTML template, and has no HTML part."""
     link = f"https://x.example/verify?token={TOKEN}&redirect=https%3A%2F%2Fy.example%2F%3Fa%26amp%3Bb&sr=1"
     text = around.format(link.replace("&", "&amp;"))
     assert hrefs(text) == [link]
@@ -136,7 +136,7 @@ def test_an_address_that_is_escaped_in_a_message_without_html_is_unescaped(aroun
     assert (one.href, text[one.start : one.end]) == (link, link.replace("&", "&amp;"))
 
 
-def test_an_address_that_was_wrapped_in_angle_brackets_is_whole_in_its_href():
+def test_a_wrapped_address_in_angle_brackets_is_complete_in_its_href():
     first, last = f"https://x.example/account/activate?from=registration&token={TOKEN}", "V1StGXR8Z5"
     text = f"Confirm your address:\n<{first}\n{last}>\n"
     assert hrefs(text) == [first + last]
@@ -163,12 +163,12 @@ def test_an_address_is_listed_once_with_its_better_text():
         ),
     ],
 )
-def test_the_best_comes_first_and_equals_keep_their_order(html, order):
+def test_the_best_link_is_first_and_equal_links_keep_their_order(html, order):
     assert "".join(href[18:19] for href in hrefs("", html)) == order
 
 
 @pytest.mark.parametrize("home", ["https://x.example", "https://x.example/de/", "https://x.example/?utm_source=mail"])
-def test_a_home_page_comes_after_the_page_that_the_message_is_about(home):
+def test_a_home_page_is_listed_after_the_page_that_the_message_is_about(home):
     order = "https://x.example/orders/48"
     assert hrefs("", f'<a href="{home}">Shop</a><a href="https://x.example/new">New</a><a href="{order}">See</a>') == [
         order,
@@ -253,8 +253,8 @@ def test_a_reset_that_undoes_a_change_is_less_than_likely():
 
 
 @pytest.mark.parametrize("host", ["acme.example", "shop.example", "terms.example", "shop.acme.example"])
-def test_a_host_name_before_a_link_does_not_say_what_the_link_is_for(host):
-    """As in messages of django-invitations."""
+def test_a_host_name_before_a_link_does_not_state_the_purpose_of_the_link(host):
+    """Messages from django-invitations are like this."""
     said = f"You have been invited to join {host}.\n\nIf you'd like to join {host}, please go to"
     assert confidence(f"{said} https://{host}/invitations/accept-invite/{TOKEN}") >= LIKELY
 
@@ -364,8 +364,8 @@ def test_the_addresses_in_a_body_are_bounded_in_number_and_length():
         "如需帮助请联系客服。点击链接激活账号\uff1a",
     ],
 )
-def test_the_nearest_words_of_the_same_sentence_say_what_a_link_is_for(before):
-    page = "https://x.example/u"  # no token: it has to be said
+def test_the_nearest_words_of_the_same_sentence_state_the_purpose_of_a_link(before):
+    page = "https://x.example/u"  # the URL has no token, so only the label states its purpose
     assert confidence(f"{before}{page}") > confidence(f"Read more: {page}")
     assert confidence(f"{before}https://x.example/u/9f8e7d6c5b4a3210") >= LIKELY
 
@@ -413,11 +413,11 @@ def test_the_only_link_with_a_token_is_likely(text):
         "One: {}\nTwo: https://x.example/p/0a1b2c3d4e5f6a7b",
     ],
 )
-def test_a_link_with_a_token_is_not_likely_if_its_words_say_otherwise_or_there_is_another_one(text):
+def test_a_link_with_a_token_is_not_likely_if_its_words_contradict_it_or_there_is_a_second_token_link(text):
     assert confidence(text.format(SENT_FOR)) < LIKELY
 
 
 @pytest.mark.parametrize("text", ["View your order", "Track package", "Unsubscribe", "Privacy", "Quyền riêng tư"])
-def test_the_text_of_the_only_link_with_a_token_says_what_it_is_for(text):
+def test_the_text_of_the_only_link_with_a_token_states_its_purpose(text):
     assert confidence_of(text) < LIKELY
     assert confidence_of("Click here") >= LIKELY

@@ -1,4 +1,4 @@
-"""Which noun of a line names which number: a noun before it, behind it, or another label."""
+"""The noun that describes each number in a line, before or after the number, or a different kind of label."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_noun_further_away_names_a_number_less_surely():
         pytest.param("order 481516: code inside", 0, id="a noun behind is weaker than a label before"),
     ],
 )
-def test_another_label_names_the_number(text, index):
+def test_a_different_label_names_the_number(text, index):
     assert attached(text, index) == (None, 0)
 
 
@@ -63,7 +63,7 @@ def test_what_follows_is_wins_over_what_follows_for():
         pytest.param("481516: Code of conduct", id="a heading"),
     ],
 )
-def test_nothing_names_the_number(text):
+def test_no_word_names_the_number(text):
     assert attached(text) is None
 
 
@@ -71,6 +71,6 @@ def test_nothing_names_the_number(text):
     ("text", "is_so"),
     [("It is 481516", True), ("481516 is it", True), ("The order is 481516", False), ("481516", False)],
 )
-def test_a_line_continues_what_was_named_above(text, is_so):
+def test_a_line_continues_the_naming_in_the_line_above(text, is_so):
     line = Line(text, find([text])[0])
     assert continues(line, line.candidates[0]) is is_so

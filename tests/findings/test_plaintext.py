@@ -1,4 +1,4 @@
-"""The lines and sentences of a text, without what is not text: addresses, markup, quoted messages."""
+"""The lines and sentences of a text, without URLs, markup and quoted messages."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_text_becomes_lines(text, lines):
         ("~~1234~~ 4815", ["4815"]),
     ],
 )
-def test_markup_and_what_is_struck_out_are_removed(text, lines):
+def test_markup_and_struck_out_text_are_removed(text, lines):
     assert plain_lines(text) == lines
 
 

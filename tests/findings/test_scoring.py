@@ -1,4 +1,4 @@
-"""Numbers that no noun names: which features make them codes."""
+"""The features that identify a number as a code if no noun describes it."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_number_alone_between_other_lines_is_a_code_in_any_language():
         pytest.param(GREETED.format("Vi vidas 481516 tie"), id="inside a sentence"),
     ],
 )
-def test_other_numbers_are_not(text):
+def test_numbers_in_other_places_are_not_codes(text):
     assert scored(text) == {}
 
 
@@ -64,8 +64,8 @@ def test_features_of_codes_make_the_score_higher(more, less):
     assert max(scored(GREETED.format(more)).values()) > max(scored(GREETED.format(less)).values())
 
 
-def test_every_weight_of_a_cue_is_that_of_a_feature():
-    """A feature whose name is spelled differently in the file would never count."""
+def test_every_weight_of_a_cue_belongs_to_a_feature():
+    """If a feature's name were spelled differently in the file, its weight would never be used."""
     cues = ("noun", "verify", "confirm", "enter", "hint", "label", "trade")
     possible = {f"{where} {cue}" for where in ("own", "around", "subject") for cue in cues}
     weights = lexicon.load("features", dict[str, float])

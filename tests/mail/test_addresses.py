@@ -1,4 +1,4 @@
-"""Which text is an address, and which inbox it names: a row per trick."""
+"""Parsing addresses, and mapping each address to its inbox; each row is a special case."""
 
 import random
 import re
@@ -35,7 +35,7 @@ def inbox_of(path, *, utf8=False):
     return inbox_address(parse_path(path if isinstance(path, bytes) else path.encode(), utf8=utf8))
 
 
-# Splitting an argument
+# Splitting the argument of a command
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def inbox_of(path, *, utf8=False):
     [
         (b"<a@b>", (b"a@b", b"")),
         (b"<>", (b"", b"")),
-        (b" <a@b>", (b"a@b", b"")),  # a space too many is common, and harmless
+        (b" <a@b>", (b"a@b", b"")),  # an extra space is common and harmless
         (b"<a@b> SIZE=1 BODY=8BITMIME", (b"a@b", b"SIZE=1 BODY=8BITMIME")),
         (b"<a@b>  SIZE=1", (b"a@b", b"SIZE=1")),
         (b"<a@b> ", (b"a@b", b"")),
         (b'<"a>b"@c> X', (b'"a>b"@c', b"X")),  # a quoted > does not end the path
-        (b'<"a\\"> b"@c> X', (b'"a\\"> b"@c', b"X")),  # nor does one behind a quoted quote
-        (b'<"a\\\\"@c> X', (b'"a\\\\"@c', b"X")),  # but a quoted backslash quotes nothing further
-        (b"<a b@c>", (b"a b@c", b"")),  # what stands inside is for the grammar to refuse
+        (b'<"a\\"> b"@c> X', (b'"a\\"> b"@c', b"X")),  # a > after an escaped quote does not end the path
+        (b'<"a\\\\"@c> X', (b'"a\\\\"@c', b"X")),  # an escaped backslash does not escape the next character
+        (b"<a b@c>", (b"a b@c", b"")),  # the content is checked against the grammar
         (b"<a@b> >", (b"a@b", b">")),
-        (b"<a\\>", (b"a\\", b"")),  # outside of quotes a backslash is only a character
+        (b"<a\\>", (b"a\\", b"")),  # outside quotes, a backslash is just a character
     ],
 )
 def test_an_argument_is_split_into_path_and_parameters(argument, expected):
@@ -64,19 +64,19 @@ def test_an_argument_is_split_into_path_and_parameters(argument, expected):
     [
         b"",
         b" ",
-        b"a@b",  # without brackets another server may read another address
-        b"<a@b",  # without an end the parameters would be part of it
+        b"a@b",  # without brackets, a different server may read a different address
+        b"<a@b",  # without a closing bracket, the parameters would be part of the path
         b"a@b>",
-        b"<a@b>x",  # junk right behind it
+        b"<a@b>x",  # characters directly after the bracket
         b"<a@b>SIZE=1",
         b"<a@b>>",
         b"<a@b><c@d>",
-        b"<a@b>\tSIZE=1",  # only a space separates
+        b"<a@b>\tSIZE=1",  # only a space is a separator
         b"\t<a@b>",
         b"x <a@b>",  # a display name, as in a header
-        b'<"a@b>',  # an open quote
+        b'<"a@b>',  # an unclosed quote
         b'<"a\\">',
-        b'<a"b@c> "',  # the quote opens inside, and the bracket is part of it
+        b'<a"b@c> "',  # the quote starts inside the path and contains the bracket
         pytest.param(b"<" + b'"' * 2047, id="< +  * 2047"),
         pytest.param(b"<" + b'"\\' * 1023, id="< + // * 1023"),
         pytest.param(b'<"a" ' * 400, id="<a  * 400"),
@@ -113,18 +113,18 @@ def test_splitting_loses_nothing(argument):
         (b"ABC@OURS.Test", "ABC", "ours.test"),
         (b"a.b-c_d@ours.test", "a.b-c_d", "ours.test"),
         (b"a@localhost", "a", "localhost"),
-        # RFC 1123 allows a digit in front
+        # RFC 1123 allows a leading digit
         (b"a@1.ours.test", "a", "1.ours.test"),
         (b"a@a--b.test", "a", "a--b.test"),
         # all of atext
         (b"!#$%&'*+-/=?^_`{|}~@ours.test", "!#$%&'*+-/=?^_`{|}~", "ours.test"),
         (b"abc+tag@ours.test", "abc+tag", "ours.test"),
-        # An encoded-word is atext: a strange local part of its own, never decoded to "a".
+        # An encoded-word is valid atext: an unusual local part, which is never decoded to "a".
         (b"=?utf-8?q?a?=@ours.test", "=?utf-8?q?a?=", "ours.test"),
-        # Ways of old to say "relay this": plain local parts here.
+        # Old notations that request relaying; they are ordinary local parts here.
         (b"v%foreign.example@ours.test", "v%foreign.example", "ours.test"),
         (b"foreign.example!v@ours.test", "foreign.example!v", "ours.test"),
-        # Quoting is spelling, not part of the name (RFC 5321 §4.1.2).
+        # The quotes are only notation; they are not part of the name (RFC 5321 §4.1.2).
         (b'"abc"@ours.test', "abc", "ours.test"),
         (b'"a\\bc"@ours.test', "abc", "ours.test"),
         (b'"a b"@ours.test', "a b", "ours.test"),
@@ -132,13 +132,13 @@ def test_splitting_loses_nothing(argument):
         (b'"\\\\\\""@ours.test', '\\"', "ours.test"),
         (b'"v@foreign.example"@ours.test', "v@foreign.example", "ours.test"),
         (b'"<v>"@ours.test', "<v>", "ours.test"),
-        # the grammar has it; nobody's inbox
+        # allowed by the grammar, but not an inbox
         (b'""@ours.test', "", "ours.test"),
         # Source routes are ignored (appendix C).
         (b"@relay.example:abc@ours.test", "abc", "ours.test"),
         (b"@a.example,@b.example:abc@ours.test", "abc", "ours.test"),
         (b'@relay.example:"a:b@c"@ours.test', "a:b@c", "ours.test"),
-        # Address literals are kept, so that relaying to them is what gets refused.
+        # Address literals are kept, so that they are refused as relaying.
         (b"a@[192.0.2.1]", "a", "[192.0.2.1]"),
         (b"a@[IPv6:2001:DB8::1]", "a", "[ipv6:2001:db8::1]"),
         (b"a@[ipv6:::ffff:192.0.2.1]", "a", "[ipv6:::ffff:192.0.2.1]"),
@@ -182,19 +182,19 @@ def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
 @pytest.mark.parametrize(
     "path",
     [
-        b"",  # the null path is no mailbox
+        b"",  # the null path is not a mailbox
         b"abc",
-        b"abuse",  # only postmaster goes without a domain
+        b"abuse",  # only postmaster may have no domain
         b'"postmaster"',
         b"postmaster+tag",
         b"@",
         b"@ours.test",
         b"abc@",
         b"abc@@ours.test",
-        b"v@foreign.example@ours.test",  # which one is the domain? Servers differ
+        b"v@foreign.example@ours.test",  # ambiguous: servers choose different domains
         b"<abc@ours.test>",
         b"abc@ours.test>",
-        # spaces and comments: legal in a header, never in a path
+        # spaces and comments: valid in a header, never in a path
         b" abc@ours.test",
         b"abc@ours.test ",
         b"a bc@ours.test",
@@ -208,7 +208,7 @@ def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
         b".abc@ours.test",
         b"abc.@ours.test",
         b"a..c@ours.test",
-        b"abc@ours.test.",  # the same host in DNS, but no Domain of RFC 5321
+        b"abc@ours.test.",  # the same host in DNS, but not a Domain in RFC 5321
         b"abc@.ours.test",
         b"abc@ours..test",
         # domains
@@ -216,7 +216,7 @@ def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
         b"abc@ours-.test",
         b"abc@ours.test:25",
         b'abc@"ours.test"',
-        # control characters: some servers cut the name where they stand
+        # control characters: some servers truncate the name there
         b"abc\0@ours.test",
         b"abc@ours.test\0.foreign.example",
         b"abc@ours.test\r",
@@ -228,11 +228,11 @@ def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
         b'"a\rb"@ours.test',
         b'"a\\\nb"@ours.test',
         b'"a\\\0b"@ours.test',
-        # quoting that does not come out even, or is only a part
+        # unbalanced quotes, or quotes around only a part of the local part
         b'"abc@ours.test',
         b'abc"@ours.test',
         b'"a"bc@ours.test',
-        b'"a"."b"@ours.test',  # legal in RFC 5322, not here
+        b'"a"."b"@ours.test',  # valid in RFC 5322, but not in RFC 5321
         b'"a""b"@ours.test',
         b'"abc\\"@ours.test',
         b"a\\bc@ours.test",
@@ -251,38 +251,36 @@ def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
         b"@-a.example:abc@ours.test",
         b"@[192.0.2.1]:abc@ours.test",
         b"@a.example:@b.example:abc@ours.test",
-        b"@a.example:postmaster",  # the name without a domain stands alone
+        b"@a.example:postmaster",  # the name without a domain cannot have a route
         b"@a.example:postmaster@",
         # literals
         b"abc@192.0.2.1]",
         b"abc@[192.0.2.1",
-        b"abc@[192.0.2.11",  # a digit where the bracket belongs
+        b"abc@[192.0.2.11",  # a digit in place of the closing bracket
         b"abc@[192.0.2.1]x",
         b"abc@[192.0.2.256]",
-        b"abc@[192.0.2.01]",  # octal to some
+        b"abc@[192.0.2.01]",  # some parsers read a leading zero as octal
         b"abc@[192.0.2]",
         b"abc@[]",
         b"abc@[IPv6:]",
-        b"abc@[2001:db8::1]",  # needs its tag
+        b"abc@[2001:db8::1]",  # an IPv6 address needs the tag "IPv6:"
         b"abc@[IPv6:192.0.2.1]",
         b"abc@[IPv6:fe80::1%eth0]",
         b"abc@[tag:content]",
         b"abc@[ours.test]",
-        # lengths
-        # octets that are no UTF-8
+        # bytes that are not UTF-8
         b"\xff@ours.test",
         b"abc@ours.test\xff",
         b"\xc0\xaf@ours.test",  # overlong
         b"\xed\xa0\x80@ours.test",  # a surrogate
         b"\xe9@ours.test",  # Latin-1
-        # UTF-8 that is no letter, mark or sign
-        # UTF-8 domains that only look like another
+        # domains in UTF-8 that only look like a different domain
         "abc@\uff4furs.test",  # full-width
         "abc@ours。test",  # the ideographic full stop, a dot in IDNA 2003
         "abc@\u212aelvin.test",  # KELVIN SIGN folds to k
         "abc@ours\u00adé.test",  # a soft hyphen, dropped by IDNA 2003
-        "abc@ou\u2215rsé.test",  # a slash for the eye
-        "abc@\u0301e.test",  # a combining mark in front
+        "abc@ou\u2215rsé.test",  # a character that looks like a slash
+        "abc@\u0301e.test",  # a leading combining mark
         "abc@xn--é.test",
         "abc@-é.test",
         "abc@é-.test",
@@ -303,15 +301,15 @@ def test_a_path_in_utf8_needs_smtputf8(path, local_part, domain):
         "abc@" + "é" * 60 + ".test",
     ],
 )
-def test_what_is_no_path_is_refused(path):
+def test_text_that_is_not_a_path_is_refused(path):
     octets = path.encode() if isinstance(path, str) else path
     for utf8 in (True, False):
         with pytest.raises(PathSyntaxError) as caught:
             parse_path(octets, utf8=utf8)
-        assert not isinstance(caught.value, NonAsciiPath)  # which would say that SMTPUTF8 helps
+        assert not isinstance(caught.value, NonAsciiPath)  # NonAsciiPath would suggest that SMTPUTF8 helps
 
 
-# Which inbox
+# The inbox of an address
 
 
 @pytest.mark.parametrize(
@@ -329,30 +327,30 @@ def test_what_is_no_path_is_refused(path):
         "abc+tåg@ours.test",
     ],
 )
-def test_these_all_reach_one_inbox(path):
+def test_all_these_forms_reach_one_inbox(path):
     assert inbox_of(path, utf8=True) == "abc@ours.test"
 
 
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("+tag@ours.test", "+tag@ours.test"),  # nothing would be left
+        ("+tag@ours.test", "+tag@ours.test"),  # without the tag, the local part would be empty
         ("+@ours.test", "+@ours.test"),
         ('"a b"@ours.test', "a b@ours.test"),
         ('"abc "@ours.test', "abc @ours.test"),
         ('"abc@ours.test"@foreign.example', "abc@ours.test@foreign.example"),
         ("abc%ours.test@ours.test", "abc%ours.test@ours.test"),
         ("=?utf-8?q?abc?=@ours.test", "=?utf-8?q?abc?=@ours.test"),
-        ("abc-tag@ours.test", "abc-tag@ours.test"),  # some servers' tags, not ours
+        ("abc-tag@ours.test", "abc-tag@ours.test"),  # a tag on some servers, not on ours
         ("a.bc@ours.test", "a.bc@ours.test"),  # some servers ignore dots
         ("BJØRN@ours.test", "bjørn@ours.test"),
         ("e\u0301@ours.test", "é@ours.test"),
-        # These fold to ASCII in Unicode, and would be somebody's "k" and "abc".
+        # Unicode folds these to ASCII: they would map to the inboxes "k" and "abc".
         ("\u212a@ours.test", "\u212a@ours.test"),
         ("\uff41\uff42\uff43@ours.test", "\uff41\uff42\uff43@ours.test"),
     ],
 )
-def test_these_reach_no_inbox_but_their_own(path, expected):
+def test_these_forms_reach_only_their_own_inbox(path, expected):
     assert inbox_of(path, utf8=True) == expected
 
 
@@ -370,18 +368,18 @@ def test_any_octets_are_a_mailbox_or_a_syntax_error(octets, utf8):
     assert utf8 or mailbox.local_part.isascii()
 
 
-# The same again, as one pattern that is written down from RFC 5321 §4.1.2 and RFC 6531 §3.3
+# The same rules as a single pattern, derived from RFC 5321 §4.1.2 and RFC 6531 §3.3
 
 
 class Wrong(Exception):
-    """The path leaves the grammar."""
+    """The path does not match the grammar."""
 
 
 ABOVE_ASCII = r"[^\x00-\x9f\u2028\u2029\ufffd]"
 ATOM = rf"(?:[{re.escape(ATEXT)}]|{ABOVE_ASCII})+"
 QUOTED = rf'"(?:[ !#-\[\]-~]|{ABOVE_ASCII}|\\[ -~])*"'
-# An underscore is no letter of RFC 5321, but hosts have it; it is in none of our domains. What is made of labels that
-# are not ASCII is not this pattern's affair.
+# RFC 5321 has no underscore in names, but real hosts use underscores; our domains never contain an underscore. The
+# conversion of labels that are not ASCII is outside the scope of this pattern.
 LABEL = r"(?:(?!-)[A-Za-z0-9_-]{1,63}(?<!-)|(?=[^.,:@]*[^\x00-\x7f])[^\x00- .,:@<>\"\\\[\]()]+)(?=[.,:]|$)"
 DOMAIN = rf"{LABEL}(?:\.{LABEL})*"
 PATH = re.compile(
@@ -389,11 +387,11 @@ PATH = re.compile(
     rf"@(?P<domain>{DOMAIN}|\[[^\[\]\\ ]+\])"
 )
 LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-INBOX_NAME = re.compile(r"[a-z0-9._-]+")  # all that can be chosen or drawn as the name of an inbox
+INBOX_NAME = re.compile(r"[a-z0-9._-]+")  # every name that an inbox can have, whether it is chosen or random
 
 
 def inbox_named_by(path):
-    """Return the inbox that a path names, None for none; raises ``Wrong``."""
+    """Return the inbox that a path refers to, or None; raises ``Wrong``."""
     if path.translate(LOWER) == "postmaster":
         return None
     match = PATH.fullmatch(path)
@@ -402,7 +400,7 @@ def inbox_named_by(path):
     local_part = match["local_part"]
     if local_part.startswith('"'):
         local_part = re.sub(r"\\(.)", r"\1", local_part[1:-1])
-    # Of internationalized domains this knows one.
+    # The pattern supports only one internationalized domain.
     labels = ["xn--bcher-kva" if label.lower() == "bücher" else label.lower() for label in match["domain"].split(".")]
     return inbox_of_ours(local_part.partition("+")[0].translate(LOWER), ".".join(labels))
 
@@ -435,7 +433,7 @@ NAMES = st.sampled_from(["abc", "a.b", "a-b_c", "k", "postmaster", "x0"])
 TAGS = st.sampled_from(["", "", "+", "+tag", "+a+b", "+tåg", "+\u212a"])
 ODD = st.text(
     st.sampled_from('abcABC0.+-_@"\\<>()[],;: %!=?#/')
-    | st.sampled_from("äÄßıİſ\u212aｋａＡ\u0301\u00a0\u200b\u202e😀"),  # noqa: RUF001 - they fold to others
+    | st.sampled_from("äÄßıİſ\u212aｋａＡ\u0301\u00a0\u200b\u202e😀"),  # noqa: RUF001 - these fold to different characters
     min_size=1,
     max_size=12,
 )
@@ -474,7 +472,7 @@ def test_every_path_of_the_grammar_reaches_the_inbox_it_names(path):
 @given(PATHS, st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 2), SPLINTERS), min_size=1, max_size=3))
 @example("abc@ours.test", [(3, 0, "\u212a")])
 @example('"abc@ours.test"@elsewhere.example', [(16, 1, "")])
-def test_a_path_with_a_splinter_in_it_reaches_the_inbox_it_names_or_is_refused(path, splinters):
+def test_a_path_with_an_inserted_fragment_reaches_the_inbox_it_names_or_is_refused(path, splinters):
     for place, deleted, splinter in splinters:
         at = place % (len(path) + 1)
         path = path[:at] + splinter + path[at + deleted :]
@@ -487,14 +485,14 @@ def test_a_path_with_a_splinter_in_it_reaches_the_inbox_it_names_or_is_refused(p
 
 @settings(max_examples=2 * EXAMPLES)
 @given(PATHS)
-def test_a_path_goes_through_its_brackets_as_it_is(path):
+def test_a_path_is_taken_unchanged_from_its_brackets(path):
     assert split_path(f"<{path}>".encode()) == (path.encode(), b"")
     assert split_path(f"<{path}> BODY=8BITMIME".encode()) == (path.encode(), b"BODY=8BITMIME")
 
 
 @settings(max_examples=2 * EXAMPLES)
 @given(PATHS)
-def test_a_url_reaches_what_mail_reaches_and_knows_no_route(path):
+def test_a_url_reaches_the_same_inbox_as_mail_and_accepts_no_route(path):
     assume(not re.search(r"=\?[^?]+\?[BbQq]\?[^?]*\?=", path))
     try:
         reached = inbox_address(parse_recipient(path.encode(), utf8=True))
@@ -514,7 +512,7 @@ def test_a_url_reaches_what_mail_reaches_and_knows_no_route(path):
         "abc",
         "postmaster",
         "@ours.test",
-        "@relay.example:abc@ours.test",  # nobody routes a URL
+        "@relay.example:abc@ours.test",  # an address in a URL cannot have a source route
         "<abc@ours.test>",
         "abc@ours.test/",
         "abc@ours.test\n",
@@ -532,12 +530,12 @@ def test_a_url_reaches_what_mail_reaches_and_knows_no_route(path):
         pytest.param("a@" + "é" * 250, id="a@ + é * 250"),
     ],
 )
-def test_what_is_no_address_is_none_and_costs_little(text):
+def test_text_that_is_not_an_address_gives_none_and_costs_little(text):
     def read():
         for _ in range(100):
             assert canonical(text) is None
 
-    assert_within(0.5, read)  # 5 ms each, where 2 to 100 µs were measured
+    assert_within(0.5, read)  # the limit is 5 ms for each call; measured: 2 to 100 µs
 
 
 @given(st.text(st.characters(), max_size=300))
@@ -546,7 +544,7 @@ def test_any_text_folds_to_an_address_or_none(text):
     assert folded is None or "@" in folded
 
 
-# Names that people choose
+# Names chosen by users
 
 
 @pytest.mark.parametrize(
@@ -583,7 +581,7 @@ def test_a_local_part_can_be_chosen(text, expected):
         "abc\n",
         "a\0b",
         "aéb",
-        "ab\u212a",  # KELVIN SIGN lowers to k
+        "ab\u212a",  # the lower case of KELVIN SIGN is k
         "a" * 65,
         pytest.param("abc" * 100_000, id="abc * 100_000"),
         pytest.param("." * 100_000, id=". * 100_000"),
@@ -615,13 +613,13 @@ def test_a_chosen_local_part_is_an_inbox_that_mail_reaches(text):
 
 
 @given(st.randoms(use_true_random=False))
-def test_a_random_local_part_has_twelve_characters_nobody_confuses(generator):
+def test_a_random_local_part_has_twelve_unambiguous_characters(generator):
     name = random_local_part(generator.choice)
     assert re.fullmatch(r"[a-hjkmnp-z][a-hjkmnp-z2-9]{11}", name)
     assert check_local_part(name) == name
 
 
-def test_random_local_parts_come_from_the_given_source_and_no_inbox_from_abuse_alone():
+def test_random_local_parts_come_from_the_given_source_and_are_never_abuse():
     assert random_local_part(random.Random(1).choice) == random_local_part(random.Random(1).choice)
     assert random_local_part(secrets.choice) != random_local_part(secrets.choice)
     assert not is_operator(Mailbox("abuse", ""), OURS)
@@ -664,7 +662,7 @@ def test_the_operator_gets_no_other_mail(path):
 
 
 @given(st.text(st.characters(categories=("Ll", "Lo", "Mn", "Nd")), min_size=1, max_size=20))
-def test_a_u_label_and_its_a_label_are_one_name(label):
+def test_a_u_label_and_its_a_label_are_the_same_name(label):
     try:
         ascii_name = hostnames.to_ascii(label)
     except ValueError:
@@ -675,7 +673,7 @@ def test_a_u_label_and_its_a_label_are_one_name(label):
         assert shown == unicodedata.normalize("NFC", label.lower())
 
 
-def test_a_recipient_may_look_like_an_encoded_word_but_be_none():
+def test_a_recipient_may_look_like_an_encoded_word_without_being_one():
     for path in (b"=?utf-8?q?abc?=@ours.test", b"x=?UTF-8?B?YWJj?=@ours.test"):
         with pytest.raises(PathSyntaxError):
             parse_recipient(path)

@@ -1,6 +1,7 @@
-"""Reading and showing HTML take no more work than its budget allows, whatever is combined in it; honest mail is never cut.
+"""Parsing and rendering HTML never exceeds its budget, even for combined attacks, and honest mail is never truncated.
 
-Work is counted in calls, which no machine changes. What they take in time is measured in ``system/test_bombs.py``.
+Work is counted in calls, which are the same on every machine. ``system/test_bombs.py`` measures the time that the work
+takes.
 """
 
 import json
@@ -15,11 +16,11 @@ from tmpmaild.mail import htmltext, htmlview, mime
 from tmpmaild.mail.budget import MAX_STEPS, Budget
 
 TESTS = Path(__file__).parents[1]
-EVENTS_A_STEP = 30  # calls and returns, of Python and of C, as measured: 29 at most
+EVENTS_A_STEP = 30  # calls and returns of Python and C functions; the measured maximum is 29
 
 
 class TooMuchError(Exception):
-    """More was called than the budget allows."""
+    """More functions were called than the budget allows."""
 
 
 def show(html, budget):
@@ -27,7 +28,7 @@ def show(html, budget):
 
 
 def call_within(most, work, *arguments):
-    """Call something; raise TooMuchError once it has called more than that, so that no fault takes minutes."""
+    """Call ``work``; raise TooMuchError after ``most`` calls, so that a failing test does not take minutes."""
     left = most
 
     def count(*_):
@@ -62,13 +63,13 @@ HTML = {
 
 @pytest.mark.parametrize("work", [htmltext.read, show])
 @pytest.mark.parametrize("name", HTML)
-def test_what_is_repeated_costs_no_more_than_its_budget(name, work):
+def test_repeated_pieces_cost_no_more_than_their_budget(name, work):
     budget = Budget.of(len(HTML[name]))
     call_within(EVENTS_A_STEP * budget.left, work, HTML[name], budget)
 
 
 @pytest.mark.parametrize("work", [htmltext.read, show])
-def test_whatever_is_combined_costs_no_more_than_its_budget(work):
+def test_combined_pieces_cost_no_more_than_their_budget(work):
     for chosen in htmlcombinations.covering():
         html = htmlcombinations.html(chosen, 32_768)
         budget = Budget.of(len(html))
@@ -76,7 +77,7 @@ def test_whatever_is_combined_costs_no_more_than_its_budget(work):
 
 
 def honest():
-    """Yield the HTML of all honest mail that other tests have."""
+    """Yield the HTML of all honest messages in other tests."""
     yield from [path.read_text() for path in sorted(TESTS.glob("browser/templates/*.html"))]
     yield from [mime.parse(path.read_bytes()).html for path in sorted(TESTS.glob("mails/*.eml"))]
     for path in sorted(TESTS.glob("findings/mails/*.toml")):
@@ -86,7 +87,7 @@ def honest():
 
 
 @pytest.mark.parametrize("work", [htmltext.read, show])
-def test_of_honest_mail_nothing_is_ever_cut(work):
+def test_honest_mail_is_never_cut(work):
     mails = [html for html in honest() if html]
     assert len(mails) > 600
     for html in mails:
@@ -94,10 +95,10 @@ def test_of_honest_mail_nothing_is_ever_cut(work):
         before = budget.left
         work(html, budget)
         assert not budget.is_spent
-        assert budget.left > before / 3, "too close to the end for mail that is a little larger"
+        assert budget.left > before / 3, "too close to the limit for slightly larger messages"
 
 
-def test_a_budget_grows_with_the_size_up_to_a_bound_and_leaves_what_it_is_told_to():
+def test_a_budget_grows_with_the_size_up_to_a_bound_and_can_keep_a_reserve():
     assert [Budget.of(size).left for size in (0, 65_536, 10**9)] == [8192, 24_576, MAX_STEPS]
     budget = Budget(10)
     assert budget.take(6, leave=4)
@@ -107,7 +108,7 @@ def test_a_budget_grows_with_the_size_up_to_a_bound_and_leaves_what_it_is_told_t
     assert budget.take(4)
 
 
-def test_a_rule_that_the_budget_is_not_enough_for_is_left_out_and_the_text_is_whole():
+def test_a_rule_too_expensive_for_the_budget_is_omitted_and_the_text_is_complete():
     sheet = "".join(f".c{n}{{opacity:0}}" for n in range(3000))
     html = f"<style>.first{{opacity:0}}{sheet}</style><p class=first>no</p><p class=c2999>last</p>"
     budget = Budget(6000)

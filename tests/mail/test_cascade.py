@@ -1,4 +1,4 @@
-"""The rules of style sheets that apply to an element, of which a doubtful one decides nothing."""
+"""The style sheet rules that apply to an element; a rule that may not apply is ignored."""
 
 import pytest
 
@@ -32,8 +32,8 @@ def test_reading_a_sheet_takes_linear_time(piece):
         [("<style>.a{opacity:0}", 0), (".a,", 1), ("a{top:0}</style>", 0), ("<br class=a>", 1)],
     ],
 )
-def test_rules_times_blocks_or_elements_are_not_counted_out(pieces):
-    """Each piece stands once, or so many times for each of 2,500; in a ◊ is the how manieth it is."""
+def test_the_cost_is_not_the_product_of_rules_and_blocks_or_elements(pieces):
+    """Each piece occurs once, or ``times`` times for each of 2,500 numbers. ◊ is replaced by a counter."""
 
     def html(numbers):
         each = ((piece, at) for piece, times in pieces for at in range(times * len(numbers) or 1))
@@ -76,18 +76,18 @@ def test_an_element_that_no_rule_may_hide_has_no_style_and_a_style_attribute_win
         (".x{opacity:0}@media print{.x{opacity:1!important}}", "0"),
     ],
 )
-def test_the_rule_of_the_highest_rank_wins_and_a_doubtful_one_decides_nothing(sheet, value):
+def test_the_rule_of_the_highest_rank_wins_and_a_doubtful_rule_is_ignored(sheet, value):
     assert style([sheet], **{"class": "x y", "id": "i"})["opacity"] == value
 
 
-def test_sheets_for_other_media_may_apply_and_what_is_no_css_does_not():
+def test_sheets_for_other_media_may_apply_and_text_that_is_not_css_does_not():
     html = (
         "<style>a</style><style media=screen>b</style><style media='(width)'>c</style><style type=text/less>d</style>"
     )
     assert list(sheets_of(tokens(html, Budget(), sheets=True))) == [("a", True), ("b", True), ("c", False)]
 
 
-def test_no_more_is_read_than_a_view_shows_and_many_rules_for_a_name_are_paid_for():
+def test_reading_stops_where_a_view_does_and_many_rules_for_a_name_use_up_the_budget():
     html = f"<style>{'x' * MAX_CHARACTERS}</style><style>.x</style>"
     assert [len(text) for text, _ in sheets_of(tokens(html, Budget(), sheets=True))] == [MAX_CHARACTERS, 0]
     rules = ["a{top:0}" * (MAX_SELECTORS - 1), ".x{display:none}"]

@@ -1,4 +1,4 @@
-"""Charsets by the names that mail gives them, and octets that do not fit theirs."""
+"""Charsets by the names used in mail, and bytes that are not valid in the declared charset."""
 
 import pytest
 from hypothesis import given
@@ -85,7 +85,7 @@ def test_a_charset_is_read_by_all_names_that_mail_has_for_it(names, text, octets
         ("您的验证码是".encode("hz") + b" 4815", "您的验证码是 4815"),
     ],
 )
-def test_escape_sequences_tell_the_encoding_whatever_is_declared(declared, octets, text):
+def test_escape_sequences_show_the_encoding_despite_the_declared_one(declared, octets, text):
     assert charsets.to_text(octets, declared) == text
 
 
@@ -98,7 +98,7 @@ def test_escape_sequences_tell_the_encoding_whatever_is_declared(declared, octet
         "no ~{closed",
     ],
 )
-def test_text_of_programs_is_not_taken_for_chinese_or_japanese(text):
+def test_source_code_is_not_mistaken_for_chinese_or_japanese(text):
     assert charsets.to_text(text.encode(), "") == text
 
 
@@ -108,19 +108,19 @@ def test_text_of_programs_is_not_taken_for_chinese_or_japanese(text):
         (b"\xf0\xd2\xc9", "us-ascii", ["koi8-r"], "При"),
         (b"\xf0\xd2\xc9", "x-unknown", ["nonsense", "koi8-r", "cp1251"], "При"),
         (b"\xf0\xd2\xc9", "utf-8", ["utf-8", "euc-jp"], "ðÒÉ"),
-        # It fits what it declares, or is UTF-8.
+        # The bytes are valid in the declared charset or in UTF-8.
         (b"\xf0\xd2\xc9", "windows-1251", ["koi8-r"], "рТЙ"),
         ("При".encode(), "us-ascii", ["koi8-r"], "При"),
         (b"\xc4\xfa", "", ["gb2312"], "您"),
     ],
 )
-def test_octets_that_do_not_fit_are_read_in_another_charset_of_the_message(octets, declared, others, text):
+def test_invalid_bytes_are_decoded_in_another_charset_of_the_message(octets, declared, others, text):
     assert charsets.to_text(octets, declared, {}, others) == text
 
 
 @pytest.mark.parametrize("declared", ["iso-8859-1", "iso-8859-15", "windows-1252", "us-ascii", "latin1"])
 @pytest.mark.parametrize("text", ["Sævör grét því úlpan", "é", "5\u00a0€", "Zażółć", "你好", "it\u2019s"])
-def test_utf_8_that_is_called_western_is_read_as_utf_8(declared, text):
+def test_utf_8_that_is_declared_as_western_is_read_as_utf_8(declared, text):
     assert charsets.to_text(text.encode(), declared) == text
 
 
@@ -128,14 +128,14 @@ def test_utf_8_that_is_called_western_is_read_as_utf_8(declared, text):
     ("declared", "text"),
     [
         ("windows-1252", "«\u00a0CAFÉ\u00a0»"),
-        ("iso-8859-1", "CAFÉ®"),  # which is one letter of the phonetic alphabet in UTF-8
+        ("iso-8859-1", "CAFÉ®"),  # in UTF-8, the bytes of É® are a single letter of the phonetic alphabet
         ("iso-8859-1", "Ärger Ã© \u00fc"),
         ("iso-8859-15", "5 €"),
         ("koi8-r", "её"),
         ("windows-1251", "Рё"),
     ],
 )
-def test_octets_that_their_sender_can_have_meant_are_read_as_declared(declared, text):
+def test_bytes_that_the_sender_may_have_meant_are_decoded_as_declared(declared, text):
     assert charsets.to_text(text.encode(declared), declared) == text
 
 
@@ -158,7 +158,7 @@ def test_looking_for_escape_sequences_takes_linear_time(piece, charset):
         (b"Gr\xfc\xdfe", "utf-8", "Gr\u00fc\u00dfe"),
     ],
 )
-def test_octets_that_do_not_fit_their_charset_are_read_as_what_they_are(octets, charset, text):
+def test_bytes_invalid_in_their_charset_are_decoded_in_the_real_charset(octets, charset, text):
     assert charsets.to_text(octets, charset, {}) == text
 
 
@@ -169,7 +169,7 @@ def test_any_octets_in_any_charset_give_clean_text(octets, charset):
     assert "\0" not in text
 
 
-def test_octets_that_make_a_codec_fail_internally_are_still_text():
+def test_bytes_that_make_a_codec_fail_internally_are_still_decoded():
     octets = b"\x1b.A\x1bN" + bytes(range(128, 256)) * 20 + b"\x1b\x4e\xd6" * 10
     charsets.to_text(octets, "iso-2022-jp-2", {}).encode()
 

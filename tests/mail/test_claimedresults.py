@@ -1,4 +1,4 @@
-"""No reader of the source finds results in our name that a message brought, however lenient the reader is."""
+"""No program that reads the source, however lenient, finds forged results in our name."""
 
 import email
 import email.header
@@ -24,7 +24,7 @@ def by_python(policy):
 
 
 def by_lines(split):
-    """Return a reader that splits a header so, continues lines as RFC 5322 has it, and trims names."""
+    """Return a reader that splits a header with ``split``, unfolds lines (RFC 5322), and trims names."""
 
     def read(octets):
         fields = []
@@ -43,7 +43,7 @@ def by_lines(split):
 READERS = [
     by_python(email.policy.compat32),
     by_python(email.policy.default),
-    by_lines(lambda octets: re.split("\r\n|\r|\n", octets.decode("utf-8", "replace"))),  # as JavaMail does
+    by_lines(lambda octets: re.split("\r\n|\r|\n", octets.decode("utf-8", "replace"))),  # like JavaMail
     by_lines(lambda octets: octets.decode("latin-1").split("\r\n")),
     by_lines(lambda octets: octets.decode("utf-8", "replace").splitlines()),
     by_lines(lambda octets: octets.replace(b"\0", b"").decode("utf-8", "replace").splitlines()),
@@ -51,20 +51,20 @@ READERS = [
 
 
 def is_results(name):
-    """Return whether any language takes a name for that of the field: Java compares upper case, Python folds."""
+    """Return whether the name matches the field in any language: Java compares upper case, Python case-folds."""
     trimmed = re.sub(r"^[\s\0-\x20\x7f-\xa0\ufeff]+|[\s\0-\x20\x7f-\xa0\ufeff]+$", "", name)
     return any(one in (NAME, f"arc-{NAME}") for one in (trimmed.lower(), trimmed.upper().lower(), trimmed.casefold()))
 
 
 def hosts(value):
-    """Yield what lenient readers take for the host that vouches."""
+    """Yield the strings that lenient readers may interpret as the authentication server's host name."""
     try:
         decoded = str(email.header.make_header(email.header.decode_header(value)))
     except (ValueError, LookupError):
         decoded = value
     for text in (value, decoded):
         flat = re.sub(r"[\0-\x1f\x7f-\x9f\u2028\u2029]", "", text)
-        of_arc = re.sub(r"(\([^()]*\)|[^;])*?;", "", flat, count=1)  # without the instance
+        of_arc = re.sub(r"(\([^()]*\)|[^;])*?;", "", flat, count=1)  # the field without ARC's instance tag
         for one in (
             text,
             flat,
@@ -79,7 +79,7 @@ def hosts(value):
 
 
 def claims(octets):
-    """Return what any reader takes for results of ours."""
+    """Return the fields that any of the readers would interpret as our results."""
     return [
         (name, value)
         for read in READERS
@@ -141,7 +141,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("field", FORGED)
 @pytest.mark.parametrize("before", [b"", b"Subject: one\r\n"])
-def test_a_field_that_may_be_taken_for_ours_is_renamed_and_nothing_else_changed(before, field):
+def test_a_field_that_may_be_mistaken_for_ours_is_renamed_and_the_rest_is_unchanged(before, field):
     raw = before + field + BODY
     found = without_ours(raw, OURS)
     assert found.replace(b"X-Claimed-", b"", 1) == raw
@@ -150,13 +150,13 @@ def test_a_field_that_may_be_taken_for_ours_is_renamed_and_nothing_else_changed(
 
 
 @pytest.mark.parametrize("field", OTHERS)
-def test_a_field_of_another_host_or_name_stays_as_it_is(field):
+def test_a_field_of_another_host_or_name_stays_unchanged(field):
     raw = b"Subject: one\r\n" + field + BODY
     assert without_ours(raw, OURS) == raw
 
 
 @pytest.mark.parametrize("raw", [b"\r\n" + FORGED[0] + BODY, b" " + FORGED[0] + BODY, b"", b"\r\n\r\n"])
-def test_a_body_and_the_rest_of_a_line_of_ours_are_no_fields(raw):
+def test_a_body_and_the_rest_of_our_line_are_not_fields(raw):
     assert without_ours(raw, OURS) == raw
     assert not claims(raw)
 
@@ -186,8 +186,8 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=14).map(b"".join))
 @example(b"Authentication-Results\r\n\r\n: mx.example.com;")
 @example(b"\n\nAuthentication-Results: mx.example.com;")
-def test_no_reader_finds_results_of_ours_in_what_is_served(raw):
-    raw = raw.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")  # as all mail that is received
+def test_no_reader_finds_our_results_in_served_mail(raw):
+    raw = raw.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")  # received mail has only CRLF line ends
     found = without_ours(raw, OURS)
     assert not claims(found)
     assert found.replace(b"X-Claimed-", b"") == raw
@@ -200,7 +200,7 @@ JOINED = st.tuples(*[st.lists(PIECES, max_size=3).map(b"".join)] * 5).map(
 
 
 @given(JOINED)
-def test_no_reader_finds_results_of_ours_whatever_is_around_them(raw):
+def test_no_reader_finds_our_results_in_any_surroundings(raw):
     raw = raw.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     assert not claims(without_ours(raw, OURS))
 
@@ -212,6 +212,6 @@ def test_no_reader_finds_results_of_ours_whatever_is_around_them(raw):
         *(b"\r\nAuthentication-Results: mx.example.com;", b"\rAuthentication-Results:" + b" " * 900),
     ],
 )
-def test_a_header_made_to_be_slow_takes_time_by_its_size(piece):
+def test_a_deliberately_slow_header_takes_linear_time(piece):
     data = b"Authentication-Results:" + piece * (400_000 // len(piece))
     assert_linear(lambda raw: without_ours(raw, OURS), data)

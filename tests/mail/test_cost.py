@@ -1,4 +1,4 @@
-"""What is parsed in the event loop costs little, whatever is in it: counted in calls of functions, not in time."""
+"""Parsing in the event loop is cheap for every message; the cost is measured in function calls rather than time."""
 
 import sys
 
@@ -6,11 +6,11 @@ import pytest
 
 from tmpmaild.mail import cost, mime
 
-MOST_CALLS = 4500  # less than two milliseconds: a call takes between 0.1 and 0.45 µs
+MOST_CALLS = 4500  # less than two milliseconds: a call takes 0.1 to 0.45 µs
 HEADER = b"From: a@shop.example\r\nSubject: hi\r\n"
 CHARSETS = [b"utf-8", b"cp949", b"iso-2022-jp", b"gb18030", b"utf-7", b"hz", b"euc-jp", b"big5", b"koi8-r"]
 FIELDS = [b"From", b"To", b"Date", b"Subject", b"Content-Type", b"Content-Disposition", b"Received", b"X-A"]
-# What a field, a text or a page may be filled with.
+# Pieces that are repeated to fill a header field, a text or an HTML page.
 PIECES = [
     *(b"\x1b$B-!", b"\x1b$Ba ", b"~{Dz~}", b"\x0e1\x0f\x1b(I", b"(a)", b" boundary="),
     *(b"a@b.c, ", b"a b c, ", b"(((", b'"\\"', b";a=b", b";a*0*=utf-8''%ff", b"<", b",", b":;", b"=?", b"=?a?b?"),
@@ -37,7 +37,7 @@ def filled(piece, size_bytes):
 
 
 def mails(size_bytes):
-    """Yield mails of this size that are nothing but one thing, in the header or the body."""
+    """Yield messages of this size that repeat a single piece, in the header or the body."""
     for piece in PIECES:
         for field in FIELDS:
             yield b"%b: %b\r\n\r\nx\r\n" % (field, filled(piece, size_bytes))
@@ -55,7 +55,7 @@ def mails(size_bytes):
 
 
 def calls(raw):
-    """Return how many functions are called, of Python and of C."""
+    """Return the number of Python and C functions called."""
     count = 0
 
     def note(_frame, event, _argument):
@@ -71,7 +71,7 @@ def calls(raw):
 
 
 @pytest.mark.parametrize("size_bytes", [300, 500, 1000, 2000, 4000, 8000, 16_000, 32_000])
-def test_no_mail_that_is_called_cheap_calls_many_functions(size_bytes):
+def test_no_message_rated_as_cheap_calls_many_functions(size_bytes):
     dear = {raw[:80]: count for raw in mails(size_bytes) if cost.is_cheap(raw) and (count := calls(raw)) > MOST_CALLS}
     assert dear == {}
 

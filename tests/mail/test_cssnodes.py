@@ -1,4 +1,4 @@
-"""CSS becomes nodes as far as the budget is enough for its tokens."""
+"""CSS is parsed into nodes until the budget for its tokens is used up."""
 
 import pytest
 
@@ -7,14 +7,14 @@ from tmpmaild.mail.cssnodes import affordable, declarations_of, mark, nodes_of, 
 
 
 @pytest.mark.parametrize(("steps", "read"), [(100, "a:b;c"), (12, "a:b;"), (6, "a:"), (2, "")])
-def test_css_is_read_up_to_the_token_that_the_budget_is_not_enough_for(steps, read):
+def test_css_is_read_until_a_token_exceeds_the_budget(steps, read):
     budget = Budget(steps + 10)
     assert "a:b;c"[: affordable("a:b;c", budget, 10, 3)] == read
     assert budget.left >= 10
     assert budget.is_spent == (read != "a:b;c")
 
 
-def test_nodes_have_no_comments_and_a_huge_number_is_none():
+def test_nodes_have_no_comments_and_a_huge_number_has_no_value():
     assert [node.type for node in nodes_of("a/**/b")] == ["ident", "ident"]
     assert [node.value for node in nodes_of("9" * 5000)] == [0]
 

@@ -1,4 +1,4 @@
-"""Which declarations of a hostile mail stay, and how they are written."""
+"""The declarations of a hostile message that are kept, and their output format."""
 
 import pytest
 
@@ -33,22 +33,22 @@ from tmpmaild.mail.declarations import MAX_ATTRIBUTE_CHARACTERS, PROPERTIES, Sty
         ("flex:1 1 0%;aspect-ratio:16/9", "flex:1 1 0%;aspect-ratio:16 / 9"),
         ("font:12px/1.5 \"Segoe UI\",'x y',Arial", "font:12px / 1.5 'Segoe UI','x y',Arial"),
         ("font-family:宋体,Mei\\ryo", "font-family:'宋体',Meiryo"),
-        ("\\63olor:r\\65 d", "color:red"),  # read as a browser reads it, written without escapes
-        ("col/**/or:red;color:re/**/d;width:1/**/px", "color:re d;width:1 px"),  # what a comment parts stays apart
+        ("\\63olor:r\\65 d", "color:red"),  # escapes are parsed as in a browser, but not written
+        ("col/**/or:red;color:re/**/d;width:1/**/px", "color:re d;width:1 px"),  # a comment still separates tokens
         ("color:red;color:", "color:red"),
-        # an image leaves its place to none, but a background that is nothing else leaves that below as it is
+        # an image becomes "none"; a background with nothing else is dropped, so a lower background stays visible
         ("background:#fff url('a;b.png') no-repeat", "background:#fff none no-repeat"),
         ("background-image:url(x),linear-gradient(red,blue)", "background-image:none,linear-gradient(red,blue)"),
         ("background:url(//x);background-image:url('x'),url(y)", ""),
         ("background:none", "background:none"),
-        # colours that are made of others; the page is a light one
+        # colours computed from other colours; the page's colour scheme is light
         ("background:linear-gradient(180deg,color-mix(in oklab,#0ea5e9 95%,white 5%),red)", None),
         ("color:light-dark(#111,#eee);border-color:color(display-p3 1 0 0 / 50%)", None),
-        # a gradient as the colour of text, which would be no colour without it
+        # a gradient as the text colour; without the gradient, the text would be invisible
         ("background:linear-gradient(red,blue);-webkit-background-clip:text;color:transparent", None),
     ],
 )
-def test_what_mails_are_made_of_stays(text, kept):
+def test_common_declarations_of_mails_are_kept(text, kept):
     assert style(text) == (text if kept is None else kept)
     assert_harmless_style(style(text))
     assert style(style(text)) == style(text)
@@ -86,7 +86,7 @@ def test_what_mails_are_made_of_stays(text, kept):
         "background:paint(x)",
         "background:'//evil.example'",
         "background:u\\72l(//evil.example) ur\\6c x(",
-        "background:url(//evil.example'x)",  # what browsers call a bad url
+        "background:url(//evil.example'x)",  # a bad url token
         "width:calc(url(//evil.example))",
         "font-family:url(//evil.example)",
         "font-family:'a\\'b'",
@@ -117,7 +117,7 @@ def test_what_mails_are_made_of_stays(text, kept):
         "1:2",
         "x{color:red}",
         "@media all{color:red}",
-        "grid-template-columns:repeat(1000000,1px)",  # a browser makes them all
+        "grid-template-columns:repeat(1000000,1px)",  # a browser would create all these columns
         "grid-column:1/1e9",
         "color:\0",
         "width:" + "calc(" * 9 + "1px",
@@ -127,18 +127,18 @@ def test_what_mails_are_made_of_stays(text, kept):
         pytest.param("margin:" + "0 " * 501, id="margin: + 0  * 501"),
     ],
 )
-def test_what_could_load_cover_or_deceive_goes(text):
+def test_declarations_that_could_load_cover_or_deceive_are_removed(text):
     assert style(text) == ""
     assert style(f"color:red;{text}").removeprefix("color:red") == ""
 
 
-def test_what_takes_a_thing_out_of_its_place_is_no_property():
+def test_no_known_property_moves_an_element_out_of_its_place():
     assert PROPERTIES.isdisjoint(
         {"position", "top", "left", "inset", "z-index", "transform", "content", "filter", "all"}
     )
 
 
-def test_the_attributes_of_a_mail_are_read_up_to_a_bound_and_equal_ones_once():
+def test_style_attributes_are_read_up_to_a_limit_and_equal_attributes_once():
     budget = Budget(1000)
     styles = StyleAttributes(budget)
     assert styles.written("x:y;" * (MAX_ATTRIBUTE_CHARACTERS // 4) + "color:red") == ""

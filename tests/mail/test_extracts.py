@@ -1,4 +1,4 @@
-"""What is read from a source on demand: it must agree with what delivery stored of the same mail."""
+"""Data read from the source on demand must agree with the data that delivery stored for the same message."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ def ms(*moment):
 # HeaderDetails
 
 
-def test_the_header_says_who_else_when_and_which():
+def test_the_header_gives_other_people_date_and_message_id():
     head = Path(__file__).with_name("extracts-head.eml").read_bytes()
     assert extracts.details(head) == HeaderDetails(
         cc=(Person("bob@example.org", "B, Bob"), Person("cem@example.org", "Cém"), Person("eve@example.org", "Eve")),
@@ -41,7 +41,7 @@ def test_the_header_says_who_else_when_and_which():
 @pytest.mark.parametrize(
     "head", [b"", b"\r\nbody", b"no header at all", b"Subject: x\r\n\r\n", b"Cc:\r\nDate:\r\n\r\n"]
 )
-def test_what_is_not_said_is_empty(head):
+def test_missing_details_are_empty(head):
     assert extracts.details(head) == HeaderDetails((), (), None, "")
 
 
@@ -58,15 +58,15 @@ def test_no_more_than_100_mailboxes_are_read():
         ("Sat, 21 Nov 2026 03:00:57 +0000", "2026-11-21T03:00:57"),
         ("Sat, 21 Nov 2026 03:00:57 +0530", "2026-11-20T21:30:57"),
         ("Sat, 21 Nov 2026 03:00:57 -0000", "2026-11-21T03:00:57"),
-        # neither weekday nor seconds
+        # the weekday and the seconds are missing
         ("21 Nov 2026 03:00 -0800", "2026-11-21T11:00:00"),
         ("Sat, 21 Nov 26 03:00:57 EST", "2026-11-21T08:00:57"),
         ("Sat, 21 Nov 98 03:00:57 PDT", "1998-11-21T10:00:57"),
-        # counted from 1900
+        # the year is counted from 1900
         ("Sat, 21 Nov 126 03:00:57 UT", "2026-11-21T03:00:57"),
-        # military: RFC 5322 §4.3 does not believe them
+        # military zones: RFC 5322 §4.3 does not trust them
         ("Sat, 21 Nov 2026 03:00:57 K", "2026-11-21T03:00:57"),
-        # neither is any other name
+        # other zone names are not trusted either
         ("Sat, 21 Nov 2026 03:00:57 CEST", "2026-11-21T03:00:57"),
         ("Sat, 21 Nov 2026 03:00:57", "2026-11-21T03:00:57"),
         ("Sat (S\\(at), 21 (a (b)) Nov 2026 03:00:57 +0000 (UTC)", "2026-11-21T03:00:57"),
@@ -150,7 +150,7 @@ def test_names_of_all_fields_are_read_in_the_charset_of_the_text():
         ),
     ],
 )
-def test_a_date_that_no_calendar_has_is_none(value):
+def test_an_impossible_date_gives_none(value):
     assert extracts.details(f"Date: {value}\r\n\r\n".encode()).date_ms is None
 
 
@@ -158,7 +158,7 @@ def test_a_date_that_no_calendar_has_is_none(value):
     st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1)),  # noqa: DTZ001 - the zone comes from the next line
     st.integers(-12 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),
 )
-def test_what_was_written_as_a_date_comes_back(moment, zone):
+def test_a_written_date_is_read_back(moment, zone):
     moment = moment.replace(tzinfo=zone)
     second_ms = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1) * 1000
     assert extracts.details(f"Date: {format_datetime(moment)}\n\n".encode()).date_ms == second_ms
@@ -199,7 +199,7 @@ PIECES = st.sampled_from(
 @given(st.binary(max_size=300) | st.lists(FIELDS | PIECES, max_size=60).map(b"".join))
 @example(b"Date: 99 Jan 99 99:99:99 +9999\n\n")
 @example(b"Date: 1 Jan 9999 00:00:00 -9999\n\n")
-def test_anything_has_details_of_clean_text(head):
+def test_any_input_gives_details_of_clean_text(head):
     found = extracts.details(head)
     assert found.date_ms is None or 0 <= found.date_ms < ms(9999, 12, 31, 23, 59, 59) + 1000
     texts = [text for mailbox in found.cc + found.reply_to for text in (mailbox.address, mailbox.name)]
@@ -213,7 +213,7 @@ def test_anything_has_details_of_clean_text(head):
     "piece", [b"(", b"()", b"\\(", b"<", b"<a>,", b" ", b"1", b"a", b"a ", b"1 Nov ", b"03:00", b"-", b"\xff"]
 )
 @pytest.mark.parametrize("name", [b"Date", b"Cc", b"Message-ID"])
-def test_details_take_little_time_whatever_the_header(name, piece):
+def test_details_take_little_time_with_any_header(name, piece):
     def read(text):
         extracts.details((name + b": " + text + b"\n") * 30)
 
@@ -233,11 +233,11 @@ def assert_attachments_agree(raw):
 
 
 @pytest.mark.parametrize("path", MAILS, ids=[path.stem for path in MAILS])
-def test_an_attachment_is_what_was_listed_at_delivery(path):
+def test_an_attachment_is_the_same_as_listed_at_delivery(path):
     assert_attachments_agree(path.read_bytes())
 
 
-def test_the_mails_have_attachments_enough_to_tell():
+def test_the_sample_messages_have_enough_attachments_for_the_test():
     assert sum(len(mime.parse(path.read_bytes()).attachments) for path in MAILS) > 20
 
 
@@ -318,7 +318,7 @@ KINDS = {
 PNG, GIF = KINDS["image/png"], KINDS["image/gif"]
 
 
-def test_an_avif_is_one_by_any_of_its_brands():
+def test_an_avif_image_is_recognised_by_any_of_its_brands():
     for brands in (b"avifmif1", b"mif1avif", b"msf1avis"):
         octets = b"\0\0\0\x1cftyp" + brands[:4] + b"\0\0\0\0" + brands + bytes(20)
         assert extracts.image_type(octets) == "image/avif"
@@ -346,7 +346,7 @@ def test_an_image_of_every_kind_becomes_a_url(content_type):
     assert extracts.images(raw, {"a@b"}, 1000) == {"a@b": url(content_type, KINDS[content_type])}
 
 
-def test_only_the_images_that_are_asked_for_are_given_as_what_they_are_whatever_they_are_called():
+def test_only_the_requested_images_are_given_with_their_real_type():
     raw = related(image("a", PNG), image("b", GIF, "image/gif"))
     assert extracts.images(raw, ["b", "c"], 1000) == {"b": url("image/gif", GIF)}
     assert extracts.images(raw, [], 1000) == {}
@@ -370,11 +370,11 @@ def test_only_the_images_that_are_asked_for_are_given_as_what_they_are_whatever_
         ("image/x-unknown", b"\x89PNG\r\n\x1a\n" + b"\0" * 40),
     ],
 )
-def test_what_is_no_image_by_its_name_and_its_octets_is_left_out(stated, octets):
+def test_a_part_that_is_not_an_image_by_its_name_and_octets_is_left_out(stated, octets):
     assert extracts.images(related(image("a", octets, stated)), ["a"], 1000) == {}
 
 
-def test_images_that_do_not_fit_are_passed_over_for_smaller_ones():
+def test_images_that_do_not_fit_are_skipped_in_favour_of_smaller_images():
     large, small = PNG + bytes(1000), PNG
     raw = related(image("1", large), image("2", small), image("3", large), image("4", small), image("5", small))
     assert list(extracts.images(raw, {"5", "4", "3", "2", "1"}, 2 * len(small))) == ["2", "4"]
@@ -383,7 +383,7 @@ def test_images_that_do_not_fit_are_passed_over_for_smaller_ones():
     assert list(extracts.images(raw, "12345", len(small) - 1)) == []
 
 
-def test_of_several_parts_with_one_id_the_first_counts_and_spellings_of_one_share_a_url():
+def test_the_first_part_with_an_id_counts_and_all_spellings_of_an_id_share_a_url():
     assert extracts.images(related(image("a", PNG), image("a", GIF)), ["a"], 1000) == {"a": url("image/png", PNG)}
     assert extracts.images(related(image("a", b"<html>"), image("a", GIF)), ["a"], 1000) == {}
     found = extracts.images(related(image("a", PNG)), ["a", "%61"], len(PNG))
@@ -396,7 +396,7 @@ def test_of_several_parts_with_one_id_the_first_counts_and_spellings_of_one_shar
         ("a@b", "a@b", True),
         ("a@b", "a%40b", True),
         ("a b+c@d", "a%20b+c@d", True),
-        ("a%40b", "a%40b", True),  # as it was written, by senders who know no better
+        ("a%40b", "a%40b", True),  # some senders do not encode the text
         ("a%40b", "a%2540b", True),
         ("A@b", "a@b", False),
         ("a@b", "<a@b>", False),
@@ -410,7 +410,7 @@ def test_a_content_id_counts_as_written_or_with_its_escapes_undone(content_id, w
     assert list(extracts.images(raw, [written], 1000)) == [written] * found
 
 
-def test_many_spellings_of_one_id_cost_one_decoding():
+def test_many_spellings_of_an_id_need_only_one_decoding():
     octets = PNG + bytes(1_000_000)
     spellings = [
         "".join(f"%{ord(c):02x}" if n >> at & 1 else c for at, c in enumerate("abcdefghijkl")) for n in range(4096)

@@ -1,4 +1,4 @@
-"""Flowed text: what a sender that keeps to RFC 3676 has broken is read as it was written; anything else is read, too."""
+"""Flowed text: lines broken by a sender that follows RFC 3676 are rejoined; any other text is still readable."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ def part(delsp):
 
 @st.composite
 def broken(draw, delsp):
-    """Draw what was written, and the lines of a sender that breaks it wherever it may (RFC 3676 §4.2)."""
+    """Draw flowed lines, which may be broken wherever RFC 3676 §4.2 allows it, and the original text."""
     written, lines = [], []
     for depth, text in draw(st.lists(paragraphs)):
         quotes = ">" * depth
@@ -42,14 +42,14 @@ def _stuffed(line, may_be):
 
 @pytest.mark.parametrize("delsp", ["yes", "no"])
 @given(data=st.data())
-def test_what_a_sender_has_broken_is_read_as_it_was_written(delsp, data):
+def test_text_wrapped_by_a_sender_is_read_as_written(delsp, data):
     text, written = data.draw(broken(delsp))
     assert flowed.unflow(text, part(delsp)) == written
 
 
 @pytest.mark.parametrize("delsp", ["yes", "no"])
 @given(text=st.text(" >-a\n"))
-def test_no_text_loses_anything_but_soft_breaks_and_spaces(delsp, text):
+def test_text_loses_only_soft_breaks_and_spaces(delsp, text):
     shown = flowed.unflow(text, part(delsp))
     assert shown.count("a") == text.count("a")
     assert shown.count("\n") <= text.count("\n")
@@ -59,7 +59,7 @@ def test_no_text_loses_anything_but_soft_breaks_and_spaces(delsp, text):
     ("text", "shown"),
     [
         ("a \nb", "a b"),
-        ("a \n\nb", "a \n\nb"),  # strictly, the empty line would end the paragraph and vanish
+        ("a \n\nb", "a \n\nb"),  # according to the RFC, the empty line would end the paragraph and disappear
         ("a \n> b", "a \n> b"),
         ("> a \n>> b", "> a \n>> b"),
         (">a \n> b", "> a b"),
@@ -87,13 +87,13 @@ def test_a_soft_break_joins_lines_of_one_level_only(text, shown):
         (b"text/plain", "a \nb"),
     ],
 )
-def test_only_what_is_said_to_be_flowed_is_put_together(fields, body):
+def test_only_text_declared_as_flowed_is_joined(fields, body):
     raw = b"Content-Type: " + fields + b"\n\na \nb"
     mail = mime.parse(raw)
     assert (mail.body if isinstance(mail.body, str) else raw[mail.body.start :].decode()) == body
 
 
-def test_a_link_that_was_broken_is_whole():
+def test_a_wrapped_link_is_complete():
     href = "https://shop.example.org/confirm?token=q7Zk2v9XwL4pR8tY1mN6bC3dF5gH0jK"
     raw = HEADER % b"yes" + f"Confirm your address:\r\n{href[:50]} \r\n{href[50:]}\r\n".encode()
     assert [link.href for link in links.find(mime.parse(raw).body, "")] == [href]

@@ -1,4 +1,4 @@
-"""Header blocks, encoded-words, parameters and address lists as real and hostile mail writes them."""
+"""Header blocks, encoded-words, parameters and address lists in real and hostile messages."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ def split(block, **arguments):
     return headers.shown(found, warnings), found.end, list(warnings)
 
 
-# Splitting a block
+# Splitting a header block into fields
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_plain_mailbox_is_read_as_any_other(value):
     assert headers.first_mailbox(value) == next(iter(headers.mailboxes(value)), ("", ""))
 
 
-def test_lines_at_the_end_that_are_no_fields_are_left_for_the_body_and_a_long_field_is_cut():
+def test_final_lines_that_are_not_fields_are_left_for_the_body_and_a_long_field_is_cut():
     assert split(b"A: b\nDear reader,\nhello\n") == ([("A", "b")], 5, [])
     fields, _, warnings = split(b"A: " + b"x" * 100_000 + b"\nSubject: here\n")
     assert [len(value) for _, value in fields] == [headers.MAX_FIELD_BYTES - 1, 4]
@@ -74,7 +74,7 @@ def test_lines_at_the_end_that_are_no_fields_are_left_for_the_body_and_a_long_fi
 
 
 @pytest.mark.parametrize("space", [b" " * 9_000, b"\r\n " * 3_000, b"\r\n\t \t" * 2_000])
-def test_white_space_cuts_no_field(space):
+def test_white_space_does_not_end_a_field(space):
     fields, _, warnings = split(b"Subject: Your code" + space + b"is 1234\r\n")
     assert ([(name, value.split()) for name, value in fields], warnings) == (
         [("Subject", ["Your", "code", "is", "1234"])],
@@ -110,7 +110,7 @@ def test_splitting_never_fails_and_leaves_no_line_feed(block):
         ("=?iso-8859-1?q?M=FCller_X?=", "Müller X"),
         ("=?ISO-2022-JP?B?GyRCJCIbKEI=?=", "あ"),
         ("=?utf-8*de?q?=C3=A4?=", "ä"),  # RFC 2231 language
-        ("=?utf-8?q?=C3?= =?UTF-8?B?pA==?=", "ä"),  # one character over two words
+        ("=?utf-8?q?=C3?= =?UTF-8?B?pA==?=", "ä"),  # one character across two words
         ("=?utf-8?q?a?==?utf-8?q?b?=", "ab"),
         ("=?utf-8?q?a?= \t =?koi8-r?q?=C4?=", "aд"),
         ("a =?utf-8?q?b?= c", "a b c"),
@@ -124,8 +124,8 @@ def test_splitting_never_fails_and_leaves_no_line_feed(block):
         ("=?utf-8?x?no such encoding?=", "=?utf-8?x?no such encoding?="),
         ("=?", "=?"),
         ("=??q?abc?=", "abc"),
-        ("=?zlib?b?YWJj?=", "abc"),  # no text encoding, so it is unknown
-        ("=?latin1?q?M\udcfcller?=", "Müller"),  # a raw octet belongs to the charset of its word
+        ("=?zlib?b?YWJj?=", "abc"),  # zlib is not a text encoding, so it is treated as unknown
+        ("=?latin1?q?M\udcfcller?=", "Müller"),  # a raw byte is decoded in the charset of its word
         ("M\udcfcller \udcc3\udca9", "Müller é"),
         ("=?utf-7?q?+2AA-?=", "\ufffd"),  # a lone surrogate
         ("=?utf-8?q?a=0D=0AB:_c=00=07?=", "a  B: c\ufffd\ufffd"),
@@ -146,7 +146,7 @@ def test_a_value_is_decoded(value, text):
         ("=?latin1?q?=E9?= =?koi8-r?q?=F0?=", "éП"),
     ],
 )
-def test_words_in_two_names_of_one_charset_are_one_text(value, text):
+def test_words_in_two_names_of_the_same_charset_are_joined(value, text):
     assert headers.decode(value) == text
 
 
@@ -154,7 +154,7 @@ def test_words_in_two_names_of_one_charset_are_one_text(value, text):
     ("value", "charset", "text"),
     [
         ("\udccf\udcf0\udce8 x", "windows-1251", "При x"),
-        # A character with the octet of a backslash.
+        # A character whose encoding contains the byte of a backslash.
         ('"\udc95\\ a"', "shift_jis", '"表 a"'),
         ("\udcc3\udca9", "windows-1251", "\udcc3\udca9"),
         ("\udcff", "euc-jp", "\udcff"),
@@ -172,7 +172,7 @@ def test_iso_2022_is_decoded_before_structure_is_read():
     assert fields[1][1] == "\x1b[1m\0"
 
 
-def test_an_unknown_charset_is_warned_of_and_read_as_windows_1252():
+def test_an_unknown_charset_gives_a_warning_and_is_read_as_windows_1252():
     warnings = {}
     assert headers.decode("=?x-unknown?q?caf=E9?=", warnings) == "café"
     assert charsets.UNKNOWN_CHARSET in warnings
@@ -197,7 +197,7 @@ def test_plain_ascii_is_never_dropped_inside_words(value, encoding):
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1))
-def test_what_was_encoded_comes_back(text):
+def test_encoded_text_is_read_back(text):
     octets = text.encode()
     words = [
         f"=?utf-8?q?{''.join(f'={octet:02X}' for octet in octets[at : at + 7])}?=" for at in range(0, len(octets), 7)
@@ -365,19 +365,19 @@ def test_every_mailbox_is_read(value, found):
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        # Where a program encoded the whole list.
+        # Some programs encode the whole list.
         ("=?utf-8?b?5YiY5piOIDxsbUBtYWlsLmV4YW1wbGU+?=", [("刘明", "lm@mail.example")]),
         ('=?utf-8?q?"M=C3=BCller,_J"_<j@m.example>?=', [("Müller, J", "j@m.example")]),
         ("=?utf-8?q?J=C3=B6rg?= =?utf-8?q?_M_=3Cj@m.example=3E?=", [("Jörg M", "j@m.example")]),
         ("=?utf-8?q?A_=3Ca=40a.example=3E=2C_b=40b.example?=", [("A", "a@a.example"), ("", "b@b.example")]),
         ("=?utf-8?q?a=40b.example?=", [("", "a@b.example")]),
         ("=?utf-8?q?only_a_name?=", [("only a name", "")]),
-        # Not where there is an address, which is what others read.
+        # The encoded-word is not decoded if there is an address, because other programs use that address.
         ("=?utf-8?q?ceo=40bank.example?= <a@b.example>", [("ceo@bank.example", "a@b.example")]),
         ("=?utf-8?q?=3Cceo=40bank.example=3E?=, a@b.example", [("", "a@b.example")]),
-        # Once only.
+        # An encoded-word is decoded only once.
         ("=?utf-8?q?=3D=3Futf-8=3Fq=3Fa=3D40b.example=3F=3D?=", [("=?utf-8?q?a=40b.example?=", "")]),
-        # As Outlook quotes.
+        # Outlook quotes messages in this form.
         ("Kate [mailto:k@b.example]", [("Kate", "k@b.example")]),
         ("[MAILTO:k@b.example], Jo [j@b.example]", [("", "k@b.example"), ("Jo", "j@b.example")]),
         ("[x@y] Kate <k@b.example>", [("[x@y] Kate", "k@b.example")]),
@@ -403,7 +403,7 @@ NAME = st.text("ab c,;:<>()@äé.", max_size=8).map(lambda text: " ".join(f"A{te
 
 
 @given(st.lists(st.tuples(NAME, ADDRESS), max_size=8))
-def test_what_was_quoted_comes_back(written):
+def test_quoted_text_is_read_back(written):
     value = ", ".join(f'"{name}" <{address}>' for name, address in written)
     assert headers.mailboxes(value) == [(name.rstrip(" ,"), address) for name, address in written]
 
@@ -418,7 +418,7 @@ def test_what_was_quoted_comes_back(written):
         ('"(a)" (b)', "(a)  "),
     ],
 )
-def test_comments_are_taken_out(value, without):
+def test_comments_are_removed(value, without):
     assert headers.without_comments(value) == without
 
 

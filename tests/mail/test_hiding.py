@@ -1,8 +1,8 @@
-"""Declarations that senders hide text by are known by their values."""
+"""Declarations that hide text are recognised by their values."""
 
 import pytest
 
-from tmpmaild.mail.hiding import blanks, declared, hides, in_style, plain
+from tmpmaild.mail.hiding import declared, hides, in_style, invisible_text, plain
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_the_value_that_applies_is_found(style, values):
     assert in_style(style) == values
 
 
-def test_ordinary_and_important_values_are_told_apart():
+def test_ordinary_and_important_values_are_distinguished():
     assert declared("top:0;left:0 ! important") == ({"top": "0"}, {"left": "0"})
 
 
@@ -46,7 +46,7 @@ def test_css_is_read_without_comments_and_escapes(css, text):
         ("p", "height:0;overflow:hidden;padding:1px", False),
     ],
 )
-def test_an_element_hides_by_a_value_that_does_so_where_it_is(name, style, is_hidden):
+def test_an_element_is_hidden_by_a_value_that_hides_in_its_place(name, style, is_hidden):
     assert hides(name, in_style(style)) is is_hidden
 
 
@@ -61,6 +61,6 @@ def test_an_element_hides_by_a_value_that_does_so_where_it_is(name, style, is_hi
         ("b", "color:#eee", ""),
     ],
 )
-def test_text_right_behind_a_tag_is_invisible(name, style, blank):
+def test_text_directly_after_a_tag_is_invisible(name, style, blank):
     values = in_style(style)
-    assert blanks(name, values, values.get("color", ""), on_white=True) == blank
+    assert invisible_text(name, values, values.get("color", ""), on_white=True) == blank

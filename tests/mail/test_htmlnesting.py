@@ -1,4 +1,4 @@
-"""Hiding ends where a browser ends the element, whether or not it has an end tag."""
+"""Text stays hidden until the point where a browser closes the element, with or without an end tag."""
 
 import re
 
@@ -50,7 +50,7 @@ def test_hiding_ends_where_a_browser_ends_the_element(html):
 
 
 @pytest.mark.parametrize("times", [40_000, 80_000])
-def test_a_mail_too_large_to_be_read_again_keeps_what_was_read(times):
+def test_a_mail_too_large_for_a_second_reading_keeps_the_first(times):
     assert words("<p>shown</p><td><div hidden>no</td>" + "<b>x</b>" * times)[:1] == ["shown"]
 
 
@@ -61,5 +61,5 @@ def test_a_mail_too_large_to_be_read_again_keeps_what_was_read(times):
         "<span></p>",
     ],
 )
-def test_following_what_is_open_takes_linear_time(piece):
+def test_tracking_open_elements_takes_linear_time(piece):
     assert_linear(lambda text: to_text(f"<b><span><p>{'<i>' * 99}{text}<div hidden>"), piece * (100_000 // len(piece)))

@@ -1,4 +1,4 @@
-"""Several parts of a message that are HTML, joined and shown: each stays a document of its own."""
+"""Several HTML parts of a message are shown together, and each part is still a separate document."""
 
 import pytest
 
@@ -10,14 +10,14 @@ def shown(*parts):
     return htmlview.render(htmlparts.joined(parts), {}, remote_images=False).html
 
 
-def test_parts_come_back_as_they_were_joined():
+def test_joined_parts_can_be_separated_again():
     parts = ["<p>one", "two", "<!-- three"]
     assert htmlparts.separate(htmlparts.joined(parts)) == parts
     assert htmlparts.separate(htmlparts.joined(["alone"])) == ["alone"]
 
 
 @pytest.mark.parametrize("text", ["", "a < b & c\n  d", "\n\nbehind", "</pre><b>bold</b>"])
-def test_text_as_html_is_read_as_that_text(text):
+def test_text_converted_to_html_is_read_as_the_same_text(text):
     assert htmltext.to_text(htmlparts.of_text(text)) == text.strip("\n")
 
 
@@ -25,14 +25,14 @@ def test_text_as_html_is_read_as_that_text(text):
     "open_end",
     ["<!--", "<style>", "<title>", "<textarea>", "<div hidden>", '<div style="display:none">', "<a href='", "<select>"],
 )
-def test_what_one_part_leaves_open_hides_nothing_of_the_next(open_end):
+def test_unclosed_elements_of_one_part_do_not_hide_the_next_part(open_end):
     html = htmlparts.joined([f"<p>first</p>{open_end}", '<p>second <a href="https://x.example/t">link</a></p>'])
     assert "second" in htmltext.to_text(html)
     assert "second" in htmlview.render(html, {}, remote_images=False).html
     assert [address for _, address, _ in htmltext.links(html)] == ["https://x.example/t"]
 
 
-def test_one_part_has_neither_the_base_nor_the_hidden_classes_of_another():
+def test_a_part_has_neither_the_base_nor_the_hidden_classes_of_other_parts():
     first = '<base href="https://x.example/"><style>.h{display:none}</style><p class="h">gone</p><p>first</p>'
     second = '<p class="h">shown</p><a href="t">no base</a>'
     html = htmlparts.joined([first, second])
@@ -55,7 +55,7 @@ def test_one_part_has_neither_the_base_nor_the_hidden_classes_of_another():
     ],
 )
 def test_a_rule_of_one_part_finds_elements_of_that_part_only(rule, in_view):
-    sheets = shown(f"<style>{rule}</style><p>one</p>", "<p>two</p>").rpartition("</style>")[0]
+    sheets = shown(f"<style>{rule}</style><p class=a>one</p>", "<p>two</p>").rpartition("</style>")[0]
     own = sheets.rpartition("</style><style>")[2] if "</style><style>" in sheets else ""
     assert own == in_view
 

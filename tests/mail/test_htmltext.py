@@ -1,4 +1,4 @@
-"""What a reader reads of an HTML mail."""
+"""The text that a person reads in an HTML message."""
 
 import pytest
 from hypothesis import given
@@ -106,12 +106,12 @@ def test_a_link_shows_where_it_leads(html, text):
         ("\U0001f468\u200d\U0001f469", "\U0001f468\u200d\U0001f469"),
     ],
 )
-def test_what_is_plainly_hidden_is_not_read(html, text):
+def test_plainly_hidden_text_is_not_read(html, text):
     assert to_text(html) == text
 
 
 @pytest.mark.parametrize("html", NO_CHARACTERS)
-def test_what_is_not_a_character_is_replaced(html):
+def test_code_points_that_are_not_characters_are_replaced(html):
     assert to_text(html) == "\ufffd"
 
 
@@ -123,7 +123,7 @@ def test_what_is_not_a_character_is_replaced(html):
         ('<p hidden><a href="https://a.test/">a</a><p><a href="https://b.test/">b</a>', ["b"]),
     ],
 )
-def test_a_hidden_link_is_none(html, found):
+def test_a_hidden_link_is_not_listed(html, found):
     assert [text for _, _, text in links(html)] == found
 
 
@@ -185,7 +185,7 @@ def test_a_reference_and_an_area_of_a_picture_are_links(html, link):
 @pytest.mark.parametrize(
     "html", ['<a href="b">x</a>', '<base href="https://x.example/"><a href="#b">x</a>', "<area alt=x>"]
 )
-def test_what_leads_nowhere_is_no_link(html):
+def test_an_anchor_without_a_usable_target_is_not_a_link(html):
     assert links(html) == []
 
 
@@ -204,12 +204,12 @@ def test_what_leads_nowhere_is_no_link(html):
         ("<a href=https://x.example/><s>1</s>2</a>", "~~1~~2 <https://x.example/>"),
     ],
 )
-def test_what_is_struck_out_stands_between_tildes(html, text):
+def test_struck_out_text_is_between_tildes(html, text):
     assert to_text(html) == text
 
 
 @pytest.mark.parametrize("characters", [400, 100_000])
-def test_a_long_base_makes_no_long_text_of_short_references(characters):
+def test_a_long_base_does_not_expand_short_references_into_long_text(characters):
     html = f"<base href='https://x.example/{'a' * characters}/'>" + "<a href=b>c</a>" * 100
     assert len(to_text(html)) < 100 * 500
     assert len(links(html)) == (100 if characters < urls.MAX_BASE_CHARACTERS else 0)

@@ -1,4 +1,4 @@
-"""Whatever a mail holds, reading it costs a bounded number of steps, and a mail that needs more says so."""
+"""Reading any message takes a bounded number of steps; a message that needs more steps gets a warning."""
 
 import html as entities
 
@@ -22,13 +22,13 @@ def parsed(html):
 
 
 @pytest.mark.parametrize("name", INTRICATE)
-def test_a_mail_that_would_cost_too_much_is_read_in_part_and_says_so(name):
+def test_a_message_that_would_cost_too_much_is_partly_read_with_a_warning(name):
     mail = parsed("<p>first</p>" + INTRICATE[name])
     assert mime.ONLY_IN_PART in mail.warnings
     assert mail.body.startswith("first")
 
 
-def test_an_honest_mail_of_290_kb_is_read_whole_and_none_once_the_steps_are_used_up():
+def test_an_honest_mail_of_290_kb_is_read_whole_and_reading_stops_with_the_budget():
     row = '<tr><td style="padding:4px;color:#333">name</td><td>1&nbsp;234</td></tr>\n'
     mail = parsed("<table>" + row * 3800 + "</table><p>last</p>")
     assert mail.warnings == ()
@@ -53,8 +53,8 @@ def test_an_honest_mail_of_290_kb_is_read_whole_and_none_once_the_steps_are_used
         pytest.param("&lt;p&gt;\n" + "text " * 900, id="&lt;p&gt;/n + text  * 900"),
     ],
 )
-def test_a_long_text_is_decoded_as_a_short_one(piece):
-    """Wherever it is cut: 16 KiB are decoded at a time, each reference once."""
+def test_a_long_text_is_decoded_like_a_short_text(piece):
+    """Text is decoded in pieces of 16 KiB. Wherever the text is split, each reference is decoded once."""
     for shift in range(min(len(piece), 40) + 1):
         text = "x" * shift + piece * (40_000 // len(piece)) + "&amp;"
         assert unescaped(text) == entities.unescape(text)
@@ -68,11 +68,11 @@ def test_a_long_text_is_decoded_as_a_short_one(piece):
         ("/a?u=1&amp;timestamp=2&amp;copy=3", "/a?u=1&timestamp=2&copy=3"),
         ("&notin;&copy;&copy &eacute", "\u2209\u00a9\u00a9 \u00e9"),
         ("&#38;region=eu", "&region=eu"),
-        # a browser leaves it; nobody writes it
+        # a browser leaves the text unchanged, but such text does not occur in practice
         ("&notit;", "\u00acit;"),
     ],
 )
-def test_an_ampersand_of_an_address_stays_as_in_a_browser_where_it_could_begin_a_name(written, meant):
+def test_an_ampersand_in_an_address_that_could_start_a_name_is_kept_as_in_a_browser(written, meant):
     assert attributes_of(f'href="{written}"') == {"href": written if meant is None else meant}
 
 

@@ -1,4 +1,4 @@
-"""ISO-2022-JP and EUC-JP as mail programs write them, by the index jis0208 of the Encoding Standard."""
+"""ISO-2022-JP and EUC-JP as written by mail programs, decoded with the Encoding Standard's index jis0208."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ ROWS = [(row, cell) for row in range(1, 95) for cell in range(1, 95)]
 
 
 def windows(row, cell):
-    """Return the character of a place in JIS X 0208 as Shift_JIS of Windows has it, "" for none."""
+    """Return the character at a position in JIS X 0208 according to Windows' Shift_JIS, or ""."""
     lead, trail = (row - 1) // 2, (cell - 1 + 94 * ((row - 1) % 2))
     octets = bytes((lead + (0x81 if lead < 31 else 0xC1), trail + (0x40 if trail < 63 else 0x41)))
     try:
@@ -35,13 +35,13 @@ def test_every_character_of_the_index_is_read_in_both_encodings(row):
         (b"a \x1b$B$4\x1b(B b", "a ご b"),
         (b"\x1b$@$4\x1b(J\\~\x1b(B\\~", "ご¥‾\\~"),
         (b"\x1b$B-!-5-j-b\x1b(B", "①Ⅰ㈱№"),
-        # A line end within a set, which no program should write.
+        # A line end before the return to ASCII, which programs should not write.
         (b"\x1b$B$4\r\n$4\x1b(B", "ご\r\nご"),
-        # Half-width katakana, as cp50221, cp50222 and programs of eight bits write them.
+        # Half-width katakana, as written in cp50221, in cp50222 and by 8-bit programs.
         (b"\x1b(I:0D^\x1b(B", "ｺｰﾄﾞ"),
         (b"\x0e:0D^\x0f.", "ｺｰﾄﾞ."),
         (b"\xba\xb0\xc4\xde.", "ｺｰﾄﾞ."),
-        # Other sets: JIS X 0212, GB 2312, KS C 5601, JIS X 0213.
+        # Other character sets: JIS X 0212, GB 2312, KS C 5601, JIS X 0213.
         (b"\x1b$(D0!\x1b(B", "丂"),
         (b"\x1b$ADz\x1b(B", "您"),
         (b"\x1b$(C>H\x1b(B", "안"),
@@ -61,7 +61,7 @@ def test_iso_2022_jp_is_read_with_all_its_sets(octets, text):
         (b"a\xff\xfeb \x1b$B-!", "a\ufffdb ①"),
     ],
 )
-def test_what_is_broken_in_iso_2022_jp_costs_no_more_than_itself(octets, text):
+def test_broken_iso_2022_jp_loses_only_the_broken_part(octets, text):
     assert japanese.iso_2022_jp(octets) == (text, False)
 
 

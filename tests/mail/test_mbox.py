@@ -1,4 +1,4 @@
-"""Entries of an mbox file are read back as they were."""
+"""Messages can be read back unchanged from an mbox file."""
 
 import mailbox
 import re
@@ -54,7 +54,7 @@ def test_all_mails_are_read_back_as_they_are(tmp_path_factory, some):
 
 
 @given(st.lists(mails, max_size=30), st.sampled_from([1, 2, 3, 7]))
-def test_where_a_mail_is_sliced_makes_no_difference(some, size_bytes):
+def test_the_position_of_slices_makes_no_difference(some, size_bytes):
     mail = b"".join(some)
     whole = mbox.entry(full(), b"Received: x\r\n", mail)
     with pytest.MonkeyPatch.context() as patched:
@@ -62,8 +62,8 @@ def test_where_a_mail_is_sliced_makes_no_difference(some, size_bytes):
         assert mbox.entry(full(), b"Received: x\r\n", mail) == whole
 
 
-def test_no_mail_is_quoted_in_one_go():
-    """No other thread runs during a substitution; in all of this one it takes a second."""
+def test_no_message_is_quoted_in_a_single_step():
+    """No other thread runs during a substitution, and a single substitution in this message would take a second."""
     parts = list(mbox._quoted(b"From x\r\n" * 1_000_000))
     assert max(map(len, parts)) < 2 * mbox._SLICE_BYTES
 
@@ -85,18 +85,18 @@ def test_the_first_line_names_the_sender_and_the_time_in_utc():
         "\ud800",
     ],
 )
-def test_a_sender_that_is_not_one_word_of_ascii_is_not_in_it(sender):
+def test_a_sender_that_is_not_a_single_word_of_ascii_is_omitted(sender):
     assert mbox.entry(full(sender), b"x").startswith(b"From MAILER-DAEMON Mon Sep 21 14:13:20 2026\nx\n\n")
 
 
 @pytest.mark.parametrize("piece", [b">", b"\n>", b"From ", b"\nFrom ", b"\r", b"\r\n", b">From "])
-def test_a_mail_of_the_worst_lines_takes_no_longer_than_its_size(piece):
+def test_a_message_with_the_worst_lines_takes_linear_time(piece):
     mail = piece * (4_000_000 // len(piece))
     assert_within(5, mbox.entry, full(), mail)
 
 
 def read_back(path, octets):
-    """Return the mails of an mbox, unquoted: that mboxrd is meant is known to readers, not to this module of Python."""
+    """Return the unquoted messages of an mbox, because Python's ``mailbox`` module does not support mboxrd."""
     path.write_bytes(octets)
     box = mailbox.mbox(path, create=False)
     try:
@@ -106,6 +106,6 @@ def read_back(path, octets):
 
 
 def expected(mail):
-    """Return a mail as an mbox can hold it: with LF, and a line end at its end."""
+    """Return a message as it is stored in an mbox: with LF line ends, and with a final line end."""
     lines = mail.replace(b"\r\n", b"\n")
     return lines if not lines or lines.endswith(b"\n") else lines + b"\n"

@@ -1,4 +1,4 @@
-"""Which media queries of a hostile message stay, and which of them apply to its text."""
+"""The media queries of a hostile message that are kept, and the queries that apply to its text."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def written(text, media=""):
     [
         ("screen", "screen"),
         ("only screen and (max-width:480px)", "only screen and (max-width:480px)"),
-        ("screen and ( MAX-DEVICE-WIDTH : 480px )", "screen and (max-width:480px)"),  # the frame is the device
+        ("screen and ( MAX-DEVICE-WIDTH : 480px )", "screen and (max-width:480px)"),  # the frame counts as the device
         ("(min-width:30em) and (max-width:599.5px)", "(min-width:30em) and (max-width:599.5px)"),
         ("(width<=600px)", "(max-width:600px)"),
         ("(width < 600px)", "(max-width:599.98px)"),
@@ -43,7 +43,7 @@ def written(text, media=""):
         ('"screen", url(x), \\3c', None),
     ],
 )
-def test_media_queries_that_are_known_stay(query, kept):
+def test_known_media_queries_are_kept(query, kept):
     rule = f"p{SCOPE}{{color:red}}"
     expected = "" if kept is None else f"@media {kept}{{{rule}}}"
     assert written(f"@media {query}{{p{{color:red}}}}") == expected
@@ -68,7 +68,7 @@ def test_rules_for_dark_readers_apply_in_the_dark_view_too_and_not_in_the_light_
     assert written("p{color:red}", query) == expected
 
 
-def test_a_sheet_of_another_medium_stays_out_of_this_one_and_rules_for_dark_readers_are_written_twice():
+def test_a_sheet_for_another_medium_is_left_out_and_rules_for_dark_readers_are_written_twice():
     dark = "@media (prefers-color-scheme:dark){"
     assert written(f"{dark * 4}p{{color:red}}{'}' * 4}").count("color:red") == 2
     assert written(f"{dark}p{{color:red}}}}", "(prefers-color-scheme:dark)").count("color:red") == 2
@@ -94,5 +94,5 @@ def test_a_sheet_of_another_medium_stays_out_of_this_one_and_rules_for_dark_read
         ("printer", None),
     ],
 )
-def test_a_query_applies_on_every_screen_on_none_or_on_some(query, applied):
+def test_a_query_applies_on_all_no_or_some_screens(query, applied):
     assert applies(query) is applied

@@ -1,4 +1,4 @@
-"""Whole mails: each ``mails/*.eml`` has its expected result beside it; the large ones are made here."""
+"""Whole messages: each ``mails/*.eml`` has its expected result next to it, and large messages are generated here."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
 HTML = b"Content-Type: text/html\r\n\r\n"
 QUOTED_PRINTABLE = b"Content-Transfer-Encoding: quoted-printable\r\n\r\n"
 BASE64 = b"Content-Transfer-Encoding: base64\r\n\r\n"
-TIMES_ORDINARY = 120  # as much as ordinary text may cost what is made to be slow: 77 times were measured
+TIMES_ORDINARY = 120  # the limit for a hostile message, as a multiple of the cost of ordinary text; measured: 77
 
 
 def texts_of(mail):
@@ -39,7 +39,7 @@ def assert_clean(mail):
 
 
 @pytest.mark.parametrize("path", MAILS, ids=[path.stem for path in MAILS])
-def test_a_mail_is_read_as_expected_whatever_its_line_ends_are(path):
+def test_a_mail_is_read_as_expected_with_any_line_ends(path):
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     raw = path.read_bytes()
     mail, other = read(raw), read(raw.replace(b"\r\n", b"\n"))
@@ -55,18 +55,18 @@ def test_a_mail_is_read_as_expected_whatever_its_line_ends_are(path):
     [
         ("Content-Type: a/b; x-mode=0600;\r\nname=a.zip", "a.zip"),
         ("Content-Disposition: attachment;\r\nsize=5;\r\nfilename*=utf-8''%C3%A9.zip", "é.zip"),
-        # Encoded-words where RFC 2231 belongs, and around a whole field.
+        # Encoded-words in place of RFC 2231 encoding, or around a whole field.
         ('Content-Disposition: attachment; filename*="=?UTF-8?B?0JzQtdC2?= =?UTF-8?B?0LTRgy5kb2M=?="', "Между.doc"),
         ("Content-Disposition: attachment; filename*0*==?utf-8?q?a=C3; filename*1*==A9?=", "aé"),
         ("Content-Disposition: =?utf-8?q?attachment;_filename=3D_=22a_b.htm=22?=", "a b.htm"),
         ("Content-Disposition: =?utf-8?b?YXR0YWNobWVudDsgZmlsZW5hbWU9ICJhLmh0bSI=?=", "a.htm"),
-        # The same lines elsewhere are no parameters.
+        # In other places, the same lines are not parameters.
         ("Content-Type: a/b; x-mode=0600\r\nname=a.zip", ""),
         ("Content-Type: a/b;\r\nX-A: b;\r\nname=a.zip", ""),
         ("Content-Type: a/b;\r\nnothing\r\nname=a.zip", ""),
     ],
 )
-def test_a_file_is_called_as_its_sender_meant(fields, name):
+def test_a_file_has_the_name_that_its_sender_meant(fields, name):
     (file,) = read(MIXED + f"--x\r\n{fields}\r\nContent-ID: <1>\r\n\r\nhello\r\n--x--\r\n".encode()).attachments
     assert (file.filename, file.size_bytes) == (name, 5)
 
@@ -78,7 +78,7 @@ def test_a_transfer_encoding_behind_the_content_type_in_one_line_is_read(charset
     assert read(b"Content-Transfer-Encoding: 7bit\r\n" + raw).html == "<p>caf=C3=A9"
 
 
-def test_many_texts_of_one_message_are_cut_together():
+def test_many_texts_of_one_message_share_a_limit():
     line = b"A line of ordinary text, with words in it, as long as they are in mail.\n"
     text = b"--x\n\n" + line * 10_000
     mail = read(MIXED + text * 5 + b"--x--\n")
@@ -93,7 +93,7 @@ def test_a_mail_cut_off_anywhere_is_still_read(path):
         assert_clean(read(raw[:length]))
 
 
-def test_inline_are_the_images_that_a_view_shows_and_no_others():
+def test_only_the_images_shown_in_a_view_are_inline():
     part = b"--x\r\nContent-Type: %s\r\nContent-Disposition: %s\r\nContent-ID: <%s>\r\n\r\n%s\r\n"
     ids = [b"shown", b"drawing", b"paper", b"file", b"large", b"too%20much", b"small"]
     html = b"--x\r\n" + HTML + b"".join(b'<img src="cid:%s">' % one for one in ids)
@@ -180,7 +180,8 @@ def nested(levels):
     return "".join(level % (depth, depth) for depth in range(levels)).encode()
 
 
-# Made one at a time; the proofs have more of them. A row is what is read first, what follows so often, and the warning.
+# Messages that are generated one at a time; the system tests use more of them. Each row contains a start, a piece with
+# its number of repetitions, and the warning.
 BOMBS = {
     name: (start, piece, times, warning)
     for name, start, piece, times, warning in [
@@ -205,7 +206,7 @@ BOMBS = {
             b"Content-Type: text/plain; charset=x-none\n\n",
             b"\xe9",
             4194304,
-            "A charset is unknown; the text was read in a charset that it fits.",
+            "A charset is unknown; the text was decoded with a charset that fits.",
         ),
         (
             "a charset of other octets",
@@ -230,7 +231,7 @@ BOMBS["nesting of 3,000"] = (nested(3_000), b"", 0, multipart.TOO_DEEP)
 
 @pytest.fixture(scope="module")
 def ordinary_seconds():
-    """Return what 4 MiB of ordinary text cost."""
+    """Return the processor time for 4 MiB of ordinary text."""
     text = b"Subject: x\n\n" + b"A line of ordinary text, with words in it, as long as they are in mail.\n" * 58_000
     return min(cpu_seconds(read, text) for _ in range(3))
 
@@ -250,12 +251,12 @@ def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
     ("charset", "piece"), [("euc-jp", b"\xad\xa1\xff"), ("iso-2022-jp", b"\x1b$B-!\x1b(B\xff"), ("euc-jp", b"\xa4\xff")]
 )
 def test_many_broken_texts_in_japanese_cost_little_more_than_ordinary_mail(charset, piece, ordinary_seconds):
-    """Each is decoded piece by piece and is short enough for that; only together they are too long."""
+    """Each text is short enough to be decoded in detail, but together the texts are too long."""
     part = b"--x\nContent-Type: text/plain; charset=%b\n\n%b\n" % (charset.encode(), piece * (2500 // len(piece)))
     assert_within(TIMES_ORDINARY * ordinary_seconds, mime.parse, MIXED + part * 900 + b"--x--\n")
 
 
-def test_a_mistake_of_ours_never_refuses_a_mail(monkeypatch):
+def test_an_internal_error_never_refuses_a_message(monkeypatch):
     def fail(raw):
         raise RuntimeError
 
@@ -263,7 +264,7 @@ def test_a_mistake_of_ours_never_refuses_a_mail(monkeypatch):
     assert read(b"Subject: x\n\ny").warnings == (mime.UNREADABLE,)
 
 
-def test_what_stands_in_every_list_is_bounded_and_the_longest_address_whole():
+def test_text_in_lists_is_bounded_and_the_longest_address_is_whole():
     long = "ä" * 500
     attached = (
         f"Content-Type: {'x' * 300}/{'y' * 300}\r\nContent-ID: <{long}@example.org>\r\n"
@@ -288,16 +289,16 @@ def test_an_image_is_found_by_its_whole_id_of_which_a_list_shows_the_beginning()
     assert extracts.images(raw, {content_id}, 1000).keys() == {content_id}
 
 
-def test_a_line_of_text_before_a_large_attachment_is_kept_apart():
+def test_a_line_of_text_before_a_large_attachment_is_kept_separate():
     def mixed(attached):
         return MIXED + b"--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n" + bytes(attached) + b"\r\n--x--\r\n"
 
     assert mime.parse(mixed(100_000)).body == "hello"
-    assert mime.parse(mixed(1000)).body != "hello"  # a small source is read in no time
+    assert mime.parse(mixed(1000)).body != "hello"  # a small source is not searched for more text
     assert read(mixed(1000)).body == "hello"
 
 
-def test_a_decoded_text_of_many_megabytes_is_cut_and_one_that_stands_in_the_source_is_whole():
+def test_a_decoded_text_of_many_megabytes_is_truncated_but_a_text_in_the_source_is_complete():
     text = "Grüße und mehr\n" * 400_000
     mail = read(b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(text.encode()))
     assert mime.MAX_TEXT_BYTES - 100 < len(mail.body.encode()) <= mime.MAX_TEXT_BYTES
@@ -310,7 +311,7 @@ def test_a_decoded_text_of_many_megabytes_is_cut_and_one_that_stands_in_the_sour
 
 
 @pytest.mark.parametrize("step_bytes", [1, 2, 3, 100])
-def test_a_lone_cr_is_found_wherever_a_step_ends(monkeypatch, step_bytes):
+def test_a_lone_cr_is_found_at_any_step_boundary(monkeypatch, step_bytes):
     monkeypatch.setattr(mime, "_SCAN_STEP_BYTES", step_bytes)
     lines = b"Subject: x\r\n\r\none\r\n\r\ntwo\r\n"
     assert isinstance(mime.parse(lines).body, Verbatim)

@@ -1,4 +1,4 @@
-"""A message is split into its parts by their boundaries, as far as its bounds allow."""
+"""Splitting a message into its parts at their boundaries, within limits."""
 
 import base64
 
@@ -30,7 +30,7 @@ BASE64 = b"Content-Transfer-Encoding: base64\r\n\r\n"
         (b"Content-Type: image/png\r\nContent-Type: text/plain", "image/png"),
     ],
 )
-def test_a_malformed_content_type_is_plain_text_unless_something_says_otherwise(header, content_type):
+def test_a_malformed_content_type_is_plain_text_without_other_hints(header, content_type):
     (part,) = mime.parts_of(header + b"\r\n\r\nbody")
     assert part.content_type == content_type
 
@@ -49,26 +49,26 @@ def test_a_malformed_content_type_is_plain_text_unless_something_says_otherwise(
         "text/plain\r\nContent-Type: multipart/mixed; boundary=x",
         "multipart/mixed; boundary=x\r\nContent-Type: text/plain",
         "multipart/mixed\r\nContent-Type: multipart/mixed; boundary=x",
-        # Lines that a program forgot to indent.
+        # Continuation lines that a program forgot to indent.
         "multipart/mixed;\r\nboundary=x",
         "multipart/mixed; charset=utf-8;\r\ntype=a;\r\n\tstart=b;\r\nboundary =\r\n x\r\nX-Mailer: a",
         "multipart/mixed; boundary='x'",
         "multipart/mixed; boundary=\"'x'\"",
     ],
 )
-def test_what_has_a_boundary_is_read_part_by_part(stated):
+def test_a_message_with_a_boundary_is_read_part_by_part(stated):
     raw = f"Content-Type: {stated}\r\n\r\n--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n.\r\n--x--".encode()
     mail = read(raw)
     assert (mail.body, [one.content_type for one in mail.attachments]) == ("hello", ["a/b"])
 
 
-def test_apostrophes_that_are_part_of_a_boundary_stay():
-    """RFC 2046 §5.1.1 allows them."""
+def test_apostrophes_that_are_part_of_a_boundary_are_kept():
+    """RFC 2046 §5.1.1 allows apostrophes in a boundary."""
     raw = b"Content-Type: multipart/mixed; boundary='x'\r\n\r\nbefore\r\n--'x'\r\n\r\n--x\r\n--'x'--\r\n"
     assert read(raw).body == "--x"
 
 
-def test_no_more_than_1000_parts_are_looked_at():
+def test_no_more_than_1000_parts_are_read():
     mail = read(MIXED + b"--x\nContent-Type: a/b\n\na\n" * 5_000)
     assert len(mail.attachments) == multipart.MAX_PARTS
     assert read(MIXED + b"--x\n\na\n" * 5_000).body.count("a") == multipart.MAX_PARTS
@@ -87,7 +87,7 @@ def test_no_more_than_1000_parts_are_looked_at():
     ),
     st.integers(3, 12),
 )
-def test_a_boundary_is_found_wherever_a_step_ends(pieces, step_bytes):
+def test_a_boundary_is_found_at_any_step_boundary(pieces, step_bytes):
     raw = MIXED + b"".join(pieces)
     whole = mime.parse(raw)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Which selectors of a hostile mail stay, each kept within its body, and how much they cost a browser."""
+"""The selectors of a hostile message that are kept, each limited to its body, and their cost for a browser."""
 
 import pytest
 
@@ -25,7 +25,8 @@ def written(selector):
         ("*", "*"),
         (".btn", ".m_btn"),
         ("p.a.b#c", "p.m_a.m_b#m_c"),
-        (r".md\:w-1\/2", ".m_md_3a_w-1_2f_2"),  # no escape is written, so the attribute's name is changed the same way
+        # Escapes are not written, so that the name equals the name in the class attribute.
+        (r".md\:w-1\/2", ".m_md_3a_w-1_2f_2"),
         ("table>tr > td  p+a~b", "table>tr>td p+a~b"),
         ("a:hover,a:VISITED", "a:hover,a:visited"),
         ("li:nth-child( 2n + 1 )", "li:nth-child(2n+1)"),
@@ -39,12 +40,13 @@ def written(selector):
         ("[class]", "[class]"),
         ('[class~="a"],[class="a b"]', '[class~="m_a"],[class="m_a m_b"]'),
         ('[class^="col-"],[id|="x"]', '[class^="m_col-"],[id|="m_x"]'),
-        ('[class*="col-"],[class$="b c"]', '[class*="col-"],[class$="b m_c"]'),  # these may begin within a name
-        ('[style*="width: 600px" i]', '[style*="width:600px" i]'),  # styles are written without such space
+        # The value may match within a name, so it gets no prefix.
+        ('[class*="col-"],[class$="b c"]', '[class*="col-"],[class$="b m_c"]'),
+        ('[style*="width: 600px" i]', '[style*="width:600px" i]'),  # style attributes are written without this space
         ('a[href^="tel"]', 'a[href^="tel"]'),
         ("a/**/b", ""),  # not "ab"
-        ("p::before, p::first-line, i", "i"),  # what cannot be written is left out, not what stands next to it
-        ("[data-ogsc] p, [onclick], [src]", ""),  # the attributes are gone
+        ("p::before, p::first-line, i", "i"),  # an unsupported selector is removed, its neighbours are kept
+        ("[data-ogsc] p, [onclick], [src]", ""),  # these attributes are removed from elements
         ("o|p, *|p, |p", ""),
         ("u + .body .x", "u+.m_body .m_x"),
         ("p:has(a), p:target, p:foo, p:lang(en)", ""),
@@ -64,11 +66,11 @@ def written(selector):
         (":not(" * 5 + "p" + ")" * 5, ""),
     ],
 )
-def test_selectors_that_are_known_stay(text, kept):
+def test_known_selectors_are_kept(text, kept):
     assert written(text).replace(SCOPE, "") == kept
 
 
-def test_a_selector_reaches_what_is_in_the_body_and_those_within_others_are_counted():
+def test_a_selector_applies_within_the_body_and_nested_selectors_are_counted():
     assert written("*,p a") == f"*{SCOPE},p{SCOPE} a"
     assert written("html *,html>body") == f"html *{SCOPE},html>body{SCOPE}"
     inner = ",".join(f".c{n}" for n in range(500))
@@ -84,7 +86,7 @@ def test_a_selector_reaches_what_is_in_the_body_and_those_within_others_are_coun
         ("p[class~=a]", 20_000, 1, True),
     ],
 )
-def test_what_walks_over_the_mail_counts_as_far_as_it_walks(selector, elements, depth, is_kept):
+def test_the_cost_of_a_selector_counts_every_step_through_the_message(selector, elements, depth, is_kept):
     sheet = Sheet()
     sheet.add(f"{selector}{{color:red}}")
     assert bool(sheet.written(elements, depth)) == is_kept

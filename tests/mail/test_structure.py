@@ -1,4 +1,4 @@
-"""Which parts of a message are its text, its HTML and its attachments, by RFC 8621 §4.1.4."""
+"""Selecting a message's text parts, HTML parts and attachments (RFC 8621 §4.1.4)."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from tmpmaild.mail.structure import Multipart, Part
 
 
 def part(name, content_type="text/plain", disposition="", **more):
-    """Return a part; one whose name begins with "blank" says nothing, one with a dot in its name is a file."""
+    """Return a part, which is blank if its name starts with "blank", and a file if its name contains a dot."""
     filename = name if "." in name else ""
     return Part(content_type, disposition=disposition, filename=filename, stated={"name": name}, **more)
 
@@ -59,14 +59,14 @@ def related(*children, **more):
 @pytest.mark.parametrize(
     ("tree", "expected"),
     [
-        # One part.
+        # A message with a single part.
         (text("a"), ("a", "", "")),
         (html("a"), ("a", "a", "")),
         (text("a.txt"), ("a.txt", "", "")),
         (text("a", "attachment"), ("", "", "a")),
         (image("a"), ("", "", "a")),
         (text("blank"), ("blank", "", "")),
-        # The example of the RFC.
+        # The example in RFC 8621.
         (
             mixed(
                 text("A"),
@@ -80,21 +80,21 @@ def related(*children, **more):
             ),
             ("A B D K", "A E K", "C F G H J"),
         ),
-        # More than one text.
+        # Messages with several text parts.
         (mixed(text("a"), image("i"), text("b")), ("a b", "", "i")),
         (alternative(text("t"), mixed(html("a"), image("i"), html("b"))), ("t", "a b", "i")),
         (mixed(html("a"), alternative(text("t"), html("b"))), ("a t", "a b", "")),
         (mixed(alternative(text("t"), html("h")), text("footer")), ("t footer", "h footer", "")),
         (mixed(html("h"), text("footer")), ("h footer", "h footer", "")),
-        # A gateway put its banner into one alternative: the other must not vanish.
+        # A gateway added its banner to one of two alternatives; the other alternative must not be lost.
         (alternative(text("t"), mixed(text("banner"), html("h"))), ("t banner h", "banner h", "")),
-        # What says nothing counts as absent, and is not attached.
+        # A blank part counts as absent, and is not an attachment.
         (alternative(text("blank"), html("h")), ("h", "h", "")),
         (alternative(text("t"), html("blank")), ("t", "", "")),
         (mixed(alternative(text("blank")), text("t")), ("t", "", "")),
         (mixed(text("blank1"), text("t"), text("blank.txt")), ("t", "", "blank.txt")),
         (mixed(text("blank1"), html("blank2")), ("blank1 blank2", "blank1 blank2", "")),
-        # A text with a name is a file, unless there is no other text.
+        # A text part with a file name is an attachment, unless there is no other text.
         (mixed(html("h"), text("log.txt")), ("h", "h", "log.txt")),
         (mixed(html("h"), text("log.txt", "inline")), ("h", "h", "log.txt")),
         (mixed(text("t"), html("report.html")), ("t", "", "report.html")),
@@ -102,9 +102,9 @@ def related(*children, **more):
         (mixed(text("first.txt"), text("second.txt")), ("first.txt", "", "second.txt")),
         (mixed(text("blank"), html("mail.html")), ("mail.html", "mail.html", "")),
         (alternative(text("mail.txt"), html("mail.html")), ("mail.txt", "mail.html", "")),
-        # A disposition that nobody knows is that of an attachment (RFC 2183 §2.8).
+        # An unknown disposition counts as attachment (RFC 2183 §2.8).
         (mixed(text("t"), html("h", "signature")), ("t", "", "h")),
-        # Of a "related" its root is shown, and nothing besides.
+        # Only the root of a "related" multipart is shown.
         (related(html("h"), text("more"), image("i")), ("h", "h", "more i")),
         (related(image("i"), html("h")), ("h", "h", "i")),
         (related(html("other"), part("h", "text/html", content_id="r"), root="r"), ("h", "h", "other")),
@@ -114,7 +114,7 @@ def related(*children, **more):
         ),
         (related(html("h"), image("i", content_id="r"), root="r"), ("h", "h", "i")),
         (related(text("blank"), html("h"), image("i")), ("h", "h", "i")),
-        # Other multiparts are read as "mixed" (RFC 2046 §5.1.3).
+        # Other multipart types are treated as "mixed" (RFC 2046 §5.1.3).
         (multipart("report", text("t"), part("s", "message/delivery-status")), ("t", "", "s")),
         (
             multipart("signed", alternative(text("t"), html("h")), part("s", "application/pgp-signature")),
@@ -146,7 +146,7 @@ TREES = st.recursive(
 
 
 @given(TREES)
-def test_no_part_that_says_something_is_lost_or_in_one_text_twice(tree):
+def test_no_part_with_text_is_lost_or_repeated(tree):
     all_parts = leaves(tree)
     roles = structure.choose(tree, all_parts, lambda one: not one.stated["name"].startswith("blank"))
     for parts in (roles.text, roles.html, roles.attached):

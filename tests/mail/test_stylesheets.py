@@ -1,4 +1,4 @@
-"""Style sheets are read into the rules that a parser of the CSS standard finds in them."""
+"""Style sheets are parsed into the same rules that a standard-compliant CSS parser returns."""
 
 import pytest
 import tinycss2
@@ -33,7 +33,7 @@ def pieces(sheet):
         "other blocks",
     ],
 )
-def test_a_sheet_is_a_row_of_rules(sheet, found):
+def test_a_style_sheet_is_a_sequence_of_rules(sheet, found):
     assert pieces(sheet) == found
 
 
@@ -59,12 +59,12 @@ def test_a_sheet_is_a_row_of_rules(sheet, found):
         "a nested rule",
     ],
 )  # fmt: skip
-def test_a_brace_that_does_not_end_a_block_stays_in_it(sheet, block):
+def test_a_brace_that_does_not_end_a_block_is_kept_in_the_block(sheet, block):
     assert pieces(sheet)[0] == ("rule", "p", block)
 
 
 @pytest.mark.parametrize("sheet", ["p{color:red", "@media all{p{color:red", "@media all{p{color:red}"])
-def test_the_end_of_the_sheet_ends_what_is_open(sheet):
+def test_the_end_of_the_sheet_closes_open_rules(sheet):
     assert ("rule", "p", "color:red") in pieces(sheet)
 
 
@@ -102,7 +102,7 @@ def close(stack):
 
 
 def tokens(nodes):
-    """Return nodes as values that can be compared, without white space."""
+    """Return nodes as comparable values, without white space."""
     found = []
     for node in nodes:
         inner = getattr(node, "arguments", None) or getattr(node, "content", None)
@@ -125,7 +125,7 @@ SOUP = st.lists(
 
 
 @given(SOUP)
-def test_any_soup_has_the_rules_that_a_parser_of_the_standard_finds(soup):
+def test_any_tag_soup_has_the_rules_that_a_standard_parser_finds(soup):
     assert read(soup) == standard(nodes_of(soup))
 
 
@@ -136,7 +136,7 @@ def test_reading_takes_linear_time(piece):
     assert_linear(lambda sheet: list(pieces_of(sheet)), piece * (128_000 // len(piece)))
 
 
-def test_where_the_budget_ends_the_sheet_ends():
+def test_reading_a_sheet_stops_with_the_budget():
     budget = Budget(10)
     assert len(list(pieces_of("p{}" * 100, budget, leave=4))) == 6
     assert budget.is_spent

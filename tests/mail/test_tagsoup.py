@@ -1,4 +1,4 @@
-"""Tag soup keeps its meaning, but not what would cost a parser much."""
+"""Tag soup keeps its meaning, without constructs that are expensive for a parser."""
 
 import re
 
@@ -29,7 +29,7 @@ def bounded(soup):
 
 
 def repaired(soup):
-    """Return what the parser makes of bounded soup."""
+    """Return the parser's result for bounded tag soup."""
     return PARSER.clean(bounded(soup).markup())
 
 
@@ -58,7 +58,7 @@ def depth_of(markup):
         "<table>a<th>b<tr><div>c</div><caption>d<col><tbody><td><table><table><td><b>e<td>f</table>g",
     ],
 )
-def test_soup_within_the_bounds_is_written_as_it_comes(soup):
+def test_tag_soup_within_the_limits_is_written_unchanged(soup):
     assert bounded(soup).markup() == soup
 
 
@@ -68,9 +68,9 @@ def test_neither_line_ends_of_preformatted_text_nor_end_tags_are_kept_where_a_br
 
 
 @pytest.mark.parametrize("tag", ["<div>", "<b>", "<span>", "<ul><li>", "<table><tr><td>", "<h1><i>", "<table><td><b>"])
-def test_depth_has_a_bound_and_text_has_none(tag):
+def test_depth_is_bounded_and_text_is_not(tag):
     markup = repaired((tag + "x") * 2000)
-    assert depth_of(markup) <= 2 * MAX_DEPTH  # with what a parser adds to tables
+    assert depth_of(markup) <= 2 * MAX_DEPTH  # the depth includes the elements that a parser adds to tables
     assert markup.count("x") == 2000
 
 
@@ -106,7 +106,7 @@ def test_formatting_ends_where_its_own_end_tags_reach_all_blocks_and_not_early()
         ),
     ],
 )
-def test_formatting_that_is_made_anew_has_a_bound(soup):
+def test_formatting_that_is_reopened_has_a_limit(soup):
     assert len(repaired(soup)) < 500_000
 
 
@@ -114,7 +114,7 @@ NAMES = sorted(ELEMENTS)
 COMMON = "a b font i p div ul li table tr td th caption col span h1 h2 dd img hr".split()
 NAME = st.sampled_from(NAMES) | st.sampled_from(COMMON)
 PIECES = NAME.map("<{}>".format) | NAME.map("</{}>".format) | st.sampled_from(["x", " "])
-# No more formatting than may be open at once, nor line ends, of which some are dropped.
+# Soups have no more formatting elements than may be open at once, and no line ends, because some line ends are dropped.
 SOUPS = st.lists(PIECES, max_size=40).filter(
     lambda soup: sum(one[1:-1] in FORMATTING for one in soup) <= MAX_FORMATTING
 )
@@ -122,14 +122,14 @@ SOUPS = st.lists(PIECES, max_size=40).filter(
 
 @settings(max_examples=6 * settings().max_examples)
 @given(SOUPS.map("".join))
-def test_the_structure_is_what_a_parser_of_the_standard_makes_of_the_soup(soup):
+def test_the_structure_is_the_same_as_in_a_standard_parser(soup):
     view = render(soup, {}, remote_images=True).html
     inner = re.search(r"<body>(.*)</body>", view, re.DOTALL)[1]
     assert re.findall(r"</?\w+", inner) == re.findall(r"</?\w+", PARSER.clean(soup))
 
 
 @given(st.lists(PIECES, max_size=9), st.lists(PIECES, max_size=5), st.integers(1, 400))
-def test_repeated_soup_gets_neither_deep_nor_large(before, repeated, times):
+def test_repeated_tag_soup_becomes_neither_deep_nor_large(before, repeated, times):
     soup = "".join(before + repeated * times)
     bounds = bounded(soup)
     markup = PARSER.clean(bounds.markup())

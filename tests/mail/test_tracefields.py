@@ -1,4 +1,4 @@
-"""What a mail is given out with: trace fields as RFC 5321 §4.4 wants them, the first line of a part of an mbox."""
+"""The trace fields that precede a message (RFC 5321 §4.4), and the first line of an mbox entry."""
 
 import email
 import re
@@ -36,7 +36,7 @@ def fields(*args, **kwargs):
     return tracefields.trace_fields(full(*args, **kwargs), "mx.mail.example.com")
 
 
-def test_the_fields_are_these_and_the_null_sender_an_empty_path():
+def test_the_trace_fields_are_written_and_the_null_sender_is_an_empty_path():
     assert fields() == (
         b"Return-Path: <bob@example.com>\r\n"
         b"Received: from mx.example.com ([192.0.2.7])\r\n"
@@ -56,7 +56,7 @@ def test_the_fields_are_these_and_the_null_sender_an_empty_path():
         ({"recipient": "ada+ä@mail.example.com", "tls": True}, "UTF8SMTPS"),
     ],
 )
-def test_the_protocol_says_whether_there_was_tls_and_an_address_in_utf_8(more, keyword):
+def test_the_protocol_shows_tls_and_an_address_in_utf_8(more, keyword):
     assert f" with {keyword} id ".encode() in fields(**more)
 
 
@@ -69,21 +69,22 @@ def test_the_protocol_says_whether_there_was_tls_and_an_address_in_utf_8(more, k
         ("[IPv6:2001:DB8::1]", "2001:db8::1", "[ipv6:2001:db8::1] ([IPv6:2001:db8::1])"),
         ("mx", "::ffff:192.0.2.7", "mx ([192.0.2.7])"),
         ("mx", "fe80::1%eth0", "mx ([IPv6:fe80::1])"),
-        # What is no name by the grammar is left out: it could close the comment, or be one.
+        # Names that do not match the grammar are omitted, because they could close the comment or be comments
+        # themselves.
         ("my computer", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
         ("a) by evil (", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
         ("under_score", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
         ("[evil]", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
         ("x192.0.2.1]", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
         ("", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
-        # Through a Unix socket.
+        # A message that arrived over a Unix socket.
         ("mx.example.com", "local", "mx.example.com"),
         ("[192.0.2.8]", "local", "unknown"),
         ("no name", "", "unknown"),
         pytest.param("x" * 2000, "192.0.2.7", "[192.0.2.7] ([192.0.2.7])", id="x * 2000"),
     ],
 )
-def test_from_says_who_the_client_claimed_to_be_and_where_it_was(helo, ip, says):
+def test_from_has_the_claimed_name_and_the_address_of_the_client(helo, ip, says):
     assert fields(helo=helo, ip=ip).split(b"\r\n")[1] == f"Received: from {says}".encode()
 
 
@@ -118,7 +119,7 @@ def test_a_path_is_written_as_it_was(path):
         ],
     ],
 )
-def test_what_is_no_path_is_left_out(path):
+def test_text_that_is_not_a_path_is_omitted(path):
     octets = fields(sender=path, recipient=path)
     assert octets.startswith(b"Return-Path: <>\r\n")
     assert octets.split(b"\r\n")[3] == b"\t; Mon, 21 Sep 2026 14:13:20 +0000"
@@ -139,7 +140,7 @@ anything = st.one_of(
 )
 @example(paths=(EVIL, EVIL), client=(EVIL, EVIL), tls=False, time=0)
 @example(paths=('"\\\n"@b', "a@b\n"), client=("[::1]\n", "::1%\r\nX: y"), tls=True, time=1 << 45)
-def test_whatever_the_envelope_says_there_are_two_fields_and_the_mail_below_is_untouched(paths, client, tls, time):
+def test_any_envelope_gives_two_fields_and_leaves_the_message_unchanged(paths, client, tls, time):
     above = fields(*paths, *client, tls=tls, time_ms=time)
     whole = email.message_from_bytes(above + RAW)
     assert whole.keys() == ["Return-Path", "Received", "Subject"]
@@ -151,4 +152,4 @@ def test_whatever_the_envelope_says_there_are_two_fields_and_the_mail_below_is_u
     above.decode()
 
 
-# Parts of an mbox: held against Python's ``mailbox``, which reads them back
+# Entries of an mbox, read back with Python's ``mailbox``

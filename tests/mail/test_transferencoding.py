@@ -1,4 +1,4 @@
-"""Base64, quoted-printable and uuencode are decoded, and repaired where they are broken."""
+"""Decoding base64, quoted-printable and uuencode, including malformed input."""
 
 import binascii
 
@@ -36,7 +36,7 @@ def test_uuencode_that_version_1_0_listed_without_decoding_it_is_still_found():
 
 
 @pytest.mark.parametrize("lines", ["begin 644 a\n", "#0V%T\n", "begin the day\n#0V%T\n", "begin 644 a\nend\n#0V%T\n"])
-def test_what_is_not_uuencode_stays_as_it_is(lines):
+def test_text_that_is_not_uuencode_stays_unchanged(lines):
     mail = mime.parse(b"Content-Transfer-Encoding: uuencode\r\n\r\n" + lines.encode())
     assert (mail.body, mail.warnings) == (lines, (transferencoding.UNKNOWN_ENCODING,))
 
@@ -78,7 +78,7 @@ def test_quoted_printable_reads_the_same_in_steps(monkeypatch, body, step_bytes)
         (b"=====", b"", False),
     ],
 )
-def test_base64_is_decoded_whatever_stands_between(data, octets, sound):
+def test_base64_is_decoded_with_other_characters_in_between(data, octets, sound):
     assert transferencoding.base64_octets(data) == (octets, sound)
 
 

@@ -1,4 +1,4 @@
-"""Where a web address in a text begins and ends, and where a reference in HTML leads."""
+"""Finding the start and end of a URL in a text, and resolving references in HTML."""
 
 import unicodedata
 
@@ -20,7 +20,7 @@ def found(text):
 
 @pytest.mark.parametrize("last", "AZaz09-_~*$&+=/%@#")
 def test_a_token_keeps_a_last_character_that_may_be_its_own(last):
-    """RFC 3986: unreserved, and those reserved ones that no sentence ends in."""
+    """RFC 3986: unreserved characters, and reserved characters that do not end sentences."""
     assert found(f"Open {TOKEN}{last}") == found(f"Open {TOKEN}{last} now") == [f"{TOKEN}{last}"]
     assert found(f"Open {TOKEN}{last}.\n") == [f"{TOKEN}{last}"]
 
@@ -37,11 +37,11 @@ def test_emphasis_that_is_opened_before_an_address_is_closed_behind_it(mark, tex
     ["* ", "2 * 3, ", "snake_case ", "_one_ ", "*\n", "https://x.example/_next/ and ", "~~old~~ ", "**Reset** "],
 )
 @pytest.mark.parametrize("mark", "*_~")
-def test_what_opens_no_emphasis_leaves_an_address_whole(before, mark):
+def test_a_mark_without_an_opening_mark_belongs_to_the_address(before, mark):
     assert found(f"{before}{TOKEN}{mark}")[-1] == f"{TOKEN}{mark}"
 
 
-def test_emphasis_around_two_addresses_ends_behind_the_second():
+def test_emphasis_around_two_addresses_ends_after_the_second():
     assert found(f"_Open {TOKEN}_ or https://x.example/_") == [f"{TOKEN}", "https://x.example/_"]
     assert found(f"_Open {TOKEN}/a_b or https://x.example/a_") == [f"{TOKEN}/a_b", "https://x.example/a"]
 
@@ -51,8 +51,8 @@ LONG = "https://x.example/index.php?action=register;sa=activate;u=1;code=V1StGXR
 
 @pytest.mark.parametrize("rest", ["jdHi6B", "jdHi6B" * 11 + "\nmyT", "j" * 90 + "\n" + "d" * 60 + "\nH"])
 @pytest.mark.parametrize("around", ["<{}>", "<{}>.", "Confirm: <{}> now", "a <b> <{}>"])
-def test_an_address_in_angle_brackets_goes_on_behind_a_long_line(rest, around):
-    """RFC 3986, appendix C: line breaks that were added to a long address are ignored."""
+def test_an_address_in_angle_brackets_continues_after_a_long_line(rest, around):
+    """RFC 3986, appendix C: line breaks added to a long URL are ignored."""
     (address,) = found(around.format(f"{LONG}\n{rest}"))
     assert urls.joined(address) == LONG + rest.replace("\n", "")
 
@@ -60,7 +60,7 @@ def test_an_address_in_angle_brackets_goes_on_behind_a_long_line(rest, around):
 @pytest.mark.parametrize(
     "text", [f"{LONG}\njdHi6B>", f"<{LONG}\n jdHi6B>", f"<{LONG}\njdHi6B", f"<{LONG}\n\njdHi6B>", f"<{LONG}\n<jdHi6B>"]
 )
-def test_a_line_break_that_nobody_added_to_an_address_ends_it(text):
+def test_a_line_break_of_the_author_ends_an_address(text):
     assert found(text) == [LONG]
     assert found("<https://x.example/a\nnext>") == ["https://x.example/a"]
 
@@ -77,12 +77,12 @@ PUNCTUATION = [
     for code in range(0x80, 0x20000)
     if unicodedata.category(chr(code))[0] in "PSZC"
     and unicodedata.category(chr(code)) not in ("Pc", "Cn", "Co", "Cs")
-    and code not in (0x2118, 0x212E)  # which Unicode lets continue an identifier
+    and code not in (0x2118, 0x212E)  # these can continue an identifier in Unicode
 ]
 
 
-def test_punctuation_symbols_spaces_and_unseen_signs_of_all_scripts_end_an_address():
-    """From the properties of Unicode: general categories P, S, Z and Cc or Cf; connectors continue identifiers (UAX #31)."""
+def test_punctuation_symbols_spaces_and_invisible_characters_of_all_scripts_end_an_address():
+    """The general categories P, S, Z, Cc and Cf, except for connectors, which continue identifiers (UAX #31)."""
     assert len(PUNCTUATION) > 5000
     wrong = [hex(ord(one)) for one in PUNCTUATION if found(f"Open {TOKEN}{one} now") != [TOKEN]]
     wrong += [hex(ord(one)) for one in PUNCTUATION if found(f"{TOKEN}{one}next") != [TOKEN]]
@@ -116,12 +116,12 @@ def test_punctuation_symbols_spaces_and_unseen_signs_of_all_scripts_end_an_addre
         *("\u200c\u0631\u0627", "\u200d", "👈", "→"),
     ],
 )
-def test_what_follows_an_address_in_a_sentence_is_left_out(behind):
+def test_text_after_an_address_in_a_sentence_is_excluded(behind):
     assert found(f"{TOKEN}{behind}") == found(f"{TOKEN}{behind} more") == [TOKEN]
 
 
 @pytest.mark.parametrize("behind", ["をクリック", "请点击", "를 누르세요", "คลิก", "ກົດ", "ကိုနှိပ်", "ចុច"])
-def test_a_word_of_a_script_without_spaces_goes_on_behind_an_address(behind):
+def test_a_word_of_a_script_without_spaces_ends_an_address(behind):
     assert found(f"{TOKEN}{behind}") == [TOKEN]
     assert found(f"https://x.example{behind}") == ["https://x.example"]
 
@@ -153,7 +153,7 @@ def test_a_word_of_a_script_without_spaces_goes_on_behind_an_address(behind):
 @pytest.mark.parametrize(
     "around", ["{}", "see {}.", "({})", "「{}」", "[x]({})", "{}،", "\u2066{}\u2069", "<{}>", "“{}”, so"]
 )
-def test_an_address_is_found_whole(address, around):
+def test_an_address_is_found_completely(address, around):
     assert found(around.format(address)) == [address]
 
 
@@ -222,7 +222,7 @@ def test_a_reference_leads_where_a_browser_would_go(base, reference, address):
 @pytest.mark.parametrize(
     "reference", ["", "#top", "javascript:alert(1)", "mailto:a@x.example", "data:,x", "cid:1", "//["]
 )
-def test_what_leads_to_no_page_of_the_web_has_no_address(reference):
+def test_a_reference_to_anything_but_a_web_page_gives_no_address(reference):
     assert urls.resolve("https://x.example/", reference) == ""
     assert urls.resolve("", f"{reference}x/y") == ""
 

@@ -1,4 +1,4 @@
-"""Which attributes, addresses and styles of a mail stay."""
+"""The attributes, URLs and styles of a message that are kept."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ def allowed(name, attributes):
     return viewattributes.allowed(name, attributes, StyleAttributes())
 
 
-def test_only_known_attributes_with_plain_values_stay_addresses_of_links_alone_and_names_with_a_prefix():
+def test_only_known_attributes_with_plain_values_are_kept_urls_only_in_links_and_names_with_a_prefix():
     given_ones = {"width": "60%", "onclick": "x()", "bgcolor": "#fff", "face": "a<b", "colspan": "0"}
     assert allowed("td", given_ones) == {"width": "60%", "bgcolor": "#fff"}
     assert allowed("a", {"href": "https://x.example/"}) == {"href": "https://x.example/"}
@@ -28,7 +28,7 @@ def test_a_cell_spans_less_than_a_hundred(value, stays):
 
 
 @pytest.mark.parametrize("address", ["https://x.example/", "HTTP://x.example/?a=1", "mailto:a@x.example?subject=b c"])
-def test_addresses_of_the_web_and_of_mail_stay(address):
+def test_web_and_mail_addresses_are_kept(address):
     assert link(address) == address
     assert link(f" \x01\n{address}\t ") == address
 
@@ -40,12 +40,12 @@ def test_addresses_of_the_web_and_of_mail_stay(address):
         "\x7fhttps://x",
     ],
 )
-def test_other_addresses_do_not(address):
+def test_other_addresses_are_removed(address):
     assert link(address) == ""
 
 
 @given(st.dictionaries(st.sampled_from(["style", "title", "align", "href"]), st.text()))
-def test_a_tag_cannot_be_left_from_within(attributes):
+def test_a_tag_cannot_be_closed_by_its_attributes(attributes):
     tag = start_tag("a", allowed("a", attributes))
     assert tag.count("<") == tag.count(">") == 1
     assert tag.count('"') == 2 * len(allowed("a", attributes))
@@ -80,5 +80,5 @@ def test_remote_backgrounds_are_counted(attributes, count):
         ({"width": "9" * 5000}, 99999),
     ],
 )
-def test_an_element_has_a_width_of_its_own_or_adapts(attributes, pixels):
+def test_an_element_has_its_own_width_or_adapts(attributes, pixels):
     assert fixed_width(attributes) == pixels

@@ -1,11 +1,11 @@
-"""The page around a view: its mode, its colours for dark readers, and its text."""
+"""The page that contains a view: its layout mode, its colours in dark mode, and its text."""
 
 import pytest
 
 from tmpmaild.mail.htmlview import render, render_text
 
 
-def test_the_page_is_a_document_that_opens_links_elsewhere_and_shows_a_text_as_it_is():
+def test_the_page_is_a_document_that_opens_links_in_new_tabs_and_shows_plain_text_unchanged():
     page = render("<p>x", {}, remote_images=False).html
     assert page.startswith('<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN"><meta charset="utf-8">')
     assert '<base target="_blank">' in page

@@ -1,4 +1,4 @@
-"""What stays of the style sheets of a hostile mail: rules that reach no further than its body, and load nothing."""
+"""The style rules of a hostile message that are kept: they apply only to its body, and load no resources."""
 
 import pytest
 from hypothesis import given
@@ -31,17 +31,39 @@ def written(text, media=""):
         ),
         ("p{color:red;i{color:red};&:hover{color:red}}", "p"),
         ("@media all{@media screen{p{color:red}}}", "@media all{@media screen{p"),
-        ("p{color:red", "p"),  # as in a browser, what is open ends with the sheet
+        ("p{color:red", "p"),  # as in a browser, open blocks end with the style sheet
         ("}p{color:red}", ""),
         ("@media{p{color:red}}", "p"),
         ("@media all{" * 5 + "p{color:red}", ""),
     ],
 )
-def test_rules_stay_and_every_other_at_rule_goes(text, kept):
+def test_rules_are_kept_and_other_at_rules_are_removed(text, kept):
     assert written(text).replace(SCOPE, "").partition("{color")[0] == kept
 
 
-def test_images_elsewhere_are_counted_in_rules_and_never_written():
+@pytest.mark.parametrize(
+    ("selectors", "is_kept"),
+    [
+        ("p", True),
+        ("p.used", True),
+        ("#one .used>a:hover", True),
+        (".other,.used", True),
+        (".other", False),
+        ("p.used.other", False),
+        ("#other .used,.used .other", False),
+        (".used:not(.other)", True),
+        (r".us\65 d", True),
+        ("[class~=used]", True),
+    ],
+)
+def test_only_rules_for_the_classes_and_ids_of_the_message_are_kept(selectors, is_kept):
+    sheet = Sheet()
+    sheet.words = {"used", "one"}
+    sheet.add(f"@media print{{{selectors}{{color:red}}}}i{{color:red}}")
+    assert sheet.written(1, 1).count("color") == 1 + is_kept
+
+
+def test_remote_images_in_rules_are_counted_and_never_written():
     sheet = Sheet()
     sheet.add(
         "p{background:url(http://x/)}@media all{i{background:#fff url( '//x/' ),url(\"https://x/\")}}"
@@ -51,7 +73,7 @@ def test_images_elsewhere_are_counted_in_rules_and_never_written():
     assert sheet.written(1, 1).replace(SCOPE, "") == "@media all{i{background:#fff none,none}}"
 
 
-def test_what_passes_a_bound_is_left_out():
+def test_rules_beyond_a_bound_are_left_out():
     sheet = Sheet()
     sheet.add("p{color:red}" * 1000)
     sheet.add("i,b{color:red}" * 1000)
@@ -87,20 +109,20 @@ SOUP = st.lists(PIECES, max_size=40).flatmap(
 
 
 @given(SOUP, SOUP)
-def test_soup_never_raises_nor_leaves_what_could_load_or_end_the_sheet(rules, media):
+def test_css_soup_never_raises_or_leaves_text_that_could_load_or_end_the_sheet(rules, media):
     for text in (rules, f"p{{{rules}}}", f"@media {rules}{{p{{color:red}}}}", f"{rules}{{color:red}}"):
         once = written(text, media)
         once.encode()
-        if "#dark" not in once:  # what is for dark readers is written twice
+        if "#dark" not in once:  # rules for dark mode are written twice
             assert written(once.replace(SCOPE, "")).replace(SCOPE, "") == once.replace(SCOPE, "")
     assert_harmless_style(style(rules))
 
 
-# A very large newsletter, as many as there may be of both, and of rules alone.
+# A very large newsletter; the maximum number of both rules and elements; the maximum number of rules alone.
 @pytest.mark.parametrize(
     ("rules", "elements", "depth", "is_kept"), [(500, 5000, 30, True), (2000, 20_000, 1, False), (2000, 2000, 1, True)]
 )
-def test_more_rules_than_a_browser_has_time_for_with_the_elements_are_left_out(rules, elements, depth, is_kept):
+def test_more_rules_than_a_browser_can_match_in_time_are_left_out(rules, elements, depth, is_kept):
     sheet = Sheet()
     sheet.add("p.a{color:red}" * rules)
     assert bool(sheet.written(elements, depth)) == is_kept

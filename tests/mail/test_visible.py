@@ -1,4 +1,4 @@
-"""What is plainly hidden in HTML is not read. Every form was shown in Chromium: "secret" is hidden there, "shown" is not."""
+"""Text that is clearly hidden in HTML is not read. Each case was checked in Chromium: only "secret" is hidden."""
 
 import re
 
@@ -247,7 +247,7 @@ FORMS = [
     "<font color=white style='color:red'>shown</font>",
     "<div style='margin-left:-9999px;margin:0'>shown</div>",
 ]
-# Hidden in a browser, and read all the same.
+# Text that a browser hides, but that is still read.
 NOT_RECOGNISED = [
     '<div style="display:none;display:bogus">secret</div>shown',
     '<div style="display:none;x:(;display:block;)">secret</div>shown',
@@ -294,13 +294,13 @@ def words(html):
     return sorted(re.findall("secret|shown", to_text(html)))
 
 
-def test_what_is_plainly_hidden_is_not_read_and_what_is_shown_is():
+def test_plainly_hidden_text_is_not_read_and_shown_text_is():
     read = {html: words(html) for html in FORMS}
     assert {html: found for html, found in read.items() if found != re.findall("shown", html)} == {}
     assert [html for html in NOT_RECOGNISED if words(html).count("shown") != html.count("shown")] == []
 
 
-# Each hides a run of text in an element that begins a line.
+# Declarations that hide the text of an element at the start of a line.
 HIDING = [
     "display:none",
     "visibility:hidden",
@@ -331,7 +331,7 @@ BOXES = [
     "text-indent:-9999px",
     "transform:scale(0)",
 ]
-"""What hides only elements that are boxes."""
+"""Declarations that only hide elements with a box."""
 NOT_HIDING, SELECTORS = (
     [
         "color:red",
@@ -379,7 +379,7 @@ SHEETS = st.lists(
     SHEETS,
     st.booleans(),
 )
-def test_a_rule_of_a_sheet_does_what_the_same_style_does(style, selector, pieces, sheet, comes_last):
+def test_a_rule_of_a_sheet_acts_like_the_same_style_attribute(style, selector, pieces, sheet, comes_last):
     before, run, after = pieces
     rule = f"{selector}{{{style}}}" + "}" * selector.count("{")
     inline, ruled = (
@@ -410,7 +410,7 @@ def test_the_address_of_a_link_whose_text_is_invisible_is_not_read(style):
     assert to_text(f"<a href=https://a.test/ style='{style}'>x<img></a>") == "<https://a.test/>"
 
 
-def test_a_link_of_which_only_a_part_is_invisible_is_one_and_one_hidden_by_a_class_is_none():
+def test_a_partly_invisible_link_is_listed_and_a_link_hidden_by_a_class_is_not():
     assert list(links("<a href=https://a.test/><b style='font-size:0'>no</b>yes</a>")) == [
         ("", "https://a.test/", "yes")
     ]
@@ -420,7 +420,7 @@ def test_a_link_of_which_only_a_part_is_invisible_is_one_and_one_hidden_by_a_cla
     assert [text for _, _, text in links(html)] == ["b"]
 
 
-def test_the_quick_look_at_a_sheet_misses_nothing_that_hides():
+def test_the_quick_scan_of_a_sheet_misses_no_rule_that_hides():
     styles = [style for html in FORMS for style in re.findall(r"style=\"([^\"]*)\"", html)] + HIDING
     for style in styles:
         plain = hiding.plain(style)

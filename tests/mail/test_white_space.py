@@ -1,4 +1,4 @@
-"""White space that a relaxed signature lets anyone add (RFC 6376 §3.4) counts for no bound on what is shown."""
+"""White space that a relaxed signature (RFC 6376 §3.4) lets anyone add does not count towards any display limit."""
 
 import re
 
@@ -26,7 +26,7 @@ TEXT = "Thank you.\nConfirm your address: https://shop.example/confirm/8f3a91 or
 
 
 def places(text):
-    """Return every place where a signer's canonical form has one space, however many there are."""
+    """Return each position where the canonical form has a single space, even if the text has several spaces there."""
     return [match.end() for match in re.finditer(r"[ \t]|(?=\n)", text)]
 
 
@@ -42,7 +42,7 @@ def shown(html):
 
 
 @pytest.mark.parametrize("space", [" ", " \t"])
-def test_spaces_added_anywhere_in_html_change_nothing_that_is_shown(space):
+def test_spaces_added_anywhere_in_html_do_not_change_the_shown_text(space):
     html = SHEETS + MARKUP
     expected = shown(html)
     assert [code.value for code in expected[1]] == ["482915"]
@@ -84,5 +84,5 @@ def test_spaces_added_to_a_date_leave_its_zone(place):
     ("text", "expected"),
     [("a  b\t\tc", "a b c"), ("a \t\r\nb \n  c", "a\r\nb\n c"), ("\u00a0\u00a0 \u00a0", "\u00a0\u00a0 \u00a0")],
 )
-def test_spaces_and_tabs_are_collapsed_and_nothing_else(text, expected):
+def test_only_spaces_and_tabs_are_collapsed(text, expected):
     assert collapsed(text) == expected

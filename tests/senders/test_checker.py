@@ -1,4 +1,4 @@
-"""The queue of checks: bounded, and robust if the message, its inbox or the resolver is gone."""
+"""The queue of checks: it is bounded, and tolerates the loss of a message, its inbox or the resolver."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ WITH_VERDICT = frozenset({"verdict"})
 
 
 class CheckerHarness:
-    """A service over a storage, and its checker."""
+    """A service with its storage and its sender checker."""
 
     def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
         self.clock, self.storage, self.told, self.tokens = clock, storage, [], {}
@@ -43,7 +43,7 @@ class CheckerHarness:
         storage.on_committed(lambda changes: self.told.extend(one.notice for one in changes if one.notice))
 
     def serve(self, check):
-        """Replace the service, as after a restart."""
+        """Replace the service, as a restart would."""
         self.service = service_over(self.storage, hostname="mx.example.com", check=check)
 
     async def create(self, name):
@@ -77,7 +77,7 @@ class CheckerHarness:
         return found.values()[()]
 
     async def done(self):
-        """Wait until nothing is queued or being checked."""
+        """Wait until no message is queued or being checked."""
         with anyio.fail_after(PATIENCE_SECONDS):
             while self.checker._queued:
                 await anyio.sleep(0.01)
@@ -92,7 +92,7 @@ async def harness(store, zones, clock):
 
 @pytest.fixture
 async def deaf(store, clock):
-    """Return a harness whose resolver never answers."""
+    """Return a harness whose resolver never responds."""
     with closing(silent()) as dead:
         async with store.open(clock, max_bytes=1 << 30) as storage:
             yield CheckerHarness(storage, f"127.0.0.1:{dead.getsockname()[1]}", clock, timeout_seconds=1)
@@ -126,7 +126,7 @@ async def test_a_message_that_was_not_checked_is_checked_when_it_is_read(harness
 
 
 @pytest.mark.both_engines
-async def test_nothing_is_stored_or_shown_for_an_inbox_that_was_gone_before_the_answer(harness, zones):
+async def test_no_verdict_is_stored_for_an_inbox_deleted_before_the_dns_response(harness, zones):
     deleted, ended, expired = [await harness.create(name) for name in ("deleted", "ended", "expired")]
     answers = anyio.Event()
 
@@ -151,7 +151,7 @@ async def test_nothing_is_stored_or_shown_for_an_inbox_that_was_gone_before_the_
     assert not [one for one in harness.told if isinstance(one, VerdictReached)]
 
 
-async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
+async def test_a_full_queue_is_reported_and_checked_later(deaf, monkeypatch):
     address = await deaf.create("ada")
     monkeypatch.setattr(checker, "_MOST_WAITING", 2)
     deaf.serve(deaf.checker.enqueue)
@@ -167,7 +167,7 @@ async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
                 await anyio.sleep(0.05)
 
 
-async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf, monkeypatch):
+async def test_a_full_queue_delays_no_wait_and_no_stream(deaf, monkeypatch):
     address = await deaf.create("ada")
     monkeypatch.setattr(checker, "_MOST_WAITING", 1)
     deaf.serve(deaf.checker.enqueue)
@@ -182,8 +182,8 @@ async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf, monkeypatc
     assert (waited.id, waited.authentication.dmarc.reason) == (message_id, "not checked")
 
 
-async def test_messages_of_a_silent_name_server_do_not_keep_the_verdicts_of_others_away(harness, zones):
-    """All of one client's messages wait for the DNS; another client's does not."""
+async def test_messages_with_a_silent_name_server_do_not_delay_other_verdicts(harness, zones):
+    """All messages of one client wait for the DNS, but a different client's message does not wait."""
     mine, other = await harness.create("ada"), await harness.create("bob")
     zones.spoil = lambda wire: None if b"\x06silent" in wire else wire
     silent_sender = replace(envelope(), sender="a@silent.example", remote_ip="198.51.100.1")
@@ -196,7 +196,7 @@ async def test_messages_of_a_silent_name_server_do_not_keep_the_verdicts_of_othe
 
 
 @pytest.mark.parametrize(("client", "is_taken"), [("192.0.2.1", True), ("198.51.100.1", False)])
-async def test_the_client_with_the_most_messages_makes_room_for_others(harness, monkeypatch, client, is_taken):
+async def test_the_messages_of_the_busiest_client_are_dropped_first(harness, monkeypatch, client, is_taken):
     monkeypatch.setattr(checker, "_MOST_WAITING", 4)
     asked = harness.checker
     for number in range(4):
@@ -204,7 +204,7 @@ async def test_the_client_with_the_most_messages_makes_room_for_others(harness, 
     assert asked.enqueue("bob@mail.example.com", "msg_9", client) == is_taken
     left = ["msg_0", "msg_1", "msg_2", "msg_9"] if is_taken else ["msg_0", "msg_1", "msg_2", "msg_3"]
     assert (harness.figure("senders_waiting"), harness.figure("senders_left_out_total")) == (4, 1)
-    for message_id in left:  # which are queued, so that nothing has to make room
+    for message_id in left:  # these messages are already queued, so no message has to make room
         assert asked.enqueue(f"{'bob' if message_id == 'msg_9' else 'ada'}@mail.example.com", message_id, client)
     assert harness.figure("senders_left_out_total") == 1
 
@@ -217,7 +217,7 @@ async def test_a_message_waits_once_for_each_inbox_that_may_hold_it_within_bound
     assert checker._MOST_WAITING == 256
 
 
-async def test_a_check_that_fails_is_a_verdict_too(store, zones, clock, caplog):
+async def test_a_failed_check_is_also_a_verdict(store, zones, clock, caplog):
     async with store.open(clock, max_bytes=1 << 30) as storage:
         harness = CheckerHarness(storage, zones.place, clock, timeout_seconds="a fault of ours")
         address = await harness.create("ada")
@@ -246,13 +246,13 @@ async def test_a_verdict_that_cannot_be_stored_and_an_invalid_address_do_not_dis
     assert "storing a verdict failed" in caplog.text
 
 
-async def test_a_dead_resolver_does_not_keep_a_check_or_the_daemon_from_ending(deaf):
+async def test_a_dead_resolver_does_not_prevent_the_end_of_a_check_or_of_the_daemon(deaf):
     address = await deaf.create("ada")
     async with deaf.checking():
         await deaf.deliver(address)
         found = await deaf.verdict(address)
         assert (found.spf.result, found.dmarc.result) == ("temperror", "temperror")
-        assert found.spf.reason.endswith("no answer in time")
+        assert found.spf.reason.endswith("no response in time")
         for _ in range(20):
             await deaf.deliver(address)
         begun = anyio.current_time()
@@ -261,7 +261,8 @@ async def test_a_dead_resolver_does_not_keep_a_check_or_the_daemon_from_ending(d
 
 async def test_mail_of_any_size_is_checked(harness, signer, zones):
     zones.set(ZONE + signer.zone)
-    harness.clock.now_ms = int(time.time() * 1000)  # a signature says when it was made
+    # Set the clock to the real time, because a signature contains its creation time.
+    harness.clock.now_ms = int(time.time() * 1000)
     address = await harness.create("ada")
     async with harness.checking():
         await harness.deliver(address, raw=signer.sign(RAW + b"0123456789 \r\n" * 300_000))
@@ -274,9 +275,7 @@ FLOWED = RAW.replace(
 FLOWED = FLOWED.replace(b"The body.", b"Your code is 4829 \r\n15")
 
 
-async def test_flowed_lines_of_a_relaxed_body_stay_apart_and_lines_that_were_joined_before_prove_nothing(
-    harness, signer, zones
-):
+async def test_a_relaxed_body_with_flowed_lines_passes_only_if_the_lines_are_stored_as_sent(harness, signer, zones):
     zones.set(ZONE.replace("192.0.2.1", "192.0.2.9") + signer.zone)
     harness.clock.now_ms = int(time.time() * 1000)
     both = {way: signer.sign(FLOWED, canonicalize=(b"relaxed", way)) for way in (b"relaxed", b"simple")}
@@ -331,7 +330,7 @@ async def test_a_message_without_a_relaxed_signature_does_not_wait_for_a_compari
         assert (await harness.verdict(large)).authenticated == "shop.example"
 
 
-async def test_a_date_that_is_not_signed_is_not_shown_as_proven(harness, signer, zones):
+async def test_an_unsigned_date_is_not_shown_as_authentic(harness, signer, zones):
     zones.set(ZONE.replace("192.0.2.1", "192.0.2.9") + signer.zone)
     harness.clock.now_ms = int(time.time() * 1000)
     names = [b"from", b"to", b"subject", b"content-type"]
@@ -360,7 +359,7 @@ async def test_a_wait_for_a_verdict_returns_the_message_when_the_verdict_is_know
 
 
 @pytest.mark.both_engines
-async def test_a_stream_of_messages_with_a_verdict_shows_each_once_in_order(harness, zones):
+async def test_a_stream_of_messages_with_a_verdict_shows_each_message_once_in_order(harness, zones):
     address = await harness.create("ada")
     shown = []
     async with harness.checking(), harness.service.follower.follow(address, None, None, has=WITH_VERDICT) as following:

@@ -1,4 +1,4 @@
-"""A message that is shown differently from the signed one is never proven, whatever was done to it in transit."""
+"""A message that is shown differently from the signed message is never authentic, however it was changed in transit."""
 
 import time
 from pathlib import Path
@@ -19,7 +19,7 @@ from zones import Zones, text_record
 from .conftest import lookup_at
 
 PLAIN = Path(__file__).with_name("dkim-tampering-plain.eml").read_bytes()
-KOI8 = Path(__file__).with_name("dkim-tampering-koi8.eml").read_bytes()  # which only the HTML says
+KOI8 = Path(__file__).with_name("dkim-tampering-koi8.eml").read_bytes()  # only the HTML content declares the charset
 PARTS = Path(__file__).with_name("dkim-tampering-parts.eml").read_bytes()
 SHORT = b"From: a@shop.example\r\nSubject: hello\r\n\r\nhello <b>there</b>\r\n"
 
@@ -29,7 +29,7 @@ OVERSIGNED += [b"content-type", b"content-type", b"content-transfer-encoding", b
 
 
 class Checking:
-    """Signed messages, and the verdicts on them and on changed copies."""
+    """Signed messages, with a method that returns the verdict on a message or a changed copy."""
 
     def __init__(self, zones) -> None:
         self.signer = signer = Signer()
@@ -56,7 +56,7 @@ def checking():
 
 
 def shown(raw, unsigned=()):
-    """Return what the API shows of a message, except unsigned fields; white space in texts is one space."""
+    """Return the parts of a message that the API shows, without unsigned fields; white space in texts is collapsed."""
     mail = mime.parse(raw)
     body = mail.body
     text = raw[body.start : body.end].decode().replace("\r\n", "\n") if isinstance(body, Verbatim) else body
@@ -117,7 +117,7 @@ ADDED = st.sampled_from(LINES) | st.builds(
     st.sampled_from([(name, value) for name, values in FIELDS.items() for value in values]),
     st.sampled_from([b": ", b":", b" : ", b"\t:", b":\r\n ", b":" + b" " * 9_000, b":\r", b": \x0b"]),
 )
-# By far most changes break a signature: drawn are above all those that do not always.
+# Most changes break a signature, so changes that may preserve it are generated most often.
 PLACE = st.sampled_from(["top", "end of header"]) | st.integers(0, 40)
 ADDING = st.tuples(st.just("insert"), PLACE, ADDED)
 SPACES = [b"  ", b" \t", b" " * 9_000, b"\r\n ", b"\r\n\t", b"\n ", b"\r\n \r\n ", b"\r ", b"\n", b"\0 ", b"\r\r\n "]
@@ -151,7 +151,7 @@ def changed(raw, changes):
 
 
 def _number(lines, place):
-    """Return the number of a line; the end of the header is its empty line."""
+    """Return the index of a line; the empty line marks the end of the header."""
     if isinstance(place, int):
         return place % len(lines)
     return lines.index(b"") if place == "end of header" and b"" in lines else 0
@@ -159,7 +159,7 @@ def _number(lines, place):
 
 @settings(max_examples=500)
 @given(number=st.integers(0, 23), changes=CHANGES)
-def test_a_message_shown_differently_from_the_signed_one_is_not_proven(checking, number, changes):
+def test_a_message_shown_differently_from_the_signed_message_is_not_authentic(checking, number, changes):
     signed = checking.signed[number]
     raw = changed(signed, changes)
     if shown(raw) != shown(signed):
@@ -168,7 +168,7 @@ def test_a_message_shown_differently_from_the_signed_one_is_not_proven(checking,
         assert verdict.authenticated is None or shown(raw, unsigned) == shown(signed, unsigned)
 
 
-def test_what_was_signed_is_proven(checking):
+def test_an_unchanged_message_is_authentic(checking):
     assert [checking.verdict(raw).authenticated for raw in checking.signed] == ["shop.example"] * 24
 
 
@@ -187,7 +187,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_usual_changes_by_mail_servers_leave_a_message_proven(checking, name):
+def test_usual_changes_by_mail_servers_leave_a_message_authentic(checking, name):
     ways, handed_on = HARMLESS[name]
     for number, signed in enumerate(checking.signed):
         if WAYS[number // 2 % 3] in ways:
@@ -197,13 +197,13 @@ def test_usual_changes_by_mail_servers_leave_a_message_proven(checking, name):
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        (b"From <h1>your code is 111111</h1><!--\r\n", "the header has a line that is no field"),
-        (b"From <h1>your code is\r\n 111111</h1><!--\r\n", "the header has a line that is no field"),
-        (b" a fold\r\n", "the header has a line that is no field"),
-        (b"\xe9: x\r\n", "the header has a line that is no field"),
-        (b"X\x00: y\r\n", "the header has a line that is no field"),
-        (b"X Y: z\r\n", "the header has a line that is no field"),
-        (b": no name\r\n", "the header has a line that is no field"),
+        (b"From <h1>your code is 111111</h1><!--\r\n", "the header has a line that is not a field"),
+        (b"From <h1>your code is\r\n 111111</h1><!--\r\n", "the header has a line that is not a field"),
+        (b" a fold\r\n", "the header has a line that is not a field"),
+        (b"\xe9: x\r\n", "the header has a line that is not a field"),
+        (b"X\x00: y\r\n", "the header has a line that is not a field"),
+        (b"X Y: z\r\n", "the header has a line that is not a field"),
+        (b": no name\r\n", "the header has a line that is not a field"),
         (b"X : y\r\n", "a header field has white space before its colon"),
         (b"X: y\rSubject: z\r\n", "a line of the header does not end with CRLF"),
         (b"X: y\r\r\n", "a line of the header does not end with CRLF"),
@@ -217,14 +217,15 @@ def test_usual_changes_by_mail_servers_leave_a_message_proven(checking, name):
         (b"Content-Anything: x\r\n", "h= covers only 0 of 1 content-anything"),
     ],
 )
-def test_lines_added_to_the_header_prove_nothing_and_are_named(checking, lines, reason):
+def test_added_header_lines_are_named_and_make_a_message_not_authentic(checking, lines, reason):
     signed = checking.signed[0]
     for raw in (lines + signed, signed.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n", 1)):
         found = checking.verdict(raw)
-        if raw.startswith(lines) or not lines.startswith(b" "):  # there it is a fold of the last field
+        # At the end of the header, such a line would continue the last field.
+        if raw.startswith(lines) or not lines.startswith(b" "):
             assert (found.authenticated, [one.reason for one in found.dkim]) in (
                 (None, [reason]),
-                (None, ["the signature is not that of this header and key"]),
+                (None, ["the signature does not match this header and key"]),
             )
     assert checking.verdict(lines + signed).dkim[0].reason == reason
 
@@ -233,7 +234,7 @@ def test_lines_added_to_the_header_prove_nothing_and_are_named(checking, lines, 
     ("left_out", "reason"),
     [([b"to", b"subject"], "0 of 1 to, 0 of 1 subject"), ([b"content-type"], "0 of 1 content-type")],
 )
-def test_a_field_that_is_shown_and_not_signed_proves_nothing(checking, left_out, reason):
+def test_an_unsigned_field_that_is_shown_makes_a_message_not_authentic(checking, left_out, reason):
     names = [one for one in dict.fromkeys(OVERSIGNED) if one not in left_out]
     (found,) = checking.verdict(checking.signer.sign(PLAIN, include_headers=names)).dkim
     assert (found.result, found.reason) == ("policy", f"h= covers only {reason}")
@@ -249,7 +250,7 @@ def test_a_signature_may_leave_out_date_and_message_id_which_is_reported(checkin
     assert (added.authenticated, added.dmarc.unsigned) == ("shop.example", ("date",))
 
 
-def test_signatures_together_cover_what_each_of_them_leaves_out(checking):
+def test_signatures_together_cover_the_fields_that_each_leaves_out(checking):
     names = list(dict.fromkeys(OVERSIGNED))
     ways = ([b"date"], [b"message-id"])
     once, twice = (
@@ -261,10 +262,10 @@ def test_signatures_together_cover_what_each_of_them_leaves_out(checking):
     assert checking.verdict(once, by_server).dmarc.unsigned == ()
 
 
-def test_white_space_that_cuts_off_what_is_shown_proves_nothing(checking):
+def test_white_space_that_hides_shown_text_makes_a_message_not_authentic(checking):
     padded = checking.signed[0].replace(b"Your code is", b"Your code" + b" " * 300_000 + b"is")
     (found,) = checking.verdict(padded).dkim
-    assert (found.result, found.reason) == ("policy", "299999 octets of white space in the body are unsigned")
+    assert (found.result, found.reason) == ("policy", "299999 bytes of white space in the body are unsigned")
     parts = checking.signed[6].replace(b"Content-Type: text/csv;", b"Content-Type: text/csv;" + b" " * 262_100)
     (found,) = checking.verdict(parts).dkim
     assert found.reason == "the header of a part is too large to be checked"

@@ -59,7 +59,7 @@ LONG = b"From: " + b"c" * 307 + b"@bank.example.shop.example"
         (LONG, "none"),
     ],
 )
-def test_an_author_is_the_one_that_is_shown(zones, lookup, field, result):
+def test_the_checked_author_is_the_shown_author(zones, lookup, field, result):
     zones.set(SHOP)
     raw = field + b"\r\n\r\nbody\r\n"
     found = dmarc.check(raw, SPF, (), lookup())
@@ -80,11 +80,11 @@ def test_an_author_is_the_one_that_is_shown(zones, lookup, field, result):
         ),
         (b"From: =?utf-8?q?a=40shop.example=2C_b=40other.example?=\r\n\r\nbody\r\n", "fail"),
         (b"From: =?utf-8?q?a=40shop.example?= <b@other.example>\r\n\r\nbody\r\n", "none"),
-        # Others may take the mark for a part of the first field's name, and read another From.
+        # Other programs may read the byte order mark as part of the first field's name, and find a different From.
         (b"\xef\xbb\xbfFrom: a@shop.example\r\n\r\nbody\r\n", "none"),
     ],
 )
-def test_an_author_is_found_where_the_message_shows_one(zones, lookup, raw, result):
+def test_an_author_is_found_if_the_message_shows_an_author(zones, lookup, raw, result):
     zones.set(SHOP)
     found = dmarc.check(raw, SPF, (), lookup())
     assert found.result == result
@@ -120,7 +120,7 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8))
-def test_a_field_that_is_shown_with_a_different_address_is_not_proven(pieces):
+def test_a_field_shown_with_a_different_address_is_not_authentic(pieces):
     raw = f"From: {''.join(pieces)}\r\n\r\n".encode()
     domains, _ = dmarc.authors(raw)
     if len(set(domains)) == 1 and domains[0]:
@@ -148,7 +148,7 @@ def test_a_field_that_is_shown_with_a_different_address_is_not_proven(pieces):
         ("shop.example", "", False),
     ],
 )
-def test_domains_of_one_owner_are_aligned(one, other, is_same):
+def test_domains_of_the_same_owner_are_aligned(one, other, is_same):
     assert dmarc.is_aligned(one, other, "r") is is_same
 
 
@@ -276,7 +276,9 @@ def test_a_record_has_one_of_three_policies(zones, lookup, text, policy):
         ),
     ],
 )
-def test_the_domain_that_a_message_claims_is_compared_with_the_proven_ones(zones, records, authors, proven, expected):
+def test_the_domain_that_a_message_claims_is_compared_with_the_authenticated_domains(
+    zones, records, authors, proven, expected
+):
     spf, dkim = proven
     zones.set(EXISTING + "".join(record(domain, text) for domain, text in records))
     by_spf, by_dkim = SpfVerdict(*spf.split()), tuple(DkimVerdict(*one.split()) for one in dkim)
@@ -291,7 +293,7 @@ def test_a_subdomain_that_does_not_exist_has_the_policy_np(zones, lookup):
         assert (found.result, found.policy) == ("fail", policy)
 
 
-def test_a_fail_names_the_domains_that_were_proven(zones, lookup):
+def test_a_fail_names_the_authenticated_domains(zones, lookup):
     zones.set(record("bank.example", "v=DMARC1; p=reject"))
     found = dmarc.check(mail("a@bank.example"), SPF, (DkimVerdict("pass", "mailer.example"),), lookup())
-    assert found.reason == "neither SPF nor DKIM is a pass for bank.example (SPF: shop.example, DKIM: mailer.example)"
+    assert found.reason == "neither SPF nor DKIM passes for bank.example (SPF: shop.example, DKIM: mailer.example)"

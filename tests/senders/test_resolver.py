@@ -1,4 +1,4 @@
-"""Answers are cached for a while; a slow, silent or lying resolver costs no more time than the deadline."""
+"""Responses are cached for a while, and a slow, silent or lying resolver never delays a check beyond its deadline."""
 
 import time
 from contextlib import closing
@@ -51,7 +51,7 @@ def test_a_name_that_is_not_ascii_is_not_queried(zones):
     assert zones.asked == []
 
 
-def test_answers_are_cached_for_their_time_to_live(zones, monkeypatch):
+def test_responses_are_cached_for_their_time_to_live(zones, monkeypatch):
     now = [1000.0]
     asking = Resolver(zones.place)
     zones.set(text_record("short.example", "a", ttl=1) + text_record("long.example", "a", ttl=99_999))
@@ -96,7 +96,7 @@ def test_an_answer_with_many_short_records_is_not_cached(zones):
     assert len(zones.asked) == 2 * before
 
 
-def test_a_name_with_two_final_dots_says_nothing_about_the_one_without(zones):
+def test_a_name_with_two_final_dots_does_not_affect_the_name_without_dots(zones):
     zones.set(text_record("x.example", "a"))
     asking = Resolver(zones.place)
     assert asking.query("x.example..", "TXT", soon()) == Answer((), exists=False)
@@ -108,19 +108,19 @@ def _with_id(wire):
 
 
 @pytest.mark.parametrize("spoil", [lambda _: None, _with_id], ids=["never", "wrong id"])
-def test_a_query_without_an_answer_takes_no_longer_than_the_deadline(zones, spoil):
+def test_a_query_without_a_response_takes_no_longer_than_the_deadline(zones, spoil):
     zones.spoil = spoil
     begun = time.monotonic()
-    with pytest.raises(Unresolved, match="no answer in time"):
+    with pytest.raises(Unresolved, match="no response in time"):
         Resolver(zones.place).query("x.example", "TXT", soon(0.3))
     assert 0.25 < time.monotonic() - begun < PATIENCE_SECONDS
 
 
-def test_a_query_without_an_answer_is_not_repeated_for_a_while(zones, monkeypatch):
+def test_a_query_without_a_response_is_not_repeated_for_a_while(zones, monkeypatch):
     monkeypatch.setattr(resolver, "_TRY_SECONDS", 0.05)
     zones.spoil = lambda _: None
     asking = Resolver(zones.place)
-    for reason in ("no answer in time", "no answer a moment ago"):
+    for reason in ("no response in time", "no response a moment ago"):
         with pytest.raises(Unresolved, match=reason):
             asking.query("x.example", "TXT", soon(0.2))
     asked = len(zones.asked)
@@ -133,7 +133,7 @@ def test_a_query_without_an_answer_is_not_repeated_for_a_while(zones, monkeypatc
     assert asking.query("x.example", "TXT", soon()) == Answer((), exists=False)
 
 
-def test_a_silent_resolver_is_logged_and_counted_and_a_silent_name_server_is_not(zones, monkeypatch, caplog):
+def test_a_silent_resolver_is_logged_and_counted_but_a_silent_name_server_is_not(zones, monkeypatch, caplog):
     monkeypatch.setattr(resolver, "_TRY_SECONDS", 0.05)
     asking = Resolver(zones.place)
 
@@ -150,17 +150,17 @@ def test_a_silent_resolver_is_logged_and_counted_and_a_silent_name_server_is_not
     assert (_silences(asking), caplog.text) == ({(): 0}, "")
     monkeypatch.setattr(resolver, "_PROBE_SECONDS", 0.05)
     zones.spoil = lambda _: None
-    ask("y.example")  # it has answered a moment ago
+    ask("y.example")  # this resolver has just responded
     monkeypatch.setattr(resolver, "_SILENT_SECONDS", 0)
     ask("z.example")
     assert _silences(asking) == {(): 1}
-    assert f"senders.resolver {zones.place} does not answer" in caplog.text
+    assert f"senders.resolver {zones.place} does not respond" in caplog.text
     zones.spoil = lambda wire: wire
     asking.query("a.example", "TXT", soon())
-    assert f"senders.resolver {zones.place} answers again" in caplog.text
+    assert f"senders.resolver {zones.place} responds again" in caplog.text
 
 
-def test_a_dead_resolver_is_given_up_when_the_daemon_stops():
+def test_a_query_to_a_dead_resolver_is_abandoned_when_the_daemon_stops():
     with closing(silent()) as dead:
         asking = Resolver(f"127.0.0.1:{dead.getsockname()[1]}")
         asking.close()
@@ -169,7 +169,7 @@ def test_a_dead_resolver_is_given_up_when_the_daemon_stops():
 
 
 def _of_tcp(spoil):
-    """Return a function that spoils answers by TCP only; answers by UDP are truncated, and say so."""
+    """Return a function that corrupts responses over TCP only; UDP responses are marked as truncated."""
     return lambda wire: wire if wire[2] & 2 else spoil(wire)
 
 
@@ -181,20 +181,25 @@ def _of_tcp(spoil):
         *((2000, _of_tcp(spoil)) for spoil in (lambda _: None, lambda wire: wire[:100], _with_id)),
     ],
 )
-def test_an_invalid_answer_is_a_temporary_error(zones, octets, spoil):
+def test_an_invalid_response_is_a_temporary_error(zones, octets, spoil):
     zones.set(text_record("x.example", "a" * octets))
     zones.spoil = spoil
     with pytest.raises(Unresolved):
         Resolver(zones.place).query("x.example", "TXT", soon(1))
 
 
-def test_a_long_answer_by_tcp_is_refused_before_it_is_parsed(zones):
+def test_a_resolver_that_cannot_be_contacted_is_reported_without_the_number_of_the_error():
+    with pytest.raises(Unresolved, match=r"A of x\.example: [A-Z][a-z ]+$"):  # no packet may be sent to this address
+        Resolver("255.255.255.255:53").query("x.example", "A", soon())
+
+
+def test_a_long_response_over_tcp_is_refused_before_it_is_parsed(zones):
     zones.set("".join(text_record("x.example", f"{number:05}" * 400) for number in range(32)))
-    with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
+    with pytest.raises(Unresolved, match="the answer has more than 16384 bytes"):
         Resolver(zones.place).query("x.example", "TXT", soon())
     zones.set(text_record("x.example", "a" * 2000))
     zones.spoil = _of_tcp(lambda wire: wire + bytes(16 * 1024))
-    with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
+    with pytest.raises(Unresolved, match="the answer has more than 16384 bytes"):
         Resolver(zones.place).query("x.example", "TXT", soon())
 
 
@@ -215,6 +220,6 @@ def test_one_check_makes_at_most_a_hundred_queries(zones, lookup):
     questions = lookup()
     for number in range(100):
         questions.query(f"n{number}.example", "A")
-    with pytest.raises(Unresolved, match="more than 100 questions"):
+    with pytest.raises(Unresolved, match="more than 100 DNS queries"):
         questions.query("one-more.example", "A")
     assert len(questions.shown) == 24

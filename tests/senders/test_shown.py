@@ -1,4 +1,4 @@
-"""White space that a relaxed signature does not cover never changes what is shown as proven."""
+"""White space that a relaxed signature does not cover never changes the content that is shown as authentic."""
 
 import re
 
@@ -60,14 +60,14 @@ BOTH = Form(header=True, body=True)
 
 
 def settled(raw, form=BOTH, *, was_checked=True):
-    """Return the verdict on a signature that holds, for a message as delivered."""
+    """Return the verdict that a message with a valid signature receives on delivery."""
     warnings = mime.parse(raw, is_checked=was_checked).warnings
     (verdict,) = shown.verdicts(raw, [Signature(DkimVerdict("pass", "shop.example"), form)], warnings)
     return verdict
 
 
 def as_shown(raw):
-    """Return what a person, a test or an agent gets of a message if senders are checked."""
+    """Return all parts of a message that a person, a test or an agent can see when senders are checked."""
     mail = mime.parse(raw, is_checked=True)
     body = raw[mail.body.start : mail.body.end].decode() if isinstance(mail.body, Verbatim) else mail.body
     found = detect(mail.subject, Texts("", body, mail.html or ""))
@@ -86,7 +86,7 @@ def _spaced(text):
     return " ".join(text.split())
 
 
-# Changes that leave the canonical form as it is
+# Changes that preserve the canonical form
 
 SPACES = st.tuples(
     st.sampled_from([b" ", b"\t", b" \t"]), st.sampled_from([1, 1, 2, 80, 200, 300, 1100, 4200, 9000, 132_000])
@@ -98,7 +98,8 @@ CHANGES = st.lists(st.tuples(KINDS, st.integers(0, 400), SPACES), min_size=1, ma
 def changed(raw, changes):
     for kind, number, (unit, times) in changes:
         header, _, body = raw.partition(b"\r\n\r\n")
-        space, short = unit * times, unit * min(times, 4500)  # a header of more than 64 KiB proves nothing
+        # A signature does not authenticate a header of more than 64 KiB.
+        space, short = unit * times, unit * min(times, 4500)
         match kind:
             case "within":
                 body = _at(body, _BETWEEN, number, lambda _, more=space: more + b" ")
@@ -122,7 +123,7 @@ _BETWEEN = rb"(?<=[^\r\n\t ])[ \t](?=[^\r\n\t ])"
 
 
 def _at(octets, pattern, number, replacement):
-    """Replace one of the matches of a pattern."""
+    """Replace one match of a pattern, selected by its number."""
     places = list(re.finditer(pattern, octets))
     if not places:
         return octets
@@ -133,7 +134,7 @@ def _at(octets, pattern, number, replacement):
 @settings(max_examples=100)
 @given(st.integers(0, len(MAILS) - 1), CHANGES)
 @example(0, [("within", 60, (b" ", 132_000))])
-def test_added_or_removed_white_space_shows_nothing_else_as_proven(number, changes):
+def test_added_or_removed_white_space_changes_no_authentic_text(number, changes):
     signed = MAILS[number]
     raw = changed(signed, changes)
     assert canonical.message(raw, BOTH) == canonical.message(signed, BOTH)
@@ -141,7 +142,7 @@ def test_added_or_removed_white_space_shows_nothing_else_as_proven(number, chang
 
 
 @pytest.mark.parametrize("number", range(len(MAILS)))
-def test_a_message_as_it_was_signed_is_proven(number):
+def test_an_unchanged_signed_message_is_authentic(number):
     for form in (BOTH, Form(header=True, body=False), Form(header=False, body=True), Form(header=False, body=False)):
         assert settled(MAILS[number], form).result == "pass"
 
@@ -159,10 +160,11 @@ def test_a_message_as_it_was_signed_is_proven(number):
         (0, b'bgcolor=" #ffffff', b'bgcolor="' + b" " * 400 + b"#ffffff", "pass"),
         (0, b"+0900", b" " * 200 + b"+0900", "pass"),
         (0, b"address: <a", b"address:" + b" " * 300 + b"<a", "pass"),
-        (0, b".old {", b".old " + b" " * 132_000 + b"{", "policy"),  # links are looked for in so much of the HTML
+        # The spaces reach the limit up to which HTML is searched for links.
+        (0, b".old {", b".old " + b" " * 132_000 + b"{", "policy"),
     ],
 )
-def test_each_known_attack_shows_what_was_signed_or_proves_nothing(number, before, after, result):
+def test_each_known_attack_leaves_the_signed_text_or_is_not_authentic(number, before, after, result):
     signed = MAILS[number]
     assert signed.count(before) == 1
     raw = signed.replace(before, after)
@@ -171,14 +173,15 @@ def test_each_known_attack_shows_what_was_signed_or_proves_nothing(number, befor
     assert result == "policy" or as_shown(raw) == as_shown(signed)
 
 
-def test_a_change_that_a_reader_would_see_proves_nothing_and_is_reported():
-    raw = MAILS[0].replace(b"Your code is 482915", b"Your code is" + b" " * (2 << 20) + b"482915")  # where HTML is cut
+def test_a_change_that_a_reader_would_see_is_reported_as_not_authentic():
+    # More white space than the limit.
+    raw = MAILS[0].replace(b"Your code is 482915", b"Your code is" + b" " * (2 << 20) + b"482915")
     found = settled(raw)
     assert (found.result, found.reason) == (
         "policy",
-        "white space that the signature does not cover changes what is shown (c=relaxed/relaxed)",
+        "white space that the signature does not cover changes the shown text (c=relaxed/relaxed)",
     )
-    assert settled(raw, Form(header=True, body=False)).result == "pass"  # that body is signed as it is
+    assert settled(raw, Form(header=True, body=False)).result == "pass"  # a simple signature covers the body exactly
 
 
 @pytest.mark.parametrize(
@@ -190,7 +193,7 @@ def test_a_space_between_letters_and_digits_is_part_of_a_body(before, after):
 
 
 @pytest.mark.parametrize("form", [BOTH, Form(header=False, body=True)])
-def test_flowed_lines_that_were_joined_at_delivery_prove_nothing_if_the_body_is_relaxed(form):
+def test_flowed_lines_joined_at_delivery_are_not_authentic_if_the_body_is_relaxed(form):
     found = settled(MAILS[1], form, was_checked=False)
     assert (found.result, found.reason) == (
         "policy",

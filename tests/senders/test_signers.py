@@ -1,4 +1,4 @@
-"""The services whose signatures alone prove a message, as listed in docs/security.md."""
+"""The services whose signatures alone authenticate a message, as listed in docs/security.md."""
 
 import re
 import time
@@ -22,7 +22,7 @@ MESSAGE = (
     b"<p>Your code is <b>482915</b>.</p>\r\n--x--\r\n"
 )
 RELAXED, SIMPLE_BODY, SIMPLE = "relaxed/relaxed", "relaxed/simple", "simple/simple"
-# c= and h= as they are in messages of each that archives of mailing lists have, of 2019 to 2026; opendkim by its default.
+# c= and h= of each signer's messages in mailing list archives from 2019 to 2026; for opendkim, the default values.
 SIGNERS = {
     "Amazon SES": (
         SIMPLE_BODY,
@@ -75,7 +75,7 @@ def served():
 
 
 @pytest.mark.parametrize("name", SIGNERS)
-def test_a_signer_proves_a_message_alone_or_not(served, name):
+def test_a_signer_authenticates_a_message_alone_or_not(served, name):
     signer, place = served
     form, covered, expected = SIGNERS[name]
     names = covered.lower().encode().split(b":")
@@ -89,7 +89,7 @@ def test_a_signer_proves_a_message_alone_or_not(served, name):
     assert (by_server.result, by_server.unsigned) == ("pass", ())
 
 
-def test_the_document_states_for_each_signer_what_it_leaves_out_and_whether_it_proves():
+def test_the_document_states_which_fields_each_signer_leaves_out_and_its_result():
     rows = re.findall(r"^\| ([^|]+) \| `(\w+/\w+)` \| ([^|]+) \| (yes|no) \|$", DOCUMENT.read_text(), re.MULTILINE)
     stated = {name: (form, left_out.lower(), alone) for name, form, left_out, alone in rows}
     for name, (form, _, (result, reason, unsigned)) in SIGNERS.items():

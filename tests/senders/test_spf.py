@@ -49,7 +49,7 @@ def scenarios():
 
 @pytest.mark.parametrize("name", openspf.SCENARIOS)
 def test_openspf(scenarios, subtests, name):
-    """By a resolver that is queried over a socket; the system tests run this suite on whole daemons."""
+    """Queries the resolver over a socket; the system tests run the openspf suite with whole daemons."""
     scenario = openspf.SCENARIOS[name]
     scenarios.set(scenario)
     for title, case in scenario["tests"].items():
@@ -97,7 +97,7 @@ def test_macros_cause_no_long_queries(zones, lookup):
     assert all(len(name) < 256 for name, _ in zones.asked)
 
 
-def test_a_record_is_read_from_many_strings_and_not_in_a_circle(zones, lookup):
+def test_a_record_is_read_from_many_strings_but_never_in_a_loop(zones, lookup):
     text = "v=spf1 " + "ip4:192.0.2.9 " * 60 + "ip4:192.0.2.1 -all"
     strings = " ".join(f'"{text[at : at + 4]}"' for at in range(0, len(text), 4))
     zones.set(f"shop.example. 60 IN TXT {strings}\n")

@@ -1,11 +1,10 @@
-"""Email addresses: the path grammar of RFC 5321, and the mapping from addresses to inboxes; no storage, no replies.
+"""Email addresses: the path grammar of RFC 5321, and the mapping from addresses to inboxes.
 
-Three kinds of text are parsed here by the same rules: the arguments of ``MAIL FROM:`` and ``RCPT TO:`` (``split_path``,
-``parse_path``), an address in the path of a URL (``canonical``), and a local part chosen by a client
-(``check_local_part``).
+The same rules apply to the arguments of ``MAIL FROM:`` and ``RCPT TO:`` (``split_path``, ``parse_path``), to an address
+in the path of a URL (``canonical``), and to a local part chosen by a client (``check_local_part``).
 
-The essential property: an accepted path never reaches an inbox other than the one it names. So nothing is decoded,
-unescaped twice, or mapped to a lookalike.
+Essential property: an accepted path never leads to a different inbox than the one it specifies. Therefore, nothing is
+decoded, unescaped twice, or mapped to a lookalike.
 """
 
 import re
@@ -17,12 +16,13 @@ from msgspec import Struct
 
 from tmpmaild import hostnames
 
-MAX_PATH_OCTETS = 256  # RFC 5321 §4.5.3.1.3, the angle brackets included
+MAX_PATH_OCTETS = 256  # RFC 5321 §4.5.3.1.3, including the angle brackets
 MAX_ADDRESS_OCTETS = MAX_PATH_OCTETS - 2
 MAX_LOCAL_PART_OCTETS = 64  # RFC 5321 §4.5.3.1.1
 
 # RFC 2142; CA/Browser Forum Baseline Requirements §3.2.2.4.4; names that certificate authorities sent mail to before
-# those requirements; names that mail systems use for themselves. "it" and "is" are too short anyway.
+# those requirements; names that mail systems use for themselves. "it" and "is" are not listed, because they are too
+# short anyway.
 RESERVED_LOCAL_PARTS = frozenset(
     """
     info marketing sales support abuse noc security postmaster hostmaster usenet news webmaster www uucp ftp
@@ -33,13 +33,13 @@ RESERVED_LOCAL_PARTS = frozenset(
 )
 
 _ATEXT = r"A-Za-z0-9!#$%&'*+/=?^_`{|}~\-"  # RFC 5322 §3.2.3
-_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"  # no hostname has underscores, but senders in test networks do
-_WIDE = r"\u00a0-\u2027\u202a-\ufffc\U00010000-\U0010ffff"  # no C1 controls, line separators, U+FFFD
+_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"  # host names have no underscores, but senders in test networks do
+_WIDE = r"\u00a0-\u2027\u202a-\ufffc\U00010000-\U0010ffff"  # excludes C1 controls, line separators and U+FFFD
 _QTEXT = rf" !#-\[\]-~{_WIDE}"
 
-# No input makes these patterns backtrack for long: a repetition of one character is possessive, and a repeated group is
-# either atomic or starts with a character that cannot end the previous repetition. (Before Python 3.11.5 a possessive
-# group that fails halfway keeps what it has matched: "a." would be a dot-string.)
+# These patterns never backtrack for long, on any input. A repetition of one character is possessive. A repeated group
+# is either atomic or starts with a character that cannot end the previous repetition. (Before Python 3.11.5 a
+# possessive group that fails halfway keeps the part that it has matched: "a." would be accepted as a dot-string.)
 _split = re.compile(rb' *<((?>(?:[^">]++|"(?>(?:[^"\\]++|\\.)*)")*))>(?: +(.*))?', re.DOTALL).fullmatch
 _plain = re.compile(
     rf"([{_ATEXT}]++(?:\.[{_ATEXT}]++)*)@({_LABEL}(?:\.{_LABEL})*)".encode("ascii"),
@@ -52,28 +52,28 @@ _encoded_word = re.compile(r"=\?[^?]+\?[BbQq]\?[^?]*\?=").search
 _quoted_pair = re.compile(r"\\(.)")
 _custom = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{1,62}[a-z0-9]").fullmatch
 
-_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without i, l, o: addresses get read aloud and typed
+_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # i, l and o are excluded, because addresses are read aloud and typed
 _LETTERS_AND_DIGITS = _LETTERS + "23456789"
 RANDOM_LENGTH = 12
 
 
 class PathSyntaxError(ValueError):
-    """The argument of the command is not a path as defined in RFC 5321 §4.1.2."""
+    """Raised if the argument of a command is not a path as defined in RFC 5321 §4.1.2."""
 
 
 class NonAsciiPath(PathSyntaxError):
-    """A path in UTF-8 (RFC 6531) in a transaction without SMTPUTF8."""
+    """Raised for a path in UTF-8 (RFC 6531) in a transaction without SMTPUTF8."""
 
 
 class LocalPartError(ValueError):
-    """A local part that clients may not choose; ``str()`` is the reason, worded for the client."""
+    """Raised for a local part that clients may not choose; ``str()`` is the reason, worded for the client."""
 
 
 class Mailbox(Struct, frozen=True, gc=False):
-    """The mailbox that a path names.
+    """The mailbox that a path specifies.
 
-    ``local_part`` has its quoting removed and its case kept. ``domain`` is in lower case with A-labels, an address
-    literal in its brackets, or ``""`` for ``<postmaster>``.
+    ``local_part`` is unquoted, and its case is preserved. ``domain`` is in lower case with A-labels, an address literal
+    in brackets, or ``""`` for ``<postmaster>`` and other names without a domain.
     """
 
     local_part: str
@@ -82,33 +82,38 @@ class Mailbox(Struct, frozen=True, gc=False):
 
 @lru_cache(maxsize=1024)
 def plain_domain(octets: bytes) -> str | None:
-    """Return an ASCII domain in lower case, None if it is not one. Cached: most mail is for the same few domains."""
+    """Return a domain in lower case; None if it is not an ASCII domain.
+
+    Results are cached, because most mail is for the same few domains.
+    """
     return octets.decode("ascii").lower() if _is_domain(octets) else None
 
 
 def split_path(argument: bytes) -> tuple[bytes, bytes]:
-    """Split the text after ``MAIL FROM:`` or ``RCPT TO:`` into the path and the parameters after it.
+    """Split the text after ``MAIL FROM:`` or ``RCPT TO:`` into the path and the parameters that follow the path.
 
-    The path is returned without its angle brackets, ``b""`` for the null path; a ``>`` in a quoted string does not end
-    it. Spaces before the path are tolerated, as some clients send one. Raises PathSyntaxError.
+    The path is returned without its angle brackets; the null path is ``b""``. A ``>`` in a quoted string does not end
+    the path. Spaces before the path are tolerated, as some clients send a space there. Raises PathSyntaxError.
     """
     match = _split(argument)
     if match is None:
-        raise PathSyntaxError("a path is in angle brackets, and only a space may follow")
+        raise PathSyntaxError("a path must be in angle brackets, and only a space may follow it")
     return match[1], match[2] or b""
 
 
-def parse_path(path: bytes, *, utf8: bool = False) -> Mailbox:
+def parse_path(path: bytes, *, utf8: bool = False, bare: bool = False) -> Mailbox:
     """Parse a path without its angle brackets (RFC 5321 §4.1.2; with ``utf8`` also RFC 6531 §3.3).
 
+    With ``bare``, the domain may be missing from any path, as in ``<root>``; otherwise, only from ``<postmaster>``.
+
     A source route is checked and then ignored (appendix C). The null path is an error here; the caller must handle it.
-    Raises PathSyntaxError, NonAsciiPath for valid UTF-8 without ``utf8``.
+    Raises PathSyntaxError, or NonAsciiPath for valid UTF-8 without ``utf8``.
     """
-    if len(path) > MAX_ADDRESS_OCTETS:  # which also bounds the domain
+    if len(path) > MAX_ADDRESS_OCTETS:  # this limit also applies to the domain
         raise PathSyntaxError("the path is too long")
     match = _plain(path)
     if match is None:
-        return _parse_rare(path, utf8=utf8)
+        return _parse_rare(path, utf8=utf8, bare=bare)
     at = match.end(1)
     if at > MAX_LOCAL_PART_OCTETS:
         raise PathSyntaxError("the local part is too long")
@@ -116,20 +121,20 @@ def parse_path(path: bytes, *, utf8: bool = False) -> Mailbox:
     return Mailbox(text[:at], text[at + 1 :].lower())
 
 
-def parse_recipient(path: bytes, *, utf8: bool = False) -> Mailbox:
+def parse_recipient(path: bytes, *, utf8: bool = False, bare: bool = False) -> Mailbox:
     """Parse the path of RCPT as ``parse_path`` does, but also reject encoded-words.
 
-    In the path grammar an encoded-word is a local part like any other, but RFC 2047 §5 forbids it in an address. The
-    reply must not be about the address that the encoded-word looks like.
+    In the path grammar, an encoded-word is an ordinary local part, but RFC 2047 §5 forbids it in an address. The reply
+    must not refer to the address that the encoded-word resembles.
     """
-    mailbox = parse_path(path, utf8=utf8)
+    mailbox = parse_path(path, utf8=utf8, bare=bare)
     if "=?" in mailbox.local_part and _encoded_word(mailbox.local_part):
-        raise PathSyntaxError("an encoded-word is no address")
+        raise PathSyntaxError("an encoded-word is not an address")
     return mailbox
 
 
 def inbox_address(mailbox: Mailbox) -> str:
-    """Return the address of the inbox that a mailbox names: lower case, without ``+tag``.
+    """Return the address of a mailbox's inbox: lower case, without ``+tag``.
 
     A character that only a quoted string can contain (a space, an ``@``) is kept, so such an address has no inbox.
     """
@@ -137,15 +142,15 @@ def inbox_address(mailbox: Mailbox) -> str:
 
 
 def canonical(text: str) -> str | None:
-    """Return the inbox address for an address from outside, such as from a URL; None if it is not an address.
+    """Return the inbox address for an address from an external source, such as a URL; None if it is not valid.
 
-    The rules are those of RCPT with SMTPUTF8, except that a source route or a missing domain is not allowed.
+    The rules are the same as for RCPT with SMTPUTF8, except that a source route or a missing domain is not allowed.
     """
     if len(text) > MAX_ADDRESS_OCTETS or text.startswith("@"):
         return None
     try:
         mailbox = parse_path(text.encode(), utf8=True)
-    except ValueError:  # also UnicodeEncodeError because of a lone surrogate
+    except ValueError:  # encoding a lone surrogate raises UnicodeEncodeError
         return None
     return inbox_address(mailbox) if mailbox.domain else None
 
@@ -157,10 +162,10 @@ def check_local_part(text: str) -> str:
     dots, and is not reserved.
     """
     name = text.lower()
-    if not text.isascii() or not _custom(name):  # U+212A KELVIN SIGN lowers to "k"
+    if not text.isascii() or not _custom(name):  # the lower case of U+212A KELVIN SIGN is "k"
         raise LocalPartError(
-            "3 to 64 of the characters a-z 0-9 . _ - are expected, "
-            "the first and the last a letter or digit, no two dots together",
+            "expected 3 to 64 characters (a-z 0-9 . _ -) that start and end with a letter or digit, "
+            "without consecutive dots",
         )
     if name in RESERVED_LOCAL_PARTS:
         raise LocalPartError("this name is reserved")
@@ -174,7 +179,7 @@ def random_local_part(choice: Callable[[str], str]) -> str:
 
 
 def is_operator(mailbox: Mailbox, domains: Container[str]) -> bool:
-    """Return whether a mailbox is the operator's (RFC 5321 §4.5.1, RFC 2142 §5).
+    """Return whether a mailbox belongs to the operator (RFC 5321 §4.5.1, RFC 2142 §5).
 
     ``domains`` are the domains of this service, in lower case with A-labels.
     """
@@ -184,16 +189,16 @@ def is_operator(mailbox: Mailbox, domains: Container[str]) -> bool:
     return name in {"postmaster", "abuse"} and mailbox.domain in domains
 
 
-def _parse_rare(path: bytes, *, utf8: bool) -> Mailbox:
+def _parse_rare(path: bytes, *, utf8: bool, bare: bool) -> Mailbox:
     try:
         text = path.decode()
     except UnicodeDecodeError as error:
         raise PathSyntaxError("not UTF-8") from error
     if text.lower() == "postmaster":
         return Mailbox(text, "")
-    mailbox = _parse_mailbox(_without_route(text))
+    mailbox = _parse_mailbox(_without_route(text), bare=bare)
     if not utf8 and not text.isascii():
-        raise NonAsciiPath("UTF-8 in a path needs SMTPUTF8")
+        raise NonAsciiPath("UTF-8 in a path requires SMTPUTF8")
     return mailbox
 
 
@@ -203,16 +208,16 @@ def _without_route(text: str) -> str:
         return text
     route, colon, mailbox = text.partition(":")
     if not colon:
-        raise PathSyntaxError("a source route ends with a colon")
+        raise PathSyntaxError("a source route must end with a colon")
     for hop in route.split(","):
         if not hop.startswith("@"):
-            raise PathSyntaxError("each hop of a source route starts with @")
+            raise PathSyntaxError("each hop of a source route must start with @")
         _parse_domain(hop[1:])
     return mailbox
 
 
-def _parse_mailbox(text: str) -> Mailbox:
-    match = _local_part(text)
+def _parse_mailbox(text: str, *, bare: bool) -> Mailbox:
+    match = _local_part(text) or (_local_part(f"{text}@") if bare else None)
     if match is None:
         raise PathSyntaxError("not a local part and a domain")
     if len(text[: match.end() - 1].encode()) > MAX_LOCAL_PART_OCTETS:
@@ -220,6 +225,8 @@ def _parse_mailbox(text: str) -> Mailbox:
     atoms, quoted = match.groups()
     local_part = _quoted_pair.sub(r"\1", quoted) if atoms is None else atoms
     domain = text[match.end() :]
+    if match.end() > len(text):
+        return Mailbox(local_part, "")
     if domain.startswith("["):
         return Mailbox(local_part, _parse_literal(domain))
     return Mailbox(local_part, _parse_domain(domain))
@@ -244,4 +251,4 @@ def _inbox_name(local_part: str) -> str:
     if name.isascii():
         return name.lower()
     folded = unicodedata.normalize("NFC", name.lower())
-    return name if folded.isascii() else folded  # U+212A KELVIN SIGN is not the inbox "k"
+    return name if folded.isascii() else folded  # U+212A KELVIN SIGN must not reach the inbox "k"

@@ -1,21 +1,24 @@
-"""How much work the reading of one message may cost: the same on every machine, unlike time."""
+"""A limit on the work done to read one message. Unlike a time limit, it is the same on every machine."""
 
 LEAST_STEPS, MAX_STEPS = 8192, 80_000
-"""A step is about 2.4 µs of CPU: 20 ms for any small message, 60 ms for 64 KB of HTML, 200 ms for the largest."""
+"""A step takes about 2.4 µs of CPU time.
+
+A small message may take 20 ms, 64 KB of HTML 60 ms, the largest message 200 ms.
+"""
 
 _CHARACTERS_FOR_A_STEP = 4
 
 
 class Budget:
-    """The steps of work that are left for one message.
+    """The number of work steps that remain for one message.
 
-    Take the steps before the work; if too few are left, do something simpler or stop.
+    Take the steps before doing the work. If too few remain, do less work, or stop.
     """
 
     def __init__(self, steps: int = MAX_STEPS) -> None:
         self.left = steps
         self.is_spent = False
-        """Whether anything was left out."""
+        """Whether any work was skipped."""
 
     @classmethod
     def of(cls, characters: int) -> "Budget":
@@ -23,7 +26,7 @@ class Budget:
         return cls(min(LEAST_STEPS + characters // _CHARACTERS_FOR_A_STEP, MAX_STEPS))
 
     def take(self, steps: int = 1, *, leave: int = 0) -> bool:
-        """Take steps for the work that follows; take none and return False if fewer than ``leave`` would be left."""
+        """Take steps for the work that follows. If fewer than ``leave`` would remain, take none and return False."""
         if self.left - steps < leave:
             self.is_spent = True
             return False

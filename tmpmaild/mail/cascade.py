@@ -1,6 +1,6 @@
-"""Decides which style sheet rules apply to an element, as far as they may hide its text.
+"""Decides which style sheet rules apply to an element, to the extent that they may hide its text.
 
-A rule applies for certain, or possibly: only on some screens, or only to some elements with these names. A value is
+A rule applies certainly or possibly (only on some screens, or only to some elements with these names). A value is
 undecided if a rule that possibly applies may override it.
 """
 
@@ -29,10 +29,10 @@ _VALUES_A_STEP = 4
 _MEDIA = re.compile(r"@media(?![\w-])", re.IGNORECASE)
 
 _Rank = tuple[int, int, int, int]
-"""The rank of ``selectors.Asked``, followed by the position of the rule in the sheets."""
+"""The rank of ``selectors.Requirements``, followed by the position of the rule in the sheets."""
 
 _Claim = tuple[str | None, str | None]
-"""The value that certainly applies to a property, and a value that may apply instead, ``"?"`` for several values."""
+"""The value that certainly applies to a property, and a value that may apply instead, or ``"?"`` for several values."""
 
 
 class _Block:
@@ -44,7 +44,7 @@ class _Block:
 
     @cached_property
     def declared(self) -> Declared:
-        """The known declarations."""
+        """The block's known declarations."""
         return hiding.declared(self.text)
 
     @cached_property
@@ -54,10 +54,10 @@ class _Block:
 
 
 class Rule(NamedTuple):
-    """One selector with its block. An element must have the names in ``asks`` to match, and perhaps more."""
+    """One selector with its block. A matching element has at least ``required_names``."""
 
     rank: _Rank
-    asks: frozenset[str]
+    required_names: frozenset[str]
     block: _Block
     is_sure: bool
 
@@ -70,11 +70,11 @@ class Rule(NamedTuple):
     @property
     def key(self) -> str:
         """The most specific name that the rule requires: an id, else a class, else a tag name."""
-        return max(self.asks, key=lambda name: (name[0] == "#", name[0] == "."), default="*")
+        return max(self.required_names, key=lambda name: (name[0] == "#", name[0] == "."), default="*")
 
 
 class _Applied:
-    """The combined declarations of the rules for a set of names, by importance."""
+    """The combined declarations of the rules for a set of names, grouped by importance."""
 
     def __init__(self, rules: list[Rule], hiding: set[Rule], budget: Budget) -> None:
         self.hides = not hiding.isdisjoint(rules)
@@ -87,13 +87,13 @@ class _Applied:
         self._alone = {name: self._value(name, None, None) for name in self._claims[0] | self._claims[1]}
 
     def with_style(self, style: str) -> dict[str, str]:
-        """Return the values that apply together with a style attribute, ``"?"`` for an undecided value."""
+        """Return the values that apply together with a style attribute, with ``"?"`` for an undecided value."""
         ordinary, important = hiding.declared(style)
         own = {name: self._value(name, ordinary.get(name), important.get(name)) for name in ordinary | important}
         return self._alone | own
 
     def _value(self, name: str, ordinary: str | None, important: str | None) -> str:
-        """Return the strongest value that certainly applies, ``"?"`` if a different value may apply instead."""
+        """Return the strongest value that certainly applies, or ``"?"`` if a different value may apply."""
         by_rule, by_important_rule = (claims.get(name, (None, None)) for claims in self._claims)
         value, instead = None, None
         for sure, other in (by_rule, (ordinary, None), by_important_rule, (important, None)):
@@ -102,7 +102,7 @@ class _Applied:
 
 
 def _claim(claims: dict[str, _Claim], values: dict[str, str], *, is_sure: bool) -> None:
-    """Add the values of a rule to those of the rules that override it."""
+    """Add the values of a rule to the values of the rules that override it."""
     for name, value in values.items():
         sure, instead = claims.get(name, (None, None))
         if sure is None:
@@ -116,9 +116,10 @@ def _either(one: str | None, other: str | None) -> str | None:
 
 
 class Cascade:
-    """The rules of the style sheets of one document. They are kept if any may hide text, or if white text is invisible.
+    """The style sheet rules of one document.
 
-    Declarations are resolved once for each set of names that selectors contain, however many elements have it.
+    The rules are kept if any of them may hide text, or if white text is invisible. Declarations are resolved once for
+    each set of names that selectors contain, not once for each element.
     """
 
     def __init__(
@@ -128,8 +129,8 @@ class Cascade:
         self._applied: dict[frozenset[str], _Applied] = {}
         self._hiding: set[Rule] = set()
         self._hiding_keys: set[str] = set()
-        self._names_asked_for: dict[str, int] = {}
-        self._asked: frozenset[str] = frozenset()
+        self._required_counts: dict[str, int] = {}
+        self._required: frozenset[str] = frozenset()
         self._names: list[str] = []
         if sheets:
             self._keep(list(_rules_of(sheets, budget or Budget(), wanted=on_white)), on_white=on_white)
@@ -140,8 +141,10 @@ class Cascade:
         if self._hiding or on_white:
             for rule in found:
                 self._rules.setdefault(rule.key, []).append(rule)
-        self._names_asked_for = {key: sum(1 + len(rule.asks) for rule in rules) for key, rules in self._rules.items()}
-        self._asked = frozenset[str]().union(*[rule.asks for rule in found], self._rules)
+        self._required_counts = {
+            key: sum(1 + len(rule.required_names) for rule in rules) for key, rules in self._rules.items()
+        }
+        self._required = frozenset[str]().union(*[rule.required_names for rule in found], self._rules)
         self._names = [one.lstrip(".#").partition("?")[0] for one in self._hiding_keys if one[0] in ".#"]
 
     def may_hide(self, name: str, attributes: str) -> bool:
@@ -155,7 +158,7 @@ class Cascade:
         )
 
     def style(self, name: str, attributes: dict[str, str], budget: Budget) -> dict[str, str] | None:
-        """Return the values for an element, ``"?"`` for an undecided value; None if no rule may hide it."""
+        """Return the values for an element, with ``"?"`` for an undecided value, or None if no rule may hide it."""
         own = selectors.names_of(name, attributes)
         if own.isdisjoint(self._hiding_keys):
             return None
@@ -168,19 +171,19 @@ class Cascade:
         return applied.with_style(attributes.get("style", "")).get("color")
 
     def _for(self, own: set[str], budget: Budget) -> _Applied:
-        names = self._asked & own
+        names = self._required & own
         applied = self._applied.get(names)
         if applied is None:
-            names_looked_at = sum([self._names_asked_for.get(one, 0) for one in names])
+            names_looked_at = sum([self._required_counts.get(one, 0) for one in names])
             is_paid = budget.take(_STEPS_A_STYLE + names_looked_at // _NAMES_A_STEP)
             looked_at = [rule for one in names for rule in self._rules.get(one, ())] if is_paid else []
-            matching = [rule for rule in looked_at if rule.asks <= names]
+            matching = [rule for rule in looked_at if rule.required_names <= names]
             applied = self._applied[names] = _Applied(matching, self._hiding, budget)
         return applied
 
 
 def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool]]:
-    """Yield the style sheets among the tokens of HTML, except those for print, and whether each applies everywhere."""
+    """Yield each style sheet among HTML tokens, except print style sheets, and whether it applies on every screen."""
     left, applies = stylesheets.MAX_CHARACTERS, None
     is_read = False
     for kind, text, attributes in parts:
@@ -195,7 +198,7 @@ def sheets_of(parts: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, bool
 
 
 def _rules_of(sheets: Iterable[tuple[str, bool]], budget: Budget, *, wanted: bool) -> Iterator[Rule]:
-    """Yield the rules of sheets if any may hide text, or if they are ``wanted``; use up to half of the budget."""
+    """Yield the sheets' rules if any rule may hide text, or if they are ``wanted``; use up to half of the budget."""
     leave = budget.left // 2
     texts = [(_affordable(text, budget, (budget.left + leave) // 2), is_sure) for text, is_sure in sheets]
     if not wanted and not any(is_sure and hiding.is_suspicious(hiding.plain(text).lower()) for text, is_sure in texts):
@@ -206,7 +209,7 @@ def _rules_of(sheets: Iterable[tuple[str, bool]], budget: Budget, *, wanted: boo
             block = _Block(block_text)
             is_doubtful = block.is_suspect and ("animation" in block.text or not selectors.is_valid(prelude))
             surely_applies = is_sure and applies and not is_doubtful
-            for one in selectors.asked(prelude):
+            for one in selectors.requirements(prelude):
                 if order == MAX_SELECTORS or not budget.take(_STEPS_A_SELECTOR, leave=leave):
                     return
                 order += 1
@@ -214,7 +217,7 @@ def _rules_of(sheets: Iterable[tuple[str, bool]], budget: Budget, *, wanted: boo
 
 
 def _affordable(sheet: str, budget: Budget, leave: int) -> str:
-    """Return the rules from the beginning of a sheet that the budget is enough for."""
+    """Return the rules from the beginning of a sheet, as far as the budget allows."""
     whole = len(sheet)
     while sheet and not budget.take(
         _STEPS_A_SHEET + len(sheet) // _SHEET_A_STEP + sheet.count("\\") // _ESCAPES_A_STEP, leave=leave
@@ -224,9 +227,9 @@ def _affordable(sheet: str, budget: Budget, leave: int) -> str:
 
 
 def _blocks(sheet: str, budget: Budget, leave: int) -> Iterator[tuple[bool, str, str]]:
-    """Yield whether a rule applies on every screen, its selectors, and its block in lower case.
+    """Yield each rule as three values: whether it applies on every screen, its selectors, and its block in lower case.
 
-    A rule that applies on no screen is left out. A rule nested in another rule only possibly applies.
+    A rule that applies on no screen is omitted. A rule that is nested in another rule is treated as possibly applying.
     """
     around: list[bool | None] = [True]  # whether each open at-rule applies
     for kind, prelude, block in stylesheets.pieces_of(sheet, budget, leave=leave):
@@ -244,9 +247,9 @@ def _blocks(sheet: str, budget: Budget, leave: int) -> Iterator[tuple[bool, str,
 def _with_nested(
     prelude: str, block: str, budget: Budget, leave: int, *, is_sure: bool
 ) -> Iterator[tuple[bool, str, str]]:
-    """Yield a rule, and the rules nested in its block, each of which only possibly applies."""
+    """Yield a rule and the rules nested in its block; each of the nested rules only possibly applies."""
     found = [(is_sure, prelude, block)]
-    for applies, selectors_text, text in found:  # found grows in this loop
+    for applies, selectors_text, text in found:  # ``found`` grows in this loop
         own = text.partition("{")[0].rpartition(";")[0] if "{" in text else text
         yield applies, hiding.plain(selectors_text), hiding.plain(own).lower()
         pieces = stylesheets.pieces_of(text, budget, leave=leave) if "{" in text else ()
@@ -256,6 +259,6 @@ def _with_nested(
 
 
 def _applies(prelude: str) -> bool | None:
-    """Return whether the rules in an at-rule apply on every screen (True) or on none (False); None if that depends."""
+    """Return whether the rules in an at-rule apply on every screen (True), on no screen (False) or on some (None)."""
     media = _MEDIA.match(prelude)
     return mediaqueries.applies(prelude[media.end() :].strip()) if media else None

@@ -1,7 +1,7 @@
-"""Decodes bytes to text in any charset that a message claims; headers and transfer encodings are handled elsewhere.
+"""Decodes bytes to text in any charset that a message declares; headers and transfer encodings are handled elsewhere.
 
-A name from a message never reaches :func:`codecs.lookup`, which would import modules named by an untrusted sender,
-cache each unknown name forever, and offer codecs that are not text encodings (a zlib bomb).
+A name from a message is never passed to :func:`codecs.lookup`. That function would import modules chosen by an
+untrusted sender, cache each unknown name forever, and return codecs that are not text encodings (a zlib bomb).
 """
 
 import codecs
@@ -17,10 +17,10 @@ from webencodings.labels import LABELS
 
 from tmpmaild.mail import japanese
 
-UNKNOWN_CHARSET = "A charset is unknown; the text was read in a charset that it fits."
+UNKNOWN_CHARSET = "A charset is unknown; the text was decoded with a charset that fits."
 UNDECODABLE_TEXT = "Some text does not fit its charset and was repaired."
 
-# Codecs other than UTF-8 repair byte by byte, at 5 MB/s.
+# Codecs other than UTF-8 handle errors byte by byte, at 5 MB/s.
 _MOST_REPAIRED_BYTES = 256 * 1024
 _STEP_BYTES = 64 * 1024
 _STRICT_STEP_BYTES = 1024 * 1024
@@ -36,18 +36,19 @@ _JAPANESE = re.compile(rb"\x1b(?:\$[@AB]|\$\([@-DOPQ]|\([IJ])")
 _KOREAN = re.compile(rb"\x1b\$\)C")
 _HZ = re.compile(rb"~\{((?>(?:[!-w][!-~])+))~\}")
 _COMMON_IN_HZ = bytes([*range(0x21, 0x2A), *range(0x30, 0x58)])
-# Text in a Western charset hardly ever contains the characters that such bytes encode there: "Ã©" for "é". A single
-# two-byte character beyond Latin-1 does not count: it could be meant as two characters, such as "É®".
+# Text in a Western charset hardly ever contains the characters that UTF-8 bytes represent in it, such as "Ã©" for "é".
+# A single two-byte character beyond Latin-1 does not count, because it could be intended as two characters, such as
+# "É®".
 _WESTERN = frozenset({"cp1252", "latin_1", "iso8859_15"})
 _SURELY_UTF_8 = re.compile("[\xa0-\xff\u0800-\U0010ffff]|[^\0-\x7f][\0-\x7f]*+[^\0-\x7f]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
-# Maps the surrogate that errors="surrogateescape" leaves for a byte to that byte's character in windows-1252.
+# Maps the surrogate that errors="surrogateescape" produces for a byte to that byte's character in windows-1252.
 _AS_WINDOWS_1252 = {0xDC00 + octet: bytes((octet,)).decode("cp1252", "replace") for octet in range(128, 256)}
 
 
 def _codec_table() -> dict[str, str]:
-    """Return the codec for each name of a text encoding: labels of the Encoding Standard, our names, Python's names."""
+    """Return the codec for each text encoding name: Encoding Standard labels, our own names, and Python's names."""
     ours = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     known: dict[str, str] = {}
     for label, encoding in LABELS.items():
@@ -58,8 +59,8 @@ def _codec_table() -> dict[str, str]:
     for name, codec in names.items():
         if codec not in _NO_TEXT | _OF_THE_MACHINE:
             own = "iso2022_jp" if codec.startswith("iso2022_jp") else codec
-            # A codec whose name is a label decodes the standard's encoding for that label: mail names the smaller
-            # charset but uses the larger one.
+            # A codec whose name is a label decodes the standard's encoding for that label, because messages declare the
+            # smaller charset but use the larger charset.
             known.setdefault(_squeezed(name), known.get(_squeezed(own), own))
     return known
 
@@ -71,15 +72,15 @@ def _squeezed(name: str) -> str:
 
 _CODECS = _codec_table()
 _OWN = {"iso2022_jp": japanese.iso_2022_jp, "euc_jp": japanese.euc_jp}
-"""The encodings that Python's codecs of that name do not decode well enough."""
+"""The encodings for which Python's codec of the same name is not sufficient."""
 
 
 @lru_cache(maxsize=256)
 def codec_of(charset: str) -> str | None:
-    """Return the Python codec for the name of a charset as messages write it, or None if there is none.
+    """Return the Python codec for a charset name as found in messages, or None if it is unknown.
 
-    Comments, quotes and an RFC 2231 language suffix after the name are ignored, as are the prefixes ``x-`` and ``cs``;
-    "win-1251" and "8859_2" are read as the names that they abbreviate.
+    Comments, quotes and an RFC 2231 language suffix after the name are ignored, as are the prefixes ``x-`` and ``cs``.
+    Abbreviations such as "win-1251" and "8859_2" are recognised.
     """
     name = charset.strip(" \t'\"").partition("*")[0]
     known = _CODECS.get(_squeezed(name.partition(" ")[0]))
@@ -96,11 +97,11 @@ def _codec_of_variant(name: str) -> str | None:
 
 
 def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None, others: Iterable[str] = ()) -> str:
-    """Decode ``octets`` so that a person can read them, whatever ``charset`` ("" when absent) claims.
+    """Decode ``octets`` into readable text; the declared ``charset`` may be wrong, or "".
 
     UTF-8 that is declared as Latin-1 or windows-1252 is decoded as UTF-8. Bytes that do not fit the charset are decoded
-    by their escape sequences (ISO-2022-JP and -KR, HZ), as UTF-8, in the first of the ``others`` that they fit, or as
-    windows-1252. The result contains no NUL, no lone surrogates and no byte order mark. Problems are added to
+    according to their escape sequences (ISO-2022-JP and -KR, HZ), as UTF-8, in the first of the ``others`` that fits,
+    or as windows-1252. The result contains no NUL, no lone surrogates and no byte order mark. Problems are added to
     ``warnings``.
     """
     codec = codec_of(charset) if charset else "utf_8"
@@ -124,7 +125,7 @@ def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None
 
 
 def _strictly(octets: bytes, codec: str) -> tuple[str, bool]:
-    """Return the text of bytes, and whether they fit the codec."""
+    """Decode bytes, and return the text and whether they fit the codec."""
     if own := _OWN.get(codec):
         return own(octets)
     try:
@@ -134,7 +135,7 @@ def _strictly(octets: bytes, codec: str) -> tuple[str, bool]:
 
 
 def fitting(octets: bytes, charset: str) -> str | None:
-    """Return the text of bytes that are not UTF-8 and fit a charset, None for all other bytes."""
+    """Return the bytes decoded with this charset, or None if they are UTF-8 or do not fit the charset."""
     codec = codec_of(charset)
     if codec is None or is_utf8(octets):
         return None
@@ -143,14 +144,14 @@ def fitting(octets: bytes, charset: str) -> str | None:
 
 
 def by_escapes(octets: bytes) -> str | None:
-    """Return the codec whose escape sequences occur in some 7-bit bytes, None if there are none."""
+    """Return the codec whose escape sequences occur in 7-bit bytes, or None if they contain no escape sequences."""
     if _JAPANESE.search(octets):
         return "iso2022_jp"
     if _KOREAN.search(octets):
         return "iso2022_kr"
     if b"~{" not in octets:
         return None
-    # Source code contains "~{" too. In HZ, common Chinese characters start with bytes that are digits and capitals.
+    # Source code may also contain "~{". In HZ, common Chinese characters start with bytes that are digits and capitals.
     leads = b"".join(_HZ.findall(octets))[::2]
     is_chinese = len(leads) > 1 and 4 * len(leads.translate(None, _COMMON_IN_HZ)) <= len(leads)
     return "hz" if is_chinese and _strictly(octets, "hz")[1] else None
@@ -180,9 +181,10 @@ def scrub(text: str) -> str:
 def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> str:
     """Decode bytes that do not fit their codec; each invalid byte becomes its windows-1252 character.
 
-    ``begun`` is the text that one of our own decoders read, or "".
+    ``begun`` is the text that one of our own decoders has already decoded, or "".
     """
-    # 7-bit bytes are UTF-8 too, but that would show the escape sequences of ISO-2022 instead of its text.
+    # 7-bit bytes are also valid UTF-8, but decoding them as UTF-8 would show ISO-2022 escape sequences instead of the
+    # text.
     if not octets.isascii() and b"\0" not in octets:
         if is_utf8(octets):
             return octets.decode()
@@ -201,7 +203,7 @@ def _repaired(octets: bytes, codec: str, begun: str, others: Iterable[str]) -> s
 
 
 def _decoded_in_steps(octets: bytes, codec: str, handler: str) -> str:
-    """Decode with an error handler in steps: it is slow, and other threads cannot get the GIL during a step."""
+    """Decode with a slow error handler in steps, because other threads cannot acquire the GIL during a step."""
     decoder = codecs.getincrementaldecoder(codec)(handler)
     repairs = _AS_WINDOWS_1252 if handler == "surrogateescape" else {}
     pieces = [

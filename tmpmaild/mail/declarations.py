@@ -1,7 +1,7 @@
-"""Which declarations of a hostile message style its view, written anew.
+"""Rewrites the style declarations of a hostile message for its view, and omits unknown declarations.
 
-Nothing of the source is copied: each node that is known is written anew. So the result contains no address, no escape,
-no string but font names, and no function but those below.
+Nothing is copied from the source: each known node is rewritten. Therefore, the result contains no addresses, no
+escapes, no strings except font names, and no functions except those listed below.
 """
 
 import re
@@ -46,7 +46,7 @@ TRACKS: Final = names("repeat minmax fit-content")
 _FONTS = names("font font-family")
 _BACKGROUNDS = names("background background-image")
 _GRIDS = names("grid-column grid-row grid-template-columns grid-template-rows")
-_MAX_TRACK = 24  # a browser makes as many columns as it is told to
+_MAX_TRACK = 24  # without a limit, a browser would create any number of columns
 
 _SEPARATORS = frozenset(",/")
 _SUMS = frozenset(",+-*/")
@@ -58,7 +58,7 @@ _REMOTE = re.compile(r"\s*+(?:https?:|[/\\]{2})", re.IGNORECASE)
 
 
 def _sided(words: str) -> frozenset[str]:
-    """Return the names in a line, with a star replaced by each side, physical and logical."""
+    """Split a line into property names; a name with a star is expanded to every side, physical and logical."""
     sides = "top right bottom left block inline block-start block-end inline-start inline-end".split()
     return frozenset(name.replace("*", side) for name in words.split() for side in sides)
 
@@ -84,7 +84,7 @@ PROPERTIES: Final = _sided(
     "text-decoration-color text-decoration-line text-decoration-style text-decoration-thickness text-indent "
     "text-overflow text-shadow text-size-adjust text-transform text-underline-offset text-wrap white-space "
     "word-break word-spacing word-wrap "
-    # boxes in rows and grids
+    # flexbox and grid layout
     "align-content align-items align-self column-gap flex flex-basis flex-direction flex-flow flex-grow flex-shrink "
     "flex-wrap gap grid-column grid-column-gap grid-gap grid-row grid-row-gap grid-template-columns "
     "grid-template-rows justify-content justify-items justify-self order place-content place-items place-self row-gap"
@@ -92,37 +92,39 @@ PROPERTIES: Final = _sided(
 
 
 class StyleAttributes:
-    """Writes the style attributes of one message; equal attributes are read once."""
+    """Writes the style attributes of one message; identical attributes are read only once."""
 
-    def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
+    leave = 0
+    """The budget steps that are reserved for other work."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
         self._budget = budget or Budget()
-        self._leave = leave
         self._written: dict[str, str] = {}
 
     def written(self, text: str) -> str:
-        """Write the known declarations anew; return "" for a very long attribute, and when the budget is spent."""
+        """Rewrite the known declarations; return "" for a very long attribute, or if the budget is spent."""
         known = self._written.get(text)
         if known is None:
             is_read = len(text) <= MAX_ATTRIBUTE_CHARACTERS
-            is_read = is_read and affordable(text, self._budget, self._leave, _STEPS_A_TOKEN) == len(text)
+            is_read = is_read and affordable(text, self._budget, self.leave, _STEPS_A_TOKEN) == len(text)
             known = self._written[text] = style(text) if is_read else ""
         return known
 
 
 def style(text: str) -> str:
-    """Write the known declarations of a style attribute anew."""
+    """Rewrite the known declarations of a style attribute."""
     return written(declarations_of(nodes_of(text)))
 
 
 def written(declarations: Iterable[Declaration]) -> str:
-    """Write the known declarations anew."""
+    """Rewrite the known declarations."""
     known = (one for one in declarations if one.lower_name in PROPERTIES)
     values = ((one, _value(one.lower_name, one.value)) for one in known)
     return ";".join(f"{one.lower_name}:{value}{'!important' * one.important}" for one, value in values if value)
 
 
 def remote_images(declarations: Iterable[Declaration]) -> int:
-    """Return how many remote images some declarations name."""
+    """Return the number of remote images in these declarations."""
     nodes = (node for one in declarations for node in one.value if isinstance(node, (URLToken, FunctionBlock)))
     return sum(_REMOTE.match(_address(node)) is not None for node in nodes)
 
@@ -132,7 +134,7 @@ def _is_address(node: Node) -> bool:
 
 
 def _address(node: Node) -> str:
-    """Return the address of ``url(…)``, else ""."""
+    """Return the address in ``url(…)``, or "" for any other node."""
     if isinstance(node, URLToken):
         return node.value
     if not isinstance(node, FunctionBlock) or node.lower_name != "url":
@@ -142,7 +144,7 @@ def _address(node: Node) -> str:
 
 
 def _value(name: str, nodes: Sequence[Node]) -> str:
-    """Write a value anew, "" if something in it is not known to be harmless, or if it is only an image."""
+    """Rewrite a value; return "" if any part of it is not known to be harmless, or if it is only an image."""
     if all(isinstance(node, WhitespaceToken) or mark(node) == "," or _is_address(node) for node in nodes):
         return ""
     try:
@@ -166,7 +168,7 @@ class _Writer:
             self._functions |= TRACKS
 
     def value(self, nodes: Iterable[Node], depth: int = 0, *, sums: bool = False) -> str:
-        """Write nodes with a space between them, so that two of them never become one."""
+        """Write nodes separated by spaces, so that two nodes never merge into one."""
         if depth > _MAX_DEPTH:
             raise RefusedError
         value = ""

@@ -1,9 +1,9 @@
-"""Names of attached files, as senders state them and as they are safe to show and to save under."""
+"""Converts the attachment file names that senders declare to a form that is safe for display and saving."""
 
 import re
 
 MAX_BYTES = 255
-"""Of a file name, a Content-ID and a media type, which every list contains."""
+"""The limit for a file name, a Content-ID and a media type, which every message list contains."""
 
 _MAX_EXTENSION_BYTES = 20
 
@@ -16,19 +16,19 @@ _BIDI = {
 
 
 def clean(name: str) -> str:
-    """Return the last path component of a stated name, safe to show and to save under; "" if there is none.
+    """Return the last path component of a declared name, in a safe form for display and saving; "" if there is none.
 
-    It has no control characters, no bidirectional overrides, and at most 255 bytes of UTF-8. In a longer name runs of
-    spaces become one space and the stem is cut, so that the last extension still shows the type.
+    It has no control characters, no bidirectional overrides, and at most 255 bytes of UTF-8. In a longer name, each run
+    of spaces becomes one space, and the stem is cut to keep the last extension, which shows the type.
     """
     text = last_component(name)
     return text if len(text.encode("utf-8", "replace")) <= MAX_BYTES else shortened(text, MAX_BYTES)
 
 
 def shortened(name: str, max_bytes: int) -> str:
-    """Return a file name with single spaces, its stem cut to fit into ``max_bytes`` of UTF-8.
+    """Return a file name with single spaces and its stem cut to fit into ``max_bytes`` of UTF-8.
 
-    The last extension stays, since it shows the type, unless it is too long for an extension.
+    The last extension is kept, because it shows the type, unless it is too long to be an extension.
     """
     octets = " ".join(name.split()).encode("utf-8", "replace")
     if len(octets) <= max_bytes:
@@ -39,7 +39,7 @@ def shortened(name: str, max_bytes: int) -> str:
 
 
 def last_component(name: str) -> str:
-    """Return the same as ``clean``, but of any length."""
+    """Return the same name as ``clean``, but without a length limit."""
     text = _PATH_SEPARATOR.split(name)[-1].translate(_BIDI)
     text = "".join([character if character.isprintable() else " " for character in text]).strip()
     return text if text.strip(". ") else ""

@@ -1,6 +1,6 @@
-"""Decides which declarations of CSS hide text: the element that contains it, or only the text right behind a tag.
+"""Decides which CSS declarations hide text: a whole element, or only the text that directly follows a tag.
 
-Only what a sender writes to hide something is known here, by its value alone; nothing is laid out.
+It recognises the values that senders use to hide text, and checks each value separately, without computing a layout.
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 from tmpmaild.mail.htmltokens import BLOCKS, names
 
 _MAX_VALUE_CHARACTERS = 200
-# Properties that give a box room even if it has no size of its own.
+# Properties that make a box occupy space even if its size is zero.
 _ROOMY = names(
     "flex flex-basis flex-grow min-block-size min-height min-inline-size min-width padding padding-block "
     "padding-block-end padding-block-start padding-bottom padding-inline padding-inline-end padding-inline-start "
@@ -19,9 +19,9 @@ _COUNTED = _ROOMY | names(
     "display filter font-size height left margin-left max-height max-width opacity overflow position right "
     "text-indent top transform visibility width"
 )
-# Shorthands set other properties. Their value is not read, except for the size of a font.
+# Shorthands set other properties. Their values are not read, except for the font size.
 _SHORTHANDS = {"margin": ("margin-left",), "inset": ("left", "right", "top"), "font": ("font-size",)}
-_FONT = "font "  # marks the value of ``font`` where one of ``font-size`` is expected
+_FONT = "font "  # marks a value of ``font`` where a value of ``font-size`` is expected
 _ODD = re.compile(r"/\*.*?(?:\*/|\Z)|\\(?:([0-9a-fA-F]{1,6}+)\s?|(.))", re.DOTALL)
 _IMPORTANT = re.compile(r"(?<!\s)\s*+!\s*+important\Z")
 _NOTHING = re.compile(r"(?:0|0?\.0+|0\.0*)(?:px|pt|em|rem|%)?")
@@ -33,10 +33,10 @@ _SHAPED_AWAY = re.compile(r"inset\((?:[5-9][0-9]|100)%\)|circle\(0(?:px|%)?\)|po
 
 
 Declared = tuple[dict[str, str], dict[str, str]]
-"""The values of known properties by name: first those without ``!important``, then those with it."""
+"""The values of known properties by name, first those without ``!important``, then those that are important."""
 
 _FAINT = r"(?:-[0-9.]++|0|0?\.0[0-9]*|0\.|[0-9](?=%)|[0-9]\.[0-9]*(?=%))%?"
-# Values that hide any element; a positioned element; an element that is a box.
+# Values that hide any element, values that hide positioned elements, and values that hide boxes.
 _HIDING = {
     "display": re.compile("none"),
     "visibility": re.compile("hidden|collapse"),
@@ -59,7 +59,8 @@ _HIDING_BOXES = {
 }
 _NO_ALPHA = r"[,/]\s*+(?:0?\.0++|0|none)%?\s*+\)"
 _TINY = r"(?:0(?:px|pt|em|rem|%)?|0?\.0++(?:em|rem|%)?|0\.0*(?:em|rem|%)|[01]?\.[0-9]++(?:px|pt)|[01]px|[01]\.px)"
-# Values that make text invisible. Inner elements may set them again, as table layouts do with the font size.
+# Values that make text invisible. Inner elements may override these values; for example, table layouts override the
+# font size.
 _HIDING_TEXT = {
     "font-size": re.compile(rf"{_TINY}|\A{_FONT}(?:[a-z]++ )*?{_TINY}(?:/\S++)? .*"),
     "color": re.compile(
@@ -70,7 +71,8 @@ _HIDING_TEXT = {
 }
 _HIDING_ANYHOW = _HIDING | _HIDING_PLACED | _HIDING_BOXES | _HIDING_TEXT | _WITHOUT_ROOM
 _WHITE = re.compile("white|#fff(?:fff)?")
-# Found wherever any value above is declared, and seldom elsewhere. Alternatives that begin with a letter are fast.
+# Matches wherever any value above is declared, and rarely elsewhere. Alternatives that start with a letter are matched
+# quickly.
 _SUSPECT = re.compile(
     r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|opacity\s*+[:(]\s*+(?:[-.0]|[0-9](?:\.[0-9]*+)?%)"
     r"|clip(?:-path)?\s*+:\s*+(?:rect|inset|circle|polygon)|left\s*+:\s*+-[0-9]{3}|top\s*+:\s*+-[0-9]{3}"
@@ -79,7 +81,7 @@ _SUSPECT = re.compile(
     r"|font\s*+:\s*+(?:[a-z]++\s++)*(?:[0.]|1(?:\.[0-9]*+)?p)"
     r"|color\s*+:\s*+(?:transparent|white|#fff|#[0-9a-f]{3}(?:[0-9a-f]{3}0)?0|[a-z]{3,5}\()"
 )
-# In attributes these may hide text too: other attributes, and anything that must be decoded first.
+# In a tag, other attributes may also hide text, and so may a style that must first be decoded.
 _SUSPECT_ATTRIBUTES = re.compile(rf"{_SUSPECT.pattern}|hidden|\\|/\*|&#|color\s*+=\s*+[\"']?+\s*+(?:white|#fff)")
 
 
@@ -111,7 +113,7 @@ def is_suspicious(css: str) -> bool:
 
 
 def may_hide_by_rule(declared: Declared, *, on_white: bool) -> bool:
-    """Return whether any declared value may hide text, alone or together with others."""
+    """Return whether any declared value may hide text, alone or in combination with other values."""
     values = declared[0] | declared[1]
     return _has_any(_HIDING_ANYHOW, values) or (on_white and is_white(values.get("color", "")))
 
@@ -136,10 +138,10 @@ def is_white(colour: str) -> bool:
     return _WHITE.fullmatch(colour) is not None
 
 
-def blanks(name: str, declared: dict[str, str], colour: str, *, on_white: bool) -> str:
-    """Return whether text right behind a tag cannot be seen: "" (it can), a "line" of it, or "all".
+def invisible_text(name: str, declared: dict[str, str], colour: str, *, on_white: bool) -> str:
+    """Return the part of the text after a tag that is invisible: "" (none), "line" (its first line) or "all".
 
-    White text cannot be seen where the page is surely white.
+    White text is invisible if the page is certainly white (``on_white``).
     """
     if _HIDING_TEXT["font-size"].fullmatch(declared.get("font-size", "")):
         return "all"

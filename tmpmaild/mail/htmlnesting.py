@@ -1,6 +1,6 @@
-"""Finds where elements end whose end tag is missing or misplaced (HTML, section 13.2.6).
+"""Finds the ends of elements whose end tag is missing or misplaced (HTML standard, section 13.2.6).
 
-This is not a parser of the standard: it only keeps the names of open elements, so that time and memory are bounded.
+This is not a conforming parser. It keeps only the names of open elements, so its time and memory are bounded.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator
 from tmpmaild.mail.htmltokens import BLOCKS, FORMATTING, TABLE_PARTS, names
 
 MAX_DEPTH = 100
-"""Of the elements that are followed; an element nested deeper ends only with its own end tag."""
+"""The depth to which elements are tracked; an element nested more deeply ends only at its own end tag."""
 
 _HEADINGS = names("h1 h2 h3 h4 h5 h6")
 _CELLS = names("td th caption")
-# Tags within these end nothing around them.
+# A tag inside one of these elements does not end any element outside it.
 _SCOPES = _CELLS | names("table template object applet marquee")
 _SPECIAL = BLOCKS | TABLE_PARTS | _SCOPES | names("button fieldset form hgroup listing search select")
 _ENDS_PARAGRAPHS = BLOCKS | names("fieldset form hgroup hr listing plaintext search table xmp")
 _PARAGRAPH, _AROUND_PARAGRAPHS = names("p"), _SCOPES | names("button")
 _AROUND_TABLES = names("table template")
 _ROWS = names("tbody tfoot thead")
-# The elements that the start of an element ends, and the barriers of the search for them.
+# For each element: the elements that its start tag ends, and the barriers at which the search for them stops.
 _ENDS_AT_START = {
     "li": (names("li"), _SPECIAL - names("address div p li")),
     **dict.fromkeys(("dd", "dt"), (names("dd dt"), _SPECIAL - names("address div p dd dt"))),
@@ -33,10 +33,11 @@ _UNNESTED = names("html head body area base br col embed hr img input link meta 
 
 
 def nested(parts: Iterable[tuple[str, str, str]], *, has_type: bool) -> Iterator[tuple[str, str, str]]:
-    """Yield tokens, and an end tag wherever a browser would end an element that has none there.
+    """Yield tokens, adding an end tag wherever a browser would end an element implicitly.
 
-    End tags of what is not open are left out if a browser would ignore them. Formatting goes on behind a block that
-    ends, up to the end of its cell. A table ends a paragraph if the page has a document type (``has_type``).
+    End tags of elements that are not open are omitted if a browser would ignore them. Formatting continues after the
+    end of the block that contains it, up to the end of the cell. A table ends a paragraph if the page has a document
+    type (``has_type``).
     """
     page = _Open(_ENDS_PARAGRAPHS if has_type else _ENDS_PARAGRAPHS - {"table"})
     for kind, name, attributes in parts:
@@ -49,21 +50,21 @@ def nested(parts: Iterable[tuple[str, str, str]], *, has_type: bool) -> Iterator
 
 
 def may_end(name: str, beginning: str) -> bool:
-    """Return whether an element may end, without an end tag, where another one begins."""
+    """Return whether the start tag ``beginning`` ends the element ``name``, which has no end tag."""
     if name == "p":
         return beginning in _ENDS_PARAGRAPHS
     return (name in _HEADINGS and beginning in _HEADINGS) or name in _ENDS_AT_START.get(beginning, _NOTHING)[0]
 
 
 class _Open:
-    """The names of the open elements, the innermost last."""
+    """The names of the open elements, innermost last."""
 
     def __init__(self, ending_paragraphs: frozenset[str]) -> None:
         self._ending_paragraphs = ending_paragraphs
         self._names: list[str] = []
 
     def start(self, name: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the ends of the elements that end where an element begins, and open it."""
+        """Yield end tags for the elements that a start tag ends, then open its own element."""
         if name in self._ending_paragraphs:
             yield from self._close(self._find(_PARAGRAPH, _AROUND_PARAGRAPHS))
         if name in _HEADINGS and self._names and self._names[-1] in _HEADINGS:
@@ -74,7 +75,7 @@ class _Open:
             self._names.append(name)
 
     def end(self, name: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the ends of the elements that an end tag ends, its own last; nothing if a browser would ignore it."""
+        """Yield end tags for the elements that an end tag ends, its own last; nothing if browsers ignore the tag."""
         wanted = _HEADINGS if name in _HEADINGS else frozenset([name])
         at = self._find(wanted, _barriers(name))
         if at >= 0 and name in FORMATTING:
@@ -82,10 +83,10 @@ class _Open:
         elif at >= 0:
             yield from self._close(at)
         elif name not in self._names:
-            yield "end", name, ""  # of an element that nobody follows, or of a paragraph, which breaks the line
+            yield "end", name, ""  # the element is not tracked, or is a paragraph, whose end tag breaks the line
 
     def _find(self, wanted: frozenset[str], barriers: frozenset[str]) -> int:
-        """Return the index of the innermost of these elements, unless a barrier is within it; else -1."""
+        """Return the index of the innermost element in ``wanted``, or -1 if it is absent or has a barrier inside it."""
         for at in range(len(self._names) - 1, -1, -1):
             if self._names[at] in wanted:
                 return at
@@ -94,7 +95,7 @@ class _Open:
         return -1
 
     def _close(self, at: int) -> Iterator[tuple[str, str, str]]:
-        """End the element at an index, if there is one, and the elements within it."""
+        """End the element at an index and the elements within it; do nothing for a negative index."""
         if at < 0:
             return
         name, within = self._names[at], self._names[at + 1 :]

@@ -1,13 +1,13 @@
-"""Several parts of a message as one HTML text: joined at delivery, and split again wherever it is read.
+"""Joins several parts of a message into one HTML text at delivery, and splits the text again when it is read.
 
-Each part is a document of its own: neither its style sheets nor its unclosed elements affect the next part.
+Each part is a separate document: neither its style sheets nor its unclosed elements affect the next part.
 """
 
 from collections.abc import Iterable
 from html import escape
 
 MARK = "\n<!-- next part of the message -->\n"
-"""Separates two parts. If a sender writes it, one part is read as two, which does no harm."""
+"""Separates two parts. If a message contains this text, one part is read as two, which is harmless."""
 
 
 def joined(parts: Iterable[str]) -> str:
@@ -22,5 +22,5 @@ def separate(html: str) -> list[str]:
 
 def of_text(text: str) -> str:
     """Return the text of a plain part as HTML that shows it unchanged, except that long lines wrap."""
-    # A parser drops a line end behind the tag.
+    # A parser drops a line end directly after the tag.
     return f'<pre style="white-space:pre-wrap;font-family:inherit">\n{escape(text, quote=False)}</pre>'

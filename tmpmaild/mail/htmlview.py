@@ -1,9 +1,9 @@
-"""Renders the HTML of a hostile message as a page for a sandboxed frame; access and response headers are elsewhere.
+"""Renders a hostile message's HTML as a page for a sandboxed frame; access and response headers are handled elsewhere.
 
-The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. nh3 repairs tag soup as
-browsers do and has the last word on what may stay; ``Bounds`` leaves out before what would cost it much. The addresses
-of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``. Styles are written by ``css``
-alone: nh3's own filter breaks functions within functions.
+The page loads only ``data:`` images and, on request, ``https:`` images. nh3 repairs tag soup as browsers do, and makes
+the final decision on what is allowed. Before nh3 runs, ``Bounds`` omits markup that would be costly for it. Image
+addresses are inserted after nh3 has run, so nh3 need not process megabytes of addresses or allow ``data:``. Styles are
+not filtered by nh3, because its filter breaks nested functions.
 """
 
 import html as entities
@@ -48,19 +48,22 @@ MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
 _MAX_ALT_CHARACTERS = 1000
 _MAX_BODY_CHARACTERS = 4096
-# What work takes of the budget, as measured.
+# The measured cost of work, in budget steps.
 _STEPS_A_TAG = 3
 _STEPS_A_DIFFERENT_TAG = 5
 _STEPS_A_REFERENCE = 5
 _ATTRIBUTES_A_STEP = 6
-# nh3 takes quadratic time to write "&" and what begins with 0xC2 in UTF-8, as a no-break space does (U+0080 to U+00BF).
+# nh3 takes quadratic time to write "&" and U+0080 to U+00BF, which start with 0xC2 in UTF-8, such as a no-break space.
 _SQUARE_ESCAPED_A_STEP = 60_000
-_TEXT_SHARE = 8  # the part of the steps that is kept to show the text instead
+_TEXT_SHARE = 8  # one step in eight is reserved for showing only the text
+_STRUCTURE_SHARE = 8  # a style sheet leaves one in eight of the remaining steps for the structure
+_STYLED_A_STEP = 2  # characters of attributes per step
+_WORDS_A_STEP = 64  # characters of attributes per step
 SCHEMES = names("http https mailto")
 REL = "noopener noreferrer nofollow"
-# Controls work nowhere in a view, but what they hold keeps its place; ``type`` tells our style sheet what it was.
+# Form controls do not work in a view, but their content is kept; ``type`` identifies the control for our style sheet.
 _SHOWN_AS: Final = {"button": "span", "fieldset": "div", "form": "div", "label": "span", "legend": "div"}
-_SINGULAR = names("area body html image img style")  # whose tags mean more than themselves
+_SINGULAR = names("area body html image img style")  # elements with special handling
 _WRITTEN = ELEMENTS | _SINGULAR | frozenset(_SHOWN_AS)
 _REFERENCES = names("background href src")
 _CLEANER = nh3.Cleaner(
@@ -71,14 +74,15 @@ _CLEANER = nh3.Cleaner(
     link_rel=REL,
     set_tag_attribute_values={"a": {"target": "_blank"}, "img": {"referrerpolicy": "no-referrer"}},
 )
-# Begins the id of the element that a part is shown in, where there are several; those of the mail have a prefix.
+# The id prefix for elements that show parts, if a message has several. Ids in the message have a different prefix.
 _PART = "part-"
 _INLINE_IMAGE = re.compile(
     r"data:image/(?:png|gif|jpe?g|webp|bmp|avif);(?:[\w=.-]++;)?base64,[A-Za-z0-9+/=]++", re.IGNORECASE
 )
-# Browsers take any number of slashes of either kind.
+# Browsers accept any number of slashes of either kind.
 _REMOTE_IMAGE = re.compile(r"(?:https?:[/\\]*+|[/\\]{2,}+)(?=.)", re.IGNORECASE)
-# nh3 writes no bare quote and no bare "<" but in tags, so text cannot look like this.
+_words = re.compile(r"[\w-]+").findall
+# nh3 writes unescaped quotes and "<" only in tags, so text cannot match this pattern.
 _NUMBERED_IMAGE = re.compile(r'(?<=<img src=")cid:([0-9]++)(?=")')
 _TEXT_NOTE = (
     "<p><em>This message is too large or too complex to be shown as it was designed. This is its text.</em></p>"
@@ -93,13 +97,14 @@ class View(Struct, frozen=True):
 
 
 def render(html: str, images: Mapping[str, str], *, remote_images: bool, budget: Budget | None = None) -> View:
-    """Render the HTML of a message; never raises. If it costs too much, style rules are left out, or the text is shown.
+    """Render the HTML of a message; never raises.
 
-    ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). A remote image shows its
-    alternative text in the size that the mail states, unless remote images are asked for; ``http:`` ones are then
-    fetched over ``https:``, since the frame allows no others. The ones counted are those of ``img``, of
-    ``background`` attributes and of styles; the latter two are never loaded. Of a mail shown as text those up to
-    the bound are counted.
+    If the HTML is too costly to render, style rules are omitted, or only text is shown. ``images`` maps Content-IDs
+    without angle brackets to ``data:`` URLs (RFC 2392). Unless ``remote_images`` are requested, a remote image shows
+    its alternative text at its declared size. If they are requested, ``http:`` images are fetched over ``https:``,
+    because the frame allows nothing else. Remote images of ``img`` elements, ``background`` attributes and styles are
+    counted, but only ``img`` elements may load them. If the message is shown as text, only the remote images before the
+    limit was reached are counted.
     """
     source = charsets.scrub(html[: MAX_CHARACTERS + 1])
     budget = budget or Budget.of(len(source))
@@ -115,18 +120,18 @@ def render_text(text: str) -> View:
 
 
 class _Tag(NamedTuple):
-    """The tag of an element, written anew; a message has many equal tags."""
+    """The rewritten tag of an element. Many tags of a message are identical."""
 
     name: str
     text: str
     attributes: dict[str, str]
     remote_images: int
     width: int
-    """The pixels that the element takes on any screen, 0 if it adapts."""
+    """The fixed width of the element in pixels, or 0 if it adapts to the screen."""
 
 
 class _Mail:
-    """The state of rendering one message: its markup, and the addresses of its images by number."""
+    """The state of rendering one message: its markup, and the numbered addresses of its images."""
 
     def __init__(self, images: Mapping[str, str], budget: Budget, *, remote_images: bool) -> None:
         self._images = images
@@ -139,8 +144,8 @@ class _Mail:
         self._bodies: list[dict[str, str]] = []
         self._sources: list[str] = []
         self._source_characters = 0
-        self._styles = StyleAttributes(budget, leave=self._leave)
-        self._sheet = Sheet(budget, leave=self._leave)
+        self._styles = StyleAttributes(budget)
+        self._sheet = Sheet(budget)
         self._elements = 0
         self._sheet_media: str | None = ""
         self._remote_images = 0
@@ -159,7 +164,7 @@ class _Mail:
         return self._budget.take(escaped * escaped // _SQUARE_ESCAPED_A_STEP, leave=self._leave)
 
     def _begin(self, root: str) -> None:
-        """Begin a part, which is a document of its own: in the element ``root``, or in the body of the page."""
+        """Start a part (a separate document) in the element ``root``, or in the body of the page."""
         self._bounds, self._sheet_media = Bounds(self._budget, leave=self._leave), ""
         self._parts.append(self._bounds)
         self._bodies.append({})
@@ -173,12 +178,36 @@ class _Mail:
         steps = _steps_of(parts, _STEPS_A_REFERENCE if self._base else 0)
         if self._budget.is_spent or not self._budget.take(steps, leave=self._leave):
             return False
+        self._reserve(parts)
         try:
             for part in parts:
                 self._take(*part)
         except TooLargeError:
             return False
         return True
+
+    def _reserve(self, parts: list[tuple[str, str, str]]) -> None:
+        """Reserve steps for the structure and the style attributes, because a large style sheet could use all steps.
+
+        Without steps for the structure, only the text is shown. Without steps for the attributes, a message whose rules
+        an inliner has copied into them would lose its colours.
+        """
+        left = self._budget.left - self._leave
+        structure = left // _STRUCTURE_SHARE
+        styled = {attributes for kind, _, attributes in parts if kind == "start" and "style" in attributes}
+        attributes = min(left // 2, sum(map(len, styled)) // _STYLED_A_STEP)
+        self._styles.leave = self._leave + structure // 2
+        self._sheet.leave = self._leave + structure + attributes
+        self._sheet.words = self._words_of({attributes for kind, _, attributes in parts if kind == "start"})
+
+    def _words_of(self, attributes: set[str]) -> set[str] | None:
+        """Return all words in the attributes, among them all classes and ids; None if that costs too much."""
+        text = " ".join(attributes)
+        steps = len(text) // _WORDS_A_STEP + text.count("&")
+        if steps > self._budget.left - self._sheet.leave:
+            return None
+        self._budget.take(steps)
+        return {*_words(text), *(_words(unescaped(text)) if "&" in text else ())}
 
     @property
     def remote_images(self) -> int:
@@ -198,7 +227,7 @@ class _Mail:
                 for number, (own, held) in pairs
             )
         sheet = self._sheet.written(self._elements, max(part.depth for part in self._parts))
-        # A sheet that asks for the width of the screen adapts the mail to it.
+        # A style sheet that queries the width of the screen adapts the message to the screen.
         width = 0 if "(max-width" in sheet else self._width
         has_dark_styles = f"#{DARK_ID}:target" in sheet
         return mail_page(source, body, markup, sheet, has_dark_styles=has_dark_styles, width=width)
@@ -260,7 +289,7 @@ class _Mail:
         return attributes
 
     def _area(self, attributes: dict[str, str]) -> None:
-        """Write an area of an image map as a link with its alternative text: its image is hardly ever loaded."""
+        """Write an area of an image map as a link with its alternative text, because its image is rarely loaded."""
         if address := link(attributes.get("href", "")):
             self._bounds.text(" ")
             self._bounds.start("a", start_tag("a", {"href": address}))
@@ -271,13 +300,16 @@ class _Mail:
         return "width:" not in attributes.get("style", "") and self._sheet.adapts(name, attributes.get("class", ""))
 
     def _inset(self, name: str, tag: str) -> int:
-        """Return the pixels left and right of an element of a fixed width that was just opened; cells shrink."""
-        if name == "table" or "box-sizing:border-box" in tag:  # its width includes its own padding
+        """Return the total padding in pixels around a fixed-width element that has just been opened; 0 for a cell."""
+        if name == "table" or "box-sizing:border-box" in tag:  # such a width includes the element's padding
             return self._bounds.inset - inset(tag)
         return self._bounds.inset if name in BLOCKS else 0
 
     def _take_body(self, attributes: dict[str, str]) -> None:
-        """Merge the attributes of ``html`` and of each ``body``; the first counts, styles and classes add up."""
+        """Merge the attributes of ``html`` and each ``body``.
+
+        Styles and classes are combined; for all other attributes, the first value is used.
+        """
         body = self._bodies[-1]
         merged = {**body, **{key: value for key, value in attributes.items() if key not in body}}
         for key, mark in (("style", ";"), ("class", " ")):
@@ -300,7 +332,7 @@ class _Mail:
         self._bounds.void("img", start_tag("img", written))
 
     def _source(self, address: str) -> str:
-        """Return the address to load an image from, "" if it has none or is blocked; count remote images."""
+        """Return the address to load an image from, or "" if it is missing or blocked; count remote images."""
         if address[:4].lower() == "cid:":
             source = self._images.get(content_id(address[4:]), "")
             return source if source.startswith("data:image/") else ""
@@ -312,7 +344,7 @@ class _Mail:
 
 
 def _steps_of(parts: list[tuple[str, str, str]], steps_a_reference: int) -> int:
-    """Return the steps for writing the tags; equal tags are written once."""
+    """Return the budget steps for writing the tags; identical tags are written once."""
     tags = [part for part in parts if part[0] in ("start", "end")]
     singular = [part for part in tags if part[1] in _SINGULAR]
     different = [*singular, *{part for part in tags if part[0] == "start" and part[1] not in _SINGULAR}]
@@ -322,6 +354,6 @@ def _steps_of(parts: list[tuple[str, str, str]], steps_a_reference: int) -> int:
 
 
 def _escaped(text: str) -> str:
-    """Write text anew, so that a reference or a line end has only one interpretation."""
+    """Rewrite text so that references and line ends have only one interpretation."""
     text = unescaped(text).replace("\r\n", "\n").replace("\r", "\n")
     return entities.escape(text, quote=False)

@@ -1,6 +1,6 @@
-"""Reads a message: its header, its text, its HTML and its attachments, as a person sees them.
+"""Parses a message: its header, its text, its HTML and its attachments, as a person sees them.
 
-``parse`` accepts whatever arrives: it never raises, and its time and memory are linear in the size of the message.
+``parse`` accepts any input: it never raises, and its time and memory are linear in the size of the message.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.structure import HTML, PLAIN, Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
 
-MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times its size in memory
+MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text uses up to twenty times its size in memory
 MAX_ADDRESS_BYTES = 320
-"""Of a From address: at most 64 before the @ and 255 after it (RFC 5321 §4.5.3.1)."""
+"""The limit for a From address: 64 bytes before the @ and 255 after it (RFC 5321 §4.5.3.1)."""
 MAX_INLINE_BYTES = 5 * 1024 * 1024
-"""Of all decoded images in a view together."""
+"""The limit on the total size of the decoded images in a view."""
 IMAGE_TYPES = frozenset(f"image/{name}" for name in "png x-png gif jpeg jpg pjpeg webp bmp x-bmp x-ms-bmp avif".split())
-"""The image types that a view shows, by all names that mail uses, registered or not."""
+"""The image types that a view shows, including unregistered names that are used in mail."""
 
 NO_HEADER = "The message has no header."
 UNREADABLE = "The message could not be parsed; only its source is complete."
@@ -50,12 +50,12 @@ _META_CHARSET = re.compile(
     re.IGNORECASE,
 )
 _VISIBLE = re.compile(rb"[!-~]")
-# Neither white space nor characters that Unicode displays nothing for.
+# Matches a character that is neither white space nor invisible according to Unicode.
 _VISIBLE_TEXT = re.compile(
     r"[^\s\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     r"\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff]"
 )
-# Text right behind a tag outside of the head, which shows that most HTML has visible text.
+# Matches text directly after a tag outside the head; if there is a match, the HTML has visible text.
 _SURELY_VISIBLE_HTML = re.compile(
     r"(?:\A|<(?!head|html|link|meta|script|style|template|title)[a-z][^<>]*+>)\s*+[^<\s&]", re.IGNORECASE
 )
@@ -73,31 +73,31 @@ def parse(raw: bytes, *, is_checked: bool = False) -> ParsedMail:
     """Parse a message (RFC 5322, RFC 2045 to 2049) for display; never raises.
 
     ``structure.py`` decides which parts are text, HTML and attachments. Flowed text is joined (RFC 3676); if there is
-    only HTML, the text is derived from it. A ``message/rfc822`` is not parsed.
-    ``is_checked``: senders are verified. Flowed text then keeps its lines if a signature covers the body in relaxed
-    form, in which anyone may add or remove the spaces that join lines (RFC 6376 §3.4.4).
+    only HTML, the text is derived from it. A ``message/rfc822`` is not parsed. ``is_checked`` means that senders are
+    verified. In that case, flowed text keeps its lines if a signature covers the body in relaxed form. Such a signature
+    remains valid if spaces that join lines are added or removed (RFC 6376 §3.4.4).
     """
     try:
         return _parsed(raw, is_checked=is_checked)
-    except Exception:  # noqa: BLE001 - a bug here must not reject a message whose source is intact
+    except Exception:  # noqa: BLE001 - a bug in this module must not lead to the rejection of an intact message
         return ParsedMail("", "", "", "", None, (), (), (UNREADABLE,))
 
 
 def parts_of(raw: bytes) -> list[Part]:
-    """Return the leaves of a message by number, without decoding them."""
+    """Return the leaves of a message in the order of their numbers, without decoding them."""
     warnings: dict[str, None] = {}
     fields, start = header(raw, warnings)
     return multipart.leaves(raw, fields, start, warnings)
 
 
 def readable_header(raw: bytes) -> list[tuple[str, str]]:
-    """Return the fields of a message as raw values; other bytes than UTF-8 are read in the charset of its text."""
+    """Return a message's header fields as raw values; bytes that are not UTF-8 are decoded with its text's charset."""
     fields, start = header(raw, {})
     if all(value.isascii() for _, value in fields):
         return fields
     tree, parts = multipart.split(raw, fields, headers.first_values(fields), start, {})
     reader = _Reader(raw, parts, {})
-    roles = structure.choose(tree, parts, reader.says)
+    roles = structure.choose(tree, parts, reader.is_visible)
     for part in (*roles.text, *roles.html):
         reader.text(part)
     return reader.in_charset(fields)
@@ -119,7 +119,7 @@ def _parsed(raw: bytes, *, is_checked: bool) -> ParsedMail:
     if is_checked and flowed.has_relaxed_body(fields):
         flowed.keep_lines(parts, warnings)
     reader = _Reader(raw, parts, warnings)
-    roles = structure.choose(tree, parts, reader.says)
+    roles = structure.choose(tree, parts, reader.is_visible)
     html = reader.html(roles.html) if roles.html else None
     body = reader.body(roles.text)
     if reader.charset and not all(value.isascii() for _, value in fields):
@@ -139,17 +139,17 @@ def _parsed(raw: bytes, *, is_checked: bool) -> ParsedMail:
 
 
 def _decoded(fields: list[tuple[str, str]], warnings: dict[str, None]) -> tuple[tuple[str, str], ...]:
-    """Return fields with their values as text of one line; in most headers only the tabs of folded lines change."""
+    """Return fields with their values as single-line text; in most headers, only tabs in folded lines change."""
     values = "".join([value for _, value in fields])
     if headers.is_plain(values):
         return tuple(fields)
-    if "~" not in values and headers.is_plain(values.replace("\t", " ")):  # "~" may begin a text in HZ
+    if "~" not in values and headers.is_plain(values.replace("\t", " ")):  # "~" may start a text in HZ
         return tuple([(name, value.replace("\t", " ")) for name, value in fields])
     return tuple([(name, headers.decode(value, warnings)) for name, value in fields])
 
 
 class _Reader:
-    """Reads the texts of one message, each once, and remembers the charset that they state."""
+    """Reads each text part of one message once, and remembers the charsets that the parts declare."""
 
     __slots__ = ("_budget", "_derived", "_parts", "_taken_bytes", "_texts", "charset", "raw", "warnings")
 
@@ -161,9 +161,9 @@ class _Reader:
         self._texts: dict[Part, str] = {}
         self._derived: dict[Part, str] = {}  # from HTML
         self._taken_bytes: dict[str, int] = {}  # by type
-        self._budget: Budget | None = None  # of all HTML together; most messages need none
+        self._budget: Budget | None = None  # shared by all HTML parts; most messages need no budget
 
-    def says(self, part: Part) -> bool:
+    def is_visible(self, part: Part) -> bool:
         """Return whether a text contains anything visible."""
         if (
             part.encoding in transferencoding.IDENTITIES
@@ -184,37 +184,42 @@ class _Reader:
         return text
 
     def html(self, parts: list[Part]) -> str:
-        """Return some parts as one HTML text, without plain parts whose text the HTML parts contain."""
+        """Return several parts as one HTML text, without plain parts whose text is also in the HTML parts."""
         if len(parts) == 1:
             return self.text(parts[0])
-        told = self._told(parts, HTML)
+        other_words = self._words_of_type(parts, HTML)
         return htmlparts.joined(
             self.text(part) if part.content_type == HTML else htmlparts.of_text(self._plain(part))
             for part in parts
-            if part.content_type == HTML or _words(self._plain(part)) not in told
+            if part.content_type == HTML or _words(self._plain(part)) not in other_words
         )
 
     def body(self, parts: list[Part]) -> str | Verbatim:
-        """Return the text of some parts with LF line ends, or its place in the source if it is not encoded.
+        """Return the text of several parts with LF line ends, or its position in the source if it is not encoded.
 
-        HTML parts whose text the plain parts contain are left out.
+        HTML parts whose text is also in the plain parts are omitted.
         """
         if len(parts) == 1 and parts[0].content_type == PLAIN:
             part = parts[0]
-            # A list of bodies reads each source up to the end of its body: no megabytes of attachments for a line.
+            # When messages are listed, each source is read up to the end of its body, so megabytes must not precede a
+            # short body.
             is_near = len(self.raw) <= 2 * max(part.end - part.start, _SMALL_BYTES)
             return Verbatim(part.start, part.end) if is_near and _is_verbatim(self.raw, part) else self._plain(part)
         texts = [(part, self._shown(part)) for part in parts]
-        told = self._told(parts, PLAIN)
-        shown = [text for part, text in texts if not told or part.content_type == PLAIN or _words(text) not in told]
+        other_words = self._words_of_type(parts, PLAIN)
+        shown = [
+            text
+            for part, text in texts
+            if not other_words or part.content_type == PLAIN or _words(text) not in other_words
+        ]
         return shown[0] if len(shown) == 1 else "\n\n".join([text.strip("\n") for text in shown])
 
-    def _told(self, parts: list[Part], content_type: str) -> str:
-        """Return the words of the parts of a type if a few parts are of different types, else ""."""
-        such = [part for part in parts if part.content_type == content_type]
-        if not len(such) < len(parts) <= _MAX_COMPARED_PARTS:
+    def _words_of_type(self, parts: list[Part], content_type: str) -> str:
+        """Return the text of the parts of one type; "" if all parts have that type, or if there are too many parts."""
+        same = [part for part in parts if part.content_type == content_type]
+        if not len(same) < len(parts) <= _MAX_COMPARED_PARTS:
             return ""
-        return _words("\n".join(map(self._shown, such)))
+        return _words("\n".join(map(self._shown, same)))
 
     def _shown(self, part: Part) -> str:
         if part.content_type == PLAIN:
@@ -253,21 +258,21 @@ class _Reader:
         if charset and not self.charset and charsets.codec_of(charset) not in (None, "utf_8"):
             self.charset = charset
         if taken > _MOST_DECODED_IN_DETAIL_BYTES and charsets.codec_of(charset) in ("euc_jp", "iso2022_jp"):
-            return charsets.to_text(octets, "", self.warnings)  # a thousand malformed texts would take long
+            return charsets.to_text(octets, "", self.warnings)  # a thousand malformed parts would take a long time
         others = () if octets.isascii() else chain(named, self._stated())
         return charsets.to_text(octets, charset, self.warnings, others)
 
     def _stated(self) -> Iterator[str]:
-        """Yield the first charsets that texts of the message state."""
+        """Yield the first charsets that the message's text parts declare."""
         stated = (part.parameters.get("charset", "") for part in self._parts if part.content_type in (PLAIN, HTML))
         yield from islice(dict.fromkeys(filter(None, islice(stated, _MAX_STATED))), _MAX_CHARSETS)
 
     def in_charset(self, fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return the fields; bytes that are not UTF-8 are read in the charset that the texts state."""
+        """Return the fields; bytes that are not UTF-8 are decoded with the charset that the text parts declare."""
         return [(name, headers.in_charset(value, self.charset)) for name, value in fields]
 
     def filename(self, part: Part) -> str:
-        """Return a file name; bytes that are not UTF-8 are read in the charset that the texts state."""
+        """Return a file name; bytes that are not UTF-8 are decoded with the charset that the text parts declare."""
         if not self.charset or all(part.stated.get(field, "").isascii() for field, _ in _NAME_PARAMETERS):
             return part.filename
         for field, parameter in _NAME_PARAMETERS:
@@ -283,19 +288,19 @@ def _words(text: str) -> str:
 
 
 def _charset_in_html(octets: bytes) -> tuple[str, ...]:
-    """Return the charset that HTML states itself (HTML standard §13.2.3.2), in a ``meta`` element or as XML."""
-    # White space may have been added to a signed body, so it does not count for the position of the element.
+    """Return the charset that HTML itself declares (HTML standard §13.2.3.2), in a ``meta`` element or as XML."""
+    # White space may have been added to a signed body, so it is not counted in the position of the element.
     beginning = b" ".join(octets.split(maxsplit=_META_WITHIN_BYTES))
     found = _META_CHARSET.search(beginning, 0, _META_WITHIN_BYTES)
     return (found[found.lastindex or 0].decode("ascii", "replace"),) if found else ()
 
 
 def _is_verbatim(raw: bytes, part: Part) -> bool:
-    """Return whether a text needs no decoding, as in nearly all English messages from programs."""
+    """Return whether a text needs no decoding, which is the case for nearly all automated messages in English."""
     start, end = part.start, part.end
     if part.encoding not in transferencoding.IDENTITIES or flowed.is_flowed(part) or raw.find(b"\0", start, end) >= 0:
         return False
-    # ISO-2022 and HZ escape from ASCII.
+    # ISO-2022 and HZ texts start in ASCII and switch charsets with escape sequences.
     if raw.find(b"\x1b", start, end) >= 0 or (raw.find(b"~", start, end) >= 0 and raw.find(b"~{", start, end) >= 0):
         return False
     charset = part.parameters.get("charset", "").lower()
@@ -307,11 +312,11 @@ def _is_verbatim(raw: bytes, part: Part) -> bool:
 
 
 def _has_lone_cr(raw: bytes, start: int, end: int) -> bool:
-    """Search step by step: no other thread gets the GIL while bytes are counted."""
+    """Search step by step, because no other thread can acquire the GIL while bytes are counted."""
     for at in range(start, end, _SCAN_STEP_BYTES):
         to = min(at + _SCAN_STEP_BYTES, end)
         step = raw[at:to]
-        # Replacing single bytes is faster than counting pairs. The step may have cut a line end.
+        # Replacing single bytes is faster than counting pairs. The step may have split a line end.
         if step.replace(b"\r", b"").replace(b"\n", b"\r\n") == step:
             continue
         if raw.count(b"\r", at, to) != raw.count(b"\r\n", at, min(to + 1, end)):
@@ -331,10 +336,10 @@ def _attachments(reader: _Reader, parts: list[Part], html: str) -> tuple[Attachm
 
 
 def _referred_to(others: list[Part], html: str) -> set[int]:
-    """Return the indexes of the images that the HTML refers to by ``cid:`` (RFC 2392); the first of an id counts.
+    """Return the indexes of the images that the HTML refers to by ``cid:`` (RFC 2392), the first for each id.
 
-    Only these may be missing from a list of files: Apple Mail marks every image as inline and puts it between two
-    texts, without a reference, so it would not be visible anywhere.
+    Only these images may be omitted from a list of files. Apple Mail marks every image as inline and inserts it between
+    two texts without a reference. If such an image were omitted, it would not be visible anywhere.
     """
     first: dict[str, int] = {}
     for index, part in enumerate(others):
@@ -359,7 +364,7 @@ def _attachment(index: int, part: Part, filename: str, octets: bytes, *, inline:
 
 
 def _cut(text: str, max_bytes: int) -> str:
-    """Return the longest beginning of a text that fits into ``max_bytes`` of UTF-8."""
+    """Return the longest prefix of a text that fits into ``max_bytes`` of UTF-8."""
     if text.isascii():
         return text[:max_bytes]
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

@@ -14,33 +14,33 @@ MAX_PART_FIELDS = 100
 
 TOO_MANY_PARTS = "The message has too many parts; the rest was not read."
 TOO_DEEP = "The message is nested too deeply; the innermost parts were not read."
-NO_BOUNDARY = "A multipart has no boundary and is shown as text."
-NO_PARTS = "A multipart has no parts and is shown as text."
-NOT_CLOSED = "A multipart does not end with its boundary."
+NO_BOUNDARY = "A multipart body has no boundary and is shown as text."
+NO_PARTS = "A multipart body has no parts and is shown as text."
+NOT_CLOSED = "A multipart body does not end with its closing boundary."
 STRANGE_TYPE = "A content type is malformed; the type of the part was guessed."
 
-# In a message of nothing but such lines, this many cost 0.1 s.
+# Reading this number of lines takes 0.1 s in a message that consists only of such lines.
 _MAX_HYPHEN_LINES = 200_000
 _GUESSED_BY_BYTES = 1024
 _GUESSED_WITHIN_BYTES = 512 * 1024  # white space may have been added to a signed body
 _MAX_TYPES = 5
 _PREAMBLE_BYTES = 4096
-_STEP_BYTES = 1024 * 1024  # no other thread gets the GIL while a pattern searches so much
+_STEP_BYTES = 1024 * 1024  # no other thread can acquire the GIL during a search
 
 _HYPHEN_LINE = re.compile(rb"\n--([^\n]*)")
-# White space at the end of a line may have been added to a signed body (RFC 6376 §3.4.4), and more of it within one.
+# White space may have been added at the end of a line or within a line of a signed body (RFC 6376 §3.4.4).
 _HEADER_END = re.compile(rb"\n(?:[ \t]*+\r?\n|(?=--))")
 _SPACE = re.compile(rb"[ \t]++")
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}", re.IGNORECASE)
 _ENCODING = re.compile(r"\s*\"?([a-z0-9-]*)", re.IGNORECASE)
-# In one line with the field before it.
+# Matches a field on the same line as the field before it.
 _ENCODING_BEHIND = re.compile(r"[\s\";]content-transfer-encoding:\s*+([a-z0-9-]+)", re.IGNORECASE)
 
 
 def leaves(raw: bytes, fields: list[tuple[str, str]], start: int, warnings: dict[str, None]) -> list[Part]:
     """Return the parts of a message that are not ``multipart``, in order; a ``message/rfc822`` is a leaf.
 
-    ``fields`` are those of the message's header as raw values, ``start`` is where its body begins.
+    ``fields`` are the raw values of the message's header fields; ``start`` is the position of its body.
     """
     return split(raw, fields, headers.first_values(fields), start, warnings)[1]
 
@@ -48,7 +48,7 @@ def leaves(raw: bytes, fields: list[tuple[str, str]], start: int, warnings: dict
 def split(
     raw: bytes, fields: list[tuple[str, str]], stated: dict[str, str], start: int, warnings: dict[str, None]
 ) -> tuple[Part | Multipart, list[Part]]:
-    """Return the parts of a message as a tree, and its leaves in order; ``stated`` are its fields' first values."""
+    """Return a message's parts as a tree, and its leaves in order; ``stated`` maps fields to their first values."""
     if len(stated) < len(fields) and "content-type" in stated:
         types = [value for name, value in fields if name.lower() == "content-type"]
         stated = {**stated, "content-type": _usable(raw, types[:_MAX_TYPES])}
@@ -64,9 +64,10 @@ def split(
 
 
 def _usable(raw: bytes, types: list[str]) -> str:
-    """Return the content type that counts if there are several: the first multipart whose boundary occurs.
+    """Return the content type to use if a part declares several types.
 
-    If there is none, the first type that is not multipart counts, and otherwise the first.
+    This is the first multipart type whose boundary occurs. If no boundary occurs, it is the first type that is not
+    multipart, or else the first type.
     """
     others = []
     for stated in types:
@@ -81,7 +82,7 @@ def _usable(raw: bytes, types: list[str]) -> str:
 
 
 def _described(raw: bytes, start: int, stated: dict[str, str], default_type: str, warnings: dict[str, None]) -> Part:
-    """Read the fields that describe a part (RFC 2045, RFC 2183); its body begins at ``start``."""
+    """Read the fields that describe a part (RFC 2045, RFC 2183); its body starts at ``start``."""
     part = Part(content_type=default_type, start=start, stated=stated)
     media_type = ""
     if value := stated.get("content-type"):
@@ -118,7 +119,10 @@ def _media_type(stated: str) -> str:
 
 
 def _guessed_type(raw: bytes, part: Part) -> str:
-    """Guess the type of a part with a malformed media type: plain text (RFC 2045 §5.2), unless it is clearly not."""
+    """Guess the type of a part with a malformed media type.
+
+    The guess is plain text (RFC 2045 §5.2), unless the part is clearly not text.
+    """
     if "boundary" in part.parameters:
         return "multipart/mixed"
     if part.filename or "binary" in (part.encoding, part.parameters.get("charset", "").lower()):
@@ -142,9 +146,9 @@ class _Splitter:
         self._begun = 0
 
     def split(self, top: Part) -> tuple[Multipart | Part, list[Part]]:
-        """Return the multipart ``top`` as a tree, and all leaves below it."""
+        """Return the multipart ``top`` as a tree, and all its leaves."""
         tree = self._enter(top) or top
-        # A body may begin with a delimiter; the line break before it is then the header's.
+        # A body may start with a delimiter; the line break before it then belongs to the header.
         position = max(top.start - 1, 0)
         for _ in range(_MAX_HYPHEN_LINES):
             line = _hyphen_line(self._raw, position) if self._open else None
@@ -159,7 +163,7 @@ class _Splitter:
         return tree, self._leaves
 
     def _take(self, line: re.Match[bytes]) -> int:
-        """Handle a line that begins with two hyphens; return the position to continue from."""
+        """Handle a line that starts with two hyphens; return the position from which to continue."""
         depth, closing = self._delimited(_one_spaced(line[1].rstrip(b" \t\r")))
         if depth < 0:
             return line.end()
@@ -173,14 +177,14 @@ class _Splitter:
         return line.end()
 
     def _delimited(self, text: bytes) -> tuple[int, bool]:
-        """Return the depth of the container that a line delimits (-1: none), and whether it closes it."""
+        """Return the depth of the container that a line delimits (-1 if none), and whether the line closes it."""
         depth = self._depth_of.get(text, -1)
         if depth < 0 and text.endswith(b"--"):
             return self._depth_of.get(text[:-2], -1), True
         return depth, False
 
     def _begin(self, start: int, container: Multipart) -> int:
-        """Read the header of a part that starts here; return the position to search the next delimiter from."""
+        """Read the header of a part that starts here; return the position from which to continue."""
         self._begun += 1
         end = _HEADER_END.search(self._raw, start - 1)
         block = self._raw[start : end.start() + 1 if end else len(self._raw)]
@@ -194,7 +198,7 @@ class _Splitter:
         return part.start - 1
 
     def _enter(self, part: Part) -> Multipart | None:
-        """Open a multipart; return None if it cannot be opened and becomes a leaf."""
+        """Open a multipart container; return None if it cannot be opened and becomes a leaf."""
         boundary = _one_spaced(part.parameters.get("boundary", "").rstrip().encode("utf-8", "replace"))
         # Apostrophes may be part of a boundary (RFC 2046 §5.1.1), but some programs use them as quotes.
         if boundary[:1] == b"'" == boundary[-1:]:
@@ -207,7 +211,7 @@ class _Splitter:
             return None
         multipart = Multipart(part.content_type.partition("/")[2], boundary, part.start, content_id=part.content_id)
         multipart.root = part.parameters.get("start", "").strip("<> ")
-        if multipart.subtype == "digest":  # RFC 2046 §5.1.5: the default type is different here
+        if multipart.subtype == "digest":  # RFC 2046 §5.1.5: a digest has a different default type
             multipart.part_type = "message/rfc822"
         if self._open:
             self._open[-1].children.append(multipart)
@@ -216,9 +220,9 @@ class _Splitter:
         return multipart
 
     def _close(self, depth: int, line_start: int) -> None:
-        """Close the leaf and all containers from ``depth`` on.
+        """Close the leaf and all containers at ``depth`` or deeper.
 
-        The line break before a delimiter belongs to it (RFC 2046 §5.1.1).
+        The line break before a delimiter belongs to the delimiter (RFC 2046 §5.1.1).
         """
         end = line_start - 1 if self._raw[line_start - 1 : line_start] == b"\r" else line_start
         if self._leaf is not None:
@@ -237,7 +241,7 @@ class _Splitter:
         self._depth_of = {multipart.boundary: at for at, multipart in enumerate(self._open)}
 
     def _stop(self, sentence: str) -> None:
-        """Stop searching, with a warning."""
+        """Stop searching and add a warning."""
         self._warnings[sentence] = None
         self._open.clear()
 
@@ -249,11 +253,11 @@ class _Splitter:
 
 
 def _hyphen_line(raw: bytes, position: int) -> re.Match[bytes] | None:
-    """Return the next line that begins with two hyphens."""
+    """Return the next line that starts with two hyphens."""
     while len(raw) - position > _STEP_BYTES:
         found = _HYPHEN_LINE.search(raw, position, position + _STEP_BYTES)
         if found:
-            return _HYPHEN_LINE.match(raw, found.start())  # the step may have cut the line
+            return _HYPHEN_LINE.match(raw, found.start())  # the search step may have split the line
         position += _STEP_BYTES - len(b"\n-")
     return _HYPHEN_LINE.search(raw, position)
 

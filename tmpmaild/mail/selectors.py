@@ -1,7 +1,7 @@
-"""Selectors in the style sheets of a hostile message: written anew for its view, or read for its text.
+"""Selectors in the style sheets of a hostile message: rewritten for its view, or parsed for its text.
 
-The message's classes and ids get a prefix, in selectors and in attributes, so that its rules cannot select elements of
-our page. The specificity of a selector stays the same.
+A prefix is added to the message's classes and ids, in selectors and in attributes, so that its rules cannot select
+elements of our page. The specificity of a selector stays the same.
 """
 
 import re
@@ -26,7 +26,7 @@ from tmpmaild.mail.cssnodes import RefusedError, mark, separated, without_space
 from tmpmaild.mail.htmltokens import ELEMENTS, names
 
 PREFIX = "m_"
-# Has no specificity: the body and its content, not the rest of the page of a view.
+# A selector without specificity. It matches the body and its content, but not the rest of the view's page.
 SCOPE = ":where(body,body *)"
 
 PSEUDO_CLASSES: Final = names(
@@ -44,7 +44,7 @@ _OPERATORS = ("=", "~=", "^=", "$=", "*=", "|=")
 _MAX_SELECTOR_DEPTH = 3
 _MAX_COMPOUNDS = 20
 _MAX_NAMES = 24
-# As measured in Chromium: for each level of the tree, of which it caches much, and for each sibling.
+# The cost measured in Chromium for each level of the tree, which is mostly cached, and for each sibling.
 _STEPS_A_MATCH = 16
 _SIBLING_STEPS = 4
 
@@ -56,18 +56,18 @@ _AROUND_MARKS = re.compile(r"(?>(?:(?<!\s)\s++)?)([:;,])\s*+")
 
 
 def own_name(name: str) -> str:
-    """Return the name that a class or id of the message has in our page; two names may become one."""
+    """Return the name that a class or id of the message has in our page; different names may become the same name."""
     return _prefixed(_safe("_".join(name.split())))
 
 
 def own_names(text: str) -> str:
-    """Return the names that the classes of an attribute have in our page."""
+    """Return the names that the classes in an attribute have in our page."""
     names_of_element = text.split(maxsplit=_MAX_NAMES)[:_MAX_NAMES]
     return " ".join(map(_prefixed, _safe(" ".join(names_of_element)).split()))
 
 
 def _safe(text: str) -> str:
-    """Spell out characters that would need an escape: no escapes are written."""
+    """Replace characters that would require an escape with their code points, because escapes are never written."""
     return _UNSAFE.sub(lambda run: f"_{ord(run[0][0]):x}_", text)
 
 
@@ -76,9 +76,9 @@ def _prefixed(name: str) -> str:
 
 
 def written(prelude: Iterable[Node], limit: int) -> list[str]:
-    """Write the known selectors of a list, each confined to the body; leave out the others.
+    """Write the known selectors of a list, each confined to the body; omit unknown selectors.
 
-    Their weight, including the selectors within them, is ``limit`` at most.
+    Their total weight, including the selectors within them, is at most ``limit``.
     """
     found = []
     for selector in islice(separated(prelude), limit):
@@ -94,15 +94,15 @@ def written(prelude: Iterable[Node], limit: int) -> list[str]:
 
 
 def weight_of(selector: str) -> int:
-    """Return the number of selectors in a written selector, including those within it."""
+    """Return the number of selectors in a written selector, including nested selectors."""
     own = selector.replace(SCOPE, "")
     return 1 + own.count("(") + own.count(",")
 
 
 def matches(selector: str, elements: int, depth: int) -> int:
-    """Return the work that a written selector may cause a browser, in matches of a simple selector with an element.
+    """Return the cost of a written selector in a browser, as the number of times that an element is matched.
 
-    A browser visits all ancestors of an element for a descendant, and all preceding siblings for ``~``.
+    A browser visits all ancestors of an element for a descendant combinator, and all preceding siblings for ``~``.
     """
     own = selector.replace(SCOPE, "").replace("~=", "")
     walked = depth * (" " in own) + _SIBLING_STEPS * elements * ("~" in own)
@@ -110,9 +110,9 @@ def matches(selector: str, elements: int, depth: int) -> int:
 
 
 def _complex(nodes: Sequence[Node], depth: int) -> str:
-    """Write compounds and their combinators; at the top, confine the first compound that is not the root to the body.
+    """Write compounds and their combinators; at top level, confine the first compound that is not the root to the body.
 
-    A browser tries each combination, so there are no combinators within a pseudo-class, and ``~`` occurs once at most.
+    A browser tries each combination, so there are no combinators within a pseudo-class, and ``~`` occurs at most once.
     """
     text = ""
     is_within = depth > 0
@@ -129,7 +129,7 @@ def _complex(nodes: Sequence[Node], depth: int) -> str:
 
 
 def _compounds(nodes: Sequence[Node]) -> list[tuple[str, list[Node]]]:
-    """Return each compound with the combinator before it, which is "" before the first."""
+    """Return each compound with the combinator before it, which is "" for the first compound."""
     found: list[tuple[str, list[Node]]] = []
     combinator = ""
     for combines, part in groupby(nodes, _combines):
@@ -150,7 +150,7 @@ def _combines(node: Node) -> bool:
 
 
 def _compound(nodes: list[Node], depth: int) -> tuple[str, bool]:
-    """Write a type, classes, ids, attributes and pseudo-classes; tell whether it can select only the root."""
+    """Write a type, classes, ids, attributes and pseudo-classes; return whether it can select only the root."""
     rest = iter(nodes)
     kind, text = "", ""
     for node in rest:
@@ -210,7 +210,7 @@ def _nth_piece(node: Node) -> str:
 
 
 def _attribute(nodes: list[Node]) -> str:
-    """Write the content of the brackets, for an attribute that the sanitised HTML still has."""
+    """Write the content of an attribute selector's brackets, if the sanitised HTML keeps the attribute."""
     if not nodes:
         raise RefusedError
     name, *condition = nodes
@@ -236,19 +236,19 @@ def _flag(nodes: list[Node]) -> str:
 
 
 def _attribute_value(name: str, operator: str, value: str) -> str:
-    """Return the value that the attribute has where it is written."""
+    """Return the value of an attribute as it is in the sanitised HTML."""
     if name == "style":
         return _AROUND_MARKS.sub(r"\1", value).strip("; ")
     if name not in ("class", "id"):
         return value
     if operator not in ("*=", "$="):
         return own_names(value)
-    # The value may begin within a name.
+    # With these operators, the value may start in the middle of a name.
     first, *others = value.split(" ")
     return " ".join([_safe(first), *(own_name(other) if other else "" for other in others)])
 
 
-# In selectors that are read, "?" stands for escaped characters.
+# In parsed selectors, "?" stands for escaped characters.
 _PLAIN = re.compile(r"(?:\*|[\w?-]++)?(?:[.#][\w?-]++)*")
 _NAME = re.compile(r"[.#]?[\w?-]++")
 _UNUSUAL = re.compile(r"[^\w\s-]")
@@ -260,12 +260,12 @@ _PSEUDO = re.compile(r":([\w?-]*+)")
 _PSEUDO_CLASSES = PSEUDO_CLASSES | NTH | LOGICAL | names("after before first-letter first-line")
 _MALFORMED = re.compile(r"[^\w\s.#*>+~:?,\0-]|(?:\A|,)\s*+(?:,|\Z)")
 _BAD_NAME = re.compile(r"[.#](?:-?[0-9]|[^\w?-])")
-_MARK = "\0"  # stands for a condition that is not read
+_MARK = "\0"  # marks a condition that is not parsed
 _OF_A_FUNCTION = 1000
 
 
-class Asked(NamedTuple):
-    """What a selector requires of an element: ``names``, and nothing else if ``is_sure``.
+class Requirements(NamedTuple):
+    """The requirements of a selector for an element: ``names``, and nothing else if ``is_sure``.
 
     ``rank`` counts ids, classes and types (https://www.w3.org/TR/selectors/#specificity).
     """
@@ -275,37 +275,39 @@ class Asked(NamedTuple):
     is_sure: bool
 
 
-def asked(text: str) -> Iterator[Asked]:
+def requirements(text: str) -> Iterator[Requirements]:
     """Read the selectors of a list that can select an element."""
     for selector in _CONDITION.sub(_MARK, text).split(","):
-        if found := _asked(selector.strip()):
+        if found := _requirements_of(selector.strip()):
             yield found
 
 
-def _asked(selector: str) -> Asked | None:
+def _requirements_of(selector: str) -> Requirements | None:
     if _PLAIN.fullmatch(selector):
         found = _NAME.findall(selector)
         types = int(bool(found) and found[0][0] not in ".#")
         return (
-            Asked(_asks(found), (selector.count("#"), selector.count("."), types), is_sure=True) if selector else None
+            Requirements(_required_names(found), (selector.count("#"), selector.count("."), types), is_sure=True)
+            if selector
+            else None
         )
     compounds = _COMBINATOR.split(selector)
     last = compounds[-1]
     if not last or _NOT_THE_ELEMENT.search(last):
         return None
-    is_read = "(" not in last and ")" not in last  # conditions within conditions are not
+    is_read = "(" not in last and ")" not in last  # nested conditions are not parsed
     found = _NAME.findall(_STATE.sub("", last).replace(_MARK, " ")) if is_read else []
     ids = selector.count("#") + _OF_A_FUNCTION * (":" in selector and _MARK in selector)  # :not(#x), :is(.y)
     classes = selector.count(".") + selector.count(":") + selector.count(_MARK)
-    return Asked(_asks(found), (ids, classes, len(compounds)), is_sure=False)
+    return Requirements(_required_names(found), (ids, classes, len(compounds)), is_sure=False)
 
 
-def _asks(asked: Iterable[str]) -> frozenset[str]:
-    return frozenset([one if one[0] in ".#" else one.lower() for one in asked])
+def _required_names(found: Iterable[str]) -> frozenset[str]:
+    return frozenset([one if one[0] in ".#" else one.lower() for one in found])
 
 
 def is_valid(text: str) -> bool:
-    """Return whether a browser knows all selectors of a list; otherwise it ignores the rule."""
+    """Return whether browsers support all selectors of a list; otherwise they ignore the rule."""
     text = _CONDITION.sub(_MARK, text)
     if _MALFORMED.search(text) or _BAD_NAME.search(text):
         return False
@@ -313,7 +315,7 @@ def is_valid(text: str) -> bool:
 
 
 def names_of(name: str, attributes: Mapping[str, str]) -> set[str]:
-    """Return the names of an element as selectors contain them."""
+    """Return the names of an element in the form that selectors use."""
     classes = attributes.get("class", "")
     own = {"*", name, *("." + one for one in _UNUSUAL.sub("?", classes).split())}
     if identity := attributes.get("id", ""):

@@ -1,7 +1,8 @@
-"""Reads the style sheets of HTML into rules: for the text without what they hide, and for the view that they style.
+"""Parses the style sheets of HTML into rules, for the styled view and for the text, which omits hidden elements.
 
-Both uses read the same rules of the same sheets, so a view hides what the text leaves out. Selectors, media queries and
-declarations stay text here; ``selectors``, ``mediaqueries``, ``hiding`` and ``declarations`` read them.
+Both use the same rules of the same sheets, so a view hides the same text that the text form omits. Selectors, media
+queries and declarations are not parsed in this module, but in ``selectors``, ``mediaqueries``, ``hiding`` and
+``declarations``.
 """
 
 import re
@@ -12,12 +13,12 @@ from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.htmltokens import collapsed
 
 MAX_CHARACTERS = 128 * 1024
-"""Of all style sheets of a message together, without added white space; the rest is not read."""
+"""The total size limit for the style sheets of a message, not counting added white space; the rest is not read."""
 
 _CHARACTERS_A_STEP = 8
 
-# The next bracket, semicolon or block without blocks in it. Strings, comments, escapes and addresses hold no brackets
-# (CSS Syntax Level 3, §4.3).
+# The next bracket, semicolon or block without inner blocks. Brackets in strings, comments, escapes and addresses are
+# ignored (CSS Syntax Level 3, §4.3).
 _OTHER = r"[^{}()\[\]\"'\\/]++|/(?!\*)"
 _ESCAPE = r"\\(?:[0-9a-f]{1,6}+(?:\r\n|[ \t\r\n\f])?|.)"
 _BRACKET = re.compile(
@@ -36,17 +37,17 @@ _AT_KEYWORD = re.compile(r"@(?:-?(?:[^\W\d]|[\x80-\U0010ffff]|\\[^\n])|--)")
 
 
 Piece = tuple[Literal["rule", "start", "end"], str, str]
-"""A rule, or the start or the end of an at-rule around rules; then its prelude, and the text of its block.
+"""The kind (a rule, or the start or end of an at-rule around rules), the prelude, and the text of the block.
 
 The prelude is the text before the block: the selectors of a rule, the keyword and the condition of an at-rule.
 """
 
 
 def pieces_of(sheet: str, budget: Budget | None = None, *, leave: int = 0) -> Iterator[Piece]:
-    """Yield the rules of a style sheet in order, and where the at-rules around them start and end.
+    """Yield the rules of a style sheet in order, and the start and end of each at-rule around them.
 
-    The end of the sheet ends whatever is open, as in a browser. An at-rule without rules is left out. When the budget
-    is spent, the sheet ends; without a budget, the caller has taken the steps.
+    As in a browser, the end of the sheet closes all open rules. An at-rule without rules is omitted. Reading stops
+    early if the budget is spent; without a budget, the caller has already taken the steps.
     """
     start = position = _rule_start(sheet, 0)
     depth = 0
@@ -73,7 +74,7 @@ def pieces_of(sheet: str, budget: Budget | None = None, *, leave: int = 0) -> It
 
 
 def _opened(sheet: str, start: int, found: re.Match[str]) -> tuple[Piece | None, int]:
-    """Return the piece that a brace opens whose prelude starts at ``start``, and where it ends."""
+    """Return the piece opened by the brace after the prelude at ``start``, and the end of the piece."""
     prelude, bracket = sheet[start : found.start(1)], found[1]
     if prelude[:1] == "@" and _AT_KEYWORD.match(prelude):
         return ("start", prelude, "") if bracket == "{" else None, found.end()
@@ -84,7 +85,7 @@ def _opened(sheet: str, start: int, found: re.Match[str]) -> tuple[Piece | None,
 
 
 def _closing(sheet: str, bracket: str, position: int) -> re.Match[str]:
-    """Return the match of the bracket that closes one that was opened before a position, or of the sheet's end."""
+    """Return the match of the closing bracket for a bracket before ``position``, or of the end of the sheet."""
     closing = [_CLOSING[bracket]]
     for found in _BRACKET.finditer(sheet, position):
         if found[1] in _CLOSING:
@@ -97,7 +98,7 @@ def _closing(sheet: str, bracket: str, position: int) -> re.Match[str]:
 
 
 def _rule_start(sheet: str, position: int) -> int:
-    """Return where the next rule starts: behind white space, comments and the marks of an HTML comment."""
+    """Return the start of the next rule, after white space, comments and HTML comment delimiters."""
     found = _BETWEEN_RULES.match(sheet, position)
     return found.end() if found else position
 

@@ -1,6 +1,6 @@
-"""Decodes content transfer encodings (RFC 2045 §6): base64, quoted-printable and uuencode, and repairs what is broken.
+"""Decodes content transfer encodings (RFC 2045 §6): base64, quoted-printable and uuencode, repairing malformed content.
 
-Megabytes are decoded step by step, since no other thread gets the GIL during a step.
+Megabytes are decoded step by step, since no other thread can acquire the GIL during a step.
 """
 
 import binascii
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from tmpmaild.mail.structure import Part
 
 IDENTITIES = ("", "7bit", "8bit", "binary")
-"""The content transfer encodings that leave the octets as they are (RFC 2045 §6.2)."""
+"""The content transfer encodings that leave the bytes unchanged (RFC 2045 §6.2)."""
 
 _UUENCODED = ("x-uuencode", "uuencode", "x-uue", "uue")
 
 BROKEN_BASE64 = "Some base64 is malformed and was repaired."
 
 BROKEN_QUOTED_PRINTABLE = "Some quoted-printable is malformed and was repaired."
-UNKNOWN_ENCODING = "A content transfer encoding is unknown; the content is shown as it is."
+UNKNOWN_ENCODING = "A content transfer encoding is unknown; the content is shown unchanged."
 
 _STEP_BYTES = 256 * 1024
 _BASE64_STEP_BYTES = 256 * 1024
@@ -31,7 +31,7 @@ _SPACE_AFTER_SOFT_BREAK = re.compile(rb"=[ \t]++(?=\r?\n)")
 
 
 def content(raw: bytes, part: Part, warnings: dict[str, None]) -> bytes:
-    """Decode the content of a part; what is malformed is repaired and added to ``warnings``."""
+    """Decode the content of a part; malformed content is repaired, and a warning is added to ``warnings``."""
     if part.encoding == "base64":
         octets, sound = base64_octets(memoryview(raw)[part.start : part.end])
         if not sound:
@@ -54,18 +54,18 @@ def content(raw: bytes, part: Part, warnings: dict[str, None]) -> bytes:
 
 
 def _uudecoded_lines(data: bytes) -> Iterator[bytes]:
-    """Decode the lines of uuencode (POSIX) up to the one that ends it; the first character of each is its length."""
+    """Decode uuencoded lines (POSIX) up to the last line; the first character of each line is its length."""
     for lines in _line_steps(data):
         for line in lines.splitlines():
             if line.rstrip() == b"end":
                 return
             length = (line[0] - ord(" ")) & 63 if line else 0
-            with contextlib.suppress(binascii.Error):  # spaces at its end may be missing, or more may follow
+            with contextlib.suppress(binascii.Error):  # trailing spaces may be missing, or extra data may follow
                 yield binascii.a2b_uu(line[: 1 + (length + 2) // 3 * 4])
 
 
 def quoted_printable_octets(data: bytes) -> tuple[bytes, bool]:
-    """Decode quoted-printable (RFC 2045 §6.7) and tell whether it was well-formed; broken escapes stay as they are."""
+    """Decode quoted-printable (RFC 2045 §6.7), and return whether it was well-formed; broken escapes are kept."""
     decoded, sound = [], True
     for lines in _line_steps(data):
         sound = sound and _BROKEN_ESCAPE.search(lines) is None
@@ -83,11 +83,11 @@ def _line_steps(data: bytes) -> Iterator[bytes]:
 
 
 def base64_octets(data: bytes | memoryview) -> tuple[bytes, bool]:
-    """Decode base64 (RFC 2045 §6.8) and tell whether it was well-formed; other characters are skipped."""
+    """Decode base64 (RFC 2045 §6.8), and return whether it was well-formed; invalid characters are skipped."""
     with contextlib.suppress(binascii.Error):
         return b"".join(_strict_base64_steps(data)), True
     compact = bytes(data).translate(None, _NOT_BASE64)
-    # Padding in the middle ends one encoded run and begins another; a flood of it means nothing.
+    # Padding in the middle ends an encoded run; excessive padding is ignored.
     runs = compact.split(b"=") if compact.count(b"=") <= _MAX_RUNS else [compact.translate(None, b"=")]
     return b"".join(map(_run_octets, runs)), False
 
@@ -98,15 +98,15 @@ def _strict_base64_steps(data: bytes | memoryview) -> Iterator[bytes]:
     for at in range(0, len(data), _BASE64_STEP_BYTES):
         compact = carried + bytes(data[at : at + _BASE64_STEP_BYTES]).translate(None, b" \t\r\n")
         if (ended and compact) or compact.startswith(b"="):
-            raise binascii.Error("padding stands where none can")
+            raise binascii.Error("padding in a position where it is not allowed")
         whole = len(compact) // 4 * 4
         carried, ended = compact[whole:], ended or compact.endswith(b"=", 0, whole)
         yield binascii.a2b_base64(compact[:whole], strict_mode=True)
     if carried:
-        raise binascii.Error("the last four characters are not whole")
+        raise binascii.Error("the last group of four characters is incomplete")
 
 
 def _run_octets(run: bytes) -> bytes:
-    """Decode base64 characters without padding; a single one left over carries no octet."""
+    """Decode base64 characters without padding; a single character at the end does not encode a byte."""
     whole = run[:-1] if len(run) % 4 == 1 else run
     return binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))

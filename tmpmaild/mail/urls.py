@@ -1,18 +1,19 @@
 """Finds web addresses in plain text, and resolves references in HTML. The purpose of a link is decided elsewhere.
 
-Every part that searches a text for links uses this module, so that they agree on where an address ends:
+All code that searches text for links uses this module, so the end of an address is determined consistently:
 
 - In angle brackets, the address is everything between them (RFC 3986, appendix C), even if a long address was broken
-  into lines: ``joined`` returns the address without the line breaks.
-- ASCII: white space, controls, ``<``, ``>``, ``"`` and a backtick end an address. So does a closing bracket that the
-  address has not opened (UTS #58, "Close"). Punctuation at the end belongs to the sentence. ``*``, ``_`` and ``~`` are
-  part of an address (RFC 3986, section 2.3: ``_`` and ``~`` are unreserved), unless the same character opens emphasis
-  before it, in the same line.
+  into lines. ``joined`` returns the address without the line breaks.
+- In ASCII, white space, controls, ``<``, ``>``, ``"`` and a backtick end an address. A closing bracket that the address
+  has not opened also ends it (UTS #58, "Close"). Punctuation at the end belongs to the sentence. ``*``, ``_`` and ``~``
+  are part of an address (RFC 3986, section 2.3: ``_`` and ``~`` are unreserved), unless the same character opens
+  emphasis before the address on the same line.
 - Beyond ASCII, an address continues with characters that may continue an identifier (XID_Continue of UAX #31: letters,
   marks, decimal digits). Punctuation and symbols of all scripts, joiners, direction marks (UAX #9) and spaces end it.
-  Two exceptions depend on their neighbours: a joiner between letters of a script that needs it (UAX #31, section
-  2.3.1), and the middle dot between two "l" (RFC 5892, appendix A.3).
-- In scripts without spaces between words, text follows an address directly, so their letters can belong only to a host.
+  There are two exceptions, which depend on the adjacent characters: a joiner between letters of a script that needs it
+  (UAX #31, section 2.3.1), and the middle dot between two "l" (RFC 5892, appendix A.3).
+- In scripts without spaces between words, text follows an address directly, so letters of these scripts can belong only
+  to a host.
 """
 
 import re
@@ -22,7 +23,7 @@ from urllib.parse import urljoin
 from tmpmaild.mail.htmltokens import address_of, attributes_of
 
 MAX_BASE_CHARACTERS = 512
-"""A longer base is ignored: every reference in a message may repeat it."""
+"""A longer base is ignored, because every reference in a message may repeat it."""
 
 _START = re.compile(r"https?://(?=[\w\[])", re.IGNORECASE)
 # Mail programs break lines at 72 characters or more.
@@ -40,7 +41,7 @@ _EMPHASIS = "*_~"
 _EMPHASIS_RUN = {mark: re.compile(rf"\{mark}+") for mark in _EMPHASIS}
 _LINE_CHARACTERS = 200
 
-# South-East Asia and Tibet, then East Asia with its wide forms.
+# Letters of South-East Asia and Tibet, then of East Asia, including wide forms.
 _SPACELESS = (
     "\u0e00-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"
     "\u1100-\u11ff\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
@@ -50,14 +51,14 @@ _SPACELESS_LETTER = re.compile(f"[{_SPACELESS}]")
 _HOST_CHARACTERS = 253
 # Labels in any script; ``\w`` does not include the vowel signs of South-East Asia.
 _LABELS = re.compile(rf"[\w.\u0e31-\u0e4e\u0eb1-\u0ece\u1000-\u109f\u1780-\u17d3\u3099\u309a-]{{1,{_HOST_CHARACTERS}}}")
-# These letters, and invisible marks (Default_Ignorable_Code_Point): UAX #31 lets both continue an identifier.
+# According to UAX #31, these letters and invisible marks (Default_Ignorable_Code_Point) may continue an identifier.
 _LEFT_OUT = re.compile(
     f"[{_SPACELESS}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
 )
 # Arabic, Syriac, Mongolian and the scripts of India use joiners to shape their letters.
 _JOINED = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1800-\u18af]")
 _JOINERS = "\u200c\u200d"
-_MIDDLE_DOTS = "\u00b7\u0387"  # the second is a Greek semicolon
+_MIDDLE_DOTS = "\u00b7\u0387"  # U+0387 is the Greek semicolon
 
 _WEB = re.compile(r"https?://[^\s/?#\\]", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*+:", re.IGNORECASE)
@@ -67,7 +68,7 @@ _BEFORE_QUERY = re.compile(r"[^?#]*+")
 
 def occurrences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each http or https address in a text, in time proportional to the text's length."""
-    earlier: list[tuple[int, int]] = []  # in the same line
+    earlier: list[tuple[int, int]] = []  # the preceding addresses on the same line
     end = 0
     while found := _START.search(text, end):
         start = found.start()
@@ -82,12 +83,12 @@ def occurrences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def joined(address: str) -> str:
-    """Return an address found in a text, with the line breaks in it removed."""
+    """Return an address found in a text, without its line breaks."""
     return address.replace("\n", "")
 
 
 def _stop(text: str, start: int) -> int:
-    """Return where an address with a host at ``start`` stops at the latest; its end may still be trimmed."""
+    """Return the last possible end of an address with a host at ``start``; the address may still be trimmed."""
     at = _host_end(text, start)
     opened: list[str] = []
     while at < len(text):
@@ -108,7 +109,7 @@ def _stop(text: str, start: int) -> int:
 
 
 def _goes_on(text: str, at: int) -> bool:
-    """Return whether a character beyond ASCII belongs to the address before it."""
+    """Return whether a non-ASCII character belongs to the address before it."""
     character, before, behind = text[at], text[at - 1], text[at + 1 : at + 2]
     if character in _JOINERS:
         return _JOINED.match(before) is not None and _JOINED.match(behind) is not None
@@ -118,11 +119,11 @@ def _goes_on(text: str, at: int) -> bool:
 
 
 def _host_end(text: str, start: int) -> int:
-    """Return the end of a host with letters of a script without spaces; ``start`` if it has none.
+    """Return the end of a host with letters of a script without spaces, or ``start`` if it has no such letters.
 
-    In the first label such letters belong to the host, unless they come after other letters and no label follows. A
-    later label belongs to it if it starts with such letters and follows the first label or a label that has them.
-    Directly after "x.example", they are the next word.
+    In the first label, such letters belong to the host, unless they follow other letters and no further label follows.
+    A later label belongs to the host if it starts with such letters and follows the first label or a label that has
+    them. Directly after "x.example", such letters belong to the next word.
     """
     host = _LABELS.match(text, start)
     if host is None or not _SPACELESS_LETTER.search(host[0]):
@@ -140,7 +141,7 @@ def _host_end(text: str, start: int) -> int:
 
 
 def _trimmed(text: str, start: int, end: int, line: int, earlier: list[tuple[int, int]]) -> int:
-    """Return the end without characters of the surrounding sentence, or of emphasis opened before the address."""
+    """Return the end of an address, excluding characters of its sentence and of emphasis opened before it."""
     opened: dict[str, int] = {}
     while end > start:
         last = text[end - 1]
@@ -157,7 +158,7 @@ def _trimmed(text: str, start: int, end: int, line: int, earlier: list[tuple[int
 
 
 def _open_marks(text: str, start: int, line: int, earlier: list[tuple[int, int]], mark: str) -> int:
-    """Return how many of an emphasis mark are open before an address in its line, ignoring earlier addresses."""
+    """Return the number of unclosed emphasis marks before an address on its line, ignoring earlier addresses."""
     before, at = "", line
     for first, last in earlier:
         before += f"{text[at:first]}x"
@@ -176,9 +177,9 @@ def _open_marks(text: str, start: int, line: int, earlier: list[tuple[int, int]]
 def resolve(base: str, reference: str) -> str:
     """Return the web address that a reference in HTML leads to, or "" (https://url.spec.whatwg.org, section 4.4).
 
-    ``base`` is the result of ``base_of``: without a base, only absolute addresses can be resolved. An empty reference,
-    or one that is only a fragment, stays within the message. A backslash counts as a slash, and any number of slashes
-    may follow the scheme.
+    ``base`` is the result of ``base_of``. Without a base, only absolute addresses can be resolved. An empty or
+    fragment-only reference stays within the message. A backslash counts as a slash, and any number of slashes may
+    follow the scheme.
     """
     reference = address_of(reference)
     if _WEB.match(reference):
@@ -190,14 +191,15 @@ def resolve(base: str, reference: str) -> str:
         return ""
     try:
         return urljoin(base, _BEFORE_QUERY.sub(lambda path: path[0].replace("\\", "/"), reference, count=1))
-    except ValueError:  # such as "//[", an invalid host
+    except ValueError:  # raised for an invalid host, as in "//["
         return ""
 
 
 def base_of(parts: Iterable[tuple[str, str, str]]) -> str:
-    """Return the web address that the references of an HTML document are relative to, or "" if it does not state one.
+    """Return the web address that the references of an HTML document are relative to, or "" if it declares none.
 
-    The first ``base`` element with an ``href`` counts, wherever it is (section 4.2.3 of https://html.spec.whatwg.org).
+    The first ``base`` element with an ``href`` is used, regardless of its position (section 4.2.3 of
+    https://html.spec.whatwg.org).
     """
     for kind, name, attributes in parts:
         if kind == "start" and name == "base" and "href" in (found := attributes_of(attributes)):

@@ -1,6 +1,7 @@
 """The style sheet of a view: the harmless rules of a hostile message's style sheets, for its body only."""
 
 import re
+from collections.abc import Set as AbstractSet
 
 from tinycss2.ast import AtKeywordToken
 
@@ -12,27 +13,40 @@ from tmpmaild.mail.selectors import SCOPE
 
 MAX_SELECTORS = 2000
 MAX_MATCHES = 5_000_000
-"""Of selectors with elements: about a second of a browser."""
+"""The maximum number of times that a selector is matched against an element; this takes a browser about a second."""
 DARK_ID, LIGHT_ID = "dark", "light"
-"""The ids of the elements that the fragment of the page's URL names to request the dark or the light view."""
+"""The element ids that are used as the fragment of the page's URL to request the dark or the light view."""
 
 _STEPS_A_TOKEN = 3
+# Steps for splitting a sheet into rules, which take one more step each: characters and selectors per step.
+_SPLIT_A_STEP = 16
+_SELECTORS_A_STEP = 3
 _MAX_BLOCK_DEPTH = 4
 _MAX_MEDIA_CHARACTERS = 300
 _MAX_REMOTE_IMAGES = 1000
 
 _BODY = re.compile(rf"(?<![^\s>+~])body([^\s>+~(]*?){re.escape(SCOPE)}")
 _COMBINATOR = re.compile(r"[\s>+~]")
-# A share of the width around it, as it is written here.
+# A selector list without brackets, strings, escapes and comments: each "." and "#" in it starts a name.
+_is_plain = re.compile(r"[\w\s.#>+~*,:-]+").fullmatch
+_names_in = re.compile(r"[.#]([\w-]+)").findall
+# A percentage of the parent's width, in the form in which this module writes it.
 _FLUID = re.compile(r"(?:^|;)width:(?:[0-9.]{1,8}%|auto)")
 
 
 class Sheet:
-    """Takes the style elements of one message in order; leaves out what exceeds a limit or the budget."""
+    """Processes the style elements of one message in order; omits rules that exceed a limit or the budget."""
 
-    def __init__(self, budget: Budget | None = None, *, leave: int = 0) -> None:
+    leave = 0
+    """The budget steps that are reserved for other work."""
+    words: AbstractSet[str] | None = None
+    """All words in the attributes of the elements. Rules that need a different class or id are omitted unparsed.
+
+    A mail framework's whole sheet would otherwise take the steps of the few rules that the message uses.
+    """
+
+    def __init__(self, budget: Budget | None = None) -> None:
         self._budget = budget or Budget()
-        self._leave = leave
         self._characters = 0
         self._weight = 0
         self._selectors: list[str] = []
@@ -42,9 +56,9 @@ class Sheet:
         self._root = ""
 
     def confine(self, root: str) -> None:
-        """Confine the rules that follow to the content of an element that ``root`` selects, "" for the page's body.
+        """Confine the following rules to the content of the element that ``root`` selects, or of the page's body if "".
 
-        Its only child stands for the body of the part of the message that the rules are from.
+        The root's only child represents the body of the message part that contains the rules.
         """
         self._root = root
         self._fluid.clear()
@@ -57,26 +71,41 @@ class Sheet:
         self._characters += len(media)
         if self._affordable(media) < len(media):
             return
-        left = self._affordable(text[: max(0, stylesheets.MAX_CHARACTERS - self._characters)])
-        if left < len(text):
-            text = text[: text.rfind("}", 0, left) + 1]  # a rule cut in two may mean something else
+        text = _whole_rules(text, max(0, stylesheets.MAX_CHARACTERS - self._characters))
         self._characters += len(text)
+        text = self._selecting(text)
+        text = _whole_rules(text, self._affordable(text))
         query = mediaqueries.written(nodes_of(media)) if text else None
         if query is not None:
             self._rules.append(self._written(text, query))
 
+    def _selecting(self, text: str) -> str:
+        """Return the sheet without rules that ``words`` rule out, or unchanged if finding them costs too much."""
+        words = self.words
+        steps = text.count("{") + text.count(",") // _SELECTORS_A_STEP + len(text) // _SPLIT_A_STEP
+        if words is None or steps > self._budget.left - self.leave:
+            return text
+        self._budget.take(steps)
+        kept = []
+        for kind, prelude, block in stylesheets.pieces_of(text):
+            if kind != "rule":
+                kept.append(f"{prelude}{{" if kind == "start" else "}")
+            elif not _is_plain(prelude) or any(words >= set(_names_in(one)) for one in prelude.split(",")):
+                kept.append(f"{prelude}{{{block}}}")
+        return "".join(kept)
+
     def _affordable(self, text: str) -> int:
-        return affordable(text, self._budget, self._leave, _STEPS_A_TOKEN)
+        return affordable(text, self._budget, self.leave, _STEPS_A_TOKEN)
 
     def adapts(self, name: str, classes: str) -> bool:
-        """Return whether a rule so far sets a width that follows the screen, which wins over a ``width`` attribute."""
+        """Return whether any rule so far sets a screen-dependent width, which overrides a ``width`` attribute."""
         dotted = [f".{one}" for one in classes.split()]
         return not self._fluid.isdisjoint([name, *dotted, *(f"{name}{one}" for one in dotted)])
 
     def written(self, elements: int, depth: int) -> str:
-        """Return the sheet, "" if it would cost a browser too much with so many elements, nested so deep.
+        """Return the sheet, or "" if it would cost a browser too much with this number and nesting depth of elements.
 
-        It cannot contain its own end tag: no "<" and no backslash are ever written.
+        The sheet cannot contain its own end tag, because neither "<" nor a backslash is ever written.
         """
         if sum(selectors.matches(one, elements, depth) for one in self._selectors) > MAX_MATCHES:
             return ""
@@ -84,9 +113,9 @@ class Sheet:
         return "" if "<" in sheet or "\\" in sheet else sheet
 
     def _written(self, text: str, query: str) -> str:
-        """Write the rules of a style element for these media. ``@media`` is the only at-rule that stays."""
+        """Write the rules of a style element for these media. ``@media`` is the only at-rule that is kept."""
         is_dark = mediaqueries.is_dark(query)
-        around: list[tuple[str | None, list[str]]] = [(query, [])]  # the media of what is open, and its rules
+        around: list[tuple[str | None, list[str]]] = [(query, [])]  # the media and the rules of each open block
         for kind, prelude, block in stylesheets.pieces_of(text):
             depth = len(around) - 1 + is_dark
             if kind == "start":
@@ -119,28 +148,33 @@ class Sheet:
         return f"{','.join(found)}{{{written}}}" if written and found else ""
 
     def _confined(self, selector: str) -> str:
-        """Return a written selector for the content of the root, "" if it selects nothing there."""
+        """Return a written selector confined to the content of the root, or "" if it selects nothing there."""
         body = f":where({self._root}>div)"
         if SCOPE not in selector:
             return body if selector in ("html", ":root") else ""
         return _BODY.sub(rf"{body}\1", selector).replace(SCOPE, f":where({self._root} *)")
 
 
+def _whole_rules(text: str, characters: int) -> str:
+    """Truncate a sheet after a rule, because a truncated rule may have a different meaning."""
+    return text if characters >= len(text) else text[: text.rfind("}", 0, characters) + 1]
+
+
 def _last_compound(selector: str) -> str:
-    """Return what a written selector demands of the element itself, "" for a mere name within something else."""
+    """Return the part of a selector that applies to the element itself; "" for a bare name after a combinator."""
     *around, last = _COMBINATOR.split(selector.replace(SCOPE, ""))
     return "" if around and "." not in last else last
 
 
 def _media(prelude: str) -> str | None:
-    """Write the media query list of an at-rule; return None for other at-rules, and if no query is known."""
+    """Write the media query list of ``@media``; return None for other at-rules, or if no query is known."""
     keyword, *query = nodes_of(prelude)
     is_media = isinstance(keyword, AtKeywordToken) and keyword.lower_value == "media"
     return mediaqueries.written(query) if is_media else None
 
 
 def _conditional(query: str | None, rules: str, *, doubled: bool) -> str:
-    """Write rules under a media query; rules for dark readers apply in the dark view too."""
+    """Write rules under a media query; rules for readers who prefer dark colours also apply in the dark view."""
     if not query or not rules:
         return rules
     if not doubled or not mediaqueries.is_dark(query):

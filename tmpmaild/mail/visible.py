@@ -1,7 +1,7 @@
-"""Decides which of the text of HTML a person sees, without the elements and the text that tags or styles hide.
+"""Decides which text of HTML a person sees, omitting elements and text that tags or styles hide.
 
-Styles hide in an element's own attribute or by a rule of a style sheet. A rule counts only if it
-surely applies (``cascade``).
+A style may hide text through an element's own attribute or a style sheet rule. A rule counts only if it certainly
+applies (``cascade``).
 """
 
 from collections import Counter
@@ -13,22 +13,23 @@ from tmpmaild.mail.cascade import Cascade, sheets_of
 from tmpmaild.mail.htmlnesting import may_end
 from tmpmaild.mail.htmltokens import attributes_of, names
 
-# What work takes of the budget, as measured.
+# The measured cost of work, in budget steps.
 _STEPS_A_LOOK = 1
 _STEPS_A_STYLE = 12
 _ATTRIBUTES_A_STEP = 6
-_MAX_ATTRIBUTES_CHARACTERS = 64 * 1024  # of one tag; images in addresses are longer
+_MAX_ATTRIBUTES_CHARACTERS = 64 * 1024  # the limit for one tag; only images in ``data:`` URLs are longer
 
-# Browsers do not show the content of these: pictures, sounds, choices; definitions and descriptions in SVG.
+# Browsers do not show the content of these elements, which are for media, choices, and SVG definitions and
+# descriptions.
 _UNSEEN = names("audio canvas datalist defs desc video")
 VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
 
-# A background or other colours need one of these words, or an escape.
+# Declaring a background or other colours requires one of these words, or an escape.
 _COLOURING = ("background", "bgcolor", "<link", "color-scheme", "@import", "\\")
 
 
 class Styles:
-    """The effect of style attributes and sheets on the text of elements; each different tag is judged once."""
+    """The effect of style attributes and sheets on the text of elements; each distinct tag is evaluated once."""
 
     def __init__(self, lower: str, parts: Iterable[tuple[str, str, str]], budget: Budget) -> None:
         self._budget = budget
@@ -38,7 +39,7 @@ class Styles:
         self._known: dict[tuple[str, str], tuple[bool, str]] = {}
 
     def look(self, name: str, attributes: str) -> tuple[bool, str]:
-        """Return whether an element hides its content, and the result of ``blanks`` for the text behind its tag."""
+        """Return whether an element hides its content, and ``invisible_text`` for the text after its tag."""
         known = self._known.get((name, attributes))
         if known is None:
             known = self._known[name, attributes] = self._judge(name, attributes[:_MAX_ATTRIBUTES_CHARACTERS])
@@ -51,7 +52,7 @@ class Styles:
             return True, ""
         if name == "object" and "data" in attributes_of(
             attributes
-        ):  # its content is for browsers that cannot show the data
+        ):  # the element's content is a fallback for browsers that cannot show the data
             return True, ""
         by_rule = self._cascade.may_hide(name, attributes)
         if not (by_rule or (attributes and hiding.may_hide(attributes))):
@@ -63,25 +64,25 @@ class Styles:
         if style is None:
             style = hiding.in_style(found.get("style", ""))
         is_hidden = ("hidden" in found and "display" not in style) or hiding.hides(name, style)
-        return is_hidden, hiding.blanks(name, style, self._colour(name, found, style), on_white=self._on_white)
+        return is_hidden, hiding.invisible_text(name, style, self._colour(name, found, style), on_white=self._on_white)
 
     def _colour(self, name: str, attributes: dict[str, str], style: dict[str, str]) -> str:
-        """Return the colour of an element, "" if it inherits its colour."""
+        """Return the colour of an element, or "" if it inherits its colour."""
         by_attribute = attributes.get("color", "").strip().lower() if name == "font" else ""
         colour = style.get("color", by_attribute)
-        if self._on_white and hiding.is_white(colour):  # a rule may set another colour
+        if self._on_white and hiding.is_white(colour):  # white unless a rule sets a different colour
             return self._cascade.colour(name, attributes, self._budget) or by_attribute
         return colour
 
 
 class Hidden:
-    """Follows the element that hides the current token (``name``); without ``skips`` only templates hide."""
+    """Tracks the element that hides the current token (``name``); without ``skips``, only templates hide content."""
 
     def __init__(self, styles: Styles, *, skips: bool = True) -> None:
         self.styles = styles
         self._skips = skips
         self.name = ""
-        self._open: Counter[str] = Counter()  # by name: the element that hides, and elements within it
+        self._open: Counter[str] = Counter()  # the names of the hiding element and of the elements within it
         self._is_crossed = False
 
     @property
@@ -90,7 +91,7 @@ class Hidden:
         return self.name != "" or self._is_crossed
 
     def holds(self, kind: str, name: str, attributes: str) -> bool:
-        """Take the next token; return whether it is hidden. Tags of elements that hide are hidden too."""
+        """Process the next token; return whether it is hidden. The tags of a hiding element are hidden too."""
         if self.name:
             if kind != "text":
                 self._follow(name, starts=kind == "start")
@@ -101,7 +102,7 @@ class Hidden:
         return self.name != "" or (is_hidden and name == "img")
 
     def _follow(self, name: str, *, starts: bool) -> None:
-        """Take a tag within the element that hides; only its own end tag ends it."""
+        """Process a tag within the hiding element; only that element's own end tag ends it."""
         if starts:
             self._is_crossed = self._is_crossed or may_end(self.name, name)
             self._open[name] += 1

@@ -1,4 +1,4 @@
-"""Sender authentication by SPF, DKIM and DMARC: the only package that queries a DNS resolver."""
+"""Sender authentication with SPF, DKIM and DMARC. This is the only package that queries a DNS resolver."""
 
 PACKAGES = "'dkimpy[ed25519]' dnspython publicsuffixlist pyspf"
-"""The packages that it needs, as in the extra of pyproject.toml."""
+"""The dependencies of this package, as listed in the ``senders`` extra in pyproject.toml."""

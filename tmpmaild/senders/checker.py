@@ -1,6 +1,6 @@
-"""Checks messages after they are stored: a few at a time, in threads, in the order in which clients get turns.
+"""Checks stored messages: a few at a time, in threads, in the order in which clients receive turns.
 
-A message that did not fit into the queue, or was still waiting when the daemon stopped, is checked when it is read.
+A message that did not fit into the queue or was still queued when the daemon stopped is checked when it is read.
 """
 
 import logging
@@ -28,7 +28,7 @@ from tmpmaild.storage.base import ANY_SIZE, Storage
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-_PLACES: Final = 32  # nearly all of them are waiting for the DNS
+_PLACES: Final = 32  # nearly all checks in progress are waiting for DNS responses
 _PLACES_PER_CLIENT: Final = 4
 _MOST_WAITING: Final = 256
 _HEAVY_BYTES: Final = 1024 * 1024  # larger messages are checked one at a time
@@ -38,21 +38,24 @@ T = TypeVar("T")
 
 
 class _Queued(Struct, frozen=True):
-    """A message to check, and the address it was sent to; by then a new inbox may have that address."""
+    """A message to check, and the address it was sent to.
+
+    By the time of the check, the address may belong to a new inbox.
+    """
 
     address: str
     message_id: str
 
 
 class _Waiting(Struct, frozen=True):
-    """The client on whose behalf a check waits, and the scope to cancel if it must make room."""
+    """The client on whose behalf a check waits, and the scope to cancel if the check must make room for others."""
 
     client: str
     scope: anyio.CancelScope
 
 
 class Checker:
-    """Checks who sent messages, and stores the verdicts."""
+    """Checks the senders of messages, and stores the verdicts."""
 
     def __init__(self, storage: Storage, resolver: Resolver, scheduler: FairScheduler, timeout_seconds: int) -> None:
         self._storage = storage
@@ -60,27 +63,29 @@ class Checker:
         self._scheduler = scheduler
         self._timeout_seconds = timeout_seconds
         self._clock = storage.clock
-        # Only one thread computes while the others wait for the DNS: all at once would starve the event loop.
+        # Only one thread computes while the other threads wait for DNS responses. Simultaneous computation in all
+        # threads would starve the event loop.
         self._checking = Lock()
         self._threads = anyio.CapacityLimiter(_PLACES)
         self._places = Slots(scheduler, _PLACES, _PLACES_PER_CLIENT)
         self._heavy = Slots(scheduler, 1, 1)
         self._tasks: TaskGroup | None = None
         self._waiting: dict[_Queued, _Waiting] = {}
-        self._queued: set[_Queued] = set()  # includes those that are being checked
-        self._checks = Count("senders_checks_total", "Checks, by what they say of DMARC.", ("result",))
-        self._left_out = Count("senders_left_out_total", "Mails that were not checked because too many waited.")
-        self._took = Histogram("senders_check_seconds", "How long a check took.")
-        self._gauge = Gauge("senders_waiting", "Mails that wait for their check.", lambda: len(self._waiting))
+        self._queued: set[_Queued] = set()  # includes messages that are being checked
+        self._checks = Count("senders_checks_total", "Sender checks, by DMARC result.", ("result",))
+        self._left_out = Count("senders_left_out_total", "Messages not checked because too many were waiting.")
+        self._took = Histogram("senders_check_seconds", "Duration of a sender check.")
+        self._gauge = Gauge("senders_waiting", "Messages waiting for their sender check.", lambda: len(self._waiting))
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return every metric."""
         return (self._checks, self._left_out, self._took, self._gauge, *self._resolver.metrics())
 
     def enqueue(self, address: str, message_id: str, client: str) -> bool:
-        """Queue a message to be checked on behalf of a client; return False if too many are waiting.
+        """Queue a message to be checked on behalf of a client; return False if too many messages are waiting.
 
-        If the queue is full, the client with the most waiting messages makes room for those of others.
+        If the queue is full, messages of the client with the most waiting messages are dropped to make room for other
+        clients.
         """
         queued = _Queued(address, message_id)
         if queued in self._queued:
@@ -96,7 +101,10 @@ class Checker:
         return True
 
     def _make_room(self, client: str) -> bool:
-        """Drop the newest waiting message of the client with the most; False if ``client`` has as many."""
+        """Drop the newest waiting message of the client with the most messages.
+
+        Return False if no other client has more waiting messages than ``client`` would have.
+        """
         counts = Counter([waiting.client for waiting in self._waiting.values()])
         ((largest, count),) = counts.most_common(1)
         if counts[client] + 1 >= count:
@@ -126,8 +134,8 @@ class Checker:
                 self._waiting.pop(queued, None)
                 try:
                     await self._check_stored(queued, waiting.client)
-                except RequestError as error:  # the message is gone, or the storage is full or unavailable
-                    log.debug("no verdict is stored: %s", error)
+                except RequestError as error:  # the message no longer exists, or the storage is full or unavailable
+                    log.debug("no verdict was stored: %s", error)
                 except Exception:
                     log.exception("storing a verdict failed")
                 finally:
@@ -145,7 +153,7 @@ class Checker:
                 await self._storage.set_authentication(source[0], found, message_id=queued.message_id)
 
     async def _read(self, queued: _Queued, up_to_bytes: int) -> tuple[str, FullMessage] | None:
-        """Return the inbox id and the message; None if either is gone, or the message was already checked."""
+        """Return the inbox id and the message; None if either was deleted, or the message was already checked."""
         now_ms, canonical = self._clock(), addresses.canonical(queued.address)
         if canonical is None:
             return None
@@ -160,7 +168,7 @@ class Checker:
     async def _check(self, full: FullMessage, client: str) -> Authentication:
         try:
             return await self._found(full, client)
-        except Exception:  # clients that wait for a verdict must get one
+        except Exception:  # clients that wait for a verdict must receive a result
             log.exception("checking a sender failed")
             return unchecked("permerror", "the check failed")
 
@@ -179,7 +187,7 @@ class Checker:
         return Authentication(by_spf, by_dkim, by_dmarc, chain, tuple(lookup.shown))
 
     async def _compute(self, client: str, function: Callable[[], T]) -> T:
-        """Call a function that queries the DNS in a thread, and charge its CPU time to a client."""
+        """In a thread, call a function that queries the DNS, and charge its CPU time to a client."""
 
         def measured() -> tuple[T, float]:
             begun = time.thread_time()
@@ -193,7 +201,7 @@ class Checker:
     async def _verdicts(
         self, full: FullMessage, signatures: tuple[dkim.Signature, ...], client: str
     ) -> tuple[DkimVerdict, ...]:
-        """Return the verdicts on signatures; comparing two readings of a message needs a turn."""
+        """Return the verdicts on signatures; uses a turn to compare the message with its canonical form."""
         raw = full.source or b""
         if not any(one.is_relaxed for one in signatures):
             return shown.verdicts(raw, signatures, full.warnings)

@@ -1,8 +1,8 @@
-"""DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617), verified by dkimpy with limits on its input.
+"""Verifies DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617) with dkimpy, whose input is limited.
 
-dkimpy gets the fields as we split them, and never the body, which ``canonical`` hashes in pieces and in linear time.
-dkimpy would match patterns against the whole body while no other thread can run; one of them takes quadratic time for a
-run of spaces.
+dkimpy receives the fields as split by our parser, but never the body. ``canonical`` hashes the body piece by piece in
+linear time. In contrast, dkimpy would match patterns against the whole body while no other thread can run. One of these
+patterns takes quadratic time for a run of spaces.
 """
 
 import logging
@@ -31,13 +31,13 @@ _MOST_FIELD_BYTES: Final = 8 * 1024
 _MOST_KEY_BYTES: Final = 4096
 _MOST_KEY_BITS: Final = 4096
 _MOST_EXPONENT: Final = 1 << 32
-_LONG_SPACE: Final = re.compile(rb"\s{100}")  # a pattern in dkimpy takes quadratic time for this
-_LITERAL: Final = re.compile(r"b'([^']*)'")  # as dkimpy writes bytes
+_LONG_SPACE: Final = re.compile(rb"\s{100}")  # a pattern in dkimpy takes quadratic time for such white space
+_LITERAL: Final = re.compile(r"b'([^']*)'")  # bytes as printed by dkimpy
 _EXPIRED: Final = "the signature has expired (x=)"
 _NO_TAGS: Final[Mapping[bytes, bytes]] = {}
-_OPTIONAL: Final = ("date", "message-id")  # lists show the time of receipt instead
+_OPTIONAL: Final = ("date", "message-id")  # message lists show the time of receipt instead
 _SLOP_SECONDS: Final = 300  # tolerated clock error
-_MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more could cut off text from the view
+_MOST_SPACE_BYTES: Final = 256 * 1024  # the limit for added white space; more could push text out of the view
 
 _quiet = logging.getLogger("tmpmaild.senders.dkimpy")
 _quiet.disabled = True  # errors are reported in the verdict
@@ -51,14 +51,15 @@ class Signature(NamedTuple):
 
     @property
     def is_relaxed(self) -> bool:
-        """Whether the signature is valid and does not cover all white space."""
+        """Whether the signature is valid but does not cover all white space."""
         return self.form is not None and any(self.form)
 
 
 def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[Signature, ...], ArcVerdict]:
     """Check the first signatures of a message, and its ARC chain.
 
-    A valid signature proves the form that it covers; ``shown`` checks whether the message is shown as that form.
+    A valid signature authenticates only the form that it covers; ``shown`` checks whether the message is shown in this
+    form.
     """
     lowered = raw[:_MOST_HEADER_BYTES].lower()
     if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
@@ -77,11 +78,11 @@ def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple
 
 
 class _Refused(Exception):
-    """A signature is not accepted; the arguments are the result and the reason."""
+    """A signature was refused; the arguments are the result and the reason."""
 
 
 class _QueryKey(Protocol):
-    """Returns the key record at a name, as dkimpy expects it; ``sig`` are the tags of the signature."""
+    """Returns the key record at a name in the form that dkimpy expects; ``sig`` contains the signature's tags."""
 
     def __call__(self, name: bytes, timeout: float = 0, sig: Mapping[bytes, bytes] = _NO_TAGS) -> bytes: ...
 
@@ -93,28 +94,28 @@ class _Body(NamedTuple):
     start: int
 
     def check(self, sig: dict[bytes, bytes]) -> None:
-        """Compare the hash of the body with the signed one. Raises ``_Refused``."""
+        """Compare the hash of the body with the signed hash. Raises ``_Refused``."""
         covered = int(sig[b"l"]) if b"l" in sig else None
         digest, length = body_digest(self.raw, self.start, relaxed=_form(sig).body, most=covered)
         if covered is not None and covered > length:
-            raise _Refused("permerror", f"l={covered} is more than the {length} octets of the body")
+            raise _Refused("permerror", f"l={covered} exceeds the {length} bytes of the body")
         if digest != b64decode(re.sub(rb"\s+", b"", sig[b"bh"])):
-            raise _Refused("fail", "the body was changed after it was signed (bh= is another hash)")
+            raise _Refused("fail", "the body was changed after it was signed (its hash does not match bh=)")
         if covered is not None and covered < length:
-            raise _Refused("policy", f"l={covered} leaves {length - covered} octets of the body unsigned")
+            raise _Refused("policy", f"l={covered} leaves {length - covered} bytes of the body unsigned")
         if (space := len(self.raw) - self.start - length) > _MOST_SPACE_BYTES:
-            raise _Refused("policy", f"{space} octets of white space in the body are unsigned")
+            raise _Refused("policy", f"{space} bytes of white space in the body are unsigned")
 
 
 class _Header(NamedTuple):
-    """The fields of a message in the form that dkimpy expects, and the number of each of the fields that we read."""
+    """A message's fields in the form that dkimpy expects, and the number of occurrences of each field that is read."""
 
     fields: list[tuple[bytes, bytes]]
     read: Counter[str]
     body: _Body
 
     def check(self, include: list[bytes], least: int) -> None:
-        """Raise ``_Refused`` if a field that we read occurs more often than it is signed, or than ``least``."""
+        """Raise ``_Refused`` if a field in ``read`` occurs more than ``least`` times and more often than signed."""
         signed = Counter(include)
         left = [
             f"{min(signed[name.encode()], times)} of {times} {name}"
@@ -125,13 +126,13 @@ class _Header(NamedTuple):
             raise _Refused("policy", f"h= covers only {', '.join(left)}")
 
     def unsigned(self, include: list[bytes]) -> tuple[str, ...]:
-        """Return the optional fields that occur more often than they are signed."""
+        """Return the optional fields that occur more often than the signature covers."""
         signed = Counter(include)
         return tuple([name for name in _OPTIONAL if self.read[name] > signed[name.encode()]])
 
 
 class _Verifier:
-    """Gives dkimpy the fields as we split them, and removes ``bh``, without which dkimpy does not hash the body.
+    """Passes dkimpy the fields as split by our parser, and removes ``bh`` so that dkimpy does not hash the body.
 
     A mixin that overrides methods of dkimpy's verifiers.
     """
@@ -150,15 +151,15 @@ class _Verifier:
     def verify_sig(
         self, sig: dict[bytes, bytes], include: list[bytes], field: tuple[bytes, bytes], query: _QueryKey
     ) -> bool:
-        """Check the body, then the signature without the body, after conditions that always rule a signature out."""
+        """Check the conditions that always invalidate a signature, the body hash, and then the signature itself."""
         if not sig[b"a"].startswith(b"rsa-sha256") and sig[b"a"] != b"ed25519-sha256":
-            raise _Refused("policy", f"{sig[b'a'].decode(errors='replace')} is not accepted any more (RFC 8301)")
+            raise _Refused("policy", f"{sig[b'a'].decode(errors='replace')} is no longer accepted (RFC 8301)")
         if len(include) > _MOST_SIGNED_FIELDS:
-            raise _Refused("permerror", f"h= names more than {_MOST_SIGNED_FIELDS} fields")
+            raise _Refused("permerror", f"h= lists more than {_MOST_SIGNED_FIELDS} fields")
         _check_times(sig, self.received_at_seconds)
         if b"bh" in sig:
             if b"from" not in include:
-                raise _Refused("permerror", "h= does not name the From field")
+                raise _Refused("permerror", "h= does not list the From field")
             self._check_coverage(sig, include)
             self.form, self.unsigned = _form(sig), self.checked_header.unsigned(include)
         place = {tag: sig[tag] if tag == b"s" and sig[tag].isascii() else _ascii(sig[tag], tag) for tag in (b"d", b"s")}
@@ -173,7 +174,7 @@ class _Verifier:
         except _Refused as refused:
             if refused.args[0] != "policy":
                 raise
-            self.refused = refused  # unless the signature is invalid, which is the more useful result
+            self.refused = refused  # reported only if the signature is otherwise valid
 
 
 class _Dkim(_Verifier, dkim.DKIM):  # type: ignore[misc]
@@ -181,27 +182,27 @@ class _Dkim(_Verifier, dkim.DKIM):  # type: ignore[misc]
 
 
 class _Arc(_Verifier, dkim.ARC):  # type: ignore[misc]
-    """Verifies a chain."""
+    """Verifies an ARC chain."""
 
-    least_signed = 1  # a forwarder signs fewer fields, and does not prove the author
+    least_signed = 1  # a forwarder signs fewer fields and does not authenticate the author
 
 
 def _form(sig: dict[bytes, bytes]) -> Form:
-    """Return the form that the tag c= specifies. Raises dkimpy's exceptions."""
+    """Return the canonical form that the tag c= specifies. Raises dkimpy's exceptions."""
     policy = CanonicalizationPolicy.from_c_value(sig.get(b"c", b"simple/simple"))
     return Form(*[one.name == b"relaxed" for one in (policy.header_algorithm, policy.body_algorithm)])
 
 
 def _check_times(sig: dict[bytes, bytes], received_at_seconds: float) -> None:
-    """Compare t= and x= with the time of receipt (RFC 6376 §3.5), since the check may be much later."""
+    """Compare t= and x= with the time of receipt (RFC 6376 §3.5), because the check may run much later."""
     if b"x" in sig and int(sig[b"x"]) < received_at_seconds - _SLOP_SECONDS:
         raise _Refused("fail", _EXPIRED)
     if b"t" in sig and int(sig[b"t"]) > received_at_seconds + _SLOP_SECONDS:
-        raise _Refused("permerror", "the signature is of the future (t=)")
+        raise _Refused("permerror", "the signature is dated in the future (t=)")
 
 
 def _ascii(name: bytes, tag: bytes) -> bytes:
-    """Return a name with A-labels for the query: dnspython might map it to a different name."""
+    """Return a name with A-labels for the query, because dnspython might map the original to a different name."""
     try:
         return hostnames.to_ascii(name.decode()).encode()
     except ValueError as error:
@@ -211,12 +212,15 @@ def _ascii(name: bytes, tag: bytes) -> bytes:
 def _key(
     lookup: Lookup, notes: list[str], name: bytes, timeout: float = 0, sig: Mapping[bytes, bytes] = _NO_TAGS
 ) -> bytes:
-    """Return a key record as dkimpy expects it. Raises ``_Refused``, ``Unresolved`` and dkimpy's exceptions."""
+    """Return a key record in the form that dkimpy expects.
+
+    Raises ``_Refused``, ``Unresolved`` and dkimpy's exceptions.
+    """
     del timeout  # the whole check has a deadline
     texts = lookup.query(name.decode(), "TXT").texts
     record = next((text for text in texts if b"p=" in text), b"")
     if len(record) > _MOST_KEY_BYTES:
-        raise _Refused("permerror", f"the key record has {len(record)} octets")
+        raise _Refused("permerror", f"the key record is too long ({len(record)} bytes)")
     if not record:
         raise _Refused("permerror", f"no key at {printable(name.decode())}")
     tags = parse_tag_value(record)
@@ -230,18 +234,18 @@ def _key(
 
 
 def _check_use(tags: dict[bytes, bytes], sig: Mapping[bytes, bytes]) -> list[bytes]:
-    """Return the flags of a key. Raises ``_Refused`` if it is not for this signature (RFC 6376 §3.6.1)."""
+    """Return the flags of a key. Raises ``_Refused`` if the key is not for this signature (RFC 6376 §3.6.1)."""
     services, hashes, flags = (
         [word.strip() for word in tags.get(tag, default).split(b":")]
         for tag, default in ((b"s", b"*"), (b"h", b"sha256"), (b"t", b""))
     )
     if b"*" not in services and b"email" not in services:
-        raise _Refused("permerror", "the key is not for mail (s= of its record)")
+        raise _Refused("permerror", "the key is not for mail (s= in its record)")
     if b"sha256" not in hashes:
-        raise _Refused("permerror", "the key is not for SHA-256 (h= of its record)")
+        raise _Refused("permerror", "the key is not for SHA-256 (h= in its record)")
     _, is_identity, domain = sig.get(b"i", b"").rpartition(b"@")  # for ARC, i= is a number
     if b"s" in flags and is_identity and domain.lower() != sig[b"d"].lower():
-        raise _Refused("permerror", "the key is not for subdomains (t=s of its record, and i=)")
+        raise _Refused("permerror", "the key is not for subdomains (t=s in its record, and i=)")
     return flags
 
 
@@ -249,21 +253,21 @@ def _check_key(name: bytes, record: bytes, sig: Mapping[bytes, bytes]) -> None:
     try:
         key, bits, kind, _ = dkim.evaluate_pk(name, record)
     except dkim.KeyFormatError as error:  # dkimpy would report an invalid signature
-        raise _Refused("permerror", f"the key cannot be read: {error}") from error
+        raise _Refused("permerror", f"the key cannot be parsed: {error}") from error
     if not sig.get(b"a", b"").startswith(kind + b"-"):
-        raise _Refused("permerror", f"a= wants another key than the {kind.decode()} key of the record")
+        raise _Refused("permerror", f"a= does not match the {kind.decode()} key in the record")
     if kind == b"rsa" and (bits > _MOST_KEY_BITS or key["publicExponent"] > _MOST_EXPONENT):
         raise _Refused("permerror", f"the key is too large ({bits} bits)")
 
 
 def _header(raw: bytes) -> _Header:
-    """Return the header as it is shown. Raises ``_Refused`` if other programs might read it differently."""
+    """Return the header as shown to the reader. Raises ``_Refused`` if other programs might read it differently."""
     found, start = headers.of_mail(raw)
     block = raw[:start]
     if start > _MOST_HEADER_BYTES or block.count(b"\n") > _MOST_FIELDS:
         raise _Refused("permerror", "the header is too large to be checked")
     if found.has_other_lines:
-        raise _Refused("permerror", "the header has a line that is no field")
+        raise _Refused("permerror", "the header has a line that is not a field")
     fields = [(name.encode(), f"{value}\n".encode("ascii", "surrogateescape")) for name, value in found.fields]
     if not block.count(b"\r") == block.count(b"\n") == block.count(b"\r\n"):
         raise _Refused("permerror", "a line of the header does not end with CRLF")
@@ -294,7 +298,7 @@ def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> Si
     except Exception as error:  # noqa: BLE001 - dkimpy may raise any exception for hostile keys and fields
         result, reason = _outcome(error)
     else:
-        result, reason = ("pass", "") if is_good else ("fail", "the signature is not that of this header and key")
+        result, reason = ("pass", "") if is_good else ("fail", "the signature does not match this header and key")
     is_good = result == "pass"
     unsigned = verifier.unsigned if is_good else ()
     verdict = DkimVerdict(result, domain, selector, "; ".join(filter(None, [reason, *notes])), unsigned)
@@ -332,5 +336,5 @@ def _outcome(error: Exception) -> tuple[str, str]:
         case dkim.DKIMException() | InvalidTagValueList():
             result, reason = "permerror", _LITERAL.sub(r"\1", str(error))
         case _:
-            result, reason = "permerror", f"it cannot be read ({type(error).__name__})"
+            result, reason = "permerror", f"the signature cannot be parsed ({type(error).__name__})"
     return result, printable(reason)

@@ -1,4 +1,4 @@
-"""DMARC (RFC 7489, RFC 9091): checks whether SPF or DKIM proves the domain in the From field."""
+"""DMARC (RFC 7489, RFC 9091): checks whether SPF or DKIM authenticates the domain in the From field."""
 
 import re
 from functools import cache
@@ -28,14 +28,16 @@ def organization(domain: str) -> str:
 
 
 def check(raw: bytes, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...], lookup: Lookup) -> DmarcVerdict:
-    """Check the From field of a message. ``policy`` is the domain's, whatever ``pct`` says."""
+    """Check the From field of a message. ``policy`` is the domain's policy, regardless of ``pct``."""
     header, _ = headers.of_mail(raw)
     domains, fields = authors(raw)
     domain = next(filter(None, domains), "")
     if not domain:
         return DmarcVerdict("none", reason="no From field with a domain")
     if fields > 1 or len(set(domains)) > 1:
-        return DmarcVerdict("fail", domain=domain, reason="several From fields, or authors of several domains or none")
+        return DmarcVerdict(
+            "fail", domain=domain, reason="several From fields, or authors at several domains or without a domain"
+        )
     try:
         tags, policy = _record(domain, lookup)
     except Unresolved as error:
@@ -45,7 +47,10 @@ def check(raw: bytes, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...], lookup: Lo
     found = _compared(domain, tags, policy, spf, dkim)
     if found.result == "pass" and header.has_other_lines:
         return DmarcVerdict(
-            "none", policy, domain, "the header has a line that is no field: others may read another From"
+            "none",
+            policy,
+            domain,
+            "the header has a line that is not a field: other programs may read a different From",
         )
     return found
 
@@ -64,14 +69,14 @@ def _compared(
     if "temperror" in [spf.result, *[one.result for one in dkim]]:
         return DmarcVerdict("temperror", policy, domain, "SPF or DKIM could not be checked")
     others = ", ".join([*[f"SPF: {one.domain}" for one in server], *[f"DKIM: {one.domain}" for one in signers]])
-    reason = f"neither SPF nor DKIM is a pass for {domain}" + (f" ({others})" if others else "")
+    reason = f"neither SPF nor DKIM passes for {domain}" + (f" ({others})" if others else "")
     return DmarcVerdict("fail", policy, domain, printable(reason))
 
 
 def authors(raw: bytes) -> tuple[list[str], int]:
-    """Return the domain of each author, "" for an author without one, and the number of From fields.
+    """Return the domain of each author ("" if an author has no domain), and the number of From fields.
 
-    The authors are read in the same way as the address that is shown for the message.
+    Authors are parsed in the same way as the address that is shown for the message.
     """
     values = [value for name, value in mime.readable_header(raw) if name.lower() == "from"]
     addresses = [address for value in values for _, address in headers.mailboxes(value)]
@@ -79,7 +84,7 @@ def authors(raw: bytes) -> tuple[list[str], int]:
 
 
 def _is_shown(address: str) -> bool:
-    """Return whether an address is shown in full; if cut off, it may look like an address of a different domain."""
+    """Return whether an address is shown in full; if truncated, it may appear to be at a different domain."""
     return len(address.encode("utf-8", "replace")) <= mime.MAX_ADDRESS_BYTES
 
 
@@ -126,6 +131,6 @@ def _tags(answer: Answer) -> dict[str, str] | None:
 
 
 def is_aligned(author: str, proven: str, mode: str) -> bool:
-    """Return whether a proven domain is the author's domain or, with mode "r", has the same registered domain."""
+    """Return whether an authenticated domain is the author's or, in mode "r", has the same registered domain."""
     other = _ascii(proven)
     return other == author or (mode != "s" and organization(other) == organization(author))

@@ -1,4 +1,4 @@
-"""Queries the operator's resolver, caches its answers, and limits the number and time of the queries of a check."""
+"""Queries the operator's resolver, caches its answers, and limits the number and duration of a check's queries."""
 
 import logging
 import math
@@ -27,8 +27,9 @@ from tmpmaild.metrics import Count, Metric
 from tmpmaild.model import DnsAnswer
 
 MOST_BYTES: Final = 16 * 1024
-"""The limit for an answer by TCP."""
-_MOST_UDP_BYTES: Final = 4096  # more than EDNS offers; anyone can forge a datagram from the server
+"""The size limit for an answer over TCP."""
+# Larger than the size offered with EDNS, but limited because anyone can forge a datagram from the server.
+_MOST_UDP_BYTES: Final = 4096
 
 _LENGTH: Final = struct.Struct("!H")
 SYSTEM: Final = "system"
@@ -39,9 +40,9 @@ _SILENT_SECONDS: Final = 10
 _PROBE_SECONDS: Final = 1.5
 _MOST_CACHED_SECONDS: Final = 3600
 _MOST_NAMES: Final = 4096
-_MOST_CACHED_BYTES: Final = 4096  # memory of one answer
+_MOST_CACHED_BYTES: Final = 4096  # memory used by one answer
 _RECORD_BYTES: Final = 64  # memory overhead of a record beyond its bytes
-_MOST_QUERIES: Final = 100  # RFC 7208 allows ten terms with up to ten names each
+_MOST_QUERIES: Final = 100  # RFC 7208 permits ten terms with up to ten names each
 _MOST_SHOWN: Final = 24
 _SHOWN_CHARACTERS: Final = 300
 _UDP_BYTES: Final = 1232
@@ -55,7 +56,7 @@ _INVALID_NAME: Final = (
 )
 
 Value: TypeAlias = bytes | str | tuple[int, str]
-"""The value of a record: a TXT's text, an A's or AAAA's address, a PTR's name, an MX's preference and name."""
+"""The value of a record: the text of TXT, the address of A or AAAA, the name of PTR, the preference and name of MX."""
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +71,11 @@ class _Datagrams(socket.socket):
 class TooLong(dns.exception.FormError):
     """The answer is longer than ``MOST_BYTES``."""
 
-    msg = f"the answer has more than {MOST_BYTES} octets"
+    msg = f"the answer has more than {MOST_BYTES} bytes"
 
 
 class Nameserver(dns.nameserver.Do53Nameserver):
-    """The server at an address and port. A thread that parses an answer from TCP holds the lock ``parsing``."""
+    """A server at an address and port. A thread that parses an answer from TCP holds the lock ``parsing``."""
 
     def __init__(self, address: str, port: int, parsing: Lock) -> None:
         super().__init__(address, port)
@@ -89,7 +90,7 @@ class Nameserver(dns.nameserver.Do53Nameserver):
         max_size: bool,  # noqa: FBT001
         *more: bool,  # noqa: ARG002
     ) -> dns.message.Message:
-        """Send a query, over TCP with ``max_size``. Raises ``TooLong``, ``OSError`` and dnspython's exceptions."""
+        """Send a query, over TCP if ``max_size`` is set. Raises ``TooLong``, ``OSError`` and dnspython's exceptions."""
         if not max_size:
             return self._by_udp(request, timeout)
         wire = self._by_tcp(request.to_wire(), time.monotonic() + timeout)
@@ -102,7 +103,7 @@ class Nameserver(dns.nameserver.Do53Nameserver):
     def _by_udp(self, request: dns.message.QueryMessage, timeout: float) -> dns.message.Message:
         family = dns.inet.af_for_address(self.address)
         with _Datagrams(family, socket.SOCK_DGRAM) as datagrams:
-            datagrams.settimeout(0)  # dnspython does the waiting
+            datagrams.settimeout(0)  # dnspython waits for data before it reads
             return dns.query.udp(
                 request,
                 self.address,
@@ -145,11 +146,11 @@ def _left_seconds(deadline: float) -> float:
 
 
 class Unresolved(Exception):
-    """A query had no answer, for a reason that may be temporary."""
+    """A query received no answer, for a reason that may be temporary."""
 
 
 class Answer(NamedTuple):
-    """The values of the records of one type; ``exists`` is true if the name has records of any type."""
+    """The values of a name's records of one type; ``exists`` is true if the name has records of any type."""
 
     values: tuple[Value, ...]
     exists: bool
@@ -171,7 +172,7 @@ class Answer(NamedTuple):
 
 
 class Resolver:
-    """The resolver at ``host:port``, or the machine's own with ``SYSTEM``; any thread may use it, until ``close``.
+    """The resolver at ``host:port`` or, for ``SYSTEM``, the system's resolver; any thread may use it until ``close``.
 
     Raises ``Unresolved`` if the machine has no resolver.
     """
@@ -195,19 +196,19 @@ class Resolver:
         self._place = place
         self._answered_at = self._probed_at = -math.inf
         self._is_silent = False
-        self._queries = Count("senders_dns_questions_total", "Questions to the resolver of senders.resolver.")
-        self._errors = Count("senders_dns_errors_total", "Questions that the resolver did not answer.")
-        help_text = "Times that the resolver answered nothing at all for ten seconds, nor who the root servers are."
+        self._queries = Count("senders_dns_questions_total", "DNS queries sent to senders.resolver.")
+        self._errors = Count("senders_dns_errors_total", "DNS queries without a response, or with an error.")
+        help_text = "Times that the resolver did not respond for ten seconds, not even to a query for the root servers."
         self._silences = Count("senders_resolver_silent_total", help_text)
 
     @property
     def is_silent(self) -> bool:
-        """Whether the resolver has not answered for a while, not even a query for the root servers."""
+        """Whether the resolver has not responded to any query for a while, including one for the root servers."""
         return self._is_silent
 
     @property
     def name(self) -> str:
-        """The address and port, or a description of the machine's own resolver."""
+        """The address and port, or a description of the system's resolver."""
         return self._place if self._place != SYSTEM else "the resolver of this machine"
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -215,25 +216,25 @@ class Resolver:
         return (self._queries, self._errors, self._silences)
 
     def close(self) -> None:
-        """Abandon all queries within a second or two."""
+        """Make all queries stop within a second or two."""
         self._closed = True
 
     def query(self, name: str, kind: str, deadline: float) -> Answer:
-        """Return the records of a name, before ``deadline`` on the monotonic clock. Raises ``Unresolved``.
+        """Return the records of a name; ``deadline`` is a time on the monotonic clock. Raises ``Unresolved``.
 
-        A name that is not ASCII does not exist: dnspython 2.7 and 2.8 would map it by IDNA 2003, in which ``straße`` is
-        ``strasse``, a name of somebody else. ``hostnames`` has mapped names before.
+        A non-ASCII name is treated as non-existent, because names have already been mapped by ``hostnames``. With
+        dnspython 2.7 and 2.8, IDNA 2003 would turn ``straße`` into ``strasse``, which may have a different owner.
         """
         if not name.isascii():
             return Answer((), exists=False)
-        key = (name.lower().removesuffix("."), kind)  # only one dot: a name with two is invalid
+        key = (name.lower().removesuffix("."), kind)  # removes only one dot: a name that ends with two dots is invalid
         with self._lock:
             until, answer = self._cache.get(key, (0.0, Answer((), exists=False)))
             unanswered_until = self._unanswered.get(key, 0.0)
         if time.monotonic() < until:
             return answer
         if time.monotonic() < unanswered_until:
-            raise Unresolved(f"{kind} of {name[:100]}: no answer a moment ago")
+            raise Unresolved(f"{kind} of {name[:100]}: no response a moment ago")
         answer, cached_seconds = self._query_now(name, kind, deadline)
         if _memory_bytes(answer) <= _MOST_CACHED_BYTES:
             with self._lock:
@@ -270,7 +271,7 @@ class Resolver:
             self._note_unanswered((name.lower().removesuffix("."), kind))
         if not self._closed:
             self._probe()
-        raise Unresolved(f"{kind} of {name[:100]}: no answer in time")
+        raise Unresolved(f"{kind} of {name[:100]}: no response in time")
 
     def _note_unanswered(self, key: tuple[str, str]) -> None:
         """Do not send this query again for a while."""
@@ -281,7 +282,7 @@ class Resolver:
                 self._unanswered.popitem(last=False)
 
     def _probe(self) -> None:
-        """Check whether the resolver answers at all, after it did not answer a query that a stranger chose."""
+        """Check whether the resolver still responds, after it did not answer a query chosen by an untrusted party."""
         with self._lock:
             now = time.monotonic()
             if now - max(self._answered_at, self._probed_at) < _SILENT_SECONDS:
@@ -293,7 +294,7 @@ class Resolver:
             if not _has_response(error):
                 self._silences.add()
                 self._is_silent = True
-                log.warning("senders.resolver %s does not answer: senders cannot be checked", self._place)
+                log.warning("senders.resolver %s does not respond: senders cannot be checked", self._place)
                 return
         self._note_answered()
 
@@ -301,7 +302,7 @@ class Resolver:
         self._answered_at = time.monotonic()
         if self._is_silent:
             self._is_silent = False
-            log.warning("senders.resolver %s answers again", self._place)
+            log.warning("senders.resolver %s responds again", self._place)
 
 
 def _value(record: dns.rdata.Rdata) -> Value:
@@ -334,13 +335,17 @@ def _has_response(error: dns.exception.DNSException) -> bool:
 
 
 def _reason(error: dns.exception.DNSException) -> str:
-    """Return the resolver's response, such as SERVFAIL, or the fault in it."""
+    """Return the resolver's response, such as SERVFAIL, if there was one; otherwise the error."""
     errors = error.kwargs.get("errors") if isinstance(error, dns.resolver.NoNameservers) else None
-    return str(errors[-1][3] if errors else error or type(error).__name__)[:100]
+    what = errors[-1][3] if errors else error or type(error).__name__
+    return str(what.strerror or what if isinstance(what, OSError) else what)[:100]
 
 
 class Lookup:
-    """The queries of one check. The checking thread holds the lock ``checking``, and releases it while it waits."""
+    """The queries of one check.
+
+    The checking thread holds the lock ``checking``, except while it waits for an answer.
+    """
 
     def __init__(self, resolver: Resolver, seconds: float, checking: Lock) -> None:
         self._resolver = resolver
@@ -353,7 +358,7 @@ class Lookup:
         """Return the records of a name. Raises ``Unresolved``."""
         self._count += 1
         if self._count > _MOST_QUERIES:
-            raise Unresolved(f"more than {_MOST_QUERIES} questions to the DNS")
+            raise Unresolved(f"more than {_MOST_QUERIES} DNS queries")
         self._checking.release()
         try:
             answer = self._resolver.query(name, kind, self._deadline)
@@ -378,5 +383,5 @@ def _as_text(value: Value) -> str:
 
 
 def printable(text: str, most: int = 200) -> str:
-    """Replace control characters and lone surrogates in untrusted text, and cut it after ``most`` characters."""
+    """Replace control characters and lone surrogates in untrusted text, and truncate it to ``most`` characters."""
     return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in text[:most])

@@ -1,8 +1,8 @@
-"""Checks whether a message is shown as the form that its signature covers; relaxed forms omit some white space.
+"""Checks whether a message is shown in the form that its signature covers. Relaxed forms ignore some white space.
 
-Anyone who has such a message may add and remove spaces, and the signature stays valid. If that changes the shown text,
-such as a code, the signature proves nothing. So the message and its canonical form are both read and compared. This is
-expensive: 14 ms of CPU for 2 KB of HTML, 0.16 s for 60 KB, 0.9 s for 1 MB.
+Anyone who forwards a message with a relaxed signature can add and remove spaces without invalidating the signature. If
+that changes the shown text, such as a code, the signature proves nothing. Therefore, the message and its canonical form
+are both parsed and compared. This is expensive: 14 ms of CPU time for 2 KB of HTML, 0.16 s for 60 KB, 0.9 s for 1 MB.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,14 +19,14 @@ from tmpmaild.senders import canonical
 from tmpmaild.senders.dkim import Signature
 
 _JOINED: Final = "flowed lines were joined at spaces that the signature does not cover (c=…/relaxed)"
-_CHANGED: Final = "white space that the signature does not cover changes what is shown (c={})"
+_CHANGED: Final = "white space that the signature does not cover changes the shown text (c={})"
 _SPACE: Final = b" \t\r\n"
 
 
 def verdicts(raw: bytes, signatures: Iterable[Signature], stored_warnings: Iterable[str]) -> tuple[DkimVerdict, ...]:
-    """Return the verdicts on signatures; the result is ``policy`` if a signature does not prove the shown text.
+    """Return the verdicts on signatures; a verdict is ``policy`` if the signature does not cover the shown text.
 
-    ``stored_warnings`` are the warnings from delivery, which show whether lines of the message were joined.
+    ``stored_warnings`` are the warnings from delivery; they show whether lines of the message were joined.
     """
     was_kept = flowed.LINES_KEPT in stored_warnings
     reasons: dict[canonical.Form, str] = {}
@@ -51,7 +51,7 @@ class Reading:
         self.body = raw[mail.body.start : mail.body.end].decode() if isinstance(mail.body, Verbatim) else mail.body
 
     def header(self) -> tuple[object, ...]:
-        """Return the shown fields of the header."""
+        """Return the header fields that are shown."""
         mail, details = self.mail, extracts.details(self.raw)
         people = [*_people(details.cc), *_people(details.reply_to)]
         fields = [(name.lower(), _spaced(value)) for name, value in mail.headers]
@@ -62,7 +62,7 @@ class Reading:
         """Return the body, the codes and the links."""
         mail, body, html = self.mail, self.body, self.mail.html or ""
         stated = next((value for name, value in mail.headers if name.lower() == "content-type"), "")
-        is_of_html = stated.partition(";")[0].strip().lower() == "text/html"  # the storage decides this in the same way
+        is_of_html = stated.partition(";")[0].strip().lower() == "text/html"  # the storage checks the same condition
         texts = Texts("", body[:TEXT_CHARACTERS], html[:TEXT_CHARACTERS], is_of_html and html != "")
         found = detect(mail.subject, texts)
         links = [(link.href, _spaced(link.text), link.confidence) for link in found.links]
@@ -76,7 +76,7 @@ class Reading:
         return "".join(view.html.split()), view.remote_images
 
     def attachments(self) -> Iterator["_Attachment"]:
-        """Yield the attachments."""
+        """Yield the message's attachments."""
         parts = mime.parts_of(self.raw)
         for one in self.mail.attachments:
             yield _Attachment((one.filename, one.content_type, one.content_id, one.inline), one.sha256, parts[one.part])
@@ -88,12 +88,12 @@ class _Attachment(NamedTuple):
     part: Part
 
     def content(self, raw: bytes) -> bytes:
-        """Return the content without white space."""
+        """Return the attachment's content without white space."""
         return transferencoding.content(raw, self.part, {}).translate(None, _SPACE)
 
 
 def _reason(mail: Reading, form: canonical.Form, *, was_kept: bool) -> str:
-    """Return the reason why a message is not shown as the form that a signature covers, or ""."""
+    """Return the reason why a message is not shown in the form that a signature covers, or ""."""
     if form.body and flowed.LINES_KEPT in mail.mail.warnings and not was_kept:
         return _JOINED
     covered = Reading(canonical.message(mail.raw, form))
@@ -106,7 +106,7 @@ def _reason(mail: Reading, form: canonical.Form, *, was_kept: bool) -> str:
 def _have_same_texts(mail: Reading, covered: Reading) -> bool:
     same_html = mail.mail.html == covered.mail.html
     if same_html and (mail.mail.subject, mail.body) == (covered.mail.subject, covered.body):
-        return True  # such as in base64; then everything derived from it is equal too
+        return True  # happens with base64 content; all derived data is also identical
     return mail.texts() == covered.texts() and (same_html or mail.view() == covered.view())
 
 

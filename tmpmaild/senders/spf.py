@@ -1,4 +1,4 @@
-"""SPF (RFC 7208): pyspf reads the records and counts the terms; ``resolver.py`` sends the queries."""
+"""SPF (RFC 7208): pyspf evaluates the records and counts the terms, and ``resolver.py`` sends the queries."""
 
 import re
 from typing import Final
@@ -9,10 +9,10 @@ from tmpmaild import hostnames
 from tmpmaild.model import Envelope, SpfVerdict
 from tmpmaild.senders.resolver import Lookup, Unresolved, Value, printable
 
-# Some patterns of pyspf take quadratic time.
+# Some patterns in pyspf take quadratic time.
 _MOST_BYTES: Final = 4096
 _MOST_TERM_BYTES: Final = 512
-_NO_ADDRESS: Final = "the address of the client is not known"
+_NO_ADDRESS: Final = "the client's address is unknown"
 _VERSION: Final = re.compile(rb"v=spf1(?: |$)", re.IGNORECASE)
 
 
@@ -36,11 +36,11 @@ class _Query(spf.query):  # type: ignore[misc]
         if not answer.values and not ignore_void:
             self.void_lookups += 1
             if self.void_lookups > spf.MAX_VOID_LOOKUPS:
-                raise spf.PermError(f"more than {spf.MAX_VOID_LOOKUPS} lookups found nothing")
+                raise spf.PermError(f"more than {spf.MAX_VOID_LOOKUPS} lookups without a result")
         return [_strings(text) for text in answer.texts] if qtype == "TXT" else list(answer.values)
 
     def validated_ptrs(self) -> list[str]:
-        """Return the client's names that resolve back to it; a name whose lookup fails is skipped (§5.5)."""
+        """Return the client's host names that resolve to its address; a name whose lookup fails is skipped (§5.5)."""
         try:
             names = self.dns_ptr(self.i)[: spf.MAX_PTR]
         except spf.TempError:
@@ -54,13 +54,13 @@ class _Query(spf.query):  # type: ignore[misc]
             return False
 
     def get_explanation(self, spec: object) -> None:
-        """Skip the explanation: it would need another query, for text that a stranger chose."""
+        """Skip the explanation, which would require an additional query for untrusted text."""
 
 
 def _strings(value: bytes) -> list[bytes]:
     is_too_long = len(value) > _MOST_BYTES or any(len(term) > _MOST_TERM_BYTES for term in value.split())
     if is_too_long and _VERSION.match(value):
-        raise spf.PermError(f"the record, or a term of it, is too long ({len(value)} octets)")
+        raise spf.PermError(f"the record, or a term in it, is too long ({len(value)} bytes)")
     return [value]
 
 
@@ -82,11 +82,11 @@ def check(envelope: Envelope, lookup: Lookup) -> SpfVerdict:
             local_part or "postmaster",
             domain,
             domain,
-        )  # pyspf splits at the first @, even if that is quoted
+        )  # pyspf splits at the first @, even if it is quoted
         result, _, explanation = query.check()
-    except spf.PermError:  # such as for a client on a Unix socket
+    except spf.PermError:  # for example, for a client on a Unix socket
         return SpfVerdict("none", domain, _NO_ADDRESS)
-    except Exception as error:  # noqa: BLE001 - pyspf is from 2003 and was not written for hostile records
-        return SpfVerdict("permerror", domain, f"the record cannot be read ({type(error).__name__})")
+    except Exception as error:  # noqa: BLE001 - pyspf dates from 2003 and was not written for hostile records
+        return SpfVerdict("permerror", domain, f"the record cannot be parsed ({type(error).__name__})")
     reason = explanation if result.endswith("error") else query.mechanism or ""
     return SpfVerdict(result, domain, printable(reason))
