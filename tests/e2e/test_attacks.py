@@ -1,4 +1,7 @@
-"""Under attack memory stays small and honest mail gets its 250. ``make proof WHAT=attack`` has the other attacks."""
+"""Under attack, memory usage stays small and honest messages are accepted.
+
+``make proof WHAT=attack`` runs the other attacks.
+"""
 
 import socket
 from contextlib import ExitStack
@@ -10,7 +13,7 @@ MAX_MEMORY_MIB = 200
 
 
 def begin_mail(daemon, address, stack):
-    """Return a connection on which the text of a mail is awaited; it is closed with the stack."""
+    """Return a connection on which the server waits for the message; ``stack`` closes the connection."""
     client = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.smtp_port), timeout=PATIENCE_SECONDS))
     replies = stack.enter_context(client.makefile("rb"))
     client.sendall(b"HELO attacker.example\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<%b>\r\nDATA\r\n" % address.encode())
@@ -18,10 +21,11 @@ def begin_mail(daemon, address, stack):
     return client
 
 
-def test_thirty_mails_that_are_held_unfinished_and_undeclared(tmp_path, start_in):
-    daemon = start_in(tmp_path, is_warm=False)  # one client may do all that a thousand could; its modules are its own
+def test_thirty_unfinished_messages_without_a_declared_size(tmp_path, start_in):
+    # No limit per client; a cold start, so that only the daemon's memory is measured.
+    daemon = start_in(tmp_path, is_warm=False)
     address = daemon.create()
-    filling = (b"x" * 70 + b"\r\n") * (6 * MIB // 72)  # thirty of these and the daemon are more than there may be
+    filling = (b"x" * 70 + b"\r\n") * (6 * MIB // 72)  # thirty of these messages would exceed the daemon's limit
     with ExitStack() as stack:
         for _ in range(30):
             begin_mail(daemon, address, stack).sendall(filling)

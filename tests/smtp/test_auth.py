@@ -1,4 +1,4 @@
-"""Applications that are configured with a login: they send their mail, and nothing of their password stays here."""
+"""Applications that are configured with a login: they can send messages, and their passwords are not stored."""
 
 import asyncio
 import base64
@@ -167,12 +167,13 @@ async def test_a_program_that_logs_in_gets_its_mail_through(serve, program, argu
         assert len(await house.messages("abc")) == 1
 
 
-async def test_nothing_of_the_credentials_is_stored_or_logged(talk, caplog):
+async def test_credentials_are_neither_stored_nor_logged(talk, caplog):
     caplog.set_level(logging.DEBUG)
     user, password = (base64.b64encode(text.encode()).decode() for text in (USER, PASSWORD))
     async with talk(auth="any") as (house, client):
         assert (await client.say(f"AUTH PLAIN {RESPONSE}!", "AUTH LOGIN", user, password + "!"))[3][:9] == "501 5.5.2"
-        assert (await client.say(password))[0].startswith("500 5.5.2")  # the exchange has ended
+        # The AUTH exchange has ended, so this line is an unknown command.
+        assert (await client.say(password))[0].startswith("500 5.5.2")
         assert (await client.say(f"AUTH PLAIN {RESPONSE}"))[0].startswith("235 2.7.0")
         assert (await client.deliver("abc")).startswith("250 ")
         stored = b"".join(path.read_bytes() for path in house.store.path.parent.glob("mail.db*"))

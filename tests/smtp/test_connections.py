@@ -1,4 +1,4 @@
-"""Limits on connections: how many at once, how many a minute; a refused client gets 421 instead of the greeting."""
+"""Connection limits, in total and per minute; a refused client gets 421 instead of the greeting."""
 
 import socket
 from ipaddress import ip_network
@@ -24,7 +24,7 @@ async def is_refused(house, ip="127.0.0.1"):
 
 
 @pytest.mark.parametrize("how", ["quit", "close", "reset", "half-close"])
-async def test_a_place_is_free_again_however_the_connection_ended(serve, how):
+async def test_a_slot_is_free_again_after_any_end_of_a_connection(serve, how):
     async with serve(max_connections_per_client=1, max_connections=1) as house:
         client, _ = await greeting(house)
         assert await is_refused(house)
@@ -40,7 +40,7 @@ async def test_a_place_is_free_again_however_the_connection_ended(serve, how):
         assert house.server.connections.per_client == {"127.0.0.1": 1}
 
 
-async def test_other_settings_hold_for_the_next_connection_and_a_rate_that_stays_is_not_given_anew(serve):
+async def test_new_settings_apply_to_the_next_connection_and_an_unchanged_rate_limit_is_not_reset(serve):
     async with serve(max_connections_per_client=1, new_connections_per_minute=3) as house:
         server = house.server
         client, _ = await greeting(house)
@@ -48,7 +48,7 @@ async def test_other_settings_hold_for_the_next_connection_and_a_rate_that_stays
         server.change_settings(replace(server.connections.settings, max_connections_per_client=9), None)
         await greeting(house)
         await greeting(house)
-        assert await is_refused(house)  # the fourth in this minute
+        assert await is_refused(house)  # this is the fourth connection within a minute
         server.change_settings(replace(server.connections.settings, exempt=(ip_network("127.0.0.0/8"),)), None)
         await greeting(house)
         server.change_settings(replace(server.connections.settings, exempt=(), new_connections_per_minute=1), None)
@@ -57,7 +57,7 @@ async def test_other_settings_hold_for_the_next_connection_and_a_rate_that_stays
         assert await client.say("NOOP") == ["250 2.0.0 Ok"]
 
 
-async def test_an_open_session_keeps_the_size_that_it_was_told(talk):
+async def test_an_open_session_keeps_its_announced_size_limit(talk):
     async with talk(max_message_bytes=4000) as (house, client):
         house.server.change_settings(replace(house.server.connections.settings, max_message_bytes=2000), None)
         mail = "x" * 3000
@@ -66,12 +66,12 @@ async def test_an_open_session_keeps_the_size_that_it_was_told(talk):
         assert await other.deliver("abc", mail=mail) == str(replies.MESSAGE_TOO_BIG)
 
 
-async def test_who_is_refused_is_not_heard(serve):
+async def test_a_refused_client_is_not_read(serve):
     async with serve(max_connections=1) as house:
         await greeting(house)
         client = await house.connect()
         client.send("EHLO client.example", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA", "x", ".")
-        assert await client.rest() in (REFUSED, "")  # what it sent unasked may cost it the answer
+        assert await client.rest() in (REFUSED, "")  # the reply may be lost, because the client has already sent data
         assert house.sources() == []
 
 
@@ -86,7 +86,7 @@ async def test_only_exempt_networks_are_exempt(serve):
         assert await is_refused(house)
 
 
-async def test_each_client_comes_only_so_often_whatever_became_of_the_connections_before(serve):
+async def test_connections_of_a_client_are_limited_per_minute_even_after_they_end(serve):
     async with serve(new_connections_per_minute=2) as house:
         for _ in range(2):
             client, said = await greeting(house)
@@ -98,7 +98,7 @@ async def test_each_client_comes_only_so_often_whatever_became_of_the_connection
         assert said.startswith(GREETING)
 
 
-async def test_an_ipv4_client_of_a_listener_for_both_is_that_ipv4_client(serve):
+async def test_an_ipv4_client_of_a_dual_stack_listener_has_its_ipv4_address(serve):
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has no IPv6")
     listener = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)

@@ -1,4 +1,4 @@
-"""When all places are taken, the client that has been idle longest gives way; one with a mail or a recent transaction does not."""
+"""If all connections are in use, the longest idle client without an open or recent transaction is disconnected."""
 
 import pytest
 
@@ -22,13 +22,13 @@ def limits_in_which_a_test_takes_no_time(monkeypatch):
 
 
 async def client_of(house, number):
-    """Connect from an address of one's own; return what was said too."""
+    """Connect from a separate IP address; return the client and the greeting."""
     client = await house.connect(local_addr=(f"127.0.0.{number}", 0))
     return client, await client.reply()
 
 
 def silent(house, seconds):
-    """Put the last activity of everybody that much further back, as the limits are slower."""
+    """Move every client's last activity back by this many seconds, scaled by the same factor as the limits."""
     last = house.server.connections.open
     for one, active_at in last.items():
         last[one] = active_at - SLOWER * seconds
@@ -39,8 +39,8 @@ async def test_the_client_that_was_silent_longest_gives_way(serve, caplog):
     caplog.set_level("INFO")
     async with serve(max_connections=3) as house:
         first, second, third = [(await client_of(house, number))[0] for number in (2, 3, 4)]
-        silent(house, 1)  # what is said at once is noted once
-        await first.say("EHLO client.example")  # now the second is the one
+        silent(house, 1)  # The last activity is recorded only once a second.
+        await first.say("EHLO client.example")  # Now the second client has been silent for the longest time.
         silent(house, 2)
         assert (await client_of(house, 5))[1].startswith(GREETING)
         assert await second.rest() == IDLE
@@ -51,7 +51,7 @@ async def test_the_client_that_was_silent_longest_gives_way(serve, caplog):
         assert await first.say("NOOP") == [str(replies.OK)]
 
 
-async def test_many_new_clients_at_once_do_not_drive_out_who_is_active(serve):
+async def test_many_new_clients_at_once_do_not_displace_active_clients(serve):
     async with serve(max_connections=10) as house:
         clients = [(await client_of(house, 10 + number))[0] for number in range(10)]
         silent(house, 2)
@@ -74,7 +74,7 @@ async def test_a_transaction_may_pause_longer(serve):
         assert await client.rest() == IDLE
 
 
-async def test_a_mail_that_is_coming_in_or_being_stored_does_not_give_way(serve):
+async def test_a_message_that_is_being_received_or_stored_does_not_give_way(serve):
     async with serve(max_connections=2) as house:
         incoming, _ = await client_of(house, 2)
         await incoming.say(*MAIL, "DATA")
@@ -82,14 +82,14 @@ async def test_a_mail_that_is_coming_in_or_being_stored_does_not_give_way(serve)
         await stored.say(*MAIL, "DATA")
         storing = list(house.server.connections.open)[-1]
         silent(house, 200)
-        storing._waiting = True  # as while a mail is being stored
+        storing._waiting = True  # set while a message is being stored
         assert await (await house.connect()).rest() == REFUSED
         storing._waiting = False
         for client in (incoming, stored):
             assert (await client.say("Subject: x\r\n."))[0].startswith("250 2.0.0 Ok: stored as")
 
 
-async def test_a_client_over_a_limit_of_its_own_takes_no_place_from_others(serve):
+async def test_a_client_over_its_limit_takes_no_slot_from_others(serve):
     async with serve(max_connections=2, max_connections_per_client=1) as house:
         first, _ = await client_of(house, 2)
         second, _ = await client_of(house, 3)
@@ -98,7 +98,7 @@ async def test_a_client_over_a_limit_of_its_own_takes_no_place_from_others(serve
         assert await first.say("NOOP") == await second.say("NOOP") == [str(replies.OK)]
 
 
-async def test_who_is_asked_in_vain_is_not_asked_again_at_once(serve):
+async def test_a_session_that_does_not_give_way_is_not_tried_again_at_once(serve):
     async with serve(max_connections=5) as house:
         for number in range(5):
             client, _ = await client_of(house, 2 + number)
@@ -113,7 +113,7 @@ async def test_who_is_asked_in_vain_is_not_asked_again_at_once(serve):
 
 
 @pytest.mark.parametrize("secure", [False, True])
-async def test_a_client_that_does_not_read_is_gone_all_the_same(serve, certificate, secure):
+async def test_a_client_that_does_not_read_is_also_disconnected(serve, certificate, secure):
     async with serve(max_connections=1, tls=certificate[0]) as house:
         client, _ = await client_of(house, 2)
         if secure:

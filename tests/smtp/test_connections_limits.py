@@ -1,4 +1,4 @@
-"""What the server refuses and whom it sends away: counts, memory, full disks and faults of ours."""
+"""Refusals and disconnections by the server: connection counts, memory, full disks and internal errors."""
 
 import asyncio
 import re
@@ -15,16 +15,16 @@ OTHER = ("127.0.0.2", 0)
 LOCALHOST = ip_network("127.0.0.0/8")
 
 
-# How many
+# Limits on the number of connections
 
 
-async def test_a_limit_of_zero_is_none(serve):
+async def test_a_limit_of_zero_means_unlimited(serve):
     limits = {"max_connections": 0, "max_connections_per_client": 0, "new_connections_per_minute": 0}
     async with serve(**limits) as house:
         assert [(await (await house.connect()).reply())[:3] for _ in range(60)] == ["220"] * 60
 
 
-async def test_names_are_tried_so_often_over_all_sessions_of_a_client(serve):
+async def test_the_limit_on_tried_names_covers_all_sessions_of_a_client(serve):
     async with serve(unknown_recipients_burst=3, unknown_recipients_per_minute=1) as house:
         said = []
         for name in ("one", "two", "three", "four", "abc", "postmaster"):
@@ -34,13 +34,13 @@ async def test_names_are_tried_so_often_over_all_sessions_of_a_client(serve):
         await house.at_data(local_addr=OTHER)
 
 
-async def test_a_session_that_goes_on_naming_recipients_without_an_answer_is_closed(talk):
+async def test_a_session_that_keeps_naming_unknown_recipients_is_closed(talk):
     async with talk(unknown_recipients_burst=1, max_unknown_recipients=3) as (_, client):
         said = await client.say("MAIL FROM:<a@example.com>", *["RCPT TO:<no@ours.test>"] * 4)
         assert [reply[:9] for reply in said[1:]] == ["550 5.1.1", "450 4.7.1", "450 4.7.1", "421 4.7.0"]
 
 
-async def test_an_exempt_network_names_as_many_unknown_recipients_as_it_likes(talk):
+async def test_an_exempt_network_may_name_any_number_of_unknown_recipients(talk):
     limits = {"unknown_recipients_burst": 1, "max_unknown_recipients": 0}
     async with talk(**limits, exempt=[LOCALHOST]) as (_, client):
         said = await client.say("MAIL FROM:<a@example.com>", *["RCPT TO:<no@ours.test>"] * 20)
@@ -55,10 +55,10 @@ async def test_a_client_and_a_sender_that_are_blocked_are_refused(serve):
         assert await (await house.connect()).rest() == f"{replies.BLOCKED_CLIENT}\r\n"
 
 
-# Memory of all sessions together
+# The limit on the memory of all sessions
 
 
-async def test_a_declared_mail_has_its_memory_from_the_beginning(serve):
+async def test_memory_for_a_declared_size_is_reserved_at_the_start(serve):
     async with serve(max_inflight_bytes=100_000) as house:
         first, second = await house.connect(), await house.connect(local_addr=OTHER)
         size = ALLOWANCE_BYTES + 60_000
@@ -70,7 +70,7 @@ async def test_a_declared_mail_has_its_memory_from_the_beginning(serve):
         assert (await second.say("DATA"))[0].startswith("354")
 
 
-async def test_what_is_declared_and_does_not_come_is_not_kept_free_for_ever(serve):
+async def test_memory_for_a_declared_size_is_released_if_the_mail_does_not_arrive(serve):
     async with serve(max_inflight_bytes=100_000) as house:
         client = await house.connect()
         await client.reply()
@@ -82,7 +82,7 @@ async def test_what_is_declared_and_does_not_come_is_not_kept_free_for_ever(serv
         assert (await client.say("late\r\n."))[0].startswith("250")
 
 
-async def test_small_mail_comes_in_while_large_mail_takes_all_the_memory(serve):
+async def test_small_mail_is_accepted_while_large_mail_takes_all_the_memory(serve):
     async with serve(max_inflight_bytes=100_000) as house:
         large, small = await house.at_data(), await house.connect()
         large.write(b"x" * (ALLOWANCE_BYTES + 99_000))
@@ -91,7 +91,7 @@ async def test_small_mail_comes_in_while_large_mail_takes_all_the_memory(serve):
         assert (await small.say("x" * (ALLOWANCE_BYTES - 10) + "\r\n."))[0].startswith("250")
 
 
-async def test_one_client_may_take_half_of_the_memory_and_another_the_rest(serve):
+async def test_one_client_may_use_half_of_the_memory_and_a_second_client_the_rest(serve):
     async with serve(max_inflight_bytes=300_000, max_message_bytes=150_000) as house:
         first, second, other = [await house.at_data(local_addr=(f"127.0.0.{host}", 0)) for host in (1, 1, 2)]
         first.write(b"x" * (ALLOWANCE_BYTES + 80_000))
@@ -101,24 +101,24 @@ async def test_one_client_may_take_half_of_the_memory_and_another_the_rest(serve
             assert (await client.say("\r\n."))[0][:3] == answer
 
 
-async def test_memory_that_is_full_is_told_from_a_full_disk_in_reply_log_and_numbers(serve, caplog):
+async def test_full_memory_differs_from_a_full_disk_in_reply_log_and_metrics(serve, caplog):
     caplog.set_level("INFO", "tmpmaild.smtp.connections")
     async with serve(max_inflight_bytes=100_000) as house:
         client = await house.at_data()
         client.write(b"x" * (ALLOWANCE_BYTES + 110_000))
         (session,) = house.server.connections.open
         await house.until(lambda: house.received_bytes() > 110_000 and session.conversation.data.held_bytes < 10)
-        assert await client.say("\r\n.") == ["452 4.3.2 Too much mail is coming in at once, try again later"]
+        assert await client.say("\r\n.") == ["452 4.3.2 Too much mail is arriving at once, try again later"]
         (counted,) = [one for one in house.server.metrics() if one.name == "smtp_memory_refusals_total"]
         assert counted.values() == {(): 1}
     (line,) = caplog.messages
     assert line.endswith(
-        "refused: 452 4.3.2 Too much mail is coming in at once, try again later (smtp.max_inflight_bytes is reached)"
+        "refused: 452 4.3.2 Too much mail is arriving at once, try again later (smtp.max_inflight_bytes is reached)"
     )
 
 
 class Slow:
-    """A deliverer whose storage takes its time."""
+    """A deliverer with slow storage."""
 
     def __init__(self, deliverer):
         self._deliverer = deliverer
@@ -146,11 +146,11 @@ async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serv
         assert len(house.sources()) == 1
 
 
-# Trouble of ours
+# Internal errors
 
 
 class Broken:
-    """A deliverer with a fault wherever it is asked to fail."""
+    """A deliverer in which the methods listed in ``fails`` raise an error."""
 
     def __init__(self, deliverer):
         self._deliverer = deliverer
@@ -171,9 +171,9 @@ class Broken:
         pytest.param("deliver", ["250", "250", "354", "451"], id="at the final dot"),
     ],
 )
-async def test_a_fault_of_ours_is_temporary_and_the_session_goes_on(serve, caplog, where, expected):
+async def test_an_internal_error_is_temporary_and_the_session_continues(serve, caplog, where, expected):
     async with serve(wrap=Broken) as house:
-        house.service.caches.recipients.forget("2")  # so that the disk is asked
+        house.service.caches.recipients.forget("2")  # no longer cached, so the database is queried
         house.service.deliverer.fails = {where}
         client = await house.greeted()
         said = await client.say(*MAIL)
@@ -190,7 +190,7 @@ async def test_a_fault_of_ours_is_temporary_and_the_session_goes_on(serve, caplo
         assert "abc@ours.test" not in caplog.text
 
 
-async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serve):
+async def test_an_internal_error_outside_of_any_request_ends_the_session_with_a_reply(serve):
     async with serve() as house:
         client = await house.connect()
         await client.reply()
@@ -201,10 +201,10 @@ async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serv
         await house.until(lambda: not house.server.connections.open)
 
 
-# Mail that nobody will keep
+# Messages that cannot be stored
 
 
-async def test_sessions_take_turns_at_mail_that_is_thrown_away(serve, monkeypatch):
+async def test_sessions_take_turns_reading_discarded_mail(serve, monkeypatch):
     async with serve(max_message_bytes=1000) as house:
         with monkeypatch.context() as slower:
             slower.setattr(connections, "_DRAIN_SECONDS", 20)

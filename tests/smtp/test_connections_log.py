@@ -1,4 +1,4 @@
-"""What the log tells of refused clients: which reason, which limit, which IP address, and nothing that a mail says."""
+"""Log lines about refused clients: they contain the reason, the limit and the IP address, but no part of a message."""
 
 import logging
 import re
@@ -20,7 +20,7 @@ def lines(caplog):
     return lambda: [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.connections"]
 
 
-async def test_each_refusal_is_told_with_its_reason_and_nothing_of_a_mail_or_an_address(talk, lines, caplog):
+async def test_each_refusal_is_logged_with_its_reason_without_mail_or_address(talk, lines, caplog):
     async with talk() as (_, client):
         await client.deliver("abc", mail="Subject: what-is-said")
         await client.say(
@@ -40,22 +40,22 @@ async def test_each_refusal_is_told_with_its_reason_and_nothing_of_a_mail_or_an_
     [
         pytest.param(
             b"GET / HTTP/1.1\r\nHost: ours.test\r\nAccept: */*\r\n\r\n",
-            "HTTP came to a port that speaks SMTP",
+            "HTTP request received on an SMTP port",
             id="HTTP",
         ),
         pytest.param(
             b"PROPFIND /x HTTP/1.1\r\nHost: ours.test\r\n\r\n",
-            "HTTP came to a port that speaks SMTP",
+            "HTTP request received on an SMTP port",
             id="HTTP, another method",
         ),
-        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP came to a port that speaks SMTP", id="HTTP/2"),
+        pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP request received on an SMTP port", id="HTTP/2"),
         pytest.param(
-            b"\x16\x03\x01\x02\x00\x01\n\n\n", "TLS came to a port that speaks SMTP in clear text first", id="TLS"
+            b"\x16\x03\x01\x02\x00\x01\n\n\n", "TLS handshake received on a port without implicit TLS", id="TLS"
         ),
     ],
 )
 @pytest.mark.parametrize("greeting", [b"", b"EHLO client.example\r\n"])
-async def test_another_protocol_is_told_by_its_name_and_once(serve, lines, sent, what, greeting):
+async def test_a_different_protocol_is_logged_once_by_its_name(serve, lines, sent, what, greeting):
     async with serve() as house:
         client = await house.greeted() if greeting else await house.connect()
         client.write(sent)
@@ -63,7 +63,7 @@ async def test_another_protocol_is_told_by_its_name_and_once(serve, lines, sent,
     assert lines() == [f"SMTP from 127.0.0.1 refused: 500 5.5.2 {what}, closing"]
 
 
-async def test_a_refused_connection_is_told_with_the_limit(serve, lines):
+async def test_a_refused_connection_is_logged_with_the_limit(serve, lines):
     async with serve(max_connections_per_client=1) as house:
         await house.greeted()
         await house.connect()
@@ -78,10 +78,10 @@ LOG = {
     "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 550 5.1.1 No such address here": False,
     "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 452 4.3.1 Insufficient system storage, try again later": False,
 }
-"""Lines of the log, and whether the filter finds them."""
+"""Log lines; True means that the filter matches the line."""
 
 JOURNAL = {line.split(",", 1)[1][4:]: found for line, found in LOG.items()}
-"""As a line is in the journal, without a time."""
+"""The same lines in the form of the journal, without a time."""
 
 
 def as_json(line):
@@ -93,7 +93,7 @@ def as_json(line):
 LINES = LOG | JOURNAL | {as_json(line): found for line, found in LOG.items()}
 
 
-def test_the_filter_for_fail2ban_finds_abuse_and_nothing_else():
+def test_the_filter_for_fail2ban_finds_only_abuse():
     patterns = re.findall(r"^(?:failregex =)?\s*(\^.+)$", FILTER.read_text(), re.MULTILINE)
     assert len(patterns) == 2
     found = re.compile("|".join(pattern.replace("<HOST>", r"(?:[\d.]+|[\da-f:]+)") for pattern in patterns)).match
@@ -101,9 +101,10 @@ def test_the_filter_for_fail2ban_finds_abuse_and_nothing_else():
 
 
 @pytest.mark.needs("fail2ban")
-def test_fail2ban_finds_the_same(tmp_path):
+def test_fail2ban_finds_the_same_lines(tmp_path):
     log = tmp_path / "log"
-    lines = {line: found for line, found in LINES.items() if line not in JOURNAL}  # these have a time in their line
+    # Leave out journal lines, which have no timestamp.
+    lines = {line: found for line, found in LINES.items() if line not in JOURNAL}
     log.write_text("\n".join(lines) + "\n")
     said = subprocess.run(["fail2ban-regex", log, FILTER], capture_output=True, text=True, check=True).stdout
     assert f"{sum(lines.values())} matched, {len(lines) - sum(lines.values())} missed" in said
@@ -114,22 +115,22 @@ def test_fail2ban_finds_the_same(tmp_path):
     [
         pytest.param(
             {"auth": "any"},
-            'smtp.auth is "any" on {}: clients that have a password configured for this server send it here',
+            'smtp.auth is "any" on {}: clients with a configured password send it to this server',
             id="auth",
         ),
         pytest.param(
             {"faults": True},
-            "smtp.faults is on at {}: who creates an address here can keep SMTP connections waiting",
+            "smtp.faults is on at {}: anyone who creates an address can delay SMTP connections",
             id="faults",
         ),
         pytest.param(
             {"keep_refusals": True},
-            "smtp.keep_refusals is on at {}: who reaches the API can read who sends mail to whom",
+            "smtp.keep_refusals is on at {}: anyone who can reach the API can read senders and recipients",
             id="keep_refusals",
         ),
     ],
 )
-async def test_what_is_for_tests_is_warned_of_at_a_public_address_once(serve, caplog, settings, text):
+async def test_a_setting_for_tests_causes_one_warning_at_a_public_address(serve, caplog, settings, text):
     for ip in ("127.0.0.1", "0.0.0.0"):
         async with serve(**settings, names=(), listener=sockets.bind_all([f"{ip}:0"])[0]):
             warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]

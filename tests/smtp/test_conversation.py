@@ -1,4 +1,4 @@
-"""The conversation without a socket: what holds whatever is sent, and what may not depend on how it is cut."""
+"""The SMTP conversation without a socket: its rules hold for any input, and for any split into packets."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ LINE = re.compile(rb"(\d{3})[ -][ -~]*")
 
 
 class World:
-    """A conversation and the answers to its requests; the inboxes are abc and def at ours.test."""
+    """A conversation, with responses to its requests; the existing inboxes are abc and def at ours.test."""
 
     def __init__(self, **options):
         options = {"max_message_bytes": MAX_MESSAGE_BYTES} | options
@@ -39,7 +39,7 @@ class World:
             if isinstance(request, StartTls):
                 self.start_tls()
             elif request is not None:
-                self.conversation.answer(self.answer(request))
+                self.conversation.resolve(self.answer(request))
             said += self.said()
         return said
 
@@ -79,7 +79,7 @@ class World:
         return [int(line[:3]) for line in self.say(*lines).splitlines() if line[3:4] == b" "]
 
 
-# Whatever comes
+# Any input
 
 COMMANDS = st.sampled_from(
     [
@@ -132,7 +132,7 @@ def cut(octets, places):
 
 @given(octets=STREAMS, offers_tls=st.booleans(), offers_auth=st.booleans())
 @example(octets=b"EHLO c\r\n" + b"RCPT TO:<" * 500, offers_tls=True, offers_auth=False)
-def test_whatever_comes_is_answered_with_well_formed_lines(octets, offers_tls, offers_auth):
+def test_any_input_gets_well_formed_replies(octets, offers_tls, offers_auth):
     output = World(offers_tls=offers_tls, offers_auth=offers_auth).receive(octets)
     assert output == b"" or output.endswith(b"\r\n")
     assert all(LINE.fullmatch(line) for line in output.split(b"\r\n")[:-1])
@@ -148,7 +148,7 @@ def test_replies_do_not_depend_on_how_the_stream_is_cut(octets, places, offers_a
 
 
 @given(st.lists(st.text(alphabet='<>@:,"\\ abc.%!+[]\x00\t\xe4', max_size=30), max_size=8))
-def test_no_path_makes_it_say_what_it_was_told(paths):
+def test_no_path_is_echoed_in_a_reply(paths):
     world = World()
     world.say("EHLO c", "MAIL FROM:<a@b.example> SMTPUTF8")
     for path in paths:
@@ -156,7 +156,23 @@ def test_no_path_makes_it_say_what_it_was_told(paths):
         assert said in REPLIES
 
 
-# The short way that most commands take says the same as the grammar.
+@pytest.mark.parametrize("path", [b"root", b"o'brien", b'"a b"', "grüße@münchen.example".encode(), "grüße".encode()])
+def test_a_lenient_server_accepts_names_without_a_domain_and_utf8_without_smtputf8(path):
+    argument = b"<" + path + b">"
+    assert conversation.parse_mail(b"FROM:" + argument, 2000, extended=True, lenient=True).reverse_path == path.decode()
+    assert isinstance(conversation.parse_mail(b"FROM:" + argument, 2000, extended=True), replies.Reply)
+    assert conversation.parse_rcpt(b"TO:" + argument, utf8=False, lenient=True).forward_path == path.decode()
+    assert isinstance(conversation.parse_rcpt(b"TO:" + argument, utf8=False), replies.Reply)
+
+
+@pytest.mark.parametrize("path", [b"root@", b"@shop.example", b"a b", b"a@b@c.example", b"a..b", b"a" * 65, b"\xff"])
+def test_a_lenient_server_refuses_text_that_is_not_an_address(path):
+    argument = b"<" + path + b">"
+    assert conversation.parse_mail(b"FROM:" + argument, 2000, extended=True, lenient=True) is replies.BAD_SENDER
+    assert conversation.parse_rcpt(b"TO:" + argument, utf8=False, lenient=True) is replies.BAD_RECIPIENT
+
+
+# The fast path for common commands returns the same results as the grammar.
 
 PLAIN_PATHS = st.from_regex(rb"<[a-zA-Z0-9]{1,66}@[a-z0-9.-]{1,30}>", fullmatch=True)
 SIZES = st.sampled_from([b"", b"1", b"2000", b"2001", b"0", b"9" * 18]).map(b" SIZE=".__add__) | st.sampled_from(
@@ -165,14 +181,14 @@ SIZES = st.sampled_from([b"", b"1", b"2000", b"2001", b"0", b"9" * 18]).map(b" S
 
 
 @given(PLAIN_PATHS, SIZES, st.booleans())
-def test_a_plain_sender_is_read_as_by_the_grammar(path, declared, extended):
+def test_a_plain_sender_is_parsed_as_by_the_grammar(path, declared, extended):
     argument = b"FROM:" + path + declared
-    by_grammar = conversation._parse_any_mail(argument, 2000, extended=extended, auth=False)
+    by_grammar = conversation._parse_any_mail(argument, 2000, extended=extended, auth=False, lenient=False)
     assert conversation.parse_mail(argument, 2000, extended=extended) == by_grammar
 
 
 @given(PLAIN_PATHS)
-def test_a_plain_recipient_is_read_as_by_the_grammar(path):
+def test_a_plain_recipient_is_parsed_as_by_the_grammar(path):
     plain, by_grammar = (conversation.parse_rcpt(start + path, utf8=False) for start in (b"TO:", b"TO: "))
     assert plain == by_grammar
 
@@ -183,14 +199,14 @@ def test_a_plain_recipient_is_read_as_by_the_grammar(path):
 @pytest.mark.parametrize(
     ("begin", "most_bytes"), [(b"", 2048), (b"HELO c\r\nAUTH LOGIN\r\n", 12_290)], ids=["command", "AUTH"]
 )
-def test_little_is_held_of_a_line_that_does_not_end(begin, most_bytes):
+def test_only_a_little_of_an_endless_line_is_kept(begin, most_bytes):
     world = World(offers_auth=True)
     world.receive(begin)
     said = b""
     while not world.conversation.closed:
         said += world.receive(b"x" * 1000)
         assert world.conversation.input.waiting_bytes <= most_bytes
-    assert said == b"421 4.7.0 Line without end, closing\r\n"
+    assert said == b"421 4.7.0 Unterminated line, closing\r\n"
 
 
 def test_a_line_of_64_kibibytes_is_refused_and_a_longer_one_cut_off():
@@ -198,7 +214,7 @@ def test_a_line_of_64_kibibytes_is_refused_and_a_longer_one_cut_off():
         assert World().receive(b"x" * size + b"\n")[:3] == b"%d" % code
 
 
-def test_while_a_question_is_open_nothing_is_answered():
+def test_no_reply_is_sent_during_an_open_request():
     conversation = World().conversation
     conversation.input.append(b"EHLO c\r\nMAIL FROM:<>\r\n" + b"NOOP\r\n" * 1000)
     assert isinstance(conversation.next_request(), MailFrom)
@@ -209,7 +225,7 @@ def test_while_a_question_is_open_nothing_is_answered():
     assert conversation.input.waiting_bytes == 6 * 2000
 
 
-def test_a_mail_that_is_dropped_is_refused_at_its_end_and_what_stands_behind_is_read_at_once():
+def test_a_dropped_mail_is_refused_at_its_end_and_later_commands_are_read_at_once():
     world = World()
     start = ("MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA")
     world.say("EHLO c", *start, "hello")
@@ -228,7 +244,7 @@ def test_a_mail_that_is_dropped_is_refused_at_its_end_and_what_stands_behind_is_
 # State
 
 
-def test_a_client_that_leaves_has_missed_something_before_its_sender_and_after_its_recipient():
+def test_a_client_that_disconnects_has_missed_a_reply_before_its_sender_and_after_its_recipient():
     world, after = World(), []
     for line in ("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>"):
         world.say(line)
@@ -248,18 +264,18 @@ SENDER, RECIPIENT = "MAIL FROM:<>", "RCPT TO:<abc@ours.test>"
 @pytest.mark.parametrize(
     ("before", "refused", "reply", "behind", "codes"),
     [
-        ((), SENDER, replies.SYSTEM_FULL, [RECIPIENT], [452, 503]),  # it has begun nothing
+        ((), SENDER, replies.SYSTEM_FULL, [RECIPIENT], [452, 503]),  # the refused MAIL has not started a transaction
         ((SENDER, RECIPIENT), "DATA", replies.SYSTEM_FULL, ["NOOP", "DATA", "."], [452, 250, 354, 250]),
         ((), SENDER, replies.STOPPING, ["NOOP"], [421]),
     ],
 )
-def test_behind_a_command_that_the_server_refuses_the_conversation_goes_on_as_the_reply_says(
+def test_after_a_refused_command_the_conversation_continues_according_to_the_reply(
     before, refused, reply, behind, codes
 ):
     world = World()
     world.say("EHLO c", *before)
     world.conversation.input.append(f"{refused}\r\n".encode())
     world.conversation.next_request()
-    world.conversation.answer(reply)
+    world.conversation.resolve(reply)
     assert world.conversation.refusals == [(refused, reply)]
     assert world.codes(*behind) == codes

@@ -46,7 +46,7 @@ def read(path):
 
 
 class Player(World):
-    """A conversation whose handshakes are in its dialogue, and which counts the answers that come late."""
+    """A conversation whose handshakes come from the dialogue; it counts delayed replies."""
 
     def __init__(self, **options):
         super().__init__(max_message_bytes=MAX_MESSAGE_BYTES, **options)
@@ -81,7 +81,7 @@ def play(path, chunk_bytes):
 
 
 @pytest.mark.parametrize("path", DIALOGS, ids=lambda path: path.stem)
-def test_a_dialogue_goes_as_written_however_it_is_cut(path):
+def test_a_dialogue_matches_however_its_input_is_cut(path):
     for chunk_bytes in (1, 2, 7, 1 << 20):
         play(path, chunk_bytes)
 
@@ -102,7 +102,7 @@ WITH_OPTIONS = [path for path in ON_TCP if read(path)[0]]
 
 
 @pytest.mark.parametrize("path", WITH_OPTIONS, ids=lambda path: path.stem)
-async def test_a_dialogue_with_a_server_of_its_own_goes_as_written_over_tcp(path, serve):
+async def test_a_dialogue_with_its_own_server_matches_over_tcp(path, serve):
     options, turns = read(path)
     if options.pop("offers_tls", False):
         options["tls"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -123,9 +123,9 @@ def codes_of(text):
 
 
 async def play_over_tcp(house, turns):
-    """Play a dialogue, then check that each refusal was counted, and those of the final dot as refused messages too."""
+    """Play a dialogue; check that all refusals were counted, and those at the final dot also as refused messages."""
     refusals, mails = counted(house, "smtp_refusals_total"), counted(house, "smtp_mails_total")
-    house.service.refusals.want(wanted=False)  # drops all
+    house.service.refusals.want(wanted=False)  # turning this off discards all refusals recorded so far
     house.service.refusals.want(wanted=True)
     negative = Counter()
     client = await house.connect()
@@ -138,7 +138,8 @@ async def play_over_tcp(house, turns):
         assert_answers(said, answers, packet)
         negative.update(codes_of(line) for line in said if line[:1] in "45")
     if turns[-1].answers[-1] != "closed":
-        assert await client.say("QUIT") == [str(replies.BYE)]  # and nothing else was under way
+        # The reply to QUIT is the next reply, so no other reply is pending.
+        assert await client.say("QUIT") == [str(replies.BYE)]
     assert counted(house, "smtp_refusals_total") - refusals == negative
     at_the_dot = [one.reason for one in house.service.refusals.newest() if one.command == replies.END_OF_MAIL]
     refused = counted(house, "smtp_mails_total") - mails
@@ -148,7 +149,7 @@ async def play_over_tcp(house, turns):
 
 
 @pytest.mark.parametrize("engine_kind", ["sqlite", "postgresql"])
-async def test_a_dialogue_goes_as_written_over_tcp(house, subtests):
+async def test_a_dialogue_matches_over_tcp(house, subtests):
     for path in ON_TCP:
         if path not in WITH_OPTIONS:
             with subtests.test(path.stem):
@@ -156,7 +157,7 @@ async def test_a_dialogue_goes_as_written_over_tcp(house, subtests):
 
 
 REFUSALS = {name: reply for name, reply in vars(replies).items() if isinstance(reply, Reply) and not reply.is_positive}
-# What the conversation does not give by itself: the test that shows it, by its file.
+# Replies that the conversation never sends on its own, with the test file that covers them.
 GIVEN_ELSEWHERE = {
     "BLOCKED_CLIENT": "test_connections_limits.py",
     "BLOCKED_SENDER": "test_connections_limits.py",
@@ -172,7 +173,7 @@ GIVEN_ELSEWHERE = {
 }
 
 
-def test_every_refusal_is_given_in_a_dialogue():
+def test_every_refusal_occurs_in_a_dialogue():
     given = set()
     for path in DIALOGS:
         options, turns = read(path)
@@ -186,7 +187,7 @@ def test_every_refusal_is_given_in_a_dialogue():
 
 
 @pytest.mark.parametrize("name", GIVEN_ELSEWHERE)
-def test_a_refusal_that_no_dialogue_can_give_is_shown_by_the_test_that_is_named(name):
+def test_a_refusal_without_a_dialogue_is_shown_by_the_named_test(name):
     source = Path(__file__).with_name(GIVEN_ELSEWHERE[name]).read_text()
     assert f"replies.{name}" in source or REFUSALS[name].status in source
 

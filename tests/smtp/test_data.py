@@ -1,4 +1,4 @@
-"""Where a mail ends and what is in it: a row per trick, each cut in every way a network could."""
+"""The end of a message and its content: each row is a special case, split in every way that a network might."""
 
 import itertools
 import re
@@ -28,7 +28,7 @@ def outcome(reader):
 
 
 def read(chunks, max_bytes=MAX_BYTES):
-    """Return what became of the mail, and what stood behind it."""
+    """Return the outcome of reading a message, and the data after the message."""
     reader = DataReader(max_bytes)
     chunks = iter(chunks)
     for chunk in chunks:
@@ -39,7 +39,7 @@ def read(chunks, max_bytes=MAX_BYTES):
 
 
 def model(wire, max_bytes=MAX_BYTES):
-    """Do the same with everything at hand at once, octet by octet, and no thought of cost."""
+    """Return the same results as ``read``, from all data at once and without regard to cost."""
     before, end = b"\r\n" + wire, (b"\r\n" + wire).find(END)
     if end < 0:
         return PENDING, b""
@@ -54,7 +54,7 @@ def model(wire, max_bytes=MAX_BYTES):
 
 
 def cuts(wire):
-    """Cut in two and in three in every way, and octet by octet."""
+    """Split the data into two and three pieces at all positions, and into single bytes."""
     yield [wire]
     yield [wire[i : i + 1] for i in range(len(wire))]
     for i in range(len(wire) + 1):
@@ -66,32 +66,33 @@ def cuts(wire):
 @pytest.mark.parametrize(
     ("wire", "expected", "rest"),
     [
-        # What comes after DATA, what becomes of it, and what follows it.
-        (b".\r\n", b"", b""),  # an empty mail: the line end before the dot is that of DATA
-        (b"\r\n.\r\n", b"\r\n", b""),  # one empty line
+        # The data after DATA, the resulting message, and the remaining data.
+        (b".\r\n", b"", b""),  # an empty message: the line end before the dot belongs to the DATA command
+        (b"\r\n.\r\n", b"\r\n", b""),  # a message that consists of one empty line
         (b"hello\r\n.\r\n", b"hello\r\n", b""),
-        (b"a\r\n.\r\nNOOP\r\n", b"a\r\n", b"NOOP\r\n"),  # what follows the end is not mail
-        (b".\r\n.\r\n", b"", b".\r\n"),  # and the first end is the end
+        (b"a\r\n.\r\nNOOP\r\n", b"a\r\n", b"NOOP\r\n"),  # data after the end is not part of the message
+        (b".\r\n.\r\n", b"", b".\r\n"),  # the message ends at the first end sequence
         (b"..\r\n.\r\n", b".\r\n", b""),  # a stuffed dot in the first line
-        (b".a\r\n.\r\n", b"a\r\n", b""),  # RFC 5321 §4.5.2: a dot at the start goes, whatever follows
+        (b".a\r\n.\r\n", b"a\r\n", b""),  # RFC 5321 §4.5.2: every leading dot is removed
         (b"...\r\n.\r\n", b"..\r\n", b""),
         (b"a\r\n..\r\nb\r\n.\r\n", b"a\r\n.\r\nb\r\n", b""),
-        (b"a.\r\n.\r\n", b"a.\r\n", b""),  # a dot at the end of a line is only a dot
+        (b"a.\r\n.\r\n", b"a.\r\n", b""),  # a dot at the end of a line is an ordinary character
         (b"a\r\n..b\r\n.\r\n", b"a\r\n.b\r\n", b""),
         (b"a\nb\r\n.\r\n", b"a\r\nb\r\n", b""),  # bare LF becomes CRLF
-        (b"\na\r\n.\r\n", b"\r\na\r\n", b""),  # also as the first octet
-        (b"a\n..b\r\n.\r\n", b"a\r\n.b\r\n", b""),  # and the line that it begins is unstuffed
+        (b"\na\r\n.\r\n", b"\r\na\r\n", b""),  # a bare LF as the first byte becomes CRLF, too
+        (b"a\n..b\r\n.\r\n", b"a\r\n.b\r\n", b""),  # a line after a bare LF is unstuffed
         (b"a\n.b\r\n.\r\n", b"a\r\nb\r\n", b""),
         (b"a\n\r\n.\r\n", b"a\r\n\r\n", b""),
-        (b"a\r\r\n.\r\n", b"a\r\r\n", b""),  # a lone CR stays
+        (b"a\r\r\n.\r\n", b"a\r\r\n", b""),  # a lone CR is kept
         (b"a\rb\r\n.\r\n", b"a\rb\r\n", b""),
-        (b"a\r.b\r\n.\r\n", b"a\r.b\r\n", b""),  # and begins no line
+        (b"a\r.b\r\n.\r\n", b"a\r.b\r\n", b""),  # a lone CR does not start a new line
         (b"\r\r\n.\r\n", b"\r\r\n", b""),
-        (b"a\x00b\r\n.\r\n", b"a\x00b\r\n", b""),  # NUL stays
+        (b"a\x00b\r\n.\r\n", b"a\x00b\r\n", b""),  # NUL is kept
         (b"\x00\r\n.\r\n", b"\x00\r\n", b""),
-        (b"\r\n\x00.a\r\n.\r\n", b"\r\n\x00.a\r\n", b""),  # a dot behind a NUL does not begin its line
-        (b"\xff\xfe\r\n.\r\n", b"\xff\xfe\r\n", b""),  # eight bits
-        # The ten that servers have taken for an end. With what they smuggle they are one mail, refused.
+        (b"\r\n\x00.a\r\n.\r\n", b"\r\n\x00.a\r\n", b""),  # a dot after a NUL is not at the start of its line
+        (b"\xff\xfe\r\n.\r\n", b"\xff\xfe\r\n", b""),  # 8-bit data
+        # Ten sequences that servers have mistaken for the end of a message. Together with the smuggled data, such a
+        # message is refused as a whole.
         (b"a\n.\nX\r\n.\r\n", SMUGGLED, b""),
         (b"a\n.\r\nX\r\n.\r\n", SMUGGLED, b""),
         (b"a\r.\rX\r\n.\r\n", SMUGGLED, b""),
@@ -102,16 +103,16 @@ def cuts(wire):
         (b"a\n.\rX\r\n.\r\n", SMUGGLED, b""),
         (b"a\r\n\x00.\r\nX\r\n.\r\n", SMUGGLED, b""),
         (b"a\r\n.\x00\r\nX\r\n.\r\n", SMUGGLED, b""),
-        # More of the kind.
-        (b".\nX\r\n.\r\n", SMUGGLED, b""),  # in the first line
+        # More sequences that smuggle data.
+        (b".\nX\r\n.\r\n", SMUGGLED, b""),  # the sequence is in the first line
         (b".\rX\r\n.\r\n", SMUGGLED, b""),
         (b"\x00.\nX\r\n.\r\n", SMUGGLED, b""),
-        (b"a\n\x00\x00.\x00\x00\rX\r\n.\r\n", SMUGGLED, b""),  # NULs on both sides
+        (b"a\n\x00\x00.\x00\x00\rX\r\n.\r\n", SMUGGLED, b""),  # NULs on both sides of the dot
         (b"a\r\n.\r\r\nX\r\n.\r\n", SMUGGLED, b""),
-        (b"a\n.\r\n.\r\n", SMUGGLED, b""),  # shares its CRLF with the end
+        (b"a\n.\r\n.\r\n", SMUGGLED, b""),  # the sequence shares its CRLF with the real end
         (b"a\r.\r\n.\r\n", SMUGGLED, b""),
         (b"a\r\n.\n.\r\n.\r\n", SMUGGLED, b""),
-        # Never an end.
+        # Sequences that do not end a message.
         (b"a\n.\n", PENDING, b""),
         (b"a\r.\r", PENDING, b""),
         (b"a\n.\r\n", PENDING, b""),
@@ -123,7 +124,7 @@ def cuts(wire):
         (b"", PENDING, b""),
     ],
 )
-def test_a_trick_has_one_outcome_however_it_is_cut(wire, expected, rest):
+def test_a_special_case_has_one_outcome_however_it_is_split(wire, expected, rest):
     assert model(wire) == (expected, rest)
     for chunks in cuts(wire):
         assert read(chunks) == (expected, rest), chunks
@@ -143,25 +144,27 @@ def cut_anyhow(draw, octets):
 
 @pytest.mark.parametrize("piece_bytes", [1, 5, 64 * 1024])
 @given(chunks=cut_anyhow(ALPHABET | st.binary()), max_bytes=st.integers(0, 40))
-def test_any_octets_in_any_chunks_give_what_the_model_gives(piece_bytes, chunks, max_bytes):
+def test_any_bytes_in_any_chunks_give_the_same_result_as_the_model(piece_bytes, chunks, max_bytes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tmpmaild.smtp.data._PIECE_BYTES", piece_bytes)  # the size at which mails are cut in pieces
+        # The size of the pieces in which a message is stored.
+        patch.setattr("tmpmaild.smtp.data._PIECE_BYTES", piece_bytes)
         assert read(chunks, max_bytes) == model(b"".join(chunks), max_bytes)
 
 
-# The limit
+# The size limit of a message
 
 
 @pytest.mark.parametrize(
     ("wire", "size_bytes"),
     [
         (b"x" * 98 + b"\r\n", 100),
-        (b"..\r\n" * 20 + b"x" * 38 + b"\r\n", 100),  # dots that are stuffed do not count (RFC 1870 §4)
-        (b"x\n" * 33 + b"\r", 100 + 2),  # what counts is the mail that is stored: LF made CRLF, and the last line end
+        (b"..\r\n" * 20 + b"x" * 38 + b"\r\n", 100),  # stuffed dots do not count (RFC 1870 §4)
+        # The stored size counts: each LF is stored as CRLF, and the last line end is included.
+        (b"x\n" * 33 + b"\r", 100 + 2),
         (b"\r\n" * 50, 100),
     ],
 )
-def test_the_limit_is_exact_however_the_mail_is_cut(wire, size_bytes):
+def test_the_limit_is_exact_however_the_message_is_split(wire, size_bytes):
     whole = wire + (b"" if wire.endswith(b"\n") else b"\r\n") + b".\r\n"
     for i, j in itertools.combinations(range(len(whole) - 8, len(whole) + 1), 2):
         chunks = [whole[:i], whole[i:j], whole[j:]]
@@ -170,7 +173,7 @@ def test_the_limit_is_exact_however_the_mail_is_cut(wire, size_bytes):
 
 
 @pytest.mark.parametrize("octet", [b"x", b"\r", b"\0", b".", b"\n", b"\r\n..", b"\n\0"])
-def test_nothing_is_held_beyond_the_limit(octet):
+def test_nothing_is_kept_beyond_the_limit(octet):
     reader = DataReader(MAX_BYTES)
     for _ in range(MAX_BYTES * 3):
         reader.feed(octet)
@@ -186,7 +189,7 @@ def test_a_mail_of_several_times_the_limit_is_endless():
     assert reader.endless
 
 
-def test_a_mail_that_is_dropped_still_ends():
+def test_the_end_of_a_dropped_mail_is_found():
     reader = DataReader(MAX_BYTES)
     reader.feed(b"hello\r\n.")
     reader.drop()
@@ -194,7 +197,7 @@ def test_a_mail_that_is_dropped_still_ends():
     assert outcome(reader) == TOO_BIG
 
 
-# The cost
+# The cost of reading a message
 
 
 @pytest.mark.parametrize(
@@ -202,12 +205,12 @@ def test_a_mail_that_is_dropped_still_ends():
     [
         pytest.param(b"\n", BIG // 4, id="LF"),
         pytest.param(b"\n.x", BIG // 4, id="stuffed dots"),
-        # Nothing of it can be converted before its end: then seven methods see all of it, each once.
+        # No data can be converted before the end; at the end, seven methods process all data once.
         pytest.param(b"\r\0..", 8 * BIG, id="CR, NUL and dots"),
     ],
 )
-def test_ten_mebibytes_of_anything_do_not_hold_the_loop(unit, most):
-    """No packet costs more, counted in the octets that methods of bytes work on."""
+def test_ten_mebibytes_of_any_data_do_not_block_the_loop(unit, most):
+    """The cost of each packet, counted in bytes that methods of bytes objects process, is bounded."""
     wire = unit * (BIG // len(unit)) + END
     reader = DataReader(2 * BIG + 10)
     packets = [wire[start : start + 64 * 1024] for start in range(0, len(wire), 64 * 1024)]
@@ -216,12 +219,12 @@ def test_ten_mebibytes_of_anything_do_not_hold_the_loop(unit, most):
 
 
 def test_small_packets_at_the_limit_cost_as_little_as_others():
-    """They used to cost a thousand times as much: 35 s for 2,000 packets."""
+    """Such packets once cost a thousand times as much as other packets: 35 s for 2,000 packets."""
 
     def feed(reader):
         for _ in range(2000):
             reader.feed(b"x")
 
     full = DataReader(BIG)
-    full.feed(b"\r\n.." * (BIG // 3))  # held, because the dots do not count
+    full.feed(b"\r\n.." * (BIG // 3))  # this data is accepted, because stuffed dots do not count
     assert_within(20 * cpu_seconds(feed, DataReader(BIG)) + SLACK_SECONDS, feed, full)

@@ -1,4 +1,4 @@
-"""What a client can find out by naming recipients, however it spreads them over sessions and time."""
+"""The information that a client can gain by trying recipients, in any number of sessions and at any rate."""
 
 import asyncio
 from ipaddress import ip_network
@@ -15,12 +15,12 @@ from tmpmaild.smtp.replies import MailFrom, Recipient
 
 BURST, PER_MINUTE = 5, 10
 NAMES = ["abc", "def", "postmaster", "gone", "never", "ABC+tag", "other"]
-# In each step these are named at the same moment, each in a session of its own; then so many seconds pass.
+# Each step has recipients that are tried simultaneously, each in its own session, and a number of seconds to wait.
 STEPS = st.lists(st.tuples(st.lists(st.sampled_from(NAMES), min_size=1, max_size=9), st.integers(0, 20)), max_size=12)
 
 
 class Guesser:
-    """Names recipients in any number of sessions of one client, on a clock of its own."""
+    """Tries recipients in any number of sessions of one client, with its own clock."""
 
     def __init__(self, house):
         self.now = 1000.0
@@ -35,8 +35,8 @@ class Guesser:
         path = f"{name}@ours.test"
         recipient = Recipient(parse_recipient(path.encode(), utf8=False), path)
         envelope = SmtpEnvelope(MailFrom("a@example.com"), "192.0.2.1", "192.0.2.1")
-        reply = self._handler.answer_recipient_now(envelope, recipient)
-        return reply or await self._handler.answer_recipient(envelope, recipient)
+        reply = self._handler.reply_to_recipient_now(envelope, recipient)
+        return reply or await self._handler.reply_to_recipient(envelope, recipient)
 
     async def name(self, *names):
         return await asyncio.gather(*map(self._name, names))
@@ -50,7 +50,7 @@ async def house(serve):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
-async def test_a_client_learns_so_many_names_a_minute_however_it_mixes_its_sessions(house, steps):
+async def test_a_client_learns_a_limited_number_of_names_a_minute_in_any_number_of_sessions(house, steps):
     guesser, told_at = Guesser(house), []
     for names, seconds in steps:
         told_at += [guesser.now] * (await guesser.name(*names)).count(replies.UNKNOWN_RECIPIENT)
@@ -67,15 +67,16 @@ async def test_a_client_without_a_token_cannot_tell_names_apart(house):
     assert [set(await guesser.name(name)) for name in NAMES] == [{replies.UNKNOWN_TOO_OFTEN}] * len(NAMES)
 
 
-async def test_the_last_token_is_for_one_session_even_if_others_ask_at_the_same_moment(house):
+async def test_only_one_session_gets_the_last_token_even_with_simultaneous_requests(house):
     guesser = Guesser(house)
     await guesser.name(*["gone"] * (BURST - 1))
-    said = await guesser.name("abc", "gone", "never")  # "abc" is looked up first, and holds the token meanwhile
+    # "abc" is looked up first, and its session has the token during the lookup.
+    said = await guesser.name("abc", "gone", "never")
     assert said == [replies.RECIPIENT_OK, replies.UNKNOWN_TOO_OFTEN, replies.UNKNOWN_TOO_OFTEN]
     assert await guesser.name("gone") == [replies.UNKNOWN_RECIPIENT]
 
 
-async def test_recipients_that_are_known_cost_nothing_and_tokens_come_back_one_by_one(house):
+async def test_known_recipients_use_no_tokens_and_tokens_return_one_at_a_time(house):
     guesser = Guesser(house)
     for _ in range(10):
         assert set(await guesser.name("abc", "def", "postmaster", "ABC+tag")) == {replies.RECIPIENT_OK}
@@ -89,7 +90,7 @@ async def test_recipients_that_are_known_cost_nothing_and_tokens_come_back_one_b
 
 
 class Noting:
-    """A deliverer that notes on whose behalf recipients are looked up."""
+    """A deliverer that records the client for which each recipient is looked up."""
 
     def __init__(self, deliverer):
         self._deliverer = deliverer
@@ -105,7 +106,7 @@ class Noting:
 
 @pytest.mark.parametrize("exempt", [[], [ip_network("127.0.0.0/8")]], ids=["limited", "exempt"])
 async def test_a_recipient_is_looked_up_in_turns_of_the_client_that_names_it(serve, exempt):
-    """Otherwise one client that names many would keep all others waiting for the database."""
+    """Without turns, a client that tries many recipients would make all other clients wait for the database."""
     async with serve(wrap=Noting, names=(), exempt=exempt) as house:
         for number in (2, 3):
             client = await house.connect(local_addr=(f"127.0.0.{number}", 0))

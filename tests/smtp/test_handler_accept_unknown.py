@@ -1,4 +1,4 @@
-"""``smtp.accept_unknown = "create"``: an address is created by its first mail."""
+"""``smtp.accept_unknown = "create"``: an address is created by its first message."""
 
 import pytest
 from services import rules
@@ -14,7 +14,7 @@ def catch_all(talk):
     return lambda **settings: talk(accept_unknown=True, **settings)
 
 
-async def test_an_address_that_never_was_is_there_after_its_first_mail(catch_all):
+async def test_an_unknown_address_exists_after_its_first_message(catch_all):
     async with catch_all() as (house, client):
         for _ in range(2):
             forms = ("john.doe", "John.Doe+tag", "mary")
@@ -34,7 +34,7 @@ async def test_rcpt_alone_creates_nothing(catch_all):
             await house.service.access.find("john@ours.test")
 
 
-async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_longer_are(catch_all):
+async def test_an_accepted_recipient_gets_its_mail_after_the_setting_is_turned_off(catch_all):
     async with catch_all() as (house, client):
         await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "DATA")
         house.service.change_rules(rules("ours.test"))
@@ -58,7 +58,7 @@ async def test_a_name_that_could_not_be_chosen_is_not_created(catch_all, name):
         assert said[1][:3] in ("550", "501")
 
 
-async def test_an_address_that_is_over_stays_so_until_its_quarantine_ends(catch_all, clock):
+async def test_an_expired_address_stays_expired_until_its_quarantine_ends(catch_all, clock):
     async with catch_all() as (house, client):
         await client.deliver("john")
         clock.advance(seconds=3600)
@@ -78,7 +78,7 @@ async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail
 
 
 @pytest.mark.parametrize(("names", "answer"), [(("john",), "550 5.1.1"), (("john", "abc"), "250 2.0.0")])
-async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(catch_all, monkeypatch, names, answer):
+async def test_an_address_created_and_gone_before_the_dot_gets_no_mail(catch_all, monkeypatch, names, answer):
     async def gone(*_):
         return None
 
@@ -90,7 +90,7 @@ async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(c
         assert len(house.sources()) == answer.startswith("250")
 
 
-async def test_a_sender_whose_share_is_used_up_creates_nothing_more(catch_all):
+async def test_a_sender_with_a_used_up_share_creates_nothing_more(catch_all):
     async with catch_all(storage_bytes=10_000_000, limits={"max_share_per_creator": 0.01}) as (house, client):
         replies = [await client.deliver(f"name{number}", mail="Subject: x\r\n\r\nhello") for number in range(30)]
         taken = sum(reply.startswith("250") for reply in replies)

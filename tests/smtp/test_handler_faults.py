@@ -1,4 +1,4 @@
-"""Faults that were ordered for an address, as the clients of the SMTP server see them."""
+"""Faults requested for an address, as SMTP clients see them."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ async def house(serve):
 
 
 async def tried(client):
-    """Try to send a mail; return the reply to each step until one is refused."""
+    """Try to send a message; return the reply to each step until one is refused."""
     said = []
     for line in (*START, "DATA", "Subject: x\r\n\r\nhello\r\n."):
         said += await client.say(line)
@@ -32,7 +32,7 @@ async def tried(client):
 
 
 @pytest.mark.parametrize(("at", "step"), [("rcpt", 1), ("data", 2), ("end", 3)])
-async def test_a_step_is_refused_so_many_times_and_then_no_more(house, at, step):
+async def test_a_step_is_refused_as_often_as_requested(house, at, step):
     await house.order("abc", Fault(at, GREYLISTED, times=2))
     client = await house.greeted()
     for _ in range(2):
@@ -52,7 +52,7 @@ async def test_421_closes_the_connection(house, at):
     assert await house.messages("abc") == ()
 
 
-async def test_another_recipient_is_taken_although_one_is_refused(house):
+async def test_other_recipients_are_accepted_although_one_recipient_is_refused(house):
     await house.order("abc", Fault("rcpt", GREYLISTED))
     client = await house.greeted()
     said = await client.say(*START, "RCPT TO:<def@ours.test>", "DATA", "Subject: x\r\n\r\nhello\r\n.")
@@ -60,7 +60,7 @@ async def test_another_recipient_is_taken_although_one_is_refused(house):
     assert (len(await house.messages("abc")), len(await house.messages("def"))) == (0, 1)
 
 
-async def test_two_hundred_transactions_at_once_use_up_exactly_as_many_as_were_ordered(house):
+async def test_two_hundred_transactions_at_once_use_up_exactly_the_requested_faults(house):
     await house.order("abc", Fault("rcpt", GREYLISTED, times=17), Fault("end", "452 4.2.2 Full", times=9))
     clients = await asyncio.gather(*(house.greeted() for _ in range(40)))
     said = await asyncio.gather(*map(tried, clients))
@@ -70,7 +70,7 @@ async def test_two_hundred_transactions_at_once_use_up_exactly_as_many_as_were_o
 
 
 @pytest.mark.parametrize("at", ["rcpt", "data", "end"])
-async def test_a_delay_alone_makes_the_usual_answer_late(house, at):
+async def test_a_delay_alone_delays_the_usual_reply(house, at):
     await house.order("abc", Fault(at, delay_seconds=0.05))
     client = await house.greeted()
     begun = asyncio.get_running_loop().time()
@@ -80,7 +80,7 @@ async def test_a_delay_alone_makes_the_usual_answer_late(house, at):
 
 
 async def delayed(house, at, **more):
-    """Return a client whose delivery is at a step that takes a minute."""
+    """Return a client whose delivery has reached a step that is delayed by a minute."""
     await house.order("abc", Fault(at, delay_seconds=LONG, **more))
     client = await house.greeted()
     client.send(*START, *(["DATA"] if at != "rcpt" else []), *(["Subject: x\r\n\r\nhello\r\n."] if at == "end" else []))
@@ -88,7 +88,7 @@ async def delayed(house, at, **more):
     return client
 
 
-async def test_a_delay_holds_nobody_else_up(house):
+async def test_a_delay_does_not_delay_other_clients(house):
     for at in ("rcpt", "data", "end"):
         await delayed(house, at)
     other = await house.greeted()
@@ -115,7 +115,7 @@ async def test_a_stop_ends_a_delay(house, at):
 
 
 async def test_faults_are_neither_counted_nor_logged_as_refusals(house, caplog):
-    """The text is a tester's, and the client has done nothing wrong."""
+    """The reply's text was written by a tester, and the client did not make a mistake."""
     caplog.set_level(logging.INFO)
     await house.order("abc", Fault("rcpt", "550 5.1.1 secret text"))
     client = await house.greeted()

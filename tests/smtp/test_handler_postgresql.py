@@ -1,4 +1,4 @@
-"""What a sender is told while PostgreSQL cannot store its mail: always 4xx, and nothing is stored that was not acknowledged."""
+"""Replies while PostgreSQL cannot store messages: always 4xx, and only acknowledged messages are stored."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ def engine_kind():
 
 @pytest.fixture
 def disk_is_full(store):
-    """Answer each INSERT as the server does when it cannot extend a file; return what ends that."""
+    """Make every INSERT fail as if the server could not extend a file; yield a function that stops the failures."""
     store.execute(
         "CREATE FUNCTION disk_is_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
         " RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$"
@@ -40,7 +40,7 @@ def disk_is_full(store):
     store.execute(end)
 
 
-async def test_a_full_disk_of_the_server_is_said_as_such_until_there_is_room(talk, store, request):
+async def test_a_full_disk_of_the_server_is_reported_until_there_is_room(talk, store, request):
     async with talk() as (house, client):
         end = request.getfixturevalue("disk_is_full")
         assert await client.deliver("abc") == SYSTEM_FULL
@@ -53,7 +53,7 @@ async def test_a_full_disk_of_the_server_is_said_as_such_until_there_is_room(tal
 
 
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
-async def test_mail_whose_statement_an_administrator_ends_is_refused_for_now_and_not_stored(serve, store, end, caplog):
+async def test_mail_is_refused_temporarily_if_an_administrator_ends_its_statement(serve, store, end, caplog):
     async with serve() as house:
         clients = [await house.greeted() for _ in range(5)]
         stranger = await asyncpg.connect(host=store.url.hosts[0], user=store.url.user, database=store.url.database)
@@ -73,7 +73,7 @@ async def test_mail_whose_statement_an_administrator_ends_is_refused_for_now_and
         assert "secret" not in caplog.text
 
 
-async def test_after_all_connections_to_the_server_were_ended_mail_is_stored_and_shown_again(talk, store):
+async def test_mail_is_stored_and_shown_again_after_all_connections_to_the_server_were_ended(talk, store):
     async with talk() as (house, client):
         assert (await client.deliver("abc")).startswith(STORED)
         store.execute(

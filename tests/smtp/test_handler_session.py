@@ -1,4 +1,4 @@
-"""What a reader is told of the session that brought a mail."""
+"""The information that a reader receives about the SMTP session of a message."""
 
 import pytest
 
@@ -13,7 +13,7 @@ async def read(house, name):
     return full.envelope
 
 
-async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recipients(talk, certificate, clock):
+async def test_each_inbox_sees_the_session_with_its_own_recipients(talk, certificate, clock):
     ours, theirs = certificate
     async with talk(tls=ours, names=("abc", "def"), auth="any") as (house, client):
         await client.say("STARTTLS")
@@ -42,7 +42,7 @@ async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recip
     assert (abc.helo, abc.remote_ip, abc.tls) == ("real.example", "127.0.0.1", True)
 
 
-async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
+async def test_a_second_message_has_no_details_of_the_first_message(serve, clock):
     async with serve(names=("abc", "def")) as house:
         client = await house.connect()
         await client.reply()
@@ -53,7 +53,7 @@ async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
     assert session == SmtpSession("HELO", data_at_ms=clock(), recipients=(AcceptedRecipient("def@ours.test", clock()),))
 
 
-async def test_an_inbox_that_the_mail_creates_has_the_session_too(talk):
+async def test_an_inbox_created_by_a_message_also_shows_the_session(talk):
     async with talk(accept_unknown=True) as (house, client):
         await client.deliver("abc", "brand-new")
         assert [one.address for one in (await read(house, "brand-new")).session.recipients] == ["brand-new@ours.test"]

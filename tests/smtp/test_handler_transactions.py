@@ -1,4 +1,4 @@
-"""One mail for several inboxes: taken for all of them or for none, and what was acknowledged is what is on disk."""
+"""One message for several inboxes: it is stored in all of them or in none, and on disk once it is acknowledged."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ async def subjects(house, name):
     return [message.subject for message in await house.messages(name)]
 
 
-# Full at RCPT
+# Inboxes that are full at RCPT
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ async def subjects(house, name):
         pytest.param({"max_bytes_per_inbox": 2 * 6000}, id="octets"),
     ],
 )
-async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(talk, limits):
+async def test_a_full_inbox_is_refused_at_rcpt_and_other_recipients_get_their_mail(talk, limits):
     async with talk(names=("full", "free", "last"), limits=limits) as (house, client):
         for _ in range(2):
             assert (await client.deliver("full", mail="x" * 998)).startswith(STORED)
@@ -49,7 +49,7 @@ async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(tal
         assert len(await house.messages("full")) == 2
 
 
-async def test_a_share_of_the_operators_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(talk):
+async def test_a_used_up_share_of_the_operators_inbox_is_refused_at_rcpt_and_other_recipients_get_their_mail(talk):
     async with talk(names=("abc",)) as (house, client):
         envelope = Envelope("a@example.com", ("postmaster@ours.test",), "client.example", "127.0.0.1", tls=False)
         mails = [house.service.deliverer.deliver(envelope, [OPERATOR_INBOX_ID], b"full now\r\n") for _ in range(50)]
@@ -60,26 +60,26 @@ async def test_a_share_of_the_operators_inbox_is_refused_at_rcpt_and_the_others_
         assert await subjects(house, "abc") == ["small"]
 
 
-# Full since RCPT
+# Inboxes that become full after RCPT
 
 
-async def test_one_recipient_that_is_full_since_rcpt_refuses_the_mail_for_all_three(serve):
+async def test_one_recipient_that_became_full_after_rcpt_refuses_the_message_for_all_three(serve):
     async with serve(names=("abc", "filled", "def"), limits=ONE) as house:
         client = await house.at_data("abc", "filled", "def")
         assert (await (await house.greeted()).deliver("filled", mail="Subject: first")).startswith(STORED)
         assert (await at_the_dot(client)).startswith(FULL)
         assert [await subjects(house, name) for name in ("abc", "filled", "def")] == [[], ["first"], []]
         assert len(house.sources()) == 1
-        # The session goes on, and RCPT knows by now.
+        # The session continues, and RCPT is now refused.
         said = await client.say(SENDER, *rcpt("filled", "abc"), "DATA", "Subject: again\r\n.")
         assert [reply[:9] for reply in said] == ["250 2.1.0", "452 4.2.2", "250 2.1.5", "354 End d", "250 2.0.0"]
         assert await subjects(house, "abc") == ["again"]
 
 
-# Over since RCPT
+# Inboxes that expire after RCPT
 
 
-async def test_recipients_that_are_over_at_the_dot_are_left_out(serve, clock):
+async def test_expired_recipients_are_omitted_at_the_dot(serve, clock):
     async with serve(names=("old", "older")) as house:
         clock.advance(seconds=1800)
         await house.create("young", "younger")
@@ -87,12 +87,13 @@ async def test_recipients_that_are_over_at_the_dot_are_left_out(serve, clock):
         clock.advance(seconds=1800)
         said = await at_the_dot(client, "Subject: late")
         (young,), (younger,) = await house.messages("young"), await house.messages("younger")
-        assert said == f"250 2.0.0 Ok: stored as {young.id}"  # of the first that is left
+        # The reply contains the message id of the first remaining recipient.
+        assert said == f"250 2.0.0 Ok: stored as {young.id}"
         assert (young.subject, younger.subject) == ("late", "late")
         assert house.read("SELECT count(*) FROM message") == [(2,)]
 
 
-async def test_a_mail_of_which_no_recipient_is_left_is_refused_like_one_that_never_was(serve, clock):
+async def test_a_message_without_remaining_recipients_is_refused_like_a_message_to_unknown_recipients(serve, clock):
     async with serve(names=("abc", "def")) as house:
         client = await house.at_data("abc", "def")
         clock.advance(seconds=3600)
@@ -102,7 +103,7 @@ async def test_a_mail_of_which_no_recipient_is_left_is_refused_like_one_that_nev
         assert (await client.deliver("new")).startswith(STORED)
 
 
-async def test_the_next_owner_of_a_name_gets_no_mail_meant_for_the_one_before(serve, clock):
+async def test_the_next_owner_of_a_name_gets_no_mail_for_the_previous_one(serve, clock):
     async with serve() as house:
         client = await house.at_data("abc")
         clock.advance(seconds=25 * 3600)
@@ -111,10 +112,10 @@ async def test_the_next_owner_of_a_name_gets_no_mail_meant_for_the_one_before(se
         assert await subjects(house, "abc") == []
 
 
-# Unknown, expired, swept: the same bytes
+# Unknown, expired and swept addresses get identical replies
 
 
-async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(talk, clock):
+async def test_an_expired_address_looks_like_one_that_never_existed(talk, clock):
     async with talk(names=("was", "deleted")) as (house, client):
         said = await client.say(SENDER, *rcpt("was", "deleted"))
         assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * 2]
@@ -130,7 +131,7 @@ async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(talk,
         assert await client.say(*rcpt("was")) == ["550 5.1.1 No such address here"]
 
 
-async def test_an_address_takes_mail_until_its_last_millisecond(talk, clock):
+async def test_an_address_accepts_mail_until_its_last_millisecond(talk, clock):
     async with talk() as (_, client):
         clock.advance(ms=3_600_000 - 1)
         assert (await client.deliver("abc")).startswith(STORED)
@@ -139,17 +140,17 @@ async def test_an_address_takes_mail_until_its_last_millisecond(talk, clock):
         assert [reply[:9] for reply in said] == ["250 2.1.0", "550 5.1.1", "554 5.5.1"]
 
 
-# What is acknowledged is what is on disk
+# Acknowledged messages are on disk
 
 
 class Sender:
-    """Sends mails with a number each, to inboxes of all kinds, and notes what it was told."""
+    """Sends numbered messages to inboxes of all kinds, and records the replies."""
 
     def __init__(self, house, chance):
         self.house = house
         self.chance = chance
-        self.acknowledged = {}  # ids by number
-        self.promised = set()  # pairs of inbox and number
+        self.acknowledged = {}  # message ids, by the number of the message
+        self.promised = set()  # pairs of an inbox and the number of a message
         self.refusals = []
 
     async def send(self, numbers, names):
@@ -175,7 +176,7 @@ class Sender:
             self.refusals.append(f"{reply[:9]} at the dot")
 
 
-async def test_what_forty_senders_were_promised_is_on_disk_and_nothing_else_is_and_nothing_twice(serve, clock):
+async def test_every_acknowledged_mail_of_forty_senders_is_on_disk_exactly_once(serve, clock):
     old, others = [f"old{n}" for n in range(8)], [f"inbox{n}" for n in range(16)]
     async with serve(names=old, limits={"max_messages_per_inbox": 10}) as house:
         clock.advance(seconds=1800)
@@ -184,7 +185,7 @@ async def test_what_forty_senders_were_promised_is_on_disk_and_nothing_else_is_a
         parts = [range(start, start + 5) for start in range(0, 200, 5)]
         sending = [asyncio.ensure_future(sender.send(part, [*others, *old, "nobody"])) for part in parts]
         await house.until(lambda: len(sender.acknowledged) > 40)
-        clock.advance(seconds=1800)  # in the midst of it a third of the inboxes are over
+        clock.advance(seconds=1800)  # a third of the inboxes expire while messages are being sent
         await asyncio.gather(*sending)
 
         on_disk = house.store.mails()

@@ -1,4 +1,4 @@
-"""TLS from the first octet: the same conversation behind it, the same limits around it."""
+"""Implicit TLS: the conversation and the limits are the same as with STARTTLS."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ async def connect(house, context):
     return await house.connect(ssl=context, server_hostname="localhost")
 
 
-async def test_a_mail_comes_over_tls_and_starttls_is_not_offered(serve, certificate):
+async def test_a_mail_is_received_over_tls_and_starttls_is_not_offered(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours, tls_first=True) as house:
         client = await connect(house, theirs)
@@ -36,7 +36,7 @@ async def test_a_mail_comes_over_tls_and_starttls_is_not_offered(serve, certific
 
 
 @pytest.mark.parametrize("octets", [b"EHLO client.example\r\nQUIT\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01junk"])
-async def test_who_speaks_in_the_clear_is_told_nothing(serve, certificate, octets):
+async def test_a_client_without_tls_learns_nothing_about_the_server(serve, certificate, octets):
     async with serve(tls=certificate[0], tls_first=True) as house:
         client = await house.connect()
         client.write(octets)
@@ -46,14 +46,14 @@ async def test_who_speaks_in_the_clear_is_told_nothing(serve, certificate, octet
         assert not house.server.connections.per_client
 
 
-async def test_a_handshake_that_does_not_come_is_given_up(serve, certificate, monkeypatch):
+async def test_a_handshake_that_does_not_start_is_abandoned(serve, certificate, monkeypatch):
     monkeypatch.setattr(handshake, "_HANDSHAKE_SECONDS", 0.05)
     async with serve(tls=certificate[0], tls_first=True) as house:
         assert await (await house.connect()).rest() == ""
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
 
 
-async def test_who_has_not_shaken_hands_does_not_hold_up_a_stop(serve, certificate):
+async def test_a_client_without_a_completed_handshake_does_not_delay_a_stop(serve, certificate):
     async with serve(tls=certificate[0], tls_first=True) as house:
         client = await house.connect()
         await house.until(lambda: house.server.connections.open)
@@ -63,13 +63,13 @@ async def test_who_has_not_shaken_hands_does_not_hold_up_a_stop(serve, certifica
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
 
 
-async def test_who_has_not_shaken_hands_counts_and_gives_way(serve, certificate):
+async def test_a_client_without_a_completed_handshake_counts_and_gives_way(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours, tls_first=True, max_connections=2, max_connections_per_client=3) as house:
         silent = [await house.connect() for _ in range(2)]
         connections = house.server.connections
         await house.until(lambda: len(connections.open) == 2)
-        assert await (await house.connect()).rest() == ""  # as long as both may be about to begin
+        assert await (await house.connect()).rest() == ""  # both silent clients may still be in their handshake
         connections.open.update(dict.fromkeys(connections.open, -10.0))
         for session in connections.open:
             session._active_at = -10.0
@@ -77,7 +77,7 @@ async def test_who_has_not_shaken_hands_counts_and_gives_way(serve, certificate)
         assert await silent[0].rest() == ""
 
 
-async def test_one_client_has_only_so_many_connections_and_is_refused_without_a_word(serve, certificate):
+async def test_a_client_has_a_limited_number_of_connections_and_is_refused_without_a_reply(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours, tls_first=True, max_connections_per_client=1) as house:
         assert (await (await connect(house, theirs)).reply()).startswith(GREETING)
@@ -100,7 +100,7 @@ async def test_the_header_of_a_proxy_comes_before_tls(serve, certificate, header
     ours, theirs = certificate
     async with serve(tls=ours, tls_first=True, trusted_proxies=PROXY) as house:
         proxy = await house.connect()
-        # What follows within 200 ms goes in one packet with it: the hello.
+        # The hello follows within 200 ms, so it is sent in the same packet as the header.
         proxy.writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
         proxy.write(header)
         await proxy.start_tls(theirs)

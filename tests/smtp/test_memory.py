@@ -1,4 +1,4 @@
-"""The memory of mails on their way in is bounded in all and for each client, and nothing of it gets lost."""
+"""The memory used by incoming messages is bounded, in total and for each client, and all of it is counted."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["reserve", "hold"
 
 
 @given(STEPS)
-def test_the_bounds_hold_whatever_is_taken_and_all_comes_back(steps):
+def test_the_bounds_are_kept_and_all_memory_is_returned(steps):
     memory = MailMemory(300_000, 200_000)
     accounts = [MemoryAccount(memory, client) for client in ("a", "a", "a", "b", "b", None)]
     for number, step, size_bytes in steps:
@@ -23,7 +23,7 @@ def test_the_bounds_hold_whatever_is_taken_and_all_comes_back(steps):
     assert not memory._shares
 
 
-def test_an_allowance_is_free_and_who_sends_more_than_declared_pays_for_it():
+def test_an_allowance_is_free_and_octets_beyond_the_declared_size_are_charged():
     memory = MailMemory(0, 0)
     account = MemoryAccount(memory, "a")
     assert account.hold(ALLOWANCE_BYTES)

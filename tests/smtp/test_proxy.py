@@ -1,4 +1,4 @@
-"""SMTP behind a balancer: nothing before the header, and after it the client that it names."""
+"""SMTP behind a load balancer: no greeting is sent before the PROXY header, which then identifies the client."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ async def test_mail_is_from_the_client_that_the_header_names(serve, header, ip):
         assert not house.server.connections.per_client
 
 
-async def test_the_greeting_waits_for_the_header_however_it_comes(serve):
+async def test_the_greeting_waits_for_the_header_however_it_is_split(serve):
     async with serve(trusted_proxies=PROXY) as house:
         client = await house.connect()
         for octet in HEADER[:-1]:
@@ -61,7 +61,7 @@ async def test_the_greeting_waits_for_the_header_however_it_comes(serve):
         assert (await client.reply()).startswith(GREETING)
 
 
-async def test_what_comes_with_the_header_is_read_behind_it(serve):
+async def test_octets_sent_with_the_header_are_read_after_it(serve):
     async with serve(trusted_proxies=PROXY) as house:
         client = await through_proxy(house, HEADER + b"NOOP\r\n" + HEADER + b"QUIT\r\n")
         assert (await client.replies(4))[1:] == [str(replies.OK), str(replies.UNKNOWN_COMMAND), str(replies.BYE)]
@@ -81,7 +81,7 @@ async def test_the_client_stays_the_same_under_tls(serve, certificate):
         assert house.read("SELECT remote_ip, tls FROM content") == [("192.0.2.1", 1)]
 
 
-async def test_limits_are_the_clients_and_not_the_proxys(serve, caplog):
+async def test_limits_apply_to_the_client_and_not_to_the_proxy(serve, caplog):
     caplog.set_level(logging.INFO)
     async with serve(trusted_proxies=PROXY, max_connections_per_client=1, new_connections_per_minute=1) as house:
         assert (await (await through_proxy(house)).reply()).startswith(GREETING)
@@ -90,7 +90,7 @@ async def test_limits_are_the_clients_and_not_the_proxys(serve, caplog):
         assert "SMTP connection from 192.0.2.1 refused: smtp.max_connections_per_client" in caplog.text
 
 
-async def test_the_limit_in_all_counts_who_has_not_been_named_yet(serve):
+async def test_the_total_limit_includes_clients_that_are_not_identified_yet(serve):
     async with serve(trusted_proxies=PROXY, max_connections=1) as house:
         await house.connect()
         await house.until(lambda: house.server.connections.open)
@@ -98,7 +98,7 @@ async def test_the_limit_in_all_counts_who_has_not_been_named_yet(serve):
         assert not house.server.connections.per_client
 
 
-async def test_who_is_not_trusted_is_greeted_and_its_header_is_no_command(serve):
+async def test_an_untrusted_client_is_greeted_and_its_header_is_not_a_command(serve):
     async with serve(trusted_proxies=PROXY) as house:
         client = await house.connect(local_addr=("127.0.0.2", 0))
         assert (await client.reply()).startswith(GREETING)
@@ -108,15 +108,15 @@ async def test_who_is_not_trusted_is_greeted_and_its_header_is_no_command(serve)
 
 
 @pytest.mark.parametrize("octets", [b"EHLO client.example\r\n", b"PROXY TCP4 192.0.2.1\r\n", b"\x16\x03\x01"])
-async def test_a_proxy_without_a_right_header_is_cut_off_unanswered(serve, octets, caplog):
+async def test_a_proxy_with_an_invalid_header_is_disconnected_without_a_reply(serve, octets, caplog):
     async with serve(trusted_proxies=PROXY) as house:
         assert await (await through_proxy(house, octets)).rest() == ""
         await house.until(lambda: not house.server.connections.open)
-        assert "SMTP: the PROXY header from 127.0.0.1 is wrong: " in caplog.text
-        assert f"it begins with {octets[:32]!r}" in caplog.text
+        assert "SMTP: the PROXY header from 127.0.0.1 is invalid: " in caplog.text
+        assert f"it starts with {octets[:32]!r}" in caplog.text
 
 
-async def test_a_proxy_that_sends_no_header_is_cut_off_in_time(serve, caplog):
+async def test_a_proxy_that_sends_no_header_is_disconnected_in_time(serve, caplog):
     async with serve(trusted_proxies=PROXY) as house:
         client = await through_proxy(house, HEADER[:10])
         await house.until(lambda: house.server.connections.open)
@@ -126,10 +126,10 @@ async def test_a_proxy_that_sends_no_header_is_cut_off_in_time(serve, caplog):
         house.server.close_idle(now + 6)
         assert await client.rest() == ""
         await house.until(lambda: not house.server.connections.open)
-        assert "SMTP: the PROXY header from 127.0.0.1 does not come" in caplog.text
+        assert "SMTP: the PROXY header from 127.0.0.1 did not arrive in time" in caplog.text
 
 
-async def test_a_health_check_without_a_word_is_nothing_to_tell(serve, caplog):
+async def test_a_silent_health_check_is_not_logged(serve, caplog):
     caplog.set_level(logging.INFO)
     async with serve(trusted_proxies=PROXY) as house:
         (await house.connect()).close()

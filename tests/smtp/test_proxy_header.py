@@ -1,4 +1,4 @@
-"""The header of the PROXY protocol, octet by octet."""
+"""The header of the PROXY protocol, byte by byte."""
 
 import pytest
 from hypothesis import given
@@ -64,7 +64,7 @@ GOOD = [
     ),
     pytest.param(SIGNATURE + b" \xff\x00\x08anything", None, id="v2 LOCAL of an unknown family"),
 ]
-"""Headers, and the client that each names."""
+"""Headers, and the client that each header names."""
 
 NEXT = {
     "nothing": b"",
@@ -72,7 +72,7 @@ NEXT = {
     "a TLS hello": b"\x16\x03\x01\x02\x00\x01",
     "the header again": b"PROXY TCP4 203.0.113.9 198.51.100.9 1 25\r\n",
 }
-"""What may follow a header."""
+"""Data that may follow a header."""
 
 
 @pytest.mark.parametrize(("header", "client"), GOOD)
@@ -82,7 +82,7 @@ def test_a_header_names_the_client_and_ends_before_what_follows(header, client):
 
 
 @pytest.mark.parametrize(("header", "client"), GOOD)
-def test_a_header_may_come_octet_by_octet(header, client):
+def test_a_header_may_arrive_byte_by_byte(header, client):
     assert {parse_proxy_header(header[:size]) for size in range(len(header))} == {None}
 
 
@@ -92,7 +92,7 @@ def test_a_header_may_come_octet_by_octet(header, client):
         (
             b"PROXY TCP6 2001:db8::7 192.0.2.1 51512 25\r\n",
             "2001:db8::7",
-        ),  # nginx, for each IPv6 client of an IPv4 server
+        ),  # sent by nginx for every IPv6 client of an IPv4 server
         (b"PROXY TCP6 2001:db8::7 ::ffff:192.0.2.1 51512 25\r\n", "2001:db8::7"),
         (b"PROXY TCP4 192.0.2.7 2001:db8::1 51512 25\r\n", "192.0.2.7"),
     ],
@@ -156,7 +156,7 @@ def test_the_destination_may_be_of_the_other_family(header, ip):
         pytest.param(b"\x16", id="a TLS hello"),
     ],
 )
-def test_what_is_no_header_is_refused(header):
+def test_text_that_is_not_a_header_is_refused(header):
     with pytest.raises(BadProxyHeader):
         parse_proxy_header(header)
 
@@ -165,8 +165,8 @@ def test_what_is_no_header_is_refused(header):
     start=st.sampled_from([b"", b"PROXY ", b"PROXY TCP4 192.0.2.1 ", SIGNATURE, SIGNATURE + b"\x21\x11\0\x0c"]),
     rest=st.binary(max_size=120),
 )
-def test_whatever_comes_what_was_said_of_its_beginning_holds(start, rest):
-    """Nothing else is raised, and neither a header nor a refusal is taken back when more comes."""
+def test_a_verdict_on_the_start_of_a_header_never_changes(start, rest):
+    """Only the expected exceptions are raised, and a header or refusal does not change when more data arrives."""
     said = None
     for size in range(len(start + rest) + 1):
         try:

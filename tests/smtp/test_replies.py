@@ -1,4 +1,4 @@
-"""Every reply has its codes, and every error of a request has a reply."""
+"""Every reply has the right codes, and every request error has a reply."""
 
 import pytest
 
@@ -17,17 +17,17 @@ def tree(kind):
 
 
 @pytest.mark.parametrize("kind", list(tree(errors.RequestError)))
-def test_every_error_and_each_special_case_of_it_has_an_answer_that_is_for_good_where_the_sender_is_wrong(kind):
-    assert kind in replies._ANSWERS, f"{kind.__name__} has no line in smtp/replies.py"
-    assert str(replies._ANSWERS[kind])[0] == ("5" if kind in PERMANENT else "4")
+def test_every_error_and_special_case_has_a_reply_which_is_permanent_if_the_sender_made_the_mistake(kind):
+    assert kind in replies._REPLIES, f"{kind.__name__} has no reply in smtp/replies.py"
+    assert str(replies._REPLIES[kind])[0] == ("5" if kind in PERMANENT else "4")
     special = type(f"Special{kind.__name__}", (kind,), {"__module__": __name__})
     arguments = (0,) if issubclass(kind, errors.AddressExpired) else ()
-    assert replies.answer_to(special(*arguments)) == replies._ANSWERS[kind]
+    assert replies.reply_to(special(*arguments)) == replies._REPLIES[kind]
 
 
-def test_an_error_of_tomorrow_is_our_fault():
+def test_an_unknown_error_is_reported_as_an_internal_error():
     unheard = type("Unheard", (errors.RequestError,), {"__module__": __name__})
-    assert replies.answer_to(unheard("secret")) == replies.OUR_FAULT
+    assert replies.reply_to(unheard("secret")) == replies.OUR_FAULT
 
 
 CODES = {
@@ -83,7 +83,7 @@ CODES = {
     "NO_RECIPIENTS": "554 5.5.1",
     "BAD_PARAMETER": "555 5.5.4",
 }
-"""The codes that senders know a reply by; they are part of the contract."""
+"""The codes by which senders recognise a reply; they are part of the contract."""
 
 MISTAKES = {
     "LINE_TOO_LONG",
@@ -103,10 +103,10 @@ MISTAKES = {
     "NO_RECIPIENTS",
     "BAD_PARAMETER",
 }
-"""Replies that a client which can speak SMTP does not provoke."""
+"""Replies that a correct SMTP client never gets."""
 
 
-def test_a_reply_has_the_codes_that_senders_know_it_by():
+def test_a_reply_has_the_codes_that_senders_expect():
     assert REPLIES.keys() == CODES.keys()
     assert [name for name, codes in CODES.items() if not str(REPLIES[name]).startswith(f"{codes} ")] == []
     assert {name for name, reply in REPLIES.items() if reply.is_mistake} == MISTAKES
@@ -115,7 +115,8 @@ def test_a_reply_has_the_codes_that_senders_know_it_by():
 @pytest.mark.parametrize("name", CODES)
 def test_the_codes_of_a_reply_are_of_one_class(name):
     code, *enhanced = CODES[name].split()
-    assert code[0] == "3" or [one.partition(".")[0] for one in enhanced] == [code[0]]  # RFC 2034 §4: 3xx carries none
+    # RFC 2034 §4: 3xx replies have no enhanced code
+    assert code[0] == "3" or [one.partition(".")[0] for one in enhanced] == [code[0]]
     assert code[0] == "5" or name not in MISTAKES
     assert REPLIES[name].is_positive == (code[0] in "23")
     assert REPLIES[name].octets == f"{REPLIES[name]}\r\n".encode()

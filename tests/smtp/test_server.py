@@ -1,4 +1,4 @@
-"""The listeners: how they watch their connections, and how they stop."""
+"""The listeners: how they monitor their connections, and how they stop."""
 
 import asyncio
 from ipaddress import ip_network
@@ -11,7 +11,7 @@ MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 LOCALHOST = ip_network("127.0.0.0/8")
 
 
-async def test_at_a_stop_a_mail_gets_its_answer_and_all_others_are_sent_away(serve):
+async def test_a_stop_acknowledges_mail_in_transfer_and_disconnects_other_clients(serve):
     async with serve() as house:
         others, busy = [await house.greeted() for _ in range(3)], await house.at_data()
         for count, client in enumerate(others):
@@ -29,7 +29,7 @@ async def test_at_a_stop_a_mail_gets_its_answer_and_all_others_are_sent_away(ser
 
 
 @pytest.mark.parametrize("mail", ["\n.\n\r\n.", "x" * 3000 + "\r\n."])
-async def test_at_a_stop_a_mail_that_is_refused_is_the_last_too(serve, mail):
+async def test_after_a_stop_no_message_follows_a_refused_message(serve, mail):
     async with serve(max_message_bytes=2000) as house:
         client = await house.at_data()
         stopping = asyncio.ensure_future(house.server.stop(5))
@@ -52,7 +52,7 @@ async def test_a_stop_waits_no_longer_than_its_grace_time(serve):
 
 
 @pytest.mark.parametrize("trusted_proxies", [[], [LOCALHOST]])
-async def test_who_comes_while_the_server_stops_is_refused(serve, trusted_proxies):
+async def test_a_client_that_connects_during_a_stop_is_refused(serve, trusted_proxies):
     async with serve(trusted_proxies=trusted_proxies) as house:
         house.server.connections.stopping = True
         assert await (await house.connect()).rest() == str(replies.STOPPING) + "\r\n"

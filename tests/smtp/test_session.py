@@ -1,4 +1,4 @@
-"""Mail over real sockets, on both event loops: nothing is lost, nobody waits for another, nobody stays for ever."""
+"""Mail over real sockets, on both event loops: no mail is lost, and no client delays the others or stays forever."""
 
 import asyncio
 import socket
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.both_loops
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 
 
-# Clients that leave
+# Clients that disconnect
 
 
-async def test_a_client_who_half_closes_after_the_dot_gets_the_answer(serve):
+async def test_a_client_that_half_closes_after_the_dot_gets_the_reply(serve):
     async with serve() as house:
         client = await house.connect()
         client.send("EHLO client.example", *MAIL, "Subject: one", ".", *MAIL, "Subject: two", ".")
@@ -27,7 +27,7 @@ async def test_a_client_who_half_closes_after_the_dot_gets_the_answer(serve):
         assert [message.subject for message in await house.messages("abc")] == ["two", "one"]
 
 
-async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
+async def test_a_client_that_half_closes_before_the_dot_leaves_nothing(serve):
     async with serve() as house:
         client = await house.at_data()
         client.send("half a mail")
@@ -38,7 +38,7 @@ async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
         assert house.server.connections.memory.held_bytes == 0
 
 
-async def test_clients_that_disconnect_right_after_the_dot_disturb_nobody(serve):
+async def test_clients_that_disconnect_after_the_dot_do_not_disturb_others(serve):
     async with serve() as house:
         clients = [await house.at_data() for _ in range(20)]
         for number, client in enumerate(clients):
@@ -57,7 +57,7 @@ async def test_clients_that_disconnect_right_after_the_dot_disturb_nobody(serve)
 # Clients that do not read
 
 
-async def test_a_client_who_never_reads_is_cut_and_costs_little_memory(serve):
+async def test_a_client_that_never_reads_is_disconnected_and_uses_little_memory(serve):
     async with serve() as house:
         client = await house.connect(limit=4096)
         tracemalloc.start()
@@ -78,16 +78,16 @@ async def test_a_client_who_never_reads_is_cut_and_costs_little_memory(serve):
         await house.until(lambda: not house.server.connections.open)
 
 
-async def test_a_client_who_reads_late_gets_every_reply(serve):
+async def test_a_client_that_reads_late_gets_every_reply(serve):
     async with serve() as house:
         client = await house.connect(limit=4096)
         await client.reply()
         (session,) = house.server.connections.open
-        for end in (session.transport, client.writer.transport):  # the kernel holds little, so little is to be read
+        for end in (session.transport, client.writer.transport):  # small kernel buffers, so that they fill up soon
             for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                 end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, buffer, 16 * 1024)
         packets = 0
-        while session.unread_since is None:  # how much that takes is the kernel's affair
+        while session.unread_since is None:  # the number of packets that fit depends on the kernel
             client.write(b"EHLO client.example\r\n" * 100)
             packets += 1
             await asyncio.sleep(0)
@@ -96,7 +96,7 @@ async def test_a_client_who_reads_late_gets_every_reply(serve):
         assert await client.say("NOOP") == [str(replies.OK)]
 
 
-async def test_a_client_who_must_wait_is_not_read_on(serve):
+async def test_no_further_input_is_read_from_a_waiting_client(serve):
     async with serve() as house:
         client = await house.connect()
         await client.reply()
@@ -115,14 +115,14 @@ async def flood(client, packets):
         await client.writer.drain()
 
 
-async def test_a_client_who_never_reads_the_last_reply_is_forgotten(serve):
+async def test_a_client_that_never_reads_the_last_reply_is_dropped(serve):
     async with serve() as house:
         client = await house.connect(limit=4096)
         await client.reply()
         (session,) = house.server.connections.open
         client.write(b"EHLO client.example\r\n" * 3000)
         await house.until(lambda: session.conversation.input.waiting_bytes == 0)
-        session.transport.write(b"x" * 40_000_000)  # more than the kernel takes, so that the close cannot end
+        session.transport.write(b"x" * 40_000_000)  # more data than the kernel accepts, so that closing cannot complete
         session.resume_writing()
         session.stop()
         house.server.close_idle(house.server.connections.loop.time() + 31)
@@ -140,7 +140,7 @@ async def test_an_idle_client_is_refused(talk):
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"
 
 
-async def test_octets_of_a_command_without_end_are_no_activity(serve, monkeypatch):
+async def test_bytes_of_an_endless_command_do_not_count_as_activity(serve, monkeypatch):
     monkeypatch.setattr(session_module, "_NOTED_SECONDS", 0)
     async with serve() as house:
         client = await house.connect()
@@ -154,19 +154,19 @@ async def test_octets_of_a_command_without_end_are_no_activity(serve, monkeypatc
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"
 
 
-async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve, monkeypatch):
+async def test_a_slow_message_is_aborted_but_a_fast_message_is_not(serve, monkeypatch):
     monkeypatch.setattr(session_module, "_IDLE_SECONDS", 1000)
     async with serve() as house:
         trickling, flowing = await house.at_data(), await house.at_data()
         trickling.write(b"x" * 100_000)
         flowing.write(b"x" * 200_000)
         await house.until(lambda: house.received_bytes() == 300_000)
-        house.server.close_idle(house.server.connections.loop.time() + 301)  # as if this had taken five minutes
+        house.server.close_idle(house.server.connections.loop.time() + 301)  # pretend that five minutes have passed
         assert await trickling.rest() == str(replies.TIMEOUT) + "\r\n"
         assert (await flowing.say("\r\n."))[0].startswith("250")
 
 
-async def test_a_mail_that_trickles_only_at_its_end_is_given_up_too(serve, monkeypatch):
+async def test_a_message_that_is_slow_only_at_its_end_is_also_aborted(serve, monkeypatch):
     monkeypatch.setattr(session_module, "_IDLE_SECONDS", 1000)
     async with serve() as house:
         client = await house.at_data()

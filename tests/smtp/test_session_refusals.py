@@ -1,4 +1,4 @@
-"""What is kept of refusals for testers: the command and the reply, or how the client left."""
+"""Refusals recorded for testers: each contains the command and the reply, or describes how the client disconnected."""
 
 import asyncio
 import smtplib
@@ -14,7 +14,7 @@ def kept(house):
 
 
 def distrust(address, tls_first):
-    """Connect as an application does that does not know the authority."""
+    """Connect like an application that does not trust the certificate's issuer."""
     context = ssl.create_default_context()
     if tls_first:
         smtplib.SMTP_SSL(*address, local_hostname="localhost", context=context, timeout=PATIENCE_SECONDS)
@@ -27,7 +27,7 @@ async def ended(house):
     await house.until(lambda: not house.server.connections.open)
 
 
-async def test_a_recipient_that_is_not_here_is_kept_as_it_was_written(talk, clock):
+async def test_a_refused_unknown_recipient_is_kept_as_it_was_written(talk, clock):
     async with talk(keep_refusals=True) as (house, client):
         await client.say(
             "MAIL FROM:<a@example.com>", "RCPT TO:<No.One@ours.test>", "RCPT TO:<abc@other.test>", "RCPT TO:<>"
@@ -58,22 +58,22 @@ async def test_no_secret_is_kept_and_no_more_than_a_hundred(talk):
         assert kept(house) == secretless[1:] + [("RCPT TO:<no-one@ours.test>", "550 5.1.1 No such address here")] * 99
 
 
-async def test_a_client_that_misses_auth_is_kept_by_its_leaving(talk):
+async def test_a_client_that_disconnects_because_auth_is_missing_is_kept(talk):
     async with talk(keep_refusals=True) as (house, client):
         await client.say("QUIT")
         await ended(house)
-        text = "the client left without a mail; it was offered no AUTH and no STARTTLS"
+        text = "the client disconnected without sending a message; it was offered no AUTH and no STARTTLS"
         assert kept(house) == [("EHLO", text)]
 
 
-async def test_a_client_that_leaves_in_its_mail_is_kept_and_one_that_has_sent_it_is_not(talk):
+async def test_a_client_that_disconnects_during_its_message_is_kept_but_not_after_it(talk):
     async with talk(keep_refusals=True) as (house, client):
         await client.deliver("abc")
         await client.say("QUIT")
         await ended(house)
         (await house.at_data()).close()
         await ended(house)
-        assert kept(house) == [("DATA", "the client left before its mail was whole")]
+        assert kept(house) == [("DATA", "the client disconnected before its message was complete")]
 
 
 @pytest.mark.parametrize("tls_first", [False, True], ids=["starttls", "tls first"])
@@ -95,10 +95,12 @@ async def test_a_client_that_leaves_right_after_the_handshake_is_kept(serve, cer
         await client.reply()
         client.close()
         await ended(house)
-        assert kept(house) == [("the TLS handshake", "the client left after it; does it trust the certificate?")]
+        assert kept(house) == [
+            ("the TLS handshake", "the client disconnected after the handshake; does it trust the certificate?")
+        ]
 
 
-async def test_nothing_is_kept_unless_it_is_wanted_and_all_is_dropped_when_it_is_no_more(talk):
+async def test_refusals_are_kept_only_while_the_setting_is_on(talk):
     async with talk() as (house, client):
         for wanted in (False, True):
             house.service.refusals.want(wanted=wanted)

@@ -1,4 +1,4 @@
-"""AUTH (RFC 4954), sans-I/O: the exchange of one session, which accepts any credentials and stores none."""
+"""The sans-I/O AUTH exchange of one session (RFC 4954), which accepts any credentials and stores none."""
 
 import re
 
@@ -7,11 +7,11 @@ from tmpmaild.smtp.replies import Reply
 
 MAX_RESPONSE_BYTES = 12_288 + 1  # RFC 4954 §4, and the CR of the line end
 COMMAND = re.compile(rb"(?i:AUTH) ")
-"""How the line begins that may hold a first response."""
+"""The start of a line that may contain an initial response."""
 
 _PROMPTS = {
     b"PLAIN": (replies.NO_CHALLENGE,),  # RFC 4616
-    b"LOGIN": (replies.USER_NAME, replies.PASSWORD),  # in no RFC, but supported by every client
+    b"LOGIN": (replies.USER_NAME, replies.PASSWORD),  # LOGIN is not defined in any RFC, but every client supports it
 }
 _BASE64_GROUP = 4
 _CANCEL = b"*"
@@ -21,7 +21,7 @@ _are_base64_characters = re.compile(rb"[A-Za-z0-9+/]*+={0,2}").fullmatch
 
 
 class SaslExchange:
-    """The AUTH exchange of a session that offers it. While it is ``under_way``, the next line is a response.
+    """The AUTH exchange of a session that offers AUTH. While ``under_way``, the next line is a response.
 
     ``mechanism`` is the mechanism that has succeeded, or "".
     """
@@ -32,11 +32,11 @@ class SaslExchange:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the exchange when TLS starts: it was in clear text (RFC 3207 §4.2)."""
+        """Discard the exchange when TLS starts: it took place in clear text (RFC 3207 §4.2)."""
         self.mechanism = ""
         self._tried = ""
         self.under_way = False
-        self._prompts: tuple[Reply, ...] = ()  # not yet sent
+        self._prompts: tuple[Reply, ...] = ()  # the prompts that have not been sent yet
 
     def begin(self, argument: bytes) -> Reply:
         """Parse the argument of AUTH: a mechanism, and optionally the initial response."""
@@ -56,7 +56,7 @@ class SaslExchange:
         return self.respond(b"" if response == _EMPTY_INITIAL_RESPONSE else argument.partition(b" ")[2])
 
     def respond(self, response: bytes) -> Reply:
-        """Accept a response: prompt for the next one, or end the exchange."""
+        """Accept a response, and either prompt for the next response or end the exchange."""
         if response == _CANCEL:
             return self._end(replies.AUTH_CANCELLED)
         if len(response) % _BASE64_GROUP or not _are_base64_characters(response):
@@ -68,7 +68,7 @@ class SaslExchange:
         return self._end(replies.AUTHENTICATED)
 
     def refuse_long_line(self) -> Reply:
-        """End the exchange, if there is one, and return the reply to a line over the limit."""
+        """End any exchange, and return the reply to a line that exceeds the limit."""
         return self._end(replies.RESPONSE_TOO_LONG) if self.under_way else replies.LINE_TOO_LONG
 
     def _end(self, reply: Reply) -> Reply:

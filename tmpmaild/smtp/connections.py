@@ -20,20 +20,21 @@ from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.settings import SmtpSettings
 
 _DRAIN_SECONDS = 0.002
-# When no places are left, a connection is asked to give way at most once per this interval, so the cost is constant.
+# When all connections are in use, a connection is asked to close at most once per interval, so the cost is constant.
 _ASK_SECONDS = 2
-# Replies with which the server itself closes, and replies that ``admit`` has already reported with the limit.
+# Replies that are sent when the server closes a connection, and replies that ``admit`` has already reported with the
+# limit.
 _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS, replies.BLOCKED_CLIENT})
 
 ClientAddress = tuple[str, int]
 """IP address and port."""
 
 refusal_log = logging.getLogger("tmpmaild.smtp.connections")
-"""Its name is in operators' filters for fail2ban."""
+"""Operators' fail2ban filters contain this name."""
 
 
 class Connection(Protocol):
-    """An open connection: its protocol object, which may change while its first bytes are read."""
+    """The protocol object of an open connection; it may be replaced while the first bytes are read."""
 
     remote_ip: str
 
@@ -44,18 +45,18 @@ class Connection(Protocol):
         """Close the connection if the client is idle and nothing is in progress; return whether it was closed."""
 
     def stop(self) -> None:
-        """Close the connection, after the reply to a message that is being received or stored."""
+        """Close the connection, but first reply to any message that is being received or stored."""
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
 
 
 class Connections:
     """All open SMTP connections of the process, and their shared state. ``tls`` may be replaced at any time.
 
-    ``settings`` are changed by ``change_settings``; ``blocks`` are the blocked IP addresses. ``open`` is ordered by
-    activity: it maps each connection to the loop time when it was last active, or last asked to give way. ``tasks`` are
-    the pending answers; some may outlive their connection. ``numbers`` yields session numbers.
+    ``settings`` are changed by ``change_settings``; ``blocks`` are the blocked IP addresses. ``open`` is sorted by
+    activity. It maps each connection to the loop time of its last activity or last request to close. ``tasks`` produce
+    the pending replies; a task may outlive its connection. ``numbers`` yields session numbers.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Connections:
         self.change_settings(settings)
 
     def change_settings(self, settings: SmtpSettings) -> None:
-        """Apply new settings. Open sessions keep the values that they announced, such as SIZE."""
+        """Apply new settings. Open sessions keep the values that they have announced, such as SIZE."""
         self.settings = settings
         max_bytes = settings.max_inflight_bytes
         self.memory.limit(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
@@ -89,11 +90,11 @@ class Connections:
         self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
 
     def admit(self, connection: Connection) -> Reply | None:
-        """Count a new connection; return a reply if it must be refused, as over a limit."""
+        """Count a new connection; return a reply if it must be refused because of a limit."""
         client = client_name(connection.remote_ip)
         self.touch(connection)
         self.per_client[client] += 1
-        if self.stopping:  # accepted before the listeners closed
+        if self.stopping:  # the connection was accepted before the listeners were closed
             return replies.STOPPING
         if self._blocks.has_any and self._blocks.has_client(connection.remote_ip):
             self.metrics.refused_connections.add("blocked")
@@ -107,7 +108,7 @@ class Connections:
     def admit_proxy(self, connection: Connection) -> Reply | None:
         """Count a trusted proxy's connection, whose client is not known yet; return a reply if it must be refused.
 
-        Only the total limit applies: the other limits are for the client.
+        Only the total limit applies: the other limits apply to the client.
         """
         self.touch(connection)
         if self.stopping:
@@ -115,7 +116,7 @@ class Connections:
         return None if self._has_place() else self._refusal(connection.remote_ip, "max_connections")
 
     def _refusal(self, client: str, limit: str) -> Reply:
-        """Report that a limit, named by its key, refuses a client; return the reply."""
+        """Report that a client is refused because of the limit with this key; return the reply."""
         self.metrics.refused_connections.add(limit)
         text, reply = "SMTP connection from %s refused: smtp.%s is reached", replies.TOO_MANY_CONNECTIONS
         key = f"smtp.{limit}"
@@ -127,7 +128,7 @@ class Connections:
         return not 0 < self.settings.max_connections < len(self.open) or self._free_a_place()
 
     def _free_a_place(self) -> bool:
-        """Ask connections to give way, starting with the one that has been silent longest, until one does."""
+        """Ask connections to close, starting with the one that has been idle longest, until one closes."""
         now = self.loop.time()
         while now - self.open[longest := next(iter(self.open))] >= _ASK_SECONDS:
             if longest.give_way(now):
@@ -142,17 +143,20 @@ class Connections:
                 return "max_connections_per_client"
             if self._buckets is not None and not self._buckets.take(client, self.loop.time()).allowed:
                 return "new_connections_per_minute"
-        # The total limit comes last: a client above its own limit must not cost another client its place.
+        # The total limit is checked last: a client above its own limit must not displace another client.
         return "" if self._has_place() else "max_connections"
 
     def touch(self, connection: Connection) -> float:
-        """Record that a connection is active, so that it is the last to give way. Return the loop time."""
+        """Record that a connection is active; the most recently active connection is the last to be asked to close.
+
+        Return the loop time.
+        """
         self.open[connection] = now = self.loop.time()
         self.open.move_to_end(connection)
         return now
 
     def report(self, remote_ip: str, session: int, refusals: Iterable[tuple[str, Reply]]) -> None:
-        """Count, log and keep the commands that a client was refused, each with its reply."""
+        """Count, log and record a client's refused commands, each with its reply."""
         for command, reply in refusals:
             self.metrics.count_refusal(reply)
             text = str(reply)
@@ -170,7 +174,7 @@ class Connections:
             self.refused.add(remote_ip, command, text)
 
     def forget(self, connection: Connection) -> None:
-        """Stop counting a connection that was closed."""
+        """Stop counting a closed connection."""
         client = client_name(connection.remote_ip)
         self.open.pop(connection, None)
         self.per_client[client] -= 1
@@ -178,13 +182,13 @@ class Connections:
             del self.per_client[client]
 
     def client(self, remote_ip: str) -> str | None:
-        """Return the client that limits apply to, or None if the client is exempt."""
+        """Return the client to which limits apply, or None if the client is exempt."""
         return None if self._is_exempt(remote_ip) else client_name(remote_ip)
 
     def seconds_to_drain(self) -> float:
         """Return the delay before a session may read more of a discarded message.
 
-        All sessions read discarded messages in turns, so that these cannot starve the others.
+        Sessions take turns to read discarded messages, so that they do not starve other sessions.
         """
         now = self.loop.time()
         self._next_drain_at = max(self._next_drain_at, now) + _DRAIN_SECONDS
@@ -197,24 +201,24 @@ class SmtpMetrics:
     def __init__(self, sessions: Callable[[], int], held_bytes: Callable[[], int]) -> None:
         self._mails = Count(
             "smtp_mails_total",
-            "Mails that came to their final dot, by result (accepted, refused) and the reply's status code.",
+            "Messages received up to the final dot, by result (accepted, refused) and the reply's status code.",
             ("result", "status"),
         )
-        self._accepted_bytes = Count("smtp_accepted_bytes_total", "Octets of the accepted mails.")
+        self._accepted_bytes = Count("smtp_accepted_bytes_total", "Bytes of accepted messages.")
         self._refusals = Count(
             "smtp_refusals_total", "Negative replies, by code and enhanced status code.", ("code", "status")
         )
         self.refused_connections = Count(
-            "smtp_refused_connections_total", "Connections refused, by the limit they met, or blocked.", ("limit",)
+            "smtp_refused_connections_total", "Refused connections, by reason (a limit, or blocked).", ("limit",)
         )
         self._memory = Count(
             "smtp_memory_refusals_total",
-            "Mails refused because too much mail was coming in at once, for all or one client.",
+            "Messages refused because too much mail was arriving at once, in total or from one client.",
         )
-        self._store_seconds = Histogram("smtp_store_seconds", "From the final dot of a mail to its reply.")
+        self._store_seconds = Histogram("smtp_store_seconds", "Time from a message's final dot to the reply.")
         self._gauges = (
             Gauge("smtp_sessions", "Open SMTP connections.", sessions),
-            Gauge("smtp_held_bytes", "Octets of unfinished and unstored mail in memory.", held_bytes),
+            Gauge("smtp_held_bytes", "Bytes of mail in memory that have not been stored yet.", held_bytes),
         )
 
     def __iter__(self) -> Iterator[Metric]:

@@ -1,8 +1,8 @@
-"""The SMTP conversation, sans-I/O: a state machine with bytes in, replies and requests out (RFC 5321 §4).
+"""The SMTP conversation, sans-I/O: a state machine that reads bytes and produces replies and requests (RFC 5321 §4).
 
-It has no socket, no clock and no await. Append the client's bytes to ``input``, call ``next_request`` until it returns
-None, then send ``output``. A request (``replies.py``) is a question that the caller must answer. Until ``answer`` is
-called, nothing more is read; commands that the client has pipelined wait in order (RFC 2920).
+It uses no socket, no clock and no ``await``. Append the client's bytes to ``input``, call ``next_request`` until it
+returns None, then send ``output``. The caller must answer every request; requests are defined in ``replies.py``. Until
+``resolve`` is called, nothing more is read; commands that the client has pipelined wait in order (RFC 2920).
 """
 
 import re
@@ -16,14 +16,15 @@ from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, Reply, Request, StartTls
 
 MAX_OUTPUT_BYTES = 4 * 1024
-MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8: at least 100
+MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8 requires at least 100
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
-_CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes after it
+_CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes the connection after this reply
 
 _MAX_LINE_BYTES = 2048
 _MAX_DISCARDED_BYTES = 64 * 1024
-# The first bytes of lines of other protocols; only lines that start with these are compared with the patterns below.
+# The first bytes of lines in other protocols; only lines that start with these bytes are compared with the patterns
+# below.
 _SUSPECT = frozenset(b"\x16Bb")
 _SUSPECT_AT_FIRST = _SUSPECT | frozenset(b"GHPDOCT")
 # A TLS hello; BDAT (RFC 3030), whose data follows without waiting for a reply; HTTP in the first line.
@@ -32,13 +33,13 @@ _OTHER_PROTOCOL = re.compile(_OTHER)
 _OTHER_PROTOCOL_AT_FIRST = re.compile(_OTHER + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ")
 _NOT_PRINTABLE = {b"MAIL": replies.BAD_SENDER, b"RCPT": replies.BAD_RECIPIENT}
 _REPLIES_TO_OTHERS = {"tls": replies.TLS_RECEIVED, "bdat": replies.NOT_IMPLEMENTED}
-# A complete first line of HTTP with any other method.
+# A complete HTTP request line with any other method.
 _is_other_http = re.compile(rb"[A-Z]+ \S+ HTTP/\d").match
 
 _PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
 _are_parameters = re.compile(rb"%s(?: ++%s)* *+" % (_PARAMETER, _PARAMETER)).fullmatch
 _is_xtext = re.compile(rb"(?:[!-*,-<>-~]|\+[0-9A-F]{2})+").fullmatch  # RFC 3461 §4
-# Nearly all paths, without the grammar: they have at most 254 octets (RFC 5321 §4.5.3.1).
+# Matches nearly all paths without the full grammar: paths have at most 254 octets (RFC 5321 §4.5.3.1).
 _PLAIN_PATH = rb":<(([A-Za-z0-9]{1,64}+)@([A-Za-z0-9.-]{1,189}+))>"
 _plain_sender = re.compile(rb"(?i:FROM)%s(?: ((?i:SIZE)=([0-9]{1,18}+)))?" % _PLAIN_PATH).fullmatch
 _plain_recipient = re.compile(rb"(?i:TO)%s" % _PLAIN_PATH).fullmatch
@@ -51,7 +52,7 @@ _is_c1_control = re.compile("[\x80-\x9f]").search
 
 
 class LineTooLong(Exception):
-    """A line over the limit has ended and was discarded."""
+    """A complete line exceeded the limit and was discarded."""
 
 
 class LineWithoutEnd(Exception):
@@ -59,7 +60,7 @@ class LineWithoutEnd(Exception):
 
 
 class InputBuffer:
-    """The bytes received from a client: ``octets``, consumed up to ``position``, where the next line starts."""
+    """The bytes received from a client: ``octets`` are consumed up to ``position``, at which the next line starts."""
 
     __slots__ = ("_discarded_bytes", "octets", "position")
 
@@ -81,13 +82,14 @@ class InputBuffer:
         self.position = 0
 
     def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Match a pattern at the start of the next line, which may be incomplete."""
+        """Match a pattern at the start of the next line, even if the line is incomplete."""
         return None if self._discarded_bytes else pattern.match(self.octets, self.position)
 
     def take_line(self, max_bytes: int) -> bytes | None:
-        """Return the next line without its line end, which may be a bare LF; None while it is incomplete.
+        """Return the next line without its line end, which may be a bare LF; None while the line is incomplete.
 
-        Raises ``LineTooLong`` and ``LineWithoutEnd``, at the same byte however the line was split into packets.
+        Raises ``LineTooLong`` and ``LineWithoutEnd``, at the same byte regardless of how the line was split into
+        packets.
         """
         end = self.octets.find(b"\n", self.position)
         if end < 0:
@@ -117,12 +119,13 @@ class InputBuffer:
 class Conversation:
     """One client's conversation, from greeting to close.
 
-    ``closed`` means that ``output`` contains the last reply. ``refusals`` are the negative replies in ``output``, each
-    with its command ("" if unknown); clear both together. ``discarded`` are the replies to messages that were refused
-    at their final dot without a request. ``data`` is the incoming message.
+    ``closed`` means that ``output`` ends with the final reply. ``refusals`` contains the negative replies in
+    ``output``, each with its command ("" if unknown); clear both together. ``discarded`` contains the replies to
+    messages that were refused at the final dot without a request. ``data`` is the incoming message.
 
     ``offers_tls`` enables STARTTLS; ``offers_auth`` enables AUTH, which accepts any credentials. A
-    ``max_unknown_recipients`` of 0 means no limit.
+    ``max_unknown_recipients`` of 0 means no limit. ``lenient`` accepts addresses that RFC 5321 does not permit, but
+    that applications send to their own mail server: names without a domain, and UTF-8 without SMTPUTF8.
     """
 
     def __init__(
@@ -131,6 +134,7 @@ class Conversation:
         *,
         max_message_bytes: int,
         max_recipients: int = MAX_RECIPIENTS,
+        lenient: bool = False,
         max_unknown_recipients: int = 0,
         offers_tls: bool = False,
         offers_auth: bool = False,
@@ -143,24 +147,28 @@ class Conversation:
         self.helo = ""
         self.closed = self.tls = False
         self._extended = self._has_sender = False
-        self._request: Request | None = None  # not yet answered
-        self._transaction: MailFrom | None = None  # set when its sender is accepted
-        self._recipients = self._unknown_recipients = self._errors = 0  # the first: accepted in this transaction
-        self._undeliverable = replies.MESSAGE_TOO_BIG  # the reply to the incoming message, if it is discarded
+        self._request: Request | None = None  # the request that has not been answered yet
+        self._transaction: MailFrom | None = None  # set when the sender is accepted
+        self._recipients = self._unknown_recipients = self._errors = 0
+        self._undeliverable = replies.MESSAGE_TOO_BIG  # the reply to the incoming message, if that message is discarded
         self._hostname = hostname
         self._max_message_bytes = max_message_bytes
         self._max_recipients = max_recipients
+        self._lenient = lenient
         self._max_unknown_recipients = max_unknown_recipients
         self._offers_tls = offers_tls
         self._auth = SaslExchange() if offers_auth else None
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a sender was accepted and its transaction has not ended."""
+        """Whether a sender was accepted and the transaction has not ended yet."""
         return self._transaction is not None
 
     def next_request(self) -> Request | None:
-        """Read up to the next request. None: input, an answer or room in ``output`` is needed, or it is closed."""
+        """Read up to the next request.
+
+        Returns None if the conversation needs input, an answer or room in ``output``, or is closed.
+        """
         if self._request is not None:
             return None
         unread, output = self.input, self.output
@@ -170,8 +178,8 @@ class Conversation:
                 return self._request
         return None
 
-    def answer(self, reply: Reply) -> None:
-        """Answer the open request; a positive reply accepts it, 421 ends the conversation."""
+    def resolve(self, reply: Reply) -> None:
+        """Answer the pending request; a positive reply accepts it, and 421 ends the conversation."""
         request, self._request = self._request, None
         if self.closed:
             return
@@ -215,20 +223,20 @@ class Conversation:
             self._undeliverable = reply
 
     def close(self, reply: Reply) -> None:
-        """End the conversation with a last reply."""
+        """End the conversation with a final reply."""
         if not self.closed:
             self._say(reply)
             self.closed = True
 
     def departure(self, *, encrypted: bool) -> tuple[str, str] | None:
-        """Return the step after which a client left early, and the possible reason; None if it left nothing undone."""
-        if encrypted and not self.helo:  # some clients verify the certificate only after the handshake
-            return replies.HANDSHAKE, "the client left after it; does it trust the certificate?"
+        """Return the step after which a client disconnected early, and a possible reason; None otherwise."""
+        if encrypted and not self.helo:  # some clients do not verify the certificate until after the handshake
+            return replies.HANDSHAKE, "the client disconnected after the handshake; does it trust the certificate?"
         if self.helo and not self._has_sender:
             offered = f"{'AUTH' if self._auth else 'no AUTH'} and {'STARTTLS' if self._offers_tls else 'no STARTTLS'}"
-            return "EHLO", f"the client left without a mail; it was offered {offered}"
+            return "EHLO", f"the client disconnected without sending a message; it was offered {offered}"
         if self._transaction is not None and self._recipients:
-            return "DATA", "the client left before its mail was whole"
+            return "DATA", "the client disconnected before its message was complete"
         return None
 
     # From bytes to commands and messages. Each step returns whether it can be repeated immediately.
@@ -281,7 +289,7 @@ class Conversation:
         return replies.UNKNOWN_COMMAND
 
     def _react(self, reply: Reply, line: bytes) -> None:
-        """Send the reply to a command. After many mistakes replies are delayed; after more the connection is closed."""
+        """Send the reply to a command. Repeated mistakes delay replies, and too many mistakes end the connection."""
         if reply.is_positive:
             self.output += reply.octets
             return
@@ -323,7 +331,7 @@ class Conversation:
         self._say(reply, replies.END_OF_MAIL)
         self.discarded.append(reply)
 
-    # The verbs (RFC 5321 §4.1.1): each takes its argument and returns a reply or a request.
+    # The verbs (RFC 5321 §4.1.1): each method takes the verb's argument and returns a reply or a request.
 
     def EHLO(self, argument: bytes) -> Reply:  # noqa: N802 - the verb's name
         """Greet, and list the extensions (RFC 5321 §4.1.1.1)."""
@@ -347,7 +355,8 @@ class Conversation:
         """Start a transaction (RFC 5321 §4.1.1.2)."""
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
-        parsed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth is not None)
+        has_auth, lenient = self._auth is not None, self._lenient
+        parsed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=has_auth, lenient=lenient)
         if isinstance(parsed, MailFrom):
             self._has_sender = True
         return parsed
@@ -356,7 +365,7 @@ class Conversation:
         """Add a recipient (RFC 5321 §4.1.1.3)."""
         if not self._transaction:
             return replies.BAD_SEQUENCE
-        parsed = parse_rcpt(argument, utf8=self._transaction.utf8)
+        parsed = parse_rcpt(argument, utf8=self._transaction.utf8, lenient=self._lenient)
         if isinstance(parsed, Recipient) and self._recipients >= self._max_recipients:
             return replies.TOO_MANY_RECIPIENTS
         return parsed
@@ -389,7 +398,7 @@ class Conversation:
         return replies.OK
 
     def NOOP(self, _: bytes) -> Reply:  # noqa: N802
-        """Do nothing (RFC 5321 §4.1.1.9)."""
+        """Reply without taking any action (RFC 5321 §4.1.1.9)."""
         return replies.OK
 
     def QUIT(self, _: bytes) -> None:  # noqa: N802
@@ -401,11 +410,11 @@ class Conversation:
         return replies.CANNOT_VERIFY
 
     def HELP(self, _: bytes) -> Reply:  # noqa: N802
-        """Point to the standard (RFC 5321 §4.1.1.8)."""
+        """Reply with a reference to the standard (RFC 5321 §4.1.1.8)."""
         return replies.HELP
 
     def EXPN(self, _: bytes) -> Reply:  # noqa: N802
-        """Refuse: there are no lists."""
+        """Refuse the command, because there are no mailing lists."""
         return replies.NOT_IMPLEMENTED
 
     def AUTH(self, argument: bytes) -> Reply:  # noqa: N802
@@ -424,9 +433,9 @@ _VERBS: dict[bytes, _Verb] = {
 
 
 def shown(line: bytes) -> str:
-    """Return the part of a command line that may be stored: all of MAIL and RCPT, only the verb of others, else "".
+    """Return the part of a command line that may be stored: the whole line for MAIL and RCPT, otherwise the verb or "".
 
-    The argument of AUTH is a secret, and so may be a line that a client sends as a response to it.
+    The argument of AUTH is secret, and a line that a client sends as its response may be secret too.
     """
     name = line.partition(b" ")[0].upper()
     if name in (b"MAIL", b"RCPT"):
@@ -437,11 +446,17 @@ def shown(line: bytes) -> str:
 # The arguments of MAIL and RCPT (RFC 5321 §4.1.1.2 and 3): a path and parameters.
 
 
-def parse_mail(argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool = False) -> MailFrom | Reply:
-    """Parse the argument of MAIL, or return a refusal. Parameters need EHLO (``extended``); AUTH= needs ``auth``."""
+def parse_mail(
+    argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool = False, lenient: bool = False
+) -> MailFrom | Reply:
+    """Parse the argument of MAIL, or return a refusal.
+
+    Parameters require EHLO (``extended``); AUTH= requires ``auth``. ``lenient`` also permits UTF-8 without SMTPUTF8,
+    and names without a domain.
+    """
     plain = _plain_sender(argument)
     if plain is None or plain_domain(plain[3]) is None or (plain[4] is not None and not extended):
-        return _parse_any_mail(argument, max_message_bytes, extended=extended, auth=auth)
+        return _parse_any_mail(argument, max_message_bytes, extended=extended, auth=auth, lenient=lenient)
     if plain[4] is None:
         return MailFrom(plain[1].decode())
     size_bytes = int(plain[5])
@@ -450,8 +465,8 @@ def parse_mail(argument: bytes, max_message_bytes: int, *, extended: bool, auth:
     return MailFrom(plain[1].decode(), size_bytes, plain[4].decode())
 
 
-def _parse_any_mail(  # noqa: PLR0911 - one check a line, next to its reply
-    argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool
+def _parse_any_mail(  # noqa: PLR0911 - each line contains one check and its reply
+    argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool, lenient: bool
 ) -> MailFrom | Reply:
     if argument[:5].upper() != b"FROM:":
         return replies.BAD_ARGUMENT
@@ -465,7 +480,7 @@ def _parse_any_mail(  # noqa: PLR0911 - one check a line, next to its reply
             if not extended:
                 return replies.BAD_PARAMETER
             size_bytes, utf8 = declared
-        if path and not parse_path(path, utf8=utf8).domain:
+        if path and not parse_path(path, utf8=utf8 or lenient, bare=lenient).domain and not lenient:
             return replies.BAD_SENDER
     except addresses.NonAsciiPath:
         return replies.UTF8_NOT_ASKED_FOR
@@ -474,8 +489,8 @@ def _parse_any_mail(  # noqa: PLR0911 - one check a line, next to its reply
     return MailFrom(path.decode(), size_bytes, parameters.decode(), utf8)
 
 
-def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
-    """Parse the argument of RCPT, or return a refusal."""
+def parse_rcpt(argument: bytes, *, utf8: bool, lenient: bool = False) -> Recipient | Reply:
+    """Parse the argument of RCPT, or return a refusal; ``lenient`` has the same effect as in ``parse_mail``."""
     plain = _plain_recipient(argument)
     if plain is not None and (domain := plain_domain(plain[3])) is not None:
         return Recipient(Mailbox(plain[2].decode(), domain), plain[1].decode())
@@ -483,7 +498,7 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
         return replies.BAD_ARGUMENT
     try:
         path, parameters = split_path(argument[3:])
-        mailbox = parse_recipient(path, utf8=utf8)
+        mailbox = parse_recipient(path, utf8=utf8 or lenient, bare=lenient)
     except addresses.NonAsciiPath:
         return replies.UTF8_NOT_ASKED_FOR
     except addresses.PathSyntaxError:
@@ -494,9 +509,9 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
 
 
 def _declared(parameters: bytes, max_message_bytes: int, *, auth: bool) -> tuple[int, bool] | Reply:
-    """Return the size and whether SMTPUTF8 is given, or the reply that refuses these parameters.
+    """Return the size and whether SMTPUTF8 was specified, or the reply that refuses these parameters.
 
-    Supported are SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531) and AUTH (RFC 4954 §5).
+    The supported parameters are SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531) and AUTH (RFC 4954 §5).
     """
     given = _given(parameters)
     if given is None:
@@ -515,7 +530,7 @@ def _declared(parameters: bytes, max_message_bytes: int, *, auth: bool) -> tuple
 
 
 def _given(parameters: bytes) -> dict[bytes, bytes] | None:
-    """Return values by name in upper case, b"" for no value; None if malformed or if a name is given twice."""
+    """Return parameter values by upper-case name, b"" if there is no value; None if malformed or a name is repeated."""
     if not _are_parameters(parameters):
         return None
     given: dict[bytes, bytes] = {}

@@ -1,4 +1,4 @@
-"""Answers the conversation's requests with the ``Deliverer``, and converts its exceptions to replies."""
+"""Handles the conversation's requests with the ``Deliverer``, and converts its exceptions to replies."""
 
 import asyncio
 import logging
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class SmtpEnvelope(AiosmtpdEnvelope):
-    """aiosmtpd's envelope, with the destination and the time of each of ``rcpt_tos``, in the same order.
+    """aiosmtpd's envelope, with an additional destination and time for each entry in ``rcpt_tos``, in the same order.
 
-    ``client`` is the client that limits apply to, or None if it is exempt. The other fields are shown to the reader of
-    the message: see ``SmtpSession`` in ``model.py``.
+    ``client`` is the client to which limits apply, or None if the client is exempt. The other fields are shown to the
+    reader of the message; see ``SmtpSession`` in ``model.py``.
     """
 
     content: bytes | None = None
@@ -39,7 +39,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
     _delay: asyncio.Future[Reply] | None = None
 
     def __init__(self, sender: MailFrom, client: str | None, remote_ip: str) -> None:
-        # The base's constructor is not called: it sets attributes that are not used here.
+        # The base class constructor is not called, because it sets attributes that are not used here.
         self.mail_from = sender.reverse_path
         self.parameters = sender.parameters
         self.client = client
@@ -49,7 +49,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
         self.accepted: list[AcceptedRecipient] = []
 
     async def wait(self, seconds: float) -> Reply | None:
-        """Wait for ``end_wait`` and return its reply; return None if it is not called within ``seconds``."""
+        """Wait until ``end_wait`` is called, and return its reply; None if it is not called within ``seconds``."""
         self._delay = asyncio.get_running_loop().create_future()
         try:
             return await asyncio.wait_for(self._delay, seconds)
@@ -59,12 +59,12 @@ class SmtpEnvelope(AiosmtpdEnvelope):
             self._delay = None
 
     def end_wait(self, reply: Reply) -> None:
-        """End the wait, if any, with a reply that is sent if the client is still reading."""
+        """End any wait with a reply, which is sent if the client is still reading."""
         if self._delay is not None and not self._delay.done():
             self._delay.set_result(reply)
 
     def accept(self, forward_path: str, destination: Destination, at_ms: int) -> Reply:
-        """Add a recipient and return the reply that accepts it."""
+        """Add a recipient, and return the positive reply."""
         self.rcpt_tos.append(forward_path)
         self.destinations.append(destination)
         self.accepted.append(AcceptedRecipient(forward_path, at_ms))
@@ -72,11 +72,11 @@ class SmtpEnvelope(AiosmtpdEnvelope):
 
 
 class UnknownRecipients:
-    """Limits the unknown recipients that a client may name in all its sessions together, with a token bucket.
+    """Limits the number of unknown recipients that a client may specify in all its sessions, using token buckets.
 
-    A client without a token learns nothing about any recipient, so it cannot tell existing recipients from others. A
-    token is taken before a recipient is looked up, and put back if it is known: parallel sessions gain nothing.
-    A ``client`` of None has no limit.
+    A client without a token learns nothing about any recipient, so it cannot find out which recipients exist. A token
+    is taken before a recipient is looked up, and put back if the recipient is known. Parallel sessions therefore gain
+    no advantage. A ``client`` of None has no limit.
     """
 
     def __init__(self, timer: Timer = time) -> None:
@@ -84,7 +84,7 @@ class UnknownRecipients:
         self._buckets: TokenBuckets | None = None
 
     def limit(self, per_minute: int, burst: int) -> None:
-        """Set the rate; 0 means no limit. If the rate has not changed, clients keep the tokens that they have."""
+        """Set the rate; 0 means no limit. If the rate has not changed, clients keep their tokens."""
         self._buckets = changed_buckets(self._buckets, TokenBuckets, per_minute, burst)
 
     def may_name(self, client: str | None) -> bool:
@@ -92,22 +92,22 @@ class UnknownRecipients:
         return client is None or self._buckets is None or self._buckets.has_token(client, self._timer.monotonic())
 
     def take(self, client: str | None) -> bool:
-        """Take a token for a recipient that may be unknown; False if there is none."""
+        """Take a token for a recipient that may be unknown; return False if no token is left."""
         if client is None or self._buckets is None:
             return True
         return self._buckets.take(client, self._timer.monotonic()).allowed
 
     def put_back(self, client: str | None) -> None:
-        """Put the token back: the recipient is known, or the look-up failed."""
+        """Put the token back, because the recipient is known or the lookup failed."""
         if client is not None and self._buckets is not None:
             self._buckets.put_back(client)
 
 
 class Handler:
-    """Answers the requests of the conversation. Only its coroutines raise exceptions, for faults of this server.
+    """Handles the conversation's requests. Exceptions are raised only by its coroutines, and only for internal errors.
 
-    ``clock`` returns Unix milliseconds. ``count_mail`` is called with the reply to each message, its size in bytes and
-    the seconds it took.
+    ``clock`` returns Unix milliseconds. ``count_mail`` is called with the reply to each message, the message size in
+    bytes, and the delivery time in seconds.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class Handler:
         self._count_mail = count_mail
         self.clock = clock
 
-    def answer_sender(self, envelope: SmtpEnvelope) -> Reply:
-        """Reply, without waiting, whether a message from this sender can be stored now."""
+    def reply_to_sender(self, envelope: SmtpEnvelope) -> Reply:
+        """Return the reply to MAIL without waiting: refuse it if no message from this sender can be stored now."""
         try:
             # The client is checked again: it may have been blocked since it connected.
             blocks = self._blocks
@@ -136,8 +136,8 @@ class Handler:
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
-    def answer_recipient_now(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply | None:
-        """Accept a recipient that can be found without waiting; None: call ``answer_recipient``."""
+    def reply_to_recipient_now(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply | None:
+        """Accept a recipient that can be found without waiting; if this returns None, call ``reply_to_recipient``."""
         if not self._unknown.may_name(envelope.client):
             return replies.UNKNOWN_TOO_OFTEN
         try:
@@ -148,8 +148,8 @@ class Handler:
             return None
         return envelope.accept(recipient.forward_path, inbox_id, self.clock())
 
-    async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
-        """Accept a recipient that is a live inbox here, or the operator."""
+    async def reply_to_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
+        """Accept a recipient if it is the operator or a live inbox on this server."""
         mailbox = recipient.mailbox
         if mailbox.domain and mailbox.domain not in self._deliverer.mail_domains:
             return replies.NOT_OURS
@@ -166,7 +166,7 @@ class Handler:
             return replies.UNKNOWN_TOO_OFTEN
         found: Destination | Reply
         try:
-            with on_behalf_of(client_name(envelope.remote_ip)):  # the database serves clients in turns
+            with on_behalf_of(client_name(envelope.remote_ip)):  # clients take turns to use the database
                 found = await self._deliverer.recipient(mailbox, client)
         except RequestError as error:
             found = _refusal(error)
@@ -177,17 +177,17 @@ class Handler:
         return found
 
     def may_refuse_data(self, envelope: SmtpEnvelope) -> bool:
-        """Return whether DATA may be refused, so that ``answer_data`` must be awaited."""
+        """Return whether DATA may be refused; if so, ``reply_to_data`` must be awaited."""
         return bool(self._faults.ordered) and self._faults.has(envelope.destinations, "data")
 
-    async def answer_data(self, envelope: SmtpEnvelope, accept: Callable[[], Reply]) -> Reply:
-        """Return the reply of ``accept``, unless a fault orders a refusal."""
+    async def reply_to_data(self, envelope: SmtpEnvelope, accept: Callable[[], Reply]) -> Reply:
+        """Return the result of ``accept``, unless a configured fault requires a refusal."""
         return await self._apply_fault(envelope.destinations, "data", envelope) or accept()
 
     async def _apply_fault(
         self, destinations: Sequence[Destination], step: Step, envelope: SmtpEnvelope
     ) -> Reply | None:
-        """Wait for the delay of an ordered fault; return its reply, or None if the delivery continues."""
+        """Wait for a configured fault's delay; return its reply, or None if delivery continues."""
         fault = self._faults.take(destinations, step)
         if fault is None:
             return None
@@ -196,7 +196,7 @@ class Handler:
             return ended
         return replies.ordered(fault.reply)
 
-    async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
+    async def reply_to_message(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the message; a 250 means that it is on disk."""
         if self._faults.ordered and (refusal := await self._apply_fault(envelope.destinations, "end", envelope)):
             self._count_mail(refusal, 0, 0.0)
@@ -213,12 +213,12 @@ class Handler:
         seconds = time.monotonic() - begun
         self._count_mail(reply, len(content), seconds)
         if reply.is_positive and log.isEnabledFor(logging.DEBUG):
-            log.debug("mail accepted: %s, %d octets, %.1f ms", reply, len(content), seconds * 1000)
+            log.debug("message accepted: %s, %d bytes, %.1f ms", reply, len(content), seconds * 1000)
         return reply
 
 
 def _handed_over(session: Session, envelope: SmtpEnvelope) -> Envelope:
-    """Return the transaction in the form in which it is stored."""
+    """Return the transaction as an ``Envelope`` for storage."""
     tls = session.ssl or {}
     return Envelope(
         sender=envelope.mail_from or "",
@@ -239,13 +239,13 @@ def _handed_over(session: Session, envelope: SmtpEnvelope) -> Envelope:
 
 
 def _refusal(error: RequestError) -> Reply:
-    reply = replies.answer_to(error)
+    reply = replies.reply_to(error)
     logged = isinstance(error, StorageUnavailable)
     return our_fault(error) if reply is replies.OUR_FAULT and not logged else reply
 
 
 def our_fault(error: BaseException) -> Reply:
-    """Log an error of this server and return the reply, which tells the client nothing about it."""
+    """Log an internal error and return a reply that reveals nothing about it to the client."""
     fault_id = secrets.token_hex(4)
     extra = {"event": "smtp_fault", "code": replies.OUR_FAULT.status, "id": fault_id}
     log.error("SMTP request failed, id %s", fault_id, exc_info=error, extra=extra)

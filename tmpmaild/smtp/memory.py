@@ -1,14 +1,14 @@
-"""The memory used by incoming messages, with a limit for all sessions together and one for each client."""
+"""Limits the memory used by incoming messages, both for all sessions together and for each client."""
 
 from collections import Counter
 from typing import Final
 
 ALLOWANCE_BYTES: Final = 64 * 1024
-"""Every session may use this much in any case, so that small messages are received while large ones are refused."""
+"""Every session may always use this much memory: small messages are accepted even while large ones are refused."""
 
 
 class MailMemory:
-    """Counts the bytes of incomplete and unstored messages that sessions hold beyond their allowances."""
+    """Counts the bytes beyond their allowances that sessions use for incomplete or unstored messages."""
 
     def __init__(self, max_bytes: int = 0, max_share_bytes: int = 0) -> None:
         self.limit(max_bytes, max_share_bytes)
@@ -16,14 +16,14 @@ class MailMemory:
         self.held_bytes = 0
 
     def limit(self, max_bytes: int, max_share_bytes: int) -> None:
-        """Set the limits; memory that is already held is kept."""
+        """Set the limits; memory that is already in use is not released."""
         self._max_bytes = max_bytes
         self._max_share_bytes = max_share_bytes
 
     def take(self, client: str | None, more_bytes: int) -> bool:
-        """Take more bytes, or give them back if negative. Return False, and take nothing, if a limit is exceeded.
+        """Take more bytes, or release bytes if ``more_bytes`` is negative.
 
-        A ``client`` of None has no limit of its own.
+        Returns False, and takes nothing, if a limit is exceeded. If ``client`` is None, only the total limit applies.
         """
         share_bytes = self._shares[client] + more_bytes if client is not None else 0
         if more_bytes > 0 and (self.held_bytes + more_bytes > self._max_bytes or share_bytes > self._max_share_bytes):
@@ -32,12 +32,12 @@ class MailMemory:
         if share_bytes:
             self._shares[client] = share_bytes
         else:
-            self._shares.pop(client, None)  # the table contains only clients that hold memory
+            self._shares.pop(client, None)  # the table contains only clients that use memory
         return True
 
 
 class MemoryAccount:
-    """The memory that one session holds, and that it has reserved for the size that a sender declared.
+    """The memory that one session uses, and the memory that is reserved for the size declared by the sender.
 
     ``in_use`` is false while there is nothing to release.
     """
@@ -52,7 +52,7 @@ class MemoryAccount:
         self.in_use = False
 
     def reserve(self, size_bytes: int) -> bool:
-        """Reserve memory for a message of this size; False if there is not enough."""
+        """Reserve memory for a message of this size; return False if there is not enough memory."""
         if size_bytes <= ALLOWANCE_BYTES:
             return True
         self._reserved_bytes = size_bytes
@@ -60,7 +60,7 @@ class MemoryAccount:
         return self.hold(0)
 
     def hold(self, held_bytes: int) -> bool:
-        """Hold this much of a message; return False if that exceeds a limit, and the message must be discarded."""
+        """Record how much memory a message uses; return False if it exceeds a limit and must be discarded."""
         if held_bytes <= ALLOWANCE_BYTES and not self.in_use:
             return True
         wanted_bytes = max(held_bytes, self._reserved_bytes, ALLOWANCE_BYTES) - ALLOWANCE_BYTES
@@ -75,12 +75,12 @@ class MemoryAccount:
         return True
 
     def keep(self, held_bytes: int) -> None:
-        """Give back memory that is reserved but not held: less has arrived than the sender declared."""
+        """Release reserved memory that is not used, because less has arrived than the sender declared."""
         self._reserved_bytes = 0
         self.hold(held_bytes)
 
     def release(self) -> None:
-        """Give back all memory."""
+        """Release all memory."""
         self._reserved_bytes = 0
         self.in_use = False
         if self._taken_bytes:

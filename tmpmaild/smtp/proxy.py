@@ -1,4 +1,4 @@
-"""The PROXY header (versions 1 and 2), in which a trusted proxy names the client."""
+"""The PROXY header (versions 1 and 2), with which a trusted proxy identifies the client."""
 
 import asyncio
 import logging
@@ -17,7 +17,8 @@ from tmpmaild.smtp.replies import Reply
 _HEADER_SECONDS = 5
 
 MAX_V1_BYTES: Final = 107
-_MAX_V2_REST_BYTES = 4096  # after the first 16 bytes; addresses and the longest TLVs that proxies send fit in
+# The limit on the bytes after the first 16; sufficient for addresses and the longest TLVs that proxies send.
+_MAX_V2_REST_BYTES = 4096
 
 _V1_START = b"PROXY "
 _IP = rb"([0-9A-Fa-f.:]+)"
@@ -26,7 +27,7 @@ _v1_line = re.compile(
     rb"PROXY (?:UNKNOWN(?: [^\r\n]*)?|TCP([46]) %s %s %s %s)\r\n" % (_IP, _IP, _PORT, _PORT)
 ).fullmatch
 _MAX_PORT = 65_535
-_SHOWN_BYTES = 32  # of an invalid header, in the log
+_SHOWN_BYTES = 32  # the part of an invalid header that is logged
 
 _V2_START = b"\r\n\r\n\0\r\nQUIT\n"
 _V2_FIXED_BYTES = 16
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class ProxyHeaderReader(asyncio.Protocol):
-    """The first protocol object of a connection; ``new_connection`` creates the next one, for the named client."""
+    """A connection's first protocol object; ``new_connection`` creates the protocol object for the actual client."""
 
     def __init__(
         self, connections: Connections, new_connection: Callable[[ClientAddress | None], asyncio.Protocol]
@@ -50,10 +51,10 @@ class ProxyHeaderReader(asyncio.Protocol):
         self.octets = b""
         self._began_at = connections.loop.time()
 
-    # What the transport calls.
+    # Methods that the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the header of a trusted proxy; hand over any other connection at once."""
+        """Wait for the header if the peer is a trusted proxy; otherwise, hand over the connection immediately."""
         self._transport = cast("asyncio.Transport", transport)
         self.remote_ip = (transport.get_extra_info("peername") or (LOCAL,))[0]
         if not belongs(self.remote_ip, self._connections.settings.trusted_proxies):
@@ -64,12 +65,12 @@ class ProxyHeaderReader(asyncio.Protocol):
             self._refuse(refusal)
 
     def data_received(self, data: bytes) -> None:
-        """Add bytes; once they contain the header, hand over the connection with the bytes after it."""
+        """Add bytes; once the header is complete, hand over the connection with the remaining bytes."""
         self.octets += data
         try:
             header = parse_proxy_header(self.octets)
         except BadProxyHeader as error:
-            self._drop(f"is wrong: {error}; it begins with {self.octets[:_SHOWN_BYTES]!r}")
+            self._drop(f"is invalid: {error}; it starts with {self.octets[:_SHOWN_BYTES]!r}")
             return
         if header is not None:
             rest, self.octets = self.octets[header.size_bytes :], b""
@@ -77,28 +78,28 @@ class ProxyHeaderReader(asyncio.Protocol):
             self._hand_over(header.client, rest)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Forget the connection; a health check may close it without sending anything."""
+        """Stop tracking the connection; a health check may close it without sending anything."""
         del error
         self._connections.open.pop(self, None)
 
-    # What the server calls.
+    # Methods that the server calls.
 
     def watch(self, now: float) -> None:
         """Close the connection of a proxy that sends no header."""
         if now - self._began_at > _HEADER_SECONDS:
-            self._drop("does not come")
+            self._drop("did not arrive in time")
 
     def give_way(self, now: float) -> bool:
-        """Do not give way: the time limit for the header is short enough."""
+        """Do nothing, because the time limit for the header is short enough."""
         del now
         return False
 
     def stop(self) -> None:
-        """Close the connection; the reply tells the client to try again."""
+        """Close the connection with a reply that tells the client to try again."""
         self._refuse(replies.STOPPING)
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
         self._transport.abort()
 
     def _hand_over(self, client: ClientAddress | None, rest: bytes = b"") -> None:
@@ -124,19 +125,22 @@ class BadProxyHeader(Exception):
 
 
 class ProxyHeader(Struct, frozen=True):
-    """A header of ``size_bytes``. ``client`` is None if the proxy connects for itself, as for a health check."""
+    """A header of ``size_bytes``.
+
+    ``client`` is None if the proxy connects on its own behalf, for example for a health check.
+    """
 
     client: ClientAddress | None
     size_bytes: int
 
 
 def parse_proxy_header(octets: bytes) -> ProxyHeader | None:
-    """Parse the header at the start of the bytes; None if more are needed. Raises BadProxyHeader early."""
+    """Parse the header at the start of the bytes; return None if more bytes are needed. Raises BadProxyHeader."""
     if _begins(octets, _V1_START):
         return _parse_v1(octets)
     if _begins(octets, _V2_START):
         return _parse_v2(octets)
-    raise BadProxyHeader("there is none")
+    raise BadProxyHeader("it is missing")
 
 
 def _begins(octets: bytes, start: bytes) -> bool:
@@ -147,7 +151,7 @@ def _parse_v1(octets: bytes) -> ProxyHeader | None:
     size_bytes = octets.find(b"\n", 0, MAX_V1_BYTES) + 1
     if not size_bytes:
         if len(octets) >= MAX_V1_BYTES:
-            raise BadProxyHeader("its line does not end")
+            raise BadProxyHeader("its line is too long")
         return None
     match = _v1_line(octets[:size_bytes])
     if match is None:
@@ -157,7 +161,8 @@ def _parse_v1(octets: bytes) -> ProxyHeader | None:
 
 
 def _v1_client(version: bytes, *values: bytes) -> ClientAddress:
-    # nginx writes the client's address family, whatever the destination is. The destination is not used here.
+    # nginx uses the client's address family, regardless of the destination's address family. The destination is not
+    # used here.
     source, destination, source_port, destination_port = (value.decode() for value in values)
     kind = IPv4Address if version == b"4" else IPv6Address
     try:
@@ -165,7 +170,7 @@ def _v1_client(version: bytes, *values: bytes) -> ClientAddress:
     except ValueError as error:
         raise BadProxyHeader("an address is malformed") from error
     if max(int(source_port), int(destination_port)) > _MAX_PORT:
-        raise BadProxyHeader("there is no such port")
+        raise BadProxyHeader("a port is out of range")
     return _ip_text(client), int(source_port)
 
 
@@ -188,13 +193,13 @@ def _parse_v2(octets: bytes) -> ProxyHeader | None:
 
 def _check_family(family: int, rest_bytes: int) -> None:
     if family >> 4 > _V2_MAX_FAMILY or family & 0xF > _V2_MAX_TRANSPORT:
-        raise BadProxyHeader("its family of addresses is unknown")
+        raise BadProxyHeader("its address family is unknown")
     if rest_bytes < _V2_ADDRESS_BYTES.get(family, 0):
-        raise BadProxyHeader("it is shorter than its addresses")
+        raise BadProxyHeader("it is too short for its addresses")
 
 
 def _v2_client(family: int, octets: bytes) -> ClientAddress | None:
-    """Return the client of a TCP connection; other transports have no address to apply limits to."""
+    """Return the client of a TCP connection; other transports have no address to which limits could apply."""
     if family == _V2_TCP4:
         return _ip_text(IPv4Address(octets[16:20])), int.from_bytes(octets[24:26])
     if family == _V2_TCP6:

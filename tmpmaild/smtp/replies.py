@@ -1,7 +1,7 @@
 """All replies of this server with enhanced status codes (RFC 3463), the reply to each error, and the requests.
 
-The server's own faults are 4xx, so that the sender tries again. No reply contains an exception's text or repeats input.
-A request is a question that the conversation cannot answer by itself.
+The reply to an internal error is 4xx, so that the sender retries. No reply contains exception text or echoes input. A
+request is a decision that the conversation leaves to its caller.
 """
 
 from functools import lru_cache
@@ -17,9 +17,9 @@ _LOWEST_NEGATIVE = 400  # RFC 5321 §4.2.1: 2xx and 3xx accept, 4xx and 5xx refu
 
 @final
 class Reply(Struct, frozen=True, gc=False):
-    """A reply (RFC 5321 §4.2). ``octets`` contains all of its lines as sent, encoded only once.
+    """A reply (RFC 5321 §4.2). ``octets`` contains all of the reply's lines in encoded form.
 
-    ``enhanced_status`` is the code of RFC 3463, empty where RFC 2034 §4 does not require one.
+    ``enhanced_status`` is the RFC 3463 code, or empty if RFC 2034 §4 does not require a code.
     """
 
     code: int
@@ -28,17 +28,20 @@ class Reply(Struct, frozen=True, gc=False):
     is_positive: bool = True
     """Whether the command was accepted."""
     is_mistake: bool = False
-    """Whether only a client that does not follow SMTP provokes it. A refused recipient is not a mistake."""
+    """Whether this reply is sent only to clients that violate SMTP. A refused recipient is not a violation."""
     is_ordered: bool = False
-    """Whether a tester has ordered it: it says nothing about the client, and its text is not logged."""
+    """Whether a tester configured this reply as a fault.
+
+    Such a reply does not depend on the client, and its text is not logged.
+    """
 
     @property
     def status(self) -> str:
-        """Only the codes, such as ``452 4.3.1``."""
+        """The reply code and the enhanced status code, such as ``452 4.3.1``."""
         return f"{self.code} {self.enhanced_status}".rstrip()
 
     def __str__(self) -> str:
-        """Return the reply as text, without the last line end."""
+        """Return the reply as text, without the final line ending."""
         return self.octets.decode().removesuffix("\r\n")
 
 
@@ -53,39 +56,39 @@ def _mistake(code: int, enhanced_status: str, text: str) -> Reply:
 
 READY_FOR_TLS = _reply(220, "2.0.0", "Ready to start TLS")
 BYE = _reply(221, "2.0.0", "Bye")
-HELP = _reply(214, "2.0.0", "This server only receives; see RFC 5321")
+HELP = _reply(214, "2.0.0", "This server only receives mail; see RFC 5321")
 OK = _reply(250, "2.0.0", "Ok")
 SENDER_OK = _reply(250, "2.1.0", "Ok")
-STORED = _reply(250, "2.0.0", "Ok: stored as %b")  # the message id: it is on disk (RFC 5321 §6.1)
+STORED = _reply(250, "2.0.0", "Ok: stored as %b")  # the id of the message, which is on disk (RFC 5321 §6.1)
 RECIPIENT_OK = _reply(250, "2.1.5", "Ok")
 AUTHENTICATED = _reply(235, "2.7.0", "Authentication successful")
-CANNOT_VERIFY = _reply(252, "2.0.0", "Cannot verify, send some mail and see")
+CANNOT_VERIFY = _reply(252, "2.0.0", "Cannot verify the address, try RCPT")
 NO_CHALLENGE = _reply(334, "", "")
-USER_NAME = _reply(334, "", "VXNlcm5hbWU6")  # "Username:"; clients check it
+USER_NAME = _reply(334, "", "VXNlcm5hbWU6")  # "Username:", the prompt that clients expect
 PASSWORD = _reply(334, "", "UGFzc3dvcmQ6")  # "Password:"
 GO_AHEAD = _reply(354, "", "End data with <CR><LF>.<CR><LF>")
 
 STOPPING = _reply(421, "4.3.2", "Service is stopping")
 TIMEOUT = _reply(421, "4.4.2", "Timeout, closing")
-IDLE = _reply(421, "4.4.2", "Idle while others wait for a connection, closing")
+IDLE = _reply(421, "4.4.2", "Idle while other clients wait for a connection, closing")
 TOO_MANY_ERRORS = _reply(421, "4.7.0", "Too many errors, closing")
 TOO_MANY_UNKNOWN = _reply(421, "4.7.0", "Too many unknown recipients, closing")
 TOO_MANY_CONNECTIONS = _reply(421, "4.7.0", "Too many connections, try again later")
-LINE_WITHOUT_END = _reply(421, "4.7.0", "Line without end, closing")
-MESSAGE_WITHOUT_END = _reply(421, "4.7.0", "Message far over the limit, closing")
+LINE_WITHOUT_END = _reply(421, "4.7.0", "Unterminated line, closing")
+MESSAGE_WITHOUT_END = _reply(421, "4.7.0", "Message far exceeds the size limit, closing")
 
 UNKNOWN_TOO_OFTEN = _reply(450, "4.7.1", "Too many unknown recipients, try again later")
 OUR_FAULT = _reply(451, "4.3.0", "Temporary failure, try again later")
 MAILBOX_FULL = _reply(452, "4.2.2", "Mailbox full, try again later")
 SYSTEM_FULL = _reply(452, "4.3.1", "Insufficient system storage, try again later")
-MEMORY_FULL = _reply(452, "4.3.2", "Too much mail is coming in at once, try again later")
+MEMORY_FULL = _reply(452, "4.3.2", "Too much mail is arriving at once, try again later")
 TOO_MANY_RECIPIENTS = _reply(452, "4.5.3", "Too many recipients")
 
 LINE_TOO_LONG = _mistake(500, "5.5.2", "Line too long")
 RESPONSE_TOO_LONG = _mistake(500, "5.5.6", "Authentication response too long")
 UNKNOWN_COMMAND = _mistake(500, "5.5.2", "Command not recognized")
-HTTP_RECEIVED = _mistake(500, "5.5.2", "HTTP came to a port that speaks SMTP, closing")
-TLS_RECEIVED = _mistake(500, "5.5.2", "TLS came to a port that speaks SMTP in clear text first, closing")
+HTTP_RECEIVED = _mistake(500, "5.5.2", "HTTP request received on an SMTP port, closing")
+TLS_RECEIVED = _mistake(500, "5.5.2", "TLS handshake received on a port without implicit TLS, closing")
 NOT_UTF8 = _mistake(500, "5.5.2", "Not UTF-8")
 NOT_PRINTABLE = _mistake(501, "5.5.2", "Control characters are not allowed")
 NOT_BASE64 = _mistake(501, "5.5.2", "Authentication response is not base64")
@@ -97,16 +100,16 @@ NOT_IMPLEMENTED = _mistake(502, "5.5.1", "Command not implemented")
 BAD_SEQUENCE = _mistake(503, "5.5.1", "Bad sequence of commands")
 UNKNOWN_MECHANISM = _mistake(504, "5.5.4", "Authentication mechanism not supported")
 UNKNOWN_RECIPIENT = _reply(550, "5.1.1", "No such address here")
-SMUGGLING = _reply(550, "5.5.2", "A dot alone between line ends other than CRLF is not accepted")
+SMUGGLING = _reply(550, "5.5.2", "A lone dot between line endings other than CRLF is not accepted")
 NOT_OURS = _reply(550, "5.7.1", "Relaying denied")
 BLOCKED_SENDER = _reply(550, "5.7.1", "Sender not accepted here")
 MESSAGE_TOO_BIG = _reply(552, "5.3.4", "Message too big")
-UTF8_NOT_ASKED_FOR = _reply(553, "5.6.7", "The address needs SMTPUTF8")
+UTF8_NOT_ASKED_FOR = _reply(553, "5.6.7", "The address requires SMTPUTF8")
 BLOCKED_CLIENT = _reply(554, "5.7.1", "Access denied")
 NO_RECIPIENTS = _mistake(554, "5.5.1", "No valid recipients")
 BAD_PARAMETER = _mistake(555, "5.5.4", "Parameter not recognized or not supported")
 
-_ANSWERS: dict[type[errors.RequestError], Reply] = {
+_REPLIES: dict[type[errors.RequestError], Reply] = {
     errors.RequestError: OUR_FAULT,
     errors.InvalidRequest: OUR_FAULT,
     errors.Unauthorized: OUR_FAULT,
@@ -122,19 +125,19 @@ _ANSWERS: dict[type[errors.RequestError], Reply] = {
 }
 
 
-def answer_to(error: errors.RequestError) -> Reply:
+def reply_to(error: errors.RequestError) -> Reply:
     """Return the reply to a message or a recipient that was refused with ``error``."""
-    return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)
+    return next(_REPLIES[kind] for kind in type(error).__mro__ if kind in _REPLIES)
 
 
 def ordered(text: str) -> Reply:
-    """Return the reply that a fault orders: a code from 400 to 599 and a text."""
+    """Return the reply that a fault specifies: a code from 400 to 599 and a text."""
     return Reply(int(text[:3]), "", f"{text}\r\n".encode(), is_positive=False, is_ordered=True)
 
 
 @lru_cache(maxsize=4)
 def greeting(hostname: str) -> bytes:
-    """Return the first line of the conversation (RFC 5321 §4.2)."""
+    """Return the server's greeting (RFC 5321 §4.2)."""
     return f"220 {hostname} ESMTP tmpmaild\r\n".encode()
 
 
@@ -160,9 +163,9 @@ HANDSHAKE = "the TLS handshake"
 
 
 class MailFrom(Struct, frozen=True):
-    """MAIL was well-formed: may this transaction start? ``size_bytes`` is the declared size, else 0.
+    """A request to start a transaction, after a well-formed MAIL command. ``size_bytes`` is the declared size or 0.
 
-    ``parameters`` is the text after the path, as the client wrote it; ``utf8`` allows addresses in UTF-8.
+    ``parameters`` is the unmodified text after the path; ``utf8`` permits addresses in UTF-8.
     """
 
     reverse_path: str
@@ -175,7 +178,10 @@ class MailFrom(Struct, frozen=True):
 
 
 class Recipient(Struct, frozen=True):
-    """RCPT was well-formed: is there such an inbox? ``forward_path`` is the path as the client wrote it."""
+    """A request to accept a recipient, after a well-formed RCPT command.
+
+    ``forward_path`` is the unmodified path from the command.
+    """
 
     mailbox: Mailbox
     forward_path: str
@@ -185,7 +191,10 @@ class Recipient(Struct, frozen=True):
 
 
 class Data(Struct, frozen=True):
-    """DATA is allowed here: may the message be sent? ``GO_AHEAD`` starts it."""
+    """A request to receive the message, after a DATA command that is allowed at this point.
+
+    The reply ``GO_AHEAD`` starts the transfer.
+    """
 
     size_bytes: int
 
@@ -194,9 +203,9 @@ class Data(Struct, frozen=True):
 
 
 class EndOfMail(Struct, frozen=True):
-    """A complete message has been received: store it, then answer.
+    """A request to store a message that was received completely, and then reply.
 
-    ``greeting`` is EHLO or HELO; ``auth`` is the mechanism of a login, or "".
+    ``greeting`` is EHLO or HELO; ``auth`` is the authentication mechanism, or "" without a login.
     """
 
     content: bytes
@@ -208,11 +217,11 @@ class EndOfMail(Struct, frozen=True):
 
 
 class StartTls(Struct, frozen=True):
-    """Send ``output`` and stop reading, call ``tls_started``, then perform the handshake (RFC 3207 §4)."""
+    """A request to send ``output`` and stop reading, call ``tls_started``, and perform the handshake (RFC 3207 §4)."""
 
 
 class DelayedReply(Struct, frozen=True):
-    """Call ``answer`` with this reply after a delay: the client has made many mistakes."""
+    """A request to call ``resolve`` with this reply after a delay, because the client has made many mistakes."""
 
     reply: Reply
 

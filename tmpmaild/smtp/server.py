@@ -1,6 +1,6 @@
-"""The SMTP server of the process: accepts, watches and stops connections.
+"""The process's SMTP server: accepts, monitors and closes connections.
 
-A single connection is in ``session.py``; the state that all connections share is in ``connections.py``.
+Individual connections are handled in ``session.py``; the state that all connections share is in ``connections.py``.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from tmpmaild.smtp.session import SmtpConnection
 from tmpmaild.smtp.settings import SmtpSettings
 
 _WATCH_INTERVAL_SECONDS = 5
-_PUBLIC_AUTH = 'smtp.auth is "any" on %s: clients that have a password configured for this server send it here'
-_PUBLIC_FAULTS = "smtp.faults is on at %s: who creates an address here can keep SMTP connections waiting"
-_PUBLIC_REFUSALS = "smtp.keep_refusals is on at %s: who reaches the API can read who sends mail to whom"
+_PUBLIC_AUTH = 'smtp.auth is "any" on %s: clients with a configured password send it to this server'
+_PUBLIC_FAULTS = "smtp.faults is on at %s: anyone who creates an address can delay SMTP connections"
+_PUBLIC_REFUSALS = "smtp.keep_refusals is on at %s: anyone who can reach the API can read senders and recipients"
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +47,10 @@ class SmtpServer:
         self.handler = Handler(service, self._unknown, self.connections.metrics.count_mail, clock)
         self._faults = service.faults
         self._listeners: list[asyncio.Server] = []
-        self._tls = tls  # the most recent one: sockets with implicit TLS keep it until the next start
+        self._tls = tls  # the newest context; sockets with implicit TLS use the context from startup
 
     def change_settings(self, settings: SmtpSettings, tls: ssl.SSLContext | None) -> None:
-        """Apply new settings and a new certificate; open sessions keep the settings that they announced."""
+        """Apply new settings and a new certificate; open sessions keep the settings that they have announced."""
         self.connections.change_settings(settings)
         self._unknown.limit(settings.unknown_recipients_per_minute, settings.unknown_recipients_burst)
         self.connections.tls = tls
@@ -58,16 +58,16 @@ class SmtpServer:
         self._warn_if_public()
 
     def metrics(self) -> Iterable[Metric]:
-        """Return the metrics of connections and messages."""
+        """Return the connection and message metrics."""
         return self.connections.metrics
 
     @property
     def listening(self) -> bool:
-        """Whether it accepts connections."""
+        """Whether the server accepts connections."""
         return bool(self._listeners) and all(listener.is_serving() for listener in self._listeners)
 
     async def start(self, sockets: Sequence[socket.socket], tls_sockets: Sequence[socket.socket] = ()) -> None:
-        """Accept connections on bound sockets; connections on ``tls_sockets`` start with TLS."""
+        """Accept connections on bound sockets; connections to ``tls_sockets`` start with TLS."""
         for bound, tls_first in ((sockets, False), (tls_sockets, True)):
             new_protocol = partial(self._new_protocol, tls_first=tls_first)
             for listener in chain.from_iterable(map(listeners, bound)):
@@ -93,18 +93,24 @@ class SmtpServer:
         return SmtpConnection(shared, self.handler, None, tls)
 
     async def watch(self) -> None:
-        """Close connections that are idle, too slow or do not read, until cancelled. One timer serves all of them."""
+        """Until cancelled, close connections whose clients are idle, too slow, or not reading replies.
+
+        A single timer checks all connections.
+        """
         while True:
             await anyio.sleep(_WATCH_INTERVAL_SECONDS)
             self.close_idle(self.connections.loop.time())
 
     def close_idle(self, now: float) -> None:
-        """Close the connections that are idle, too slow or do not read, at loop time ``now``."""
+        """Close connections whose clients are idle, too slow, or not reading replies, at loop time ``now``."""
         for connection in list(self.connections.open):
             connection.watch(now)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Stop accepting connections and close idle ones; incoming messages have ``grace_seconds`` to complete."""
+        """Stop accepting connections, and close idle connections.
+
+        Messages that are being received may take up to ``grace_seconds`` to complete.
+        """
         self.connections.stopping = True
         for listener in self._listeners:
             listener.close()

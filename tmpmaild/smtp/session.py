@@ -1,8 +1,8 @@
-"""One SMTP connection: passes bytes to the conversation, its requests to the handler, its replies to the transport.
+"""One SMTP connection: passes bytes to the conversation, its requests to the handler, and replies to the transport.
 
-The protocol is in ``conversation.py``, the decisions are in ``handler.py``. This module also has the time limits: how
-long a client may be idle, how long it may leave replies unread, and how slowly a message may arrive. The base class is
-aiosmtpd's ``SMTP``, for its Session and Envelope; its stream and its task are never started.
+``conversation.py`` contains the protocol, and ``handler.py`` makes the decisions. This module also contains the time
+limits: how long a client may be idle, how long it may leave replies unread, and how slowly a message may arrive. The
+base class is aiosmtpd's ``SMTP``, which provides Session and Envelope; its stream and task are never started.
 """
 
 import asyncio
@@ -22,18 +22,19 @@ from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
 from tmpmaild.smtp.memory import MemoryAccount
 from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, Reply, Request, StartTls
 
-_MAX_BUFFERED_BYTES = 64 * 1024  # of unsent replies, and of unread input
+_MAX_BUFFERED_BYTES = 64 * 1024  # the limit on unsent replies and on unread input
 _REPLY_DELAY_SECONDS = 1
 _IDLE_SECONDS = 300
-# When all connections are taken; within a transaction a client may be waiting for the sender whose mail it forwards.
+# These shorter limits apply once the maximum number of connections is reached. Within a transaction, a client may be
+# waiting for the sender whose mail it forwards.
 _IDLE_AMONG_MANY_SECONDS = 2
 _IDLE_IN_TRANSACTION_SECONDS = 20
 _LAST_WORD_SECONDS = 1
-_NOTED_SECONDS = 0.1  # commands in quick succession are recorded once
+_NOTED_SECONDS = 0.1  # several commands in quick succession are recorded only once
 _UNREAD_SECONDS = 30
-_RESERVED_SECONDS = 30  # for the declared size; after that only what has arrived counts
+_RESERVED_SECONDS = 30  # how long memory is reserved for the declared size
 _RATE_SECONDS = 300
-_MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
+_MIN_BYTES_PER_SECOND = 500  # the default value of Postfix's smtpd_min_data_rate
 
 _NO_SENDER = SmtpEnvelope(MailFrom(""), None, LOCAL)
 
@@ -41,15 +42,15 @@ log = logging.getLogger(__name__)
 
 
 class SmtpConnection(SMTP):
-    """The protocol object of one connection. Its client is the client that a proxy has named, or the peer.
+    """The protocol object for one connection. The client is the peer, unless a proxy has specified a different client.
 
-    With ``tls_first``, a certificate, nothing is sent before the TLS handshake (RFC 8314 §3.3).
-    ``unread_since`` is the loop time since which the client has left replies unread, or None.
+    If ``tls_first`` is not None, nothing is sent before the TLS handshake (RFC 8314 §3.3). ``unread_since``
+    is the loop time at which the client stopped reading replies; None if it is reading them.
     """
 
-    _transport: asyncio.Transport  # from connection_made on
+    _transport: asyncio.Transport  # set in connection_made
     _address: ClientAddress
-    _rate: "DataRate"  # of the incoming message
+    _rate: "DataRate"  # the transfer rate of the incoming message
 
     def __init__(
         self,
@@ -58,7 +59,8 @@ class SmtpConnection(SMTP):
         client: ClientAddress | None,
         tls_first: ssl.SSLContext | None,
     ) -> None:
-        # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
+        # The base class constructor builds a stream and searches the handler for hooks, which takes a fifth of a short
+        # connection's time.
         self.loop = connections.loop
         self._handler = handler
         self._connections = connections
@@ -68,6 +70,7 @@ class SmtpConnection(SMTP):
             settings.hostname,
             max_message_bytes=settings.max_message_bytes,
             max_recipients=settings.max_recipients,
+            lenient=settings.lenient,
             max_unknown_recipients=settings.max_unknown_recipients,
             offers_tls=connections.tls is not None,
             offers_auth=settings.auth == "any",
@@ -82,10 +85,10 @@ class SmtpConnection(SMTP):
         self._handshake: asyncio.Task[Reply | None] | None = None
         self._envelope = _NO_SENDER
 
-    # What the transport calls.
+    # Methods that the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet, or refuse the connection."""
+        """Greet the client, or refuse the connection."""
         self.transport = self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
         self.session = self._new_session()
@@ -95,7 +98,7 @@ class SmtpConnection(SMTP):
         if refusal:
             self.conversation.output.clear()
             self.conversation.close(refusal)
-            if self._tls_first:  # such a client does not understand it
+            if self._tls_first:  # a client that expects TLS does not understand the reply
                 self.conversation.output.clear()
         elif self._tls_first:
             self._transport.pause_reading()
@@ -104,8 +107,9 @@ class SmtpConnection(SMTP):
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Add bytes, and process them unless an answer is pending."""
-        # An incomplete command is not activity: otherwise one byte at a time could keep a connection open for days.
+        """Add bytes, and process them unless a reply is pending."""
+        # An incomplete command does not count as activity: otherwise a client that sends one byte at a time could keep
+        # a connection open for days.
         conversation, seconds = self.conversation, self.loop.time() - self._active_at
         if seconds > _NOTED_SECONDS and (b"\n" in data or conversation.data is not None):
             self._active_at = self._connections.touch(self)
@@ -113,7 +117,7 @@ class SmtpConnection(SMTP):
         if not self._waiting:
             self._pump()
             if conversation.data is not None and conversation.data.too_big and not conversation.closed:
-                self._transport.pause_reading()  # a discarded message is read in turns, so that it cannot starve others
+                self._transport.pause_reading()  # discarded data is read in turns, so it cannot starve other clients
                 self.loop.call_later(self._connections.seconds_to_drain(), self._go_on)
         elif conversation.input.waiting_bytes > _MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
@@ -125,7 +129,7 @@ class SmtpConnection(SMTP):
         return self._waiting and not self.conversation.tls
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Forget the connection; a message that was handed over is still stored."""
+        """Clean up after the connection; a message that was already passed to storage is still stored."""
         del error
         if self.transport is None:
             return
@@ -145,24 +149,24 @@ class SmtpConnection(SMTP):
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Process the input that has arrived in the meantime."""
+        """Resume, and process the input that has arrived in the meantime."""
         if not self.conversation.closed:
             self.unread_since = None
             self._go_on()
 
-    # What the server calls.
+    # Methods that the server calls.
 
     def stop(self) -> None:
-        """Close the connection, after the reply to a message that is being received or stored."""
+        """Close the connection, but reply first to a message that is being received or stored."""
         self._stopping = True
         self._envelope.end_wait(replies.STOPPING)
-        if self._handshake and not self._handshake.done():  # no reply is due, and a handshake may never end
+        if self._handshake and not self._handshake.done():  # no reply is due, and a handshake may never finish
             self.abort()
         elif not self._busy:
             self._close(replies.STOPPING)
 
     def abort(self) -> None:
-        """Close the connection at once; send 421 unless a reply is due (RFC 5321 §3.8)."""
+        """Close the connection immediately; send 421 unless a reply is due (RFC 5321 §3.8)."""
         if not self._waiting:
             self._close(replies.STOPPING)
         self._transport.abort()
@@ -170,7 +174,7 @@ class SmtpConnection(SMTP):
             self._handshake.cancel()
 
     def watch(self, now: float) -> None:
-        """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
+        """Close the connection if the client is idle, too slow, or not reading replies, at loop time ``now``."""
         data = self.conversation.data
         trickles = data is not None and not self._waiting and self._rate.is_too_slow(now, data.received_bytes)
         if self.unread_since is not None and now - self.unread_since > _UNREAD_SECONDS:
@@ -189,21 +193,21 @@ class SmtpConnection(SMTP):
         if self._busy or self.conversation.closed or now - self._active_at < limit_seconds:
             return False
         self._close(replies.IDLE)
-        self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # a new connection has already taken its place
+        self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # a new connection is already open
         return True
 
-    # Between the conversation and the handler.
+    # Methods that connect the conversation with the handler.
 
     def _pump(self) -> None:
-        """Run the conversation until it needs input or an answer that takes time, or until the client must read."""
+        """Run the conversation until it must wait for input, for a reply, or for the client to read its replies."""
         conversation = self.conversation
         try:
             if self.unread_since is None:
                 while (request := conversation.next_request()) is not None:
-                    reply = self._ANSWERS[type(request)](self, request)
+                    reply = self._HANDLERS[type(request)](self, request)
                     if reply is None:
                         break
-                    conversation.answer(reply)
+                    conversation.resolve(reply)
         except Exception as error:  # noqa: BLE001 - logged there
             conversation.close(our_fault(error))
         if self._stopping and not self._busy:
@@ -212,28 +216,28 @@ class SmtpConnection(SMTP):
             if self._account.in_use or conversation.data is not None:
                 self._settle_account()
             if len(conversation.output) >= MAX_OUTPUT_BYTES:
-                self._waiting = True  # until other connections have had their turn
-                self.loop.call_soon(self._answered, None)
+                self._waiting = True  # resume after serving other connections
+                self.loop.call_soon(self._resume, None)
         elif conversation.input.waiting_bytes > _MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
         self._flush()
 
     # One method for each kind of request; None means that the reply follows later.
 
-    def _answer_sender(self, request: MailFrom) -> Reply:
+    def _reply_to_sender(self, request: MailFrom) -> Reply:
         self._envelope = SmtpEnvelope(request, self._connections.client(self.remote_ip), self.remote_ip)
-        return self._handler.answer_sender(self._envelope)
+        return self._handler.reply_to_sender(self._envelope)
 
-    def _answer_recipient(self, request: Recipient) -> Reply | None:
-        reply = self._handler.answer_recipient_now(self._envelope, request)
+    def _reply_to_recipient(self, request: Recipient) -> Reply | None:
+        reply = self._handler.reply_to_recipient_now(self._envelope, request)
         if reply is None:
-            self._wait_for(self._handler.answer_recipient(self._envelope, request))
+            self._wait_for(self._handler.reply_to_recipient(self._envelope, request))
         return reply
 
-    def _answer_data(self, request: Data) -> Reply | None:
+    def _reply_to_data(self, request: Data) -> Reply | None:
         if not self._handler.may_refuse_data(self._envelope):
             return self._accept_data(request)
-        self._wait_for(self._handler.answer_data(self._envelope, partial(self._accept_data, request)))
+        self._wait_for(self._handler.reply_to_data(self._envelope, partial(self._accept_data, request)))
         return None
 
     def _accept_data(self, request: Data) -> Reply:
@@ -241,7 +245,7 @@ class SmtpConnection(SMTP):
         self._envelope.data_at_ms = self._handler.clock()
         return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.MEMORY_FULL
 
-    def _answer_mail(self, request: EndOfMail) -> Reply | None:
+    def _reply_to_message(self, request: EndOfMail) -> Reply | None:
         if not self._account.hold(len(request.content)):
             self._connections.metrics.count_mail(replies.MEMORY_FULL)
             return replies.MEMORY_FULL
@@ -249,25 +253,25 @@ class SmtpConnection(SMTP):
         self._envelope.greeting, self._envelope.auth = request.greeting, request.auth
         assert self.session is not None
         self.session.host_name = self.conversation.helo
-        self._wait_for(self._handler.answer_mail(self.session, self._envelope))
+        self._wait_for(self._handler.reply_to_message(self.session, self._envelope))
         return None
 
     def _delay_reply(self, request: DelayedReply) -> None:
         self._waiting = True
-        self.loop.call_later(_REPLY_DELAY_SECONDS, self._answered, request.reply)
+        self.loop.call_later(_REPLY_DELAY_SECONDS, self._resume, request.reply)
 
-    def _answer_starttls(self, _: StartTls) -> None:
-        self._transport.pause_reading()  # before the reply: what the client sends after it is its TLS hello
+    def _prepare_tls(self, _: StartTls) -> None:
+        self._transport.pause_reading()  # paused before the reply, because a ClientHello follows it
         self._flush()
         self._handshake = self._wait_for(self._start_tls())
 
-    _ANSWERS: ClassVar[dict[type[Request], Callable[[Any, Any], Reply | None]]] = {
-        MailFrom: _answer_sender,
-        Recipient: _answer_recipient,
-        Data: _answer_data,
-        EndOfMail: _answer_mail,
+    _HANDLERS: ClassVar[dict[type[Request], Callable[[Any, Any], Reply | None]]] = {
+        MailFrom: _reply_to_sender,
+        Recipient: _reply_to_recipient,
+        Data: _reply_to_data,
+        EndOfMail: _reply_to_message,
         DelayedReply: _delay_reply,
-        StartTls: _answer_starttls,
+        StartTls: _prepare_tls,
     }
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, Reply | None]) -> asyncio.Task[Reply | None]:
@@ -284,17 +288,17 @@ class SmtpConnection(SMTP):
             self.connection_lost(None)
         else:
             error = task.exception()
-            self._answered(our_fault(error) if error else task.result())
+            self._resume(our_fault(error) if error else task.result())
 
-    def _answered(self, reply: Reply | None) -> None:
+    def _resume(self, reply: Reply | None) -> None:
         self._waiting = False
-        self._envelope.content = None  # a connection may stay open for hours after a message of megabytes
+        self._envelope.content = None  # a connection may stay open for hours after a large message
         if self.transport is None:
             self._account.release()
             return
         conversation = self.conversation
         if reply is not None:
-            conversation.answer(reply)
+            conversation.resolve(reply)
         if self._stopping and not self._busy:
             conversation.close(replies.STOPPING)
         if conversation.closed:
@@ -324,7 +328,7 @@ class SmtpConnection(SMTP):
             output.clear()
         if conversation.closed:
             self._transport.close()
-            if self.unread_since is None:  # a close waits for the client to read its last replies
+            if self.unread_since is None:  # the transport closes after the client has read the final replies
                 self.unread_since = self.loop.time()
 
     def _settle_account(self) -> None:
@@ -343,15 +347,15 @@ class SmtpConnection(SMTP):
     async def _start_tls(self) -> None:
         """Perform the TLS handshake, and discard everything received in clear text (RFC 3207 §4.2)."""
         transport = self._transport
-        if self.transport is None or transport.is_closing():  # a handshake on it would never end
+        if self.transport is None or transport.is_closing():  # a handshake on a closed transport would never finish
             self.connection_lost(None)
             return
-        octets = self.conversation.tls_started()  # now: commands may come with the end of the handshake
+        octets = self.conversation.tls_started()  # called first, because commands may follow the handshake immediately
         encrypted = await self._shake_hands(octets if self._tls_first else b"")
         if encrypted is None:
-            if not transport.is_closing():  # otherwise it is closing after an alert
+            if not transport.is_closing():  # if it is closing, an alert has been sent
                 transport.abort()
-            self.connection_lost(None)  # asyncio does not call it when a connection ends during the handshake
+            self.connection_lost(None)  # asyncio does not call this when a handshake is interrupted
             return
         self.transport = self._transport = encrypted
         encrypted.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
@@ -360,7 +364,10 @@ class SmtpConnection(SMTP):
         self.session.ssl = {"version": version, "cipher": cipher}
 
     async def _shake_hands(self, begun: bytes) -> asyncio.Transport | None:
-        """Return the encrypted transport, or None if the handshake fails. ``begun`` is the part already received."""
+        """Return the encrypted transport, or None if the handshake fails.
+
+        ``begun`` is the start of the client's ClientHello.
+        """
         context = self._connections.tls or self._offered_tls
         assert context is not None
         try:
@@ -380,7 +387,7 @@ class SmtpConnection(SMTP):
 
 
 class DataRate:
-    """Measures how fast one message arrives. ``since`` is the loop time of the last measurement."""
+    """Measures the transfer rate of one message. ``since`` is the loop time of the last measurement."""
 
     __slots__ = ("_bytes", "since")
 
@@ -389,11 +396,12 @@ class DataRate:
         self._bytes = 0
 
     def is_too_slow(self, now: float, received_bytes: int) -> bool:
-        """Return whether the message has recently arrived too slowly; measures only once every few minutes."""
+        """Return whether the message has recently been too slow; the rate is measured only once every few minutes."""
         seconds = now - self.since
         if seconds <= _RATE_SECONDS:
             return False
-        # Since the last time, not since DATA: otherwise a message that starts fast could be stretched over a day.
+        # The rate is measured since the previous check, not since DATA: otherwise a client that starts fast could
+        # spread a message over a whole day.
         more_bytes = received_bytes - self._bytes
         self.since, self._bytes = now, received_bytes
         return more_bytes < seconds * _MIN_BYTES_PER_SECOND
